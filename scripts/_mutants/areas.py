@@ -70,13 +70,10 @@ AREAS = {
         "training/sharpness.py",
         "stages/train/result*.py",
         "payloads/retrain_verdict.py",
-        "payloads/step_check.py",
     ],
     "parsers": ["hpc/parsers/*.py", "hpc/*.py"],
     "exports": [
         "onnx_models/comparison.py",
-        "onnx_models/agreement.py",
-        "onnx_models/tolerance.py",
         "onnx_models/dynamic_tolerance.py",
         "onnx_models/lowered_tolerance.py",
         "onnx_models/accumulation.py",

@@ -28,7 +28,7 @@ from transect.domain.cell import Cell
 from transect.engine.build_environment import build
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
-from transect.runtimes.conditions import profiled_runs
+from transect.runtimes.infer import profiled_runs
 from transect.runtimes.options import session_options
 
 SIZES = (1, 1_000, 1_000_000)

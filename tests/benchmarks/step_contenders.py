@@ -47,7 +47,7 @@ def export(network: str, optimiser: str, folder: Path) -> dict[str, float]:
     from step_networks import rows
     from torch.nn.functional import cross_entropy
 
-    from transect.onnx_models.trainable import write_inference_models
+    from transect.payloads.step_base import write_inference_models
     from transect.portable_step import export_step
 
     module, example = make(network), rows(network, 4)

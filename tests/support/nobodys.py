@@ -40,6 +40,4 @@ NO_CELLS_OWN = {
     "hpc/archive.py": "`transect ingest --summary`, which a person calls",
     "hpc/table.py": "`transect ingest`, which a person calls",
     "text/predict_command.py": "`transect predict`, which a person calls",
-    "text/prediction.py": "`transect predict`, which a person calls",
-    "text/prepared.py": "`transect predict`, which a person calls",
 }

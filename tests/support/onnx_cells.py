@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,14 @@ import numpy as np
 from checkouts import environment_python
 from factories import plan_study
 from payload_calls import payload_module
+from transect.domain.axes.infer import InferCell
+from transect.domain.errors import FAULTS
 from transect.onnx_models.exporters import EXPORTERS
+from transect.onnx_models.results import fault
 from transect.runtimes import RUNTIMES
-from transect.runtimes.options import session_options
+from transect.runtimes.infer import conclude
+from transect.runtimes.options import session_options, thread_variables
+from transect.runtimes.prepare import prepare_run
 from transect.training.workloads import WORKLOADS, model_of
 from warm import warm
 
@@ -56,21 +61,22 @@ def run_payload(python: str, out: Path, spec: dict[str, Any], **folders: Path) -
     return _result(warm(python).run(*payload_module(spec["cell"]["stage"], out, **folders)), out)
 
 
-def run_infer(out: Path, spec: dict[str, Any], *more: str) -> Any:
-    """Run an infer cell, whose runner has the threads that it is told; return (exit code, result, stderr)."""
-    _write_spec(out, spec)
-    command = [
-        sys.executable,
-        "-m",
-        "transect.runtimes.infer",
-        "--spec",
-        str(out / "spec.json"),
-        "--out",
-        str(out),
-        *more,
-    ]
-    variables = os.environ | {"PYTHONPATH": str(SOURCE)}
-    return _result(subprocess.run(command, env=variables, capture_output=True, text=True, check=False), out)
+def run_infer(out: Path, spec: dict[str, Any], model: Path, python: str, weights: Path | None = None) -> Any:
+    """Run an infer cell as its stage does; return (exit code, result, what the runner said)."""
+    out.mkdir(parents=True, exist_ok=True)
+    cell, log = InferCell.of(**spec["cell"]), ""
+    try:
+        command = prepare_run(spec, cell, model, weights, out, python)
+        started_ns = time.monotonic_ns()
+        variables = os.environ | thread_variables(cell.threads)
+        ended = subprocess.run(
+            command, env=variables, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        log = ended.stdout
+        found = conclude(cell, model, out, ended.returncode, python=python, log=log, started_ns=started_ns)
+    except FAULTS as error:
+        found = fault(error)
+    return int(found["status"] == "failed" and found["cause"] != "wrong-result"), found, log
 
 
 def _write_spec(out: Path, spec: dict[str, Any]) -> None:
@@ -105,21 +111,14 @@ def export(python: str, folder: Path, workload: str, exporter: str, **more: Any)
 
 
 def infer(
-    python: str,
-    folder: Path,
-    exporter: str,
-    out: str = "infer",
-    wrap: tuple[str, ...] = (),
-    options: dict[str, Any] | None = None,
-    **axes: Any,
+    python: str, folder: Path, exporter: str, out: str = "infer", options: dict[str, Any] | None = None, **axes: Any
 ) -> Any:
     """Run an infer cell into `folder/out` on the export in `folder/exporter`."""
     cell = {"stage": "infer", "workload": "digits-cnn", "runtime": "python", "provider": "cpu", "batch": 16}
     cell |= axes
     given = options or session_options("equal", int(cell.get("threads", 1)), "cpu", {})
     spec = {"cell": cell, "options": given, "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}}
-    paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
-    return run_infer(folder / out, spec, *paths, "--python", python, "--wrap", json.dumps(wrap))
+    return run_infer(folder / out, spec, folder / exporter, python, folder / "weights.npz")
 
 
 def metrics(result: dict[str, Any]) -> dict[str, float]:

@@ -6,63 +6,33 @@ One process for many tests, for torch takes seconds to start.
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+import onnx
 import torch
+from onnx.reference import ReferenceEvaluator
 from torch import nn
 
-import step_graphs
 from step_coverage import CASES, UNCOVERED, Case
 from step_coverage.case import CLASSES, classes, cross_entropy, normal
-from step_coverage.check import check, check_onnx_float64, export
+from step_coverage.check import check, export
 from transect.domain.errors import BadInput
+from transect.onnx_models.graph_writer import GraphWriter, value_info
+from transect.portable_step.assembly import clip_by_norm
 from transect.portable_step.decompositions import DECOMPOSITIONS, decomposition_table
 from transect.portable_step.diagnosis import OperatorError
+from transect.portable_step.tracing import OPSET
 from worker_calls import answer_calls
 
 ATEN = torch.ops.aten
-# Called by name like those below.
 # Our decompositions register themselves.
 decomposition_table()
 
 
 def case(name: str) -> dict[str, Any]:
     return asdict(check(CASES[name]))
-
-
-def contents(name: str) -> list[str]:
-    """Return what is in a case: its modules and the functions that it calls, each with its options."""
-    one = CASES[name]
-    module = one.module()
-    plain = (bool, int, float, str, tuple, type(None))
-    found = set()
-    for part in module.modules():
-        options = {k: v for k, v in vars(part).items() if k[0] != "_" and isinstance(v, plain)}
-        found.add(f"{type(part).__name__} {options}")
-
-    class Calls(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            shown = [_shown(value) for value in args]
-            options = {key: _shown(value) for key, value in (kwargs or {}).items()}
-            found.add(f"{getattr(func, '__name__', func)} {shown} {options}")
-            return func(*args, **(kwargs or {}))
-
-    single = [v.float() if v.is_floating_point() else v for v in (*one.inputs(3, 0), one.target(3, 0))]
-    with Calls():
-        one.loss(module(*single[:-1]), single[-1])
-    return sorted(found)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    return str(value)[:100]
-
-
-def onnx_float64(name: str) -> float:
-    return check_onnx_float64(CASES[name])
 
 
 def refused(name: str) -> str:
@@ -169,16 +139,6 @@ def adaptive_pool(given: dict[str, Any]) -> float:
     )
 
 
-def replication_pad(given: dict[str, Any]) -> float:
-    """Return the largest relative error of the gradient of padding by repetition."""
-    generator = torch.Generator().manual_seed(given["seed"])
-    x = _normal(generator, given["batch"], 2, *given["size"])
-    y = ATEN.replication_pad2d(x, given["padding"])
-    arguments = (_normal(generator, *y.shape), x, given["padding"])
-    function = ATEN.replication_pad2d_backward
-    return _worst("aten.replication_pad2d_backward.default", function, arguments)
-
-
 def attention(given: dict[str, Any]) -> float:
     """Return the largest relative error of attention and its gradients, against its definition."""
     generator = torch.Generator().manual_seed(given["seed"])
@@ -206,67 +166,32 @@ def attention(given: dict[str, Any]) -> float:
     return max(itertools.starmap(_relative, zip(found, wanted, strict=True)))
 
 
-def drawn(kind: str, seed: int) -> dict[str, Any]:
-    """Check a network of layers that the seed draws, each on the same input."""
-    chance = random.Random(f"{kind}{seed}")
-    size = chance.randint(5, 9), chance.randint(4, 8)
-    layers = [_LAYERS[kind](chance) for _ in range(6)]
+def root_of_relu() -> dict[str, Any]:
+    """Check a network whose gradient is infinite where ReLU lets nothing through."""
 
-    class Beside(nn.Module):
+    class Root(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.first = nn.Conv2d(2, 4, 1)
-            self.layers = nn.ModuleList(layers)
-            self.head = nn.LazyLinear(CLASSES)
+            self.first, self.head = nn.Conv2d(2, 4, 3), nn.LazyLinear(CLASSES)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            x = self.first(x)
-            return self.head(torch.cat([layer(x).flatten(1) for layer in self.layers], dim=1))
+            return self.head(self.first(x).relu().sqrt().flatten(1))
 
-    return asdict(
-        check(
-            Case(
-                name=f"drawn {kind} {seed}",
-                group="drawn",
-                what="",
-                build=Beside,
-                x=(normal(2, *size),),
-                y=classes(),
-                loss=cross_entropy,
-                rate=0.05,
-            )
-        )
-    )
+    shape = {"x": (normal(2, 16, 16),), "y": classes(), "loss": cross_entropy, "rate": None}
+    return asdict(check(Case(name="root", group="drawn", what="", build=Root, **shape)))
 
 
-def _drawn_convolution(chance: random.Random) -> nn.Module:
-    pair = lambda low, high: (chance.randint(low, high), chance.randint(low, high))  # noqa: E731
-    groups = chance.choice([1, 1, 2, 4])
-    filters = groups * chance.randint(1, 3)
-    kernel, stride = pair(1, 3), pair(1, 3)
-    if chance.random() < 0.3:
-        more = tuple(chance.randint(0, s - 1) for s in stride)
-        return nn.ConvTranspose2d(4, filters, kernel, stride, groups=groups, output_padding=more)
-    dilation = tuple(chance.randint(1, 2) if k < 3 else 1 for k in kernel)
-    return nn.Conv2d(4, filters, kernel, stride, pair(0, 2), dilation, groups)
-
-
-def _drawn_pool(chance: random.Random) -> nn.Module:
-    kernel = chance.randint(1, 4), chance.randint(1, 4)
-    stride = chance.randint(1, 4), chance.randint(1, 3)
-    padding = tuple(chance.randint(0, k // 2) for k in kernel)
-    ceil_mode = chance.random() < 0.5
-    choice = chance.random()
-    if choice < 0.2:
-        outputs = chance.randint(1, 6), chance.randint(1, 6)
-        return chance.choice([nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d])(outputs)
-    if choice < 0.6:
-        return nn.MaxPool2d(kernel, stride, padding, ceil_mode=ceil_mode)
-    counted = chance.random() < 0.5
-    return nn.AvgPool2d(kernel, stride, padding, ceil_mode, counted)
-
-
-_LAYERS = {"convolution": _drawn_convolution, "pool": _drawn_pool}
+def clipped(gradient: list[float], bound: float) -> list[float]:
+    """Return a gradient of float16 clipped by its norm."""
+    graph = onnx.GraphProto(name="clip")
+    writer = GraphWriter(graph)
+    writer.input("g", "float16", (len(gradient),))
+    writer.input("clip", "float64", ())
+    made = clip_by_norm(writer, {"g": "g"}, "clip", {"g": "float16"})["g"]
+    graph.output.append(value_info(made, "float16", (len(gradient),)))
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)])
+    given = {"g": np.array(gradient, np.float16), "clip": np.array(bound)}
+    return ReferenceEvaluator(model).run(None, given)[0].tolist()
 
 
 def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
@@ -290,4 +215,4 @@ def _relative(found: torch.Tensor, want: torch.Tensor) -> float:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    answer_calls(vars(step_graphs) | globals())
+    answer_calls(globals())

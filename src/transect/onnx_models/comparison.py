@@ -2,66 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.onnx_models.tensors import NoTensor, type_name
 
-# Outputs below this share of the largest one are set against that share: a logit that happens
-# to lie near zero has no meaningful relative error.
-RELATIVE_FLOOR = 1e-3
+Outputs = Mapping[str, np.ndarray | NoTensor]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """Differences of outputs (n, classes) to a reference. NaN where an output is not finite."""
-
-    max_abs_difference: float
-    max_rel_difference: float
-    top1_agreement: float
-    rel_floor: float
-
-    def within(self, tolerance: float) -> bool:
-        """Return whether the largest absolute difference is at most `tolerance`; NaN is not."""
-        return self.max_abs_difference <= tolerance
-
-    def metrics(self, *names: str) -> list[dict[str, float | str]]:
-        """Return the named fields that are finite, as entries of a result's `metrics`."""
-        values = {name: getattr(self, name) for name in names}
-        return [{"name": n, "value": v} for n, v in values.items() if np.isfinite(v)]
-
-
-def compare(outputs: np.ndarray, reference: np.ndarray) -> Comparison:
-    """Compare outputs (n, classes) with the reference of the same shape.
-
-    The relative difference is |a - b| / max(|b|, floor), floor = 1e-3 of the reference's largest
-    absolute value. Raises BadInput when the shapes differ or there is nothing to compare.
-    """
-    if outputs.shape != reference.shape or not outputs.size:
-        raise BadInput(f"outputs of shape {outputs.shape}, expected {reference.shape}, not empty")
-    found, wanted = outputs.astype(np.float64), reference.astype(np.float64)
-    floor = max(RELATIVE_FLOOR * float(np.abs(wanted).max()), float(np.finfo(np.float32).tiny))
-    # Infinite minus infinite is NaN on purpose: such outputs agree with nothing.
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(found - wanted)
-        relative = apart / np.maximum(np.abs(wanted), floor)
-    return Comparison(
-        max_abs_difference=float(apart.max()),
-        max_rel_difference=float(relative.max()),
-        top1_agreement=float((found.argmax(axis=1) == wanted.argmax(axis=1)).mean()),
-        rel_floor=floor,
-    )
-
-
-def differences(
-    found: Mapping[str, np.ndarray | NoTensor],
-    wanted: Mapping[str, np.ndarray | NoTensor],
-    *,
-    stand_ins: Mapping[str, str] | None = None,
-) -> dict[str, float]:
+def differences(found: Outputs, wanted: Outputs, *, stand_ins: Mapping[str, str] | None = None) -> dict[str, float]:
     """Return how far each tensor of `wanted` lies from the one of its name in `found`.
 
     `stand_ins` names, by the type that is expected, the one that a library without it gives: int32
@@ -81,6 +32,15 @@ def differences(
         if isinstance(expected, np.ndarray) and isinstance(given, np.ndarray):
             apart[name] = _apart(given, expected)
     return apart
+
+
+def largest_differences(runs: Iterable[Outputs], wanted: Outputs) -> dict[str, float]:
+    """Return the largest of `differences` of each output over several runs."""
+    worst: dict[str, float] = {}
+    for run in runs:
+        for name, apart in differences(run, wanted).items():
+            worst[name] = max(worst.get(name, 0.0), apart)
+    return worst
 
 
 def other_kind(

@@ -8,53 +8,18 @@ from typing import Any
 from transect.training.operations import Windows
 
 # Operations for each element of the largest input, as `training.operations` counts those that it knows.
-_ELEMENTWISE = dict.fromkeys(
-    (
-        "Add",
-        "AveragePool",
-        "Clip",
-        "Div",
-        "Elu",
-        "Erf",
-        "Exp",
-        "Gelu",
-        "LeakyRelu",
-        "LogSoftmax",
-        "Max",
-        "Mul",
-        "ReduceSum",
-        "Relu",
-        "Softmax",
-        "Sqrt",
-        "Sub",
-        "Tanh",
-    ),
-    1,
-) | {"Sigmoid": 3, "LayerNormalization": 7}
+_ONE_EACH = """
+Add AveragePool Clip Div Elu Erf Exp Gelu LeakyRelu LogSoftmax Max Mul ReduceSum Relu Softmax Sqrt Sub Tanh
+"""
+_ELEMENTWISE = dict.fromkeys(_ONE_EACH.split(), 1) | {"Sigmoid": 3, "LayerNormalization": 7}
 # A sum, then one division for each mean.
 _MEANS = {"GlobalAveragePool", "ReduceMean"}
 # They move or describe numbers and compute none; a batch norm is a factor in the weights beside it.
-_FREE = {
-    "BatchNormalization",
-    "Cast",
-    "Concat",
-    "Constant",
-    "ConstantOfShape",
-    "Equal",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "Identity",
-    "Not",
-    "Reshape",
-    "Shape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-    "Where",
-}
+_MOVING = """
+BatchNormalization Cast Concat Constant ConstantOfShape Equal Expand Flatten Gather Identity Not Reshape Shape
+Slice Split Squeeze Transpose Unsqueeze Where
+"""
+_FREE = set(_MOVING.split())
 
 
 def value_shapes(graph: Any) -> dict[str, list[int]]:

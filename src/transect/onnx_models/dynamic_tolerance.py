@@ -46,13 +46,13 @@ DYNAMIC_RULE = (
 class DynamicTolerance:
     """The largest and the mean difference that pass, what they are from, and what was measured.
 
-    `source` is of `mean_tolerance`: `executions`, `one step`, `distance to float32`, or `executions
+    `tolerance_from` is of `mean_tolerance`: `executions`, `one step`, `distance to float32`, or `executions
     that differ like float32`, with which outputs of the float32 file may pass.
     """
 
     tolerance: float
     mean_tolerance: float
-    source: str
+    tolerance_from: str
     spread: float
     mean_spread: float
     distance: float
@@ -84,7 +84,7 @@ def dynamic_tolerance(expected: np.ndarray, others: Sequence[np.ndarray], float3
     return DynamicTolerance(
         tolerance=tolerance,
         mean_tolerance=mean,
-        source=source,
+        tolerance_from=source,
         spread=spread,
         mean_spread=mean_spread,
         distance=distance,

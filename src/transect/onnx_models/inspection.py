@@ -50,6 +50,17 @@ def inspect_model(path: Path, sizes: Mapping[str, int] | None = None) -> dict[st
     }
 
 
+def file_metrics(path: Path, facts: dict[str, Any], seconds: float) -> dict[str, float | None]:
+    """Take the metrics of a file and its export out of what `inspect_model` tells."""
+    return {
+        "model_bytes": path.stat().st_size,
+        "opset": facts.pop("opset"),
+        "ir_version": facts.pop("ir_version"),
+        "operators": sum(facts["operators_by_type"].values()),
+        "export_time": seconds,
+    }
+
+
 def _sized(model: Any, sizes: Mapping[str, int]) -> Any:
     """Return a copy with constant axes of its inputs, and shapes inferred from them."""
     import onnx

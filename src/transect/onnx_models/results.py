@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 import traceback
-from importlib.metadata import version
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +26,23 @@ def result(
     status: Status = Status.OK,
     cause: Cause | None = None,
     message: str = "",
-    metrics: list[dict[str, Any]] | None = None,
+    wrong: str = "",
+    skipped: str = "",
+    metrics: list[dict[str, Any]] | Mapping[str, float | None] | None = None,
     samples: dict[str, Any] | None = None,
     details: dict[str, Any] | None = None,
     libraries: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Make a result. Raises BadInput for a metric that is not in the registry."""
+    """Make a result. Raises BadInput for a metric that is not in the registry.
+
+    `wrong` and `skipped` are messages of results that are wrong, or that nothing supports. Of metrics by name those
+    that are no number are left out.
+    """
+    if wrong or skipped:
+        message, status = wrong or skipped, Status.FAILED if wrong else Status.SKIPPED
+        cause = Cause.WRONG_RESULT if wrong else Cause.UNSUPPORTED
+    if isinstance(metrics, Mapping):
+        metrics = [{"name": n, "value": v} for n, v in metrics.items() if v is not None and isfinite(v)]
     for entry in metrics or []:
         metric(entry["name"])
     return {
@@ -42,8 +57,12 @@ def result(
 
 
 def versions(*names: str) -> dict[str, str]:
-    """Return the versions of installed distributions."""
-    return {name: version(name) for name in names}
+    """Return the versions of those distributions that are installed; `python` is Python itself."""
+    found = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found[name] = platform.python_version() if name == "python" else version(name)
+    return found
 
 
 def write_result(out: Path, value: dict[str, Any]) -> None:
@@ -53,8 +72,7 @@ def write_result(out: Path, value: dict[str, Any]) -> None:
 
 def fault(error: BaseException) -> dict[str, Any]:
     """Return the failed result of an exception, its cause in the words of the record."""
-    name, text = type(error).__name__, str(error)
-    if isinstance(error, MemoryError) or name == "OutOfMemoryError":
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         cause = Cause.OUT_OF_MEMORY
     elif isinstance(error, BadInput):
         cause = Cause.BAD_INPUT
@@ -62,7 +80,17 @@ def fault(error: BaseException) -> dict[str, Any]:
         cause = Cause.MISSING_DEPENDENCY
     else:
         cause = Cause.CRASH
-    return result(status=Status.FAILED, cause=cause, message=f"{name}: {text}")
+    return result(status=Status.FAILED, cause=cause, message=f"{type(error).__name__}: {error}")
+
+
+def refused(error: BaseException, what: str = "") -> dict[str, Any]:
+    """Return the result where a library cannot do a model, which is no crash of ours: the begin of its reason."""
+    traceback.print_exception(error, file=sys.stderr)
+    failed = fault(error)
+    if failed["cause"] == Cause.CRASH.value:
+        failed["cause"] = Cause.UNSUPPORTED.value
+    # Exporters of torch append pages to what they say.
+    return failed | {"message": (f"{what}: " if what else "") + " ".join(failed["message"].split())[:400]}
 
 
 def write_fault(out: Path, error: BaseException) -> int:

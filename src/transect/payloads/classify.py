@@ -25,9 +25,10 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause, Status, read_record
+from transect.measure.intervals import wilson
 from transect.onnx_models.results import result
-from transect.payloads.classify_result import conclude
-from transect.text.classifiers import CLASSIFIERS, MODEL, STATE, Diverged, Task
+from transect.text import scores
+from transect.text.classifiers import CLASSIFIERS, MODEL, STATE, Diverged, Fitted, Task
 
 # Seconds between states.
 KEEP_EVERY_S = 10.0
@@ -36,18 +37,12 @@ _SCORED = ("test", "valid")
 
 
 def read_rows(encode: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return word numbers and classes by part. Raises BadInput naming a file that is no such thing."""
+    """Return word numbers and classes by part. Raises BadInput where parts that are needed have no tickets."""
     x, y = {}, {}
     for part in _PARTS:
-        if not (encode / f"x_{part}.npy").is_file():
-            continue
-        try:
+        if (encode / f"x_{part}.npy").is_file():
             x[part] = np.load(encode / f"x_{part}.npy", allow_pickle=False)
             y[part] = np.load(encode / f"y_{part}.npy", allow_pickle=False).astype(np.int64)
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{encode}: part {part}: no readable rows: {error}") from None
-        if x[part].ndim != 2 or len(x[part]) != len(y[part]):
-            raise BadInput(f"{encode}: part {part}: x {x[part].shape} beside y {y[part].shape}")
     if not len(x.get("train", ())):
         raise BadInput(f"{encode}: the part `train` has no tickets")
     if not any(len(x.get(part, ())) for part in _SCORED):
@@ -82,7 +77,6 @@ def fit(spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], o
         resume=shorter,
         keep_every_s=KEEP_EVERY_S,
     )
-    _check_rows(task, folders["encode"])
     classifier = CLASSIFIERS.get(rule["kind"])
     try:
         fitted = classifier.fit(task)
@@ -122,14 +116,62 @@ def _bundle(task: Task, spec: dict[str, Any], made: dict[str, Any], encode: Path
     write_bundle(task.out, task.out / MODEL, vocabulary, task.classes, length, spec["text"] | {"about": about})
 
 
-def _check_rows(task: Task, encode: Path) -> None:
-    """Raise BadInput for numbers that no word or class has."""
-    for part in task.x:
-        for what, numbers, most in (
-            ("words", task.x[part], len(task.vectors)),
-            ("classes", task.y[part], len(task.classes)),
-        ):
-            if numbers.size and not 0 <= numbers.min() <= numbers.max() < most:
-                raise BadInput(
-                    f"{encode}: part {part}: {what} from {numbers.min()} to {numbers.max()}, and there are {most}"
-                )
+_AT = (1, 2, 3, 5)
+
+
+def conclude(task: Task, fitted: Fitted, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the result; `facts` are the details of the rows' record. Scores are of `test`; where it has no tickets, of `valid`, and that is told."""
+    scored = "test" if len(task.x.get("test", ())) else "valid"
+    shares, y = fitted.probabilities[scored], task.y[scored]
+    table = scores.confusion(shares, y)
+    ranges = scores.calibration(shares, y)
+    values: dict[str, float | None] = {"parameters": fitted.parameters}
+    if scored == "test":
+        low, high = wilson(int(np.trace(table)), len(y))
+        values |= {
+            "accuracy": scores.accuracy_at(shares, y, 1),
+            "accuracy_ci_low": low,
+            "accuracy_ci_high": high,
+            "accuracy_at_3": scores.accuracy_at(shares, y, 3),
+            "macro_f1": scores.macro_f1(table),
+            "log_loss": scores.log_loss(shares, y),
+            "calibration_error": scores.calibration_error(ranges),
+        }
+    if len(task.x.get("valid", ())):
+        values["valid_accuracy"] = scores.accuracy_at(fitted.probabilities["valid"], task.y["valid"], 1)
+        values["valid_log_loss"] = scores.log_loss(fitted.probabilities["valid"], task.y["valid"])
+    if fitted.history:
+        values["train_time"] = sum(entry["seconds"] for entry in fitted.history)
+    details = {
+        "classes": list(task.classes),
+        "scored": scored,
+        "confusion": table.tolist(),
+        "calibration": ranges,
+        "answers": scores.answers(shares, y),
+        "at_k": {str(k): scores.accuracy_at(shares, y, k) for k in _AT},
+        "history": fitted.history,
+        "parameters": fitted.parameters,
+        "tickets": {part: len(rows) for part, rows in task.y.items()},
+        "majority": float(np.bincount(y).max() / len(y)),
+        "synthetic": bool(facts["synthetic"]),
+        "bayes_accuracy": facts["bayes_accuracy"],
+        "unseen_classes": _unseen(task),
+        "length": task.x["train"].shape[1],
+        "vocabulary": len(task.vectors),
+        "ended": None,
+        "best_epoch": None,
+        **fitted.details,
+    }
+    return result(metrics=values, details=details, libraries=_libraries())
+
+
+def _unseen(task: Task) -> list[str]:
+    counts = np.bincount(task.y["train"], minlength=len(task.classes))
+    return [name for name, count in zip(task.classes, counts, strict=True) if not count]
+
+
+def _libraries() -> dict[str, str]:
+    import sys
+
+    names = ("torch", "sklearn", "numpy", "onnx")
+    return {name: str(sys.modules[name].__version__) for name in names if name in sys.modules}

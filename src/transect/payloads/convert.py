@@ -8,11 +8,9 @@ own for each of the spec's `batches`.
 
 from __future__ import annotations
 
-import importlib.metadata
-import sys
-import traceback
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,27 +19,87 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
-from transect.onnx_models.comparison import differences
-from transect.onnx_models.dynamic_tolerance import DYNAMIC_RULE
+from transect.onnx_models.comparison import differences, largest_differences
+from transect.onnx_models.dynamic_tolerance import DYNAMIC_RULE, dynamic_tolerance, jiggled
 from transect.onnx_models.exporters import INPUT
-from transect.onnx_models.facts import facts_of_model, write_facts
+from transect.onnx_models.facts import batch_folder, facts_of_model, write_facts
 from transect.onnx_models.lowered_tolerance import LOWERED_RULE, lowered_tolerance
 from transect.onnx_models.lowering import calibration_rows, is_lowered, lower
 from transect.onnx_models.models import Arrays, Outputs
-from transect.onnx_models.results import fault, result
+from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
-from transect.payloads.convert_batches import OTHERS, DynamicRuns, write_batches
 from transect.training.inputs import load_arrays
+
+# Executions that do not change the batch: optimisation and threads.
+OTHERS = (("off", 1), ("basic", 1), ("all", 2))
+_JIGGLES = 8
+
+
+class DynamicRuns:
+    """Runs a converted file as other builds would, on `inputs`; `float32` are that file's outputs."""
+
+    def __init__(self, path: Path, inputs: Arrays, float32: Outputs) -> None:
+        self._session = open_session(path)
+        self._others = [open_session(path, optimisation=o, threads=n) for o, n in OTHERS]
+        self._inputs, self._float32 = inputs, float32
+        self._jiggled = [jiggled(inputs, seed) for seed in range(_JIGGLES)]
+
+    def of(self, batch: int | None) -> tuple[Outputs, dict[str, Any]]:
+        """Return the expected outputs in batches of a size, and what the record tells of them.
+
+        Raises BadInput where outputs of one run are of other types or shapes than those of another.
+        """
+        expected = run_session(self._session, self._inputs, batch)
+        runs = [run_session(other, self._inputs, batch) for other in self._others]
+        runs += [run_session(self._session, inputs, batch) for inputs in self._jiggled]
+        every: dict[str, dict[str, Any]] = {}
+        distance = differences(self._float32, expected)
+        spread = {name: max(differences(run, expected)[name] for run in runs) for name in distance}
+        for name in distance:
+            right = expected[name]
+            assert isinstance(right, np.ndarray)
+            if right.dtype.kind == "f" and right.size:
+                outputs = [np.asarray(run[name]) for run in runs]
+                every[name] = asdict(dynamic_tolerance(right, outputs, np.asarray(self._float32[name])))
+            else:
+                share = lowered_tolerance(right, spread[name], distance[name], "int8-dynamic")
+                every[name] = {
+                    "tolerance": share.tolerance,
+                    "tolerance_from": share.source,
+                    "spread": spread[name],
+                    "distance": distance[name],
+                }
+        keys = dict.fromkeys(key for told in every.values() for key in told)
+        return expected, {key: {name: told[key] for name, told in every.items() if key in told} for key in keys}
+
+
+def write_batches(
+    out: Path, runs: DynamicRuns, sizes: Iterable[int], costs: dict[str, Any] | None
+) -> dict[str, dict[str, Any]]:
+    """Write `batch-SIZE/expected` and facts for each size; return what the record tells, by size.
+
+    With fewer rows than a batch has, the runner gets them repeated, which gives the same ranges as
+    all rows once.
+    """
+    told = {}
+    for size in sizes:
+        folder = out / batch_folder(size)
+        expected, one = runs.of(size)
+        write_tensors(folder / "expected", expected)
+        write_facts(
+            folder, tolerance=one["tolerance"], mean_tolerance=one.get("mean_tolerance"), batched=True, costs=costs
+        )
+        told[str(size)] = one
+    return told
+
 
 MODEL = "model.onnx"
 # As the export stage compares: test sets of images are larger.
 _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 _BATCH = 32
 _BATCHES = (1, 7, 16, 32)
-_LIBRARIES = ("onnx", "onnxruntime-gpu", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +130,6 @@ def _samples(model: Path, data: Path | None, *, batched: bool) -> _Samples:
 
 
 def _accuracy(session: Any, samples: _Samples) -> float:
-    """Return the share of all test samples whose largest output is that of their class."""
     assert samples.labels is not None
     name, right = next(iter(samples.inputs)), 0
     for start in range(0, len(samples.labels), _BATCH):
@@ -106,10 +163,7 @@ def _others(path: Path, samples: _Samples) -> list[Outputs]:
 
 def _worst(runs: list[Outputs], wanted: Outputs) -> dict[str, float]:
     """Return the largest difference of each output. Raises BadInput where one is not finite."""
-    worst: dict[str, float] = {}
-    for run in runs:
-        for name, apart in differences(run, wanted).items():
-            worst[name] = max(worst.get(name, 0.0), apart)
+    worst = largest_differences(runs, wanted)
     if not all(np.isfinite(list(worst.values()))):
         raise BadInput("its outputs are not finite")
     return worst
@@ -186,11 +240,7 @@ def _write_outputs(
 def convert(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Convert one cell's file; return its result."""
     cell, sizes = Cell.of(**spec["cell"]), spec.get("batches", [])
-    return convert_cell(cell, sizes, folders["model"], folders.get("data"), out)
-
-
-def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, out: Path) -> dict[str, Any]:
-    """Convert one cell's file into `out`; return its result. `sizes` are of batches to come."""
+    model, data = folders["model"], folders.get("data")
     told = facts_of_model(model)
     samples = _samples(model, data, batched=told["batched"])
     path, precision = out / MODEL, cell.precision
@@ -198,10 +248,9 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
     try:
         how = lower(model / MODEL, path, precision, samples.calibration, batched=batched)
     except FAULTS as error:
-        return _refused("the converter gives no file of this model", error)
+        return refused(error, "the converter gives no file of this model")
     if not is_lowered(path, precision):
-        text = f"the converter finds nothing that it could turn into {precision}"
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=text)
+        return result(skipped=f"the converter finds nothing that it could turn into {precision}")
     before = open_session(model / MODEL)
     wanted = run_session(before, samples.inputs)
     # Where native code crashes, the tail of the log says what was under way.
@@ -214,7 +263,7 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
         runs = [*parts, *_others(path, samples)]
         _worst(runs, found)
     except FAULTS as error:
-        return _refused("ONNX Runtime does not run the converted file", error)
+        return refused(error, "ONNX Runtime does not run the converted file")
     values: dict[str, float | None] = {
         "model_bytes": path.stat().st_size,
         "max_abs_difference": max(apart.values()),
@@ -234,16 +283,4 @@ def convert_cell(cell: Cell, sizes: list[int], model: Path, data: Path | None, o
         accuracies = [_accuracy(session, samples) for session in (before, after)]
         values |= {"accuracy": accuracies[1], "accuracy_loss": accuracies[0] - accuracies[1]}
         details |= {"accuracy_before": accuracies[0], "rows_scored": len(samples.labels)}
-    return result(
-        metrics=[{"name": n, "value": v} for n, v in values.items() if v is not None],
-        details=details,
-        libraries={name: importlib.metadata.version(name) for name in _LIBRARIES},
-    )
-
-
-def _refused(what: str, error: BaseException) -> dict[str, Any]:
-    traceback.print_exception(error, file=sys.stderr)
-    failed = fault(error)
-    if failed["cause"] == Cause.CRASH.value:
-        failed["cause"] = Cause.UNSUPPORTED.value
-    return failed | {"message": f"{what}: {' '.join(failed['message'].split())[:400]}"}
+    return result(metrics=values, details=details, libraries=versions("onnx", "onnxruntime-gpu", "numpy"))

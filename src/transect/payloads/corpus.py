@@ -26,9 +26,8 @@ from transect.text.corpus import Corpus, PeopleTold, gather
 from transect.text.formats import FORMATS
 from transect.text.lines import write_array, write_arrays, writing_lines
 from transect.text.people import People
-from transect.text.rejection import rejected
 from transect.text.salt import Salt, public_salt, read_salt
-from transect.text.tickets import Rejected, Ticket
+from transect.text.tickets import Rejected, Ticket, rejected
 
 _ARRAYS = ("labels", "times", "owners")
 # So that a limit draws otherwise than a format that makes tickets from the same seed.

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.axes.text import DialogueCell
-from transect.domain.record import Cause, Status
 from transect.onnx_models.results import result
 from transect.text.dialogue import dialogue
 from transect.text.lines import read_lines, writing_lines
@@ -20,11 +19,7 @@ def extract(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
     """Write the texts of one cell into `out`; return its result."""
     cell = DialogueCell.of(**spec["cell"])
     if cell.names == "kept" and spec["redacted"]:
-        return result(
-            status=Status.SKIPPED,
-            cause=Cause.UNSUPPORTED,
-            message=f"tickets.corpora.{cell.corpus} has redact: true: no names are left to be kept",
-        )
+        return result(skipped=f"tickets.corpora.{cell.corpus} has redact: true: no names are left to be kept")
     tickets = empty = characters = people = with_people = 0
     with writing_lines(out / "texts.jsonl") as write:
         for ticket in read_lines(folders["corpus"] / "tickets.jsonl"):

@@ -6,11 +6,9 @@ Writes `model.onnx`, `inputs/`, `expected/` (what the framework computes), `fact
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
+import copy
 import time
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,14 @@ import numpy as np
 
 from transect.domain.axes.export import ExportCell
 from transect.domain.errors import BadInput
-from transect.domain.record import Cause, Status
-from transect.onnx_models.comparison import Comparison, compare
+from transect.onnx_models.accumulation import MADE_TOLERANCE_RULE, longest_in_file, made_tolerances
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
 from transect.onnx_models.facts import write_facts
-from transect.onnx_models.inspection import inspect_model
-from transect.onnx_models.results import result
+from transect.onnx_models.inspection import file_metrics, inspect_model
+from transect.onnx_models.results import result, versions
+from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
-from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
+from transect.runtimes.outputs import judge
 from transect.training.inputs import load_arrays
 from transect.training.models import TorchModel, no_module
 from transect.training.workloads import WORKLOADS, model_of
@@ -39,24 +37,7 @@ _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 
 def run_onnx(path: Path, x: np.ndarray, batch: int) -> np.ndarray:
     """Run all rows of x (n, ...) in batches, the last one partial; one thread, CPU."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    parts = [session.run([OUTPUT], {INPUT: x[start : start + batch]})[0] for start in range(0, len(x), batch)]
-    return np.concatenate(parts)
-
-
-def _libraries() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in ("torch", "onnx", "onnxscript", "onnxruntime", "onnxruntime-gpu", "numpy"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    return np.asarray(run_session(open_session(path), {INPUT: x}, batch)[OUTPUT])
 
 
 def _shortened(x: np.ndarray, axes: Mapping[int, tuple[str, int]]) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
@@ -67,40 +48,24 @@ def _shortened(x: np.ndarray, axes: Mapping[int, tuple[str, int]]) -> Iterator[t
             yield rows.shape, rows
 
 
-def _worst(comparisons: Collection[Comparison]) -> Comparison:
-    """Return the comparison with the largest difference; one with NaN before all others."""
-
-    def size(one: Comparison) -> float:
-        largest = one.max_abs_difference
-        return largest if np.isfinite(largest) else np.inf
-
-    return max(comparisons, key=size)
-
-
 def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
-    """Export one cell's trained model; return its result."""
-    with np.load(folders["weights"] / "weights.npz") as file:
-        weights = {name: file[name] for name in file.files}
-    stored = load_arrays(folders["data"], np.float32)["x_test"]
-    rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(stored.shape[1:])))
-    return export_cell(ExportCell.of(**spec["cell"]), weights, stored[:rows], out, spec.get("opset"))
+    """Export one cell's trained model; return its result.
 
-
-def export_cell(
-    cell: ExportCell, weights: dict[str, np.ndarray], x_test: np.ndarray, out: Path, opset: int | None = None
-) -> dict[str, Any]:
-    """Export one cell into `out`; return its result.
-
-    `weights` are in the neutral layout, `x_test` is (n, ...); real numbers are rounded to float32.
     Raises BadInput when the cell cannot be exported, and what the exporter, checker or runtime raise.
     """
     import torch
 
     from transect.training.frameworks._torch_modules import load_weights
 
+    cell = ExportCell.of(**spec["cell"])
+    with np.load(folders["weights"] / "weights.npz") as file:
+        weights = {name: file[name] for name in file.files}
+    stored = load_arrays(folders["data"], np.float32)["x_test"]
+    rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(stored.shape[1:])))
+    x_test = stored[:rows]
     model, exporter = model_of(WORKLOADS.get(cell.workload)), EXPORTERS.get(cell.exporter)
     if reason := exporter.supports(cell) or no_module(model):
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
+        return result(skipped=reason)
     assert isinstance(model, TorchModel)
     if x_test.shape[1:] != model.sample or len(x_test) < 2:
         raise BadInput(f"x_test has shape {x_test.shape}, {cell.workload} takes (n >= 2, *{model.sample})")
@@ -118,47 +83,35 @@ def export_cell(
 
     path = out / MODEL
     begin = time.perf_counter()
-    source = Source(model=module, examples={INPUT: x[:2]}, axes=model.axes, opset=opset)
+    source = Source(model=module, examples={INPUT: x[:2]}, axes=model.axes, opset=spec.get("opset"))
     exporter.export(source, path)
     export_time_s = time.perf_counter() - begin
 
     sizes = {name: x.shape[axis] for axis, (name, _) in model.axes.items()}
     facts = inspect_model(path, sizes)
-    tolerance = output_tolerance(model, module, x, expected)
-    comparisons = {batch: compare(run_onnx(path, x, batch), expected) for batch in (*_BATCHES, len(x))}
-    shorter = {
-        shape: compare(run_onnx(path, rows, len(rows)), computed(rows)) for shape, rows in _shortened(x, model.axes)
-    }
-    worst = _worst([*comparisons.values(), *shorter.values()])
+    with torch.inference_mode():
+        double = torch.tensor(x, dtype=torch.float64 if x.dtype.kind == "f" else None)
+        exact = copy.deepcopy(module).double()(double).numpy()
+    tolerances = made_tolerances({OUTPUT: expected}, {OUTPUT: exact}, longest_in_file(path), computes=True)
+    batches, shorter = (*_BATCHES, len(x)), dict(_shortened(x, model.axes))
+    runs = [(run_onnx(path, x, batch), expected) for batch in batches]
+    runs += [(run_onnx(path, rows, len(rows)), computed(rows)) for rows in shorter.values()]
+    found, wanted = (np.concatenate(side) for side in zip(*runs, strict=True))
+    verdict = judge({OUTPUT: found}, {OUTPUT: wanted}, tolerances)
     write_tensors(out / "inputs", {INPUT: x})
     write_tensors(out / "expected", {OUTPUT: expected})
-    values = {
-        "model_bytes": path.stat().st_size + sum(f.stat().st_size for f in out.glob("*.data")),
-        "opset": facts.pop("opset"),
-        "ir_version": facts.pop("ir_version"),
-        "operators": sum(facts["operators_by_type"].values()),
-        "export_time": export_time_s,
-    }
-    write_facts(out, tolerance=tolerance.tolerance, batched=True, costs=facts["costs"])
-    good = worst.within(tolerance.tolerance)
+    write_facts(out, tolerance=tolerances[OUTPUT], batched=True, costs=facts["costs"])
     return result(
-        status=Status.OK if good else Status.FAILED,
-        cause=None if good else Cause.WRONG_RESULT,
-        message=""
-        if good
-        else f"ONNX Runtime differs from {exporter.framework} by up to "
-        f"{worst.max_abs_difference:.3g}, the tolerance is {tolerance.tolerance:.3g}",
-        metrics=[{"name": name, "value": value} for name, value in values.items()]
-        + worst.metrics("max_abs_difference", "max_rel_difference", "top1_agreement"),
+        wrong="; ".join(verdict.wrong),
+        metrics=file_metrics(path, facts, export_time_s) | verdict.metrics(),
         details=facts
-        | asdict(tolerance)
         | {
-            "tolerance_rule": TOLERANCE_RULE,
+            "tolerance": tolerances[OUTPUT],
+            "tolerance_rule": MADE_TOLERANCE_RULE,
             "batched": True,
-            "rel_floor": worst.rel_floor,
-            "batches_compared": list(comparisons),
+            "batches_compared": list(batches),
             "shapes_compared": [list(shape) for shape in shorter],
             "rows_compared": len(x),
         },
-        libraries=_libraries(),
+        libraries=versions("python", "torch", "onnx", "onnxscript", "onnxruntime", "onnxruntime-gpu", "numpy"),
     )

@@ -7,12 +7,8 @@ is a verdict too.
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import platform
-import sys
 import time
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,20 +17,19 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.domain.record import Cause, Status
 from transect.onnx_models.accumulation import (
     IMPRECISE,
     MADE_TOLERANCE_RULE,
     imprecise_outputs,
-    longest_accumulation,
+    longest_in_file,
     made_tolerances,
 )
-from transect.onnx_models.comparison import differences
+from transect.onnx_models.comparison import largest_differences
 from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 from transect.onnx_models.facts import write_facts
-from transect.onnx_models.inspection import inspect_model
+from transect.onnx_models.inspection import file_metrics, inspect_model
 from transect.onnx_models.models import MODELS, Arrays, Built, Outputs
-from transect.onnx_models.results import fault, result
+from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
 
@@ -42,45 +37,12 @@ MODEL = "model.onnx"
 # Runs of one row, and of parts of which the last is smaller.
 _BATCHES = (1, 7)
 _LIBRARIES = (
-    "torch",
-    "tensorflow-cpu",
-    "keras",
-    "mxnet",
-    "scikit-learn",
-    "onnx",
-    "onnxscript",
-    "tf2onnx",
-    "skl2onnx",
-    "onnxruntime-gpu",
-    "numpy",
+    "python torch tensorflow-cpu keras mxnet scikit-learn onnx onnxscript tf2onnx skl2onnx onnxruntime-gpu numpy"
 )
-# Exporters of torch append pages to what they say.
-_MAX_WORDS = 400
-
-
-def _libraries() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _refused(what: str, error: BaseException) -> dict[str, Any]:
-    """Return the result of an exporter that cannot do the model: the first lines of its reason."""
-    traceback.print_exception(error, file=sys.stderr)
-    failed = fault(error)
-    if failed["cause"] == Cause.CRASH.value:
-        failed["cause"] = Cause.UNSUPPORTED.value
-    told = " ".join(failed["message"].split())
-    cut = "" if len(told) <= _MAX_WORDS else " …"
-    return failed | {
-        "message": f"{what}: {told[:_MAX_WORDS]}{cut}",
-        "details": {"failed_at": what},
-        "libraries": _libraries(),
-    }
+    return refused(error, what) | {"details": {"failed_at": what}, "libraries": versions(*_LIBRARIES.split())}
 
 
 def _named(ends: list[dict[str, Any]], given: Mapping[str, Any], what: str) -> dict[str, Any]:
@@ -97,18 +59,8 @@ def _named(ends: list[dict[str, Any]], given: Mapping[str, Any], what: str) -> d
 
 
 def _runs(path: Path, inputs: Arrays, batched: bool) -> list[Outputs]:
-    """Return what ONNX Runtime computes, in every size of batch."""
     session = open_session(path)
     return [run_session(session, inputs, batch) for batch in (None, *(_BATCHES if batched else ()))]
-
-
-def _differences(runs: list[Outputs], expected: Outputs) -> dict[str, float]:
-    """Return the largest difference of each output. Raises BadInput when one is another tensor."""
-    worst: dict[str, float] = {}
-    for run in runs:
-        for name, apart in differences(run, expected).items():
-            worst[name] = max(worst.get(name, 0.0), apart)
-    return worst
 
 
 def _export(exporter: Exporter, built: Built, path: Path) -> tuple[float, dict[str, Any]]:
@@ -123,21 +75,16 @@ def _export(exporter: Exporter, built: Built, path: Path) -> tuple[float, dict[s
 
 
 def make(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
-    """Make one cell into `out`; return its result."""
+    """Make one cell into `out`; return its result. Raises what building the model raises."""
     cell = Cell.of(**spec["cell"])
     framework = str(cell.get("framework"))
     if framework.startswith("keras-"):
         # Read when Keras is imported.
         os.environ["KERAS_BACKEND"] = framework.removeprefix("keras-")
-    return model_cell(cell, spec["seed"], out)
-
-
-def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
-    """Make one cell into `out`; return its result. Raises what building the model raises."""
     model, exporter = MODELS.get(str(cell.workload)), EXPORTERS.get(cell.get("exporter"))
     if reason := model.supports(cell) or exporter.supports(cell):
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
-    built = model.build(exporter.framework, cell.get("exporter"), seed)
+        return result(skipped=reason)
+    built = model.build(exporter.framework, cell.get("exporter"), spec["seed"])
     path = out / MODEL
     try:
         export_time_s, facts = _export(exporter, built, path)
@@ -150,24 +97,23 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
     except FAULTS as error:
         return _refused("ONNX Runtime does not run the file", error)
     try:
-        apart = _differences(runs, expected)
+        apart = largest_differences(runs, expected)
     except BadInput as error:
-        return _wrong(f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}")
+        told = f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}"
+        return result(wrong=told, libraries=versions(*_LIBRARIES.split()))
     write_tensors(out / "inputs", inputs)
     write_tensors(out / "expected", expected)
     write_tensors(out / "calibration", _named(facts["input"], built.calibration, "inputs"))
     exact = None if built.exact is None else _named(facts["output"], built.exact, "outputs")
-    longest = _longest(path)
+    longest = longest_in_file(path)
     tolerances = made_tolerances(expected, exact, longest, computes=_computes(facts["costs"]))
     batched = built.batched and facts["dynamic_batch"]
     write_facts(out, tolerance=tolerances, batched=batched, costs=facts["costs"])
     imprecise = imprecise_outputs(expected, exact, longest)
     wrong = _what_is_wrong(exporter.framework, imprecise, apart, tolerances)
     return result(
-        status=Status.FAILED if wrong else Status.OK,
-        cause=Cause.WRONG_RESULT if wrong else None,
-        message=wrong,
-        metrics=_metrics(path, facts, export_time_s, apart),
+        wrong=wrong,
+        metrics=file_metrics(path, facts, export_time_s) | {"max_abs_difference": max(apart.values())},
         details=facts
         | {
             "tolerance": tolerances,
@@ -175,7 +121,7 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
             "batched": batched,
         },
-        libraries=_libraries(),
+        libraries=versions(*_LIBRARIES.split()),
     )
 
 
@@ -193,16 +139,6 @@ def _what_is_wrong(
     return f"ONNX Runtime differs from {framework}: {given}, the tolerance is {most}"
 
 
-def _wrong(message: str) -> dict[str, Any]:
-    return result(status=Status.FAILED, cause=Cause.WRONG_RESULT, message=message, libraries=_libraries())
-
-
-def _longest(path: Path) -> int:
-    import onnx
-
-    return longest_accumulation(onnx.shape_inference.infer_shapes(onnx.load(str(path))).graph)
-
-
 def _computes(costs: dict[str, Any] | None) -> bool:
     """Whether the file does more than pass on its inputs, as far as is known."""
     return costs is None or bool(costs["flops_per_sample"] or costs["operators_without_rule"])
@@ -210,15 +146,3 @@ def _computes(costs: dict[str, Any] | None) -> bool:
 
 def _pairs(numbers: dict[str, float]) -> str:
     return ", ".join(f"{name} {number:.3g}" for name, number in numbers.items())
-
-
-def _metrics(path: Path, facts: dict[str, Any], export_time_s: float, apart: dict[str, float]) -> list[dict[str, Any]]:
-    values = {
-        "model_bytes": path.stat().st_size,
-        "opset": facts.pop("opset"),
-        "ir_version": facts.pop("ir_version"),
-        "operators": sum(facts["operators_by_type"].values()),
-        "export_time": export_time_s,
-        "max_abs_difference": max(apart.values()),
-    }
-    return [{"name": n, "value": v} for n, v in values.items() if np.isfinite(v)]

@@ -81,7 +81,6 @@ def _draws(node: Any, inputs: dict[str, np.ndarray]) -> bool:
 
 
 def _files(folder: str, arrays: dict[str, np.ndarray]) -> dict[str, bytes]:
-    """Return the files of a folder of tensors by name."""
     files, entries = {}, []
     for index, (name, array) in enumerate(arrays.items()):
         dtype, file = dtype_of(name, array), f"{index}.bin"
@@ -110,7 +109,6 @@ def files_of(case: Any) -> dict[str, bytes] | str:
 
 
 def _pack(files: dict[str, bytes], target: Path) -> None:
-    """Write an archive that is the same whoever writes it, and whenever."""
     with tarfile.open(target, "w") as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)

@@ -58,7 +58,7 @@ def refused(parts: Sequence[Part], cell: RetrainCell, step: Path, spec: Mapping[
     last = parts[-1]
     if last.record.get("status") == "skipped":
         reason = str(last.record.get("reason", "the runner gave no reason"))
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
+        return result(skipped=reason)
     cause = Cause(last.record.get("cause", Cause.CRASH.value))
     message = str(last.record.get("message", "the runner left no message"))
     path = read_path(last.turn.problem)
@@ -78,7 +78,7 @@ def refused(parts: Sequence[Part], cell: RetrainCell, step: Path, spec: Mapping[
         status=Status.FAILED,
         cause=cause,
         message=f"{last.turn.runtime}: {message}; PyTorch's float64 path {also}",
-        metrics=_metrics(verdict.values()),
+        metrics=verdict.ratios,
         samples=_samples(out, _loss_series(loss, path)),
         details=_facts(parts, step, spec),
     )
@@ -99,7 +99,7 @@ def conclude(
     loss = told_losses([(part.first, part.record["losses"]) for part in parts], cell.steps)
     state, _ = read_state_file(out / CHECKPOINT)
     verdict = judge(loss, path, state)
-    values, series = verdict.values(), _loss_series(loss, path)
+    values, series = dict(verdict.ratios), _loss_series(loss, path)
     details = _facts(parts, step, spec) | {"steps_not_told": int(np.isnan(loss).sum())}
     if np.isfinite(loss[-1]):
         values["final_loss"] = float(loss[-1])
@@ -108,10 +108,8 @@ def conclude(
         series |= {f"{name}_time": np.concatenate([part.seconds(name) for part in parts]) for name in ("step", *_PARTS)}
     versions = {part.turn.runtime: str(part.record.get("runtime_version")) for part in parts}
     return result(
-        status=Status.FAILED if verdict.fault else Status.OK,
-        cause=Cause.WRONG_RESULT if verdict.fault else None,
-        message=verdict.fault,
-        metrics=_metrics(values),
+        wrong=verdict.fault,
+        metrics=values,
         samples=_samples(out, series),
         details=details,
         libraries={f"runtime {name}": version for name, version in versions.items()},
@@ -119,7 +117,6 @@ def conclude(
 
 
 def _check_record(part: Part, cell: RetrainCell) -> None:
-    """Raise BadInput for a record that is not of this turn, whatever its status says."""
     record, name = part.record, part.turn.runtime
     if record.get("provider_used") != cell.provider:
         raise BadInput(f"runner '{name}' ran on {record.get('provider_used')}, the cell asks for {cell.provider}")
@@ -217,7 +214,3 @@ def _samples(out: Path, series: Mapping[str, np.ndarray]) -> dict[str, Any]:
         name: {"unit": "s" if name.endswith("_time") else "1", "file": "samples.npz", "key": name, "count": len(array)}
         for name, array in series.items()
     }
-
-
-def _metrics(values: Mapping[str, float]) -> list[dict[str, Any]]:
-    return [{"name": name, "value": value} for name, value in values.items() if np.isfinite(value)]

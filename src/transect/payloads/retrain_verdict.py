@@ -34,10 +34,6 @@ class Verdict:
     fault: str
     ratios: Mapping[str, float] = field(default_factory=dict)
 
-    def values(self) -> dict[str, float]:
-        """Return the metrics."""
-        return dict(self.ratios)
-
 
 def read_path(problem: Path) -> Path64:
     """Read `path.npz` of a problem's folder."""
@@ -104,7 +100,6 @@ def _shares(deviation: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
 
 
 def _named(state: Mapping[str, np.ndarray], path: Path64) -> dict[str, np.ndarray]:
-    """Return the model's tensors by neutral name. Raises BadInput when one is not there."""
     found = {}
     for name in path.weights:
         if f"model.{name}" not in state:

@@ -6,12 +6,9 @@ another.
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
-import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +16,16 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.domain.record import Cause, Status
+from transect.domain.record import Cause
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
 from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.loaders import LOADERS, Loader
 from transect.onnx_models.models import Outputs
-from transect.onnx_models.results import fault, result
+from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.tensors import NoTensor, read_tensors
 
-_LIBRARIES = (
-    "onnx",
-    "onnx2torch",
-    "torch",
-    "jax",
-    "jaxonnxruntime",
-    "opencv-python-headless",
-    "openvino",
-    "tinygrad",
-    "numpy",
-)
-_MAX_WORDS = 400
+_LIBRARIES = "onnx onnx2torch torch jax jaxonnxruntime opencv-python-headless openvino tinygrad numpy"
 
 
 def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
@@ -69,11 +55,7 @@ def _named(found: list[Any], expected: Outputs) -> Outputs:
 
 def roundtrip(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Load one cell's file; return its result."""
-    return roundtrip_cell(Cell.of(**spec["cell"]), folders["model"])
-
-
-def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
-    """Load the file of a model cell; return the result."""
+    cell, model = Cell.of(**spec["cell"]), folders["model"]
     loader = LOADERS.get(cell.get("loader"))
     facts = facts_of_model(model)
     rows = loader.rows if facts["batched"] else None
@@ -90,46 +72,27 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
     try:
         apart = differences(_named(computed, expected), expected, stand_ins=loader.stand_ins)
     except BadInput as error:
-        return _wrong(error)
+        return result(wrong=str(error), libraries=versions(*_LIBRARIES.split()))
     tolerance = facts["tolerance"]
     good = all(apart[name] <= tolerance[name] for name in apart)
     worst = max(apart.values(), default=0.0)
     return result(
-        status=Status.OK if good else Status.FAILED,
-        cause=None if good else Cause.WRONG_RESULT,
-        message="" if good else f"it differs by {apart}, the tolerance is {tolerance}",
-        metrics=[{"name": "max_abs_difference", "value": worst}] if np.isfinite(worst) else [],
+        wrong="" if good else f"it differs by {apart}, the tolerance is {tolerance}",
+        metrics={"max_abs_difference": worst},
         details={
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
             "tolerance": tolerance,
             "rows_compared": rows,
             "seconds": seconds,
         },
-        libraries=_libraries(),
+        libraries=versions(*_LIBRARIES.split()),
     )
 
 
-def _libraries() -> dict[str, str]:
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _wrong(error: BadInput) -> dict[str, Any]:
-    """Return the result of a framework that loads the file, and gives other outputs than it has."""
-    return result(status=Status.FAILED, cause=Cause.WRONG_RESULT, message=str(error), libraries=_libraries())
-
-
 def _refused(error: BaseException) -> dict[str, Any]:
-    traceback.print_exception(error, file=sys.stderr)
-    failed = fault(error)
+    failed = refused(error)
     # A translator that has a module for each operator lacks one of its own, not a package.
     own = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
-    if own or failed["cause"] in (Cause.CRASH.value, Cause.BAD_INPUT.value):
+    if own or failed["cause"] == Cause.BAD_INPUT.value:
         failed["cause"] = Cause.UNSUPPORTED.value
-    message = " ".join(failed["message"].split())[:_MAX_WORDS]
-    return failed | {"message": message, "libraries": _libraries()}
+    return failed | {"libraries": versions(*_LIBRARIES.split())}

@@ -51,13 +51,12 @@ import numpy as np
 from transect.domain.axes.retrain import StepCell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
-from transect.domain.record import Cause, Status
-from transect.onnx_models.results import result
+from transect.onnx_models.results import result, versions
+from transect.onnx_models.running import open_session
 from transect.onnx_models.tensors import write_tensors
-from transect.payloads.step_base import Bases, export, libraries
-from transect.payloads.step_check import exported_fault
+from transect.payloads.step_base import Bases, export
 from transect.payloads.step_path import Course, follow, rate_error_seen, retraining_rates, score, tolerance, trainer_of
-from transect.portable_step.manifest import read_manifest
+from transect.portable_step.manifest import Manifest, read_manifest
 from transect.portable_step.state import read_state, write_state
 from transect.training.inputs import load_arrays
 from transect.training.models import Model
@@ -191,10 +190,56 @@ def _result(cell: StepCell, out: Path, export_time_s: float, facts: dict[str, An
         "export_time": export_time_s,
     }
     return result(
-        status=Status.FAILED if fault else Status.OK,
-        cause=Cause.WRONG_RESULT if fault else None,
-        message=fault,
-        metrics=[{"name": name, "value": value} for name, value in values.items()],
+        wrong=fault,
+        metrics=values,
         details=facts,
-        libraries=libraries(),
+        libraries=versions("python", "torch", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime", "numpy"),
     )
+
+
+# The second loss sees the first update, the third what momentum does.
+_STEPS = 4
+
+
+def exported_fault(step: Path, state: Path, course: Course, problem: Path) -> str:
+    """Say where the exported step leaves the path of a problem, or nothing."""
+    manifest = read_manifest(step)
+    rates = json.loads((problem / "schedule.json").read_text())["lr"]
+    with np.load(problem / "path.npz") as path:
+        expected, tolerance = path["loss"][:_STEPS], path["tolerance"][:_STEPS]
+    every = rates if isinstance(rates, list) else [rates] * len(course.rows)
+    found = _losses(step, manifest, read_state(state, manifest), course, every)
+    for number, (loss, right, most) in enumerate(zip(found, expected, tolerance, strict=True)):
+        # Where the path itself ends there is nothing to be held to.
+        if np.isfinite(right) and not abs(loss - right) <= most:
+            return (
+                f"the exported step's loss is {loss:.9g} at step {number} of {problem.name}, "
+                f"PyTorch's in float64 {right:.9g}, and the tolerance is {most:.3g}"
+            )
+    return ""
+
+
+def _losses(
+    folder: Path, manifest: Manifest, state: dict[str, np.ndarray], course: Course, rates: list[float]
+) -> list[float]:
+    """Return the losses of the first steps, each the mean of its micro-batches'."""
+    sessions = {
+        name: open_session(folder / manifest.graphs[name].file)
+        for name in ("step", "accumulate")
+        if name in manifest.graphs
+    }
+    hyper = {one.name: np.float64(one.default) for one in manifest.hyper}
+    following = {one.next: one.name for one in manifest.state if one.next}
+    losses = []
+    for batches, rate in zip(course.rows[:_STEPS], rates, strict=False):
+        of_step = []
+        for turn, rows in enumerate(batches, 1):
+            name = "step" if turn == len(batches) else "accumulate"
+            graph = manifest.graphs[name]
+            known = state | hyper | {"lr": np.float64(rate), "x": course.x[rows], "y": course.y[rows]}
+            feed = {one: np.asarray(known[one]) for one in graph.inputs}
+            made = dict(zip(graph.outputs, sessions[name].run([*graph.outputs], feed), strict=True))
+            state = state | {following[one]: made[one] for one in graph.outputs if one in following}
+            of_step.append(float(made["loss"]))
+        losses.append(float(np.mean(of_step)))
+    return losses

@@ -2,28 +2,84 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import platform
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from transect.domain.axes.retrain import StepCell
 from transect.domain.files import write_atomic
-from transect.onnx_models.trainable import write_inference_models
+from transect.onnx_models.exporters import OUTPUT
 from transect.payloads.step_path import trainer_of
 from transect.portable_step.export import export_step
 from transect.training.inputs import load_data, load_weights
 from transect.training.models import Model, TorchModel
 from transect.training.workloads import Parameters
 
+if TYPE_CHECKING:
+    import torch
+
+# An ordinary export may fold a transposition into a weight, keep equal parameters once, or leave dropout out.
+# ONNX Runtime training 1.19.2 knows operators up to 21, and gradients of those of 17 best.
+OPSET = 17
+
+
+def write_inference_models(
+    module: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str], folder: Path
+) -> dict[str, str | None]:
+    """Write `inference-EXPORTER.onnx` of both exporters of torch; the first axis is dynamic.
+
+    `inputs` holds a batch of two rows or more for each of `names`. Returns by exporter None, or
+    what it said; a file that could not be written is not there. The module's mode and weights are
+    as before.
+    """
+    import torch
+
+    was_training = module.training
+    said: dict[str, str | None] = {}
+    try:
+        module.train()
+        for exporter in ("dynamo", "torchscript"):
+            file = folder / f"inference-{exporter}.onnx"
+            file.unlink(missing_ok=True)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    torch.onnx.export(
+                        module,
+                        tuple(inputs),
+                        str(file),
+                        input_names=list(names),
+                        output_names=[OUTPUT],
+                        **_options(exporter, list(names)),
+                    )
+                said[exporter] = None
+            except Exception as error:  # whatever an exporter raises is its answer
+                file.unlink(missing_ok=True)
+                said[exporter] = f"{type(error).__name__}: {error}"
+    finally:
+        module.train(was_training)
+    return said
+
+
+def _options(exporter: str, names: list[str]) -> dict[str, Any]:
+    import torch
+
+    if exporter == "dynamo":
+        shapes = tuple({0: torch.export.Dim("batch")} for _ in names)
+        return {"dynamo": True, "dynamic_shapes": shapes, "optimize": False, "external_data": False, "verbose": False}
+    axes = {name: {0: "batch"} for name in (*names, OUTPUT)}
+    mode = torch.onnx.TrainingMode.TRAINING
+    more = {"opset_version": OPSET, "dynamic_axes": axes, "training": mode, "do_constant_folding": False}
+    return {"dynamo": False, **more}
+
+
 # What runtimes without the ONNX graphs read.
 WORKLOAD = "workload.json"
-_LIBRARIES = ("torch", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime", "numpy")
 # Rows of the batch that the export looks at.
 _EXAMPLE = 4
 
@@ -114,14 +170,3 @@ def _loss(parameters: Parameters) -> Callable[[Any, Any], Any]:
         return 0.5 * (outputs - wanted).square().sum(dim=1).mean()
 
     return half_squared_distance if parameters.loss == "mse" else torch.nn.functional.cross_entropy
-
-
-def libraries() -> dict[str, str]:
-    """Return the versions of what exported and computed."""
-    found = {"python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

@@ -9,10 +9,10 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.portable_step.assembly import ACCUMULATED, Options
-from transect.portable_step.cleaning import resolve
 from transect.portable_step.manifest import DTYPES, Data, Hyper, Output, StateTensor
 from transect.portable_step.modules import ModuleStep
 from transect.portable_step.optimisers import Optimiser
+from transect.portable_step.simplification import resolve
 
 if TYPE_CHECKING:
     import torch
@@ -128,13 +128,6 @@ def describe_outputs(model: ModelProto) -> tuple[Output, ...]:
         dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
         found.append(Output(name=value.name, dtype=dtype, shape=shape))
     return tuple(found)
-
-
-def refuse_names(names: Iterable[str]) -> None:
-    """Raise BadInput for a name given by the caller that ONNX or the step itself has a use for."""
-    for name in names:
-        if not name or "." in name:
-            raise BadInput(f"{name!r}: expected a name without a dot: those are the step's own")
 
 
 def refuse_twice(names: Iterable[str]) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import linecache
 import re
-import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
-from transect.portable_step.randomness import Draws, drawing
 
 if TYPE_CHECKING:
     import torch
@@ -27,8 +25,6 @@ EXPORTERS = ("torch", "onnx", "onnx_ir", "onnxscript")
 # Operators as torch writes them: `aten::zeta`, `aten.zeta.default`, `derivative for 'zeta'`, and
 # those of other libraries: `op='torchvision.roi_align'`.
 OPERATOR = re.compile(r"(?:aten|prims)(?:::|\.)(\w+)|derivative for '(\w+)'|op='\w+\.(\w+)'")
-# What the gradient of affine_grid says, without a name.
-NUMBERS_ONLY = "SymIntArrayRef expected to contain only concrete integers"
 
 
 class NoGradient(Exception):
@@ -54,19 +50,6 @@ class Places:
         return f"{self.names.get(id(part)) or 'the module'} ({type(part).__name__})"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
-    """An operator that ran. `cuts`: a gradient came in and none goes out."""
-
-    operator: str
-    module: str
-    line: str
-    cuts: bool
-
-    def __str__(self) -> str:
-        return ", ".join(part for part in (self.module, self.line, self.operator) if part)
-
-
 @contextmanager
 def following(module: torch.nn.Module) -> Iterator[Places]:
     """Follow the forward pass through the module's parts."""
@@ -74,7 +57,11 @@ def following(module: torch.nn.Module) -> Iterator[Places]:
 
     places = Places({id(part): name for name, part in module.named_modules()})
     entered = hooks.register_module_forward_pre_hook(lambda part, _: places.stack.append(part))
-    left = hooks.register_module_forward_hook(lambda *_: _leave(places))
+
+    def leave(*_: Any) -> None:
+        places.stack.pop()
+
+    left = hooks.register_module_forward_hook(leave)
     try:
         yield places
     finally:
@@ -82,18 +69,13 @@ def following(module: torch.nn.Module) -> Iterator[Places]:
         left.remove()
 
 
-def _leave(places: Places) -> None:
-    places.stack.pop()
-
-
-def explained(error: Exception, places: Places, module: torch.nn.Module, run: Callable[[], Any]) -> BadInput:
-    """Turn what tracing or export raised into one error; `run` does the step eagerly."""
+def explained(error: Exception, places: Places) -> BadInput:
+    """Turn what tracing or export raised into one error."""
     reason = _reason(error)
     if isinstance(error, NoGradient):
-        cuts = [str(call) for call in _calls(module, run) if call.cuts][:3]
-        hint = f": cut by {'; '.join(cuts)}" if cuts else ", and no operator that cuts it was found"
         return BadInput(
-            f"{error.args[0]}: the loss has no gradient by this parameter{hint}. Expected one, or requires_grad_(False)"
+            f"{error.args[0]}: the loss has no gradient by this parameter, as behind an argmax. Expected one, or "
+            "requires_grad_(False)"
         )
     line = _line(traceback.extract_tb(error.__traceback__))
     if where := ", ".join(part for part in (places.here(), line) if part):
@@ -102,21 +84,12 @@ def explained(error: Exception, places: Places, module: torch.nn.Module, run: Ca
         return error
     found = OPERATOR.search(_chain(error))
     operator = next(filter(None, found.groups())) if found else ""
-    if NUMBERS_ONLY in _chain(error):
-        operator = "affine_grid_generator"
-    for call in _calls(module, run) if operator else ():
-        if _same(call.operator, operator):
-            return BadInput(f"{call}: {reason}")
     return BadInput(f"module: {operator + ': ' if operator else ''}{reason}")
 
 
 def _reason(error: Exception) -> str:
     if "No ONNX function found" in _chain(error):
         return "the operator cannot be exported: there is no translation into ONNX for it"
-    if type(error).__name__ == "UnsupportedOperatorException":
-        return f"{error}: the operator cannot be exported: torch itself cannot trace it"
-    if NUMBERS_ONLY in _chain(error):
-        return "its gradient takes no length that may vary; expected numbers: `dynamic={}`"
     if type(error).__name__ in ("GuardOnDataDependentSymNode", "DataDependentOutputException"):
         return "what it does depends on the values of a tensor; expected the same operators for all"
     if "mutating a non-functional tensor" in str(error):
@@ -128,7 +101,6 @@ def _reason(error: Exception) -> str:
 
 
 def _chain(error: BaseException) -> str:
-    """Join the messages of an error and its causes, the first cause first."""
     texts = []
     one: BaseException | None = error
     while one is not None:
@@ -137,62 +109,7 @@ def _chain(error: BaseException) -> str:
     return "\n".join(reversed(texts))
 
 
-def _same(name: str, wanted: str) -> bool:
-    """Tell whether an operator that ran forwards stands behind one of the graph."""
-    forward = wanted.removesuffix("_backward")
-    return name == forward or name.endswith(f"_{forward}") or forward.startswith(f"{name}_")
-
-
-def _calls(module: torch.nn.Module, run: Callable[[], Any]) -> list[Call]:
-    """Run eagerly and list what ran inside of the module, as far as it comes."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    calls: list[Call] = []
-    zero = torch.zeros((), dtype=torch.int64)
-
-    def note(name: str, cuts: bool) -> None:
-        if places.stack:
-            line = source_line(sys._getframe(2))
-            calls.append(Call(operator=name, module=places.here(), line=line, cuts=cuts))
-
-    class Functions(TorchFunctionMode):  # type: ignore[misc]
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*args, **(kwargs or {}))
-            if _needs_gradient((args, kwargs)) and _has_tensors(result):
-                note(getattr(func, "__name__", str(func)), not _needs_gradient(result))
-            return result
-
-    class Operators(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            note(func.name().partition("::")[2].partition(".")[0], False)
-            return func(*args, **(kwargs or {}))
-
-    modes = (drawing(Draws(zero, zero, zero)), Functions(), Operators())
-    with following(module) as places, suppress(Exception), modes[0], modes[1], modes[2]:
-        # What ran before it stopped is what is asked for.
-        run()
-    return calls
-
-
-def _needs_gradient(values: Any) -> bool:
-    return any(one.requires_grad for one in _tensors(values))
-
-
-def _has_tensors(values: Any) -> bool:
-    return bool(_tensors(values))
-
-
-def _tensors(values: Any) -> list[torch.Tensor]:
-    import torch
-    from torch.utils import _pytree as pytree
-
-    return [one for one in pytree.tree_leaves(values) if isinstance(one, torch.Tensor)]
-
-
 def _is_theirs(file: str) -> bool:
-    """Tell a user's source from torch's and ours."""
     import torch
 
     library = str(Path(linecache.__file__).parent)
@@ -203,7 +120,6 @@ def _is_theirs(file: str) -> bool:
 
 
 def _line(frames: traceback.StackSummary) -> str:
-    """Return the innermost line of the user's source below ours."""
     below = [i for i, frame in enumerate(frames) if frame.filename.startswith(OURS)]
     for frame in reversed(frames[below[0] if below else 0 :]):
         if _is_theirs(frame.filename):

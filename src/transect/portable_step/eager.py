@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.portable_step.memory import forgetting, python_state
-from transect.portable_step.modules import ModuleStep
+from transect.portable_step.modules import ModuleStep, forgetting
 from transect.portable_step.optimisers import STATES, Optimiser
-from transect.portable_step.python_state import PythonState
 from transect.portable_step.randomness import reference_masks
 
 if TYPE_CHECKING:
@@ -108,14 +106,6 @@ class Eager:
                 told["betas"] = (values.pop("beta1"), values.pop("beta2"))
             told.update(values)
 
-    def kept(self) -> dict[str, PythonState]:
-        """Return what the parts, the loss and the metrics keep beside tensors."""
-        return python_state(self.model.module, self._functions())
-
-    def _functions(self) -> dict[str, Any]:
-        metrics = {f"the metric {name}": one for name, one in self.model.metrics.items()}
-        return {"the loss": self.model.loss, **metrics}
-
     @contextlib.contextmanager
     def borrowed(self) -> Iterator[None]:
         """Give module, loss and optimiser back as they were."""
@@ -130,7 +120,7 @@ class Eager:
         for parameter in gradients:
             parameter.grad = None
         try:
-            with forgetting(module, self._functions()):
+            with forgetting(module, {"loss": self.model.loss, **self.model.metrics}):
                 yield
         finally:
             with torch.no_grad():

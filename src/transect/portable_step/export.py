@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
 from transect.portable_step.assembly import ACCUMULATED, Options, Plan, accumulate_model, step_model
-from transect.portable_step.cleaning import order_inputs
 from transect.portable_step.description import (
     describe_data,
     describe_hyper,
     describe_outputs,
     describe_state,
-    refuse_names,
     refuse_twice,
 )
 from transect.portable_step.eager import Eager
-from transect.portable_step.folder import check_folder, write_folder
-from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed
+from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed, read_manifest
 from transect.portable_step.modules import METRICS, ModuleStep, Scalar
 from transect.portable_step.optimisers import Optimiser, read_optimiser
+from transect.portable_step.simplification import order_inputs
 from transect.portable_step.state import state_bytes
 from transect.portable_step.tracing import trace
 from transect.portable_step.verification import verify
@@ -121,7 +122,6 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     optimiser = _optimiser(step)
     options = Options(accumulation=step.accumulation, clip=step.clip, proximal=step.proximal)
     hyper = describe_hyper(optimiser, options, step.defaults)
-    refuse_names((*model.data, *model.metrics, *(step.outputs or ())))
     names = (*model.data, *(one.name for one in hyper), SEED, "step", ACCUMULATED)
     refuse_twice((*names, "loss", *model.metrics))
     gradients, models = _trace(step, model, data)
@@ -161,15 +161,9 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
 
 
 def _check(step: Step) -> None:
-    from torch.jit import ScriptFunction, ScriptModule
     from torch.nn.modules.batchnorm import _NormBase
 
-    for name, part in (*step.module.named_modules(), ("loss", step.loss)):
-        if isinstance(part, (ScriptModule, ScriptFunction)):
-            raise BadInput(
-                f"{name or 'module'}: {type(part).__name__}, of TorchScript, which cannot be traced "
-                "again; expected the class or function in Python that it was made from"
-            )
+    for name, part in step.module.named_modules():
         if isinstance(part, _NormBase) and part.track_running_stats and part.momentum is None:
             raise BadInput(
                 f"{name or 'module'} ({type(part).__name__}): momentum=None, a cumulative average, "
@@ -199,7 +193,6 @@ def _optimiser(step: Step) -> Optimiser:
 
 
 def _refuse_hooks(name: str, parameter: torch.nn.Parameter) -> None:
-    """Raise BadInput for what the graph would leave out of a gradient."""
     from torch.nn.parameter import is_lazy
 
     if is_lazy(parameter):
@@ -218,7 +211,7 @@ def _trace(step: Step, model: ModuleStep, data: Sequence[Data]) -> tuple[ModelPr
     state = model.parameters() | model.buffers()
     counters = [SEED, "step", *([ACCUMULATED] if step.accumulation else [])]
     zeros = dict.fromkeys(counters, torch.zeros((), dtype=torch.int64))
-    functions = {"the loss": step.loss, **{f"the metric {k}": f for k, f in model.metrics.items()}}
+    functions = {"loss": step.loss, **model.metrics}
     gradients = trace(
         step.module,
         model.gradients,
@@ -247,9 +240,39 @@ def _graph(name: str, model: ModelProto) -> Graph:
 def _with_names(
     files: dict[str, bytes], values: Mapping[str, np.ndarray], manifest: Manifest
 ) -> tuple[dict[str, bytes], Manifest]:
-    """Add manifest and state, which name the step by the hash of its bytes."""
     digest = hashlib.sha256(files["step.onnx"]).hexdigest()
     manifest = replace(manifest, step_graph=digest)
     files[STATE] = state_bytes(values, manifest)
     files[MANIFEST] = manifest.to_json().encode()
     return files, manifest
+
+
+def check_folder(folder: Path) -> None:
+    """Raise BadInput unless the folder is new, empty or that of a step, which is replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder}: a file, expected a folder to write the step into")
+    if folder.is_dir() and any(folder.iterdir()):
+        try:
+            read_manifest(folder)
+        except BadInput as error:
+            raise BadInput(f"{folder}: it holds something else than a step: {error}") from None
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write all files beside the folder, then put them in its place.
+
+    Raises OSError when there is no room; the folder then is as it was.
+    """
+    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    before = beside.with_suffix(".before")
+    try:
+        for name, content in files.items():
+            write_atomic(beside / name, content)
+        if folder.exists():
+            folder.rename(before)
+        beside.rename(folder)
+    finally:
+        if before.exists() and not folder.exists():
+            before.rename(folder)
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(before, ignore_errors=True)

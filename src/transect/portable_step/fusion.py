@@ -52,7 +52,6 @@ def scatter_flat(graph: ir.Graph) -> None:
 
 
 def _are_apart(pool: ir.Node) -> bool:
-    """Tell whether windows do not overlap, so that no place is the maximum of two."""
     kernel = attribute(pool, "kernel_shape")
     strides, dilations = (attribute(pool, part, [1] * len(kernel)) for part in ("strides", "dilations"))
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
 from transect.portable_step.diagnosis import NoGradient
-from transect.portable_step.memory import refuse_written, storage_of
 from transect.portable_step.randomness import close_draws
 
 if TYPE_CHECKING:
@@ -134,7 +133,6 @@ class ModuleStep:
 
     @contextlib.contextmanager
     def _predicting(self) -> Iterator[None]:
-        """Put the module into evaluation mode, and each part back into its own afterwards."""
         modes = {part: part.training for part in self.module.modules()}
         self.module.eval()
         try:
@@ -144,8 +142,54 @@ class ModuleStep:
                 part.training = training
 
 
+@contextlib.contextmanager
+def forgetting(module: torch.nn.Module, functions: Mapping[str, Any]) -> Iterator[None]:
+    """Put back afterwards what attributes of the module's parts, the loss and the metrics were.
+
+    A trace leaves tensors without content in them.
+    """
+    owners = [
+        one.__dict__
+        for one in (*module.modules(), *functions.values())
+        if isinstance(getattr(one, "__dict__", None), dict)
+    ]
+    tensors = [one[kind] for one in owners for kind in ("_parameters", "_buffers") if kind in one]
+    kept = [(one, dict(one)) for one in (*owners, *tensors)]
+    try:
+        yield
+    finally:
+        for one, before in kept:
+            one.clear()
+            one.update(before)
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Return what tells a tensor's storage from another, also while it is traced."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def refuse_written(name: str, tensor: torch.Tensor, after: torch.Tensor, storage: int, buffer: bool) -> None:
+    """Raise BadInput for a parameter that the forward pass wrote, or a buffer whose `.data` it set.
+
+    `storage` is that of `tensor` before.
+    """
+    import torch
+    from torch._subclasses.functional_tensor import FunctionalTensor
+
+    swapped = storage_of(tensor) != storage
+    written = swapped or after is not tensor
+    if isinstance(tensor, FunctionalTensor):
+        written = written or torch._functionalize_has_data_mutation(tensor.elem)
+    if buffer and swapped:
+        raise BadInput(f"{name}: its `.data` is set, expected `copy_` or an assignment")
+    if written and not buffer:
+        raise BadInput(
+            f"{name}: the forward pass writes this parameter, as max_norm of an embedding does; in a "
+            "step only the optimiser can. Expected a function of it, as by a parametrization"
+        )
+
+
 def _next(name: str, old: torch.Tensor, after: Tensors) -> torch.Tensor:
-    """Return what a buffer is after the forward pass, written in place or assigned anew."""
     short = name.removeprefix("model.")
     new = after[short].detach()
     if (new.dtype, new.shape) != (old.dtype, old.shape):

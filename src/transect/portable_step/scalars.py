@@ -46,7 +46,6 @@ def keep_precision(module: GraphModule) -> None:
 
 
 def _is_float(value: Any) -> bool:
-    """Tell whether a node is a number with a fraction that depends on a length."""
     import torch
 
     return isinstance(getattr(value, "meta", {}).get("val"), torch.SymFloat)

@@ -7,23 +7,26 @@ a reshape then drops. What is computed twice or for nothing falls away by the pa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from transect.portable_step.activations import mask_by_product, share_gelu
 from transect.portable_step.fusion import add_bias, join_padded, scatter_flat, sum_by_product, view_once
 from transect.portable_step.graph_edits import (
+    VIEWS,
     attribute,
     axes_of,
     constant,
     is_read_once,
     made_by,
     numbers_of,
+    put_before,
     rewrite,
     set_attributes,
 )
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+    from onnx import GraphProto, ModelProto
 
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
 
@@ -50,7 +53,6 @@ def simplify(model: ir.Model) -> None:
         add_bias,
         sum_by_product,
         view_once,
-        share_gelu,
     ):
         change(model.graph)
         tidy(model)
@@ -133,3 +135,114 @@ def _pool_once(graph: ir.Graph) -> None:
         plane = [size for size in shape[2:] if isinstance(size, int)] if shape else []
         if shape and len(plane) == len(shape) - 2:
             rewrite(node, "Mod", node.inputs[0], constant(graph, math.prod(plane)))
+
+
+SPREADING = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+BINARY = ("Add", "Sub", "Mul", "Div")
+# Operators whose results are as finite as the inputs at the same places.
+LOCAL = (*VIEWS, *BINARY, "Transpose", "Expand", "BatchNormalization", "Relu", "Where", "ScatterElements")
+# Elements of a sample from which on a node more is made up for.
+MANY = 512
+
+
+def mask_by_product(graph: ir.Graph) -> None:
+    """Multiply by what ReLU let through, where Where chooses: it takes 0.6 times as long.
+
+    Only where no infinity can stand at a single place, for zero times that is no number.
+    """
+    for node in graph:
+        less = made_by(node.inputs[0], "LessOrEqual") if node.op_type == "Where" else None
+        zeros = [numbers_of(one) for one in (node.inputs[1], less.inputs[1])] if less else [None]
+        if not less or any(one is None or one.size > 1 or one.any() for one in zeros):
+            continue
+        shape, kept = axes_of(node.outputs[0]), less.inputs[0]
+        if (
+            made_by(kept, "Relu") is None
+            or shape is None
+            or math.prod(one for one in shape[1:] if isinstance(one, int)) < MANY
+            or kept.dtype is None
+            or kept.dtype.name != "FLOAT"
+            or not _is_tame(node.inputs[2])
+        ):
+            continue
+        kinds = type(kept.dtype)
+        passed = put_before(node, "Cast", kept, to=int(kinds.BOOL))
+        rewrite(node, "Mul", node.inputs[2], put_before(node, "Cast", passed, to=int(kinds.FLOAT)))
+
+
+def _is_tame(value: ir.Value, depth: int = 200) -> bool:
+    """Tell whether infinities in a tensor come with many, as an overflow does.
+
+    A product of matrices spreads them. The reciprocal of an element is what makes single ones.
+    """
+    node = value.producer()
+    if node is None or node.op_type in SPREADING:
+        return True
+    if depth == 0 or node.op_type not in LOCAL:
+        return False
+    first = len(node.inputs) - 1 if node.op_type in ("Where", "ScatterElements") else 0
+    last = len(node.inputs) if node.op_type in BINARY else first + 1
+    size = axes_of(node.outputs[0])
+    # What is broadcast is the same for many places.
+    parts = [one for one in node.inputs[first:last] if node.op_type not in BINARY or axes_of(one) == size]
+    if node.op_type == "Div" and axes_of(node.inputs[1]) == size:
+        return False
+    return all(_is_tame(one, depth - 1) for one in parts)
+
+
+def clean(model: ir.Model, inputs: list[str], outputs: list[str]) -> ModelProto:
+    """Return the model with these names of inputs and outputs, and its values numbered.
+
+    Stack traces, doc strings and metadata, in which paths of this machine stand, are left out.
+    Raises ValueError for an operator outside of the standard domain.
+    """
+    import onnx_ir
+    from onnx_ir.passes import common
+
+    graph = model.graph
+    if strange := sorted({f"{one.domain}::{one.op_type}" for one in graph.all_nodes() if one.domain}):
+        raise ValueError(f"operators outside of the standard domain: {', '.join(strange)}")
+    simplify(model)
+    common.OutputFixPass()(model)
+    common.RemoveUnusedOpsetsPass()(model)
+    common.ClearMetadataAndDocStringPass()(model)
+    _name_values(graph, inputs, outputs)
+    cleaned = onnx_ir.to_proto(onnx_ir.Model(graph, ir_version=model.ir_version, producer_name="transect"))
+    cleaned.graph.ClearField("value_info")
+    return cleaned
+
+
+def _name_values(graph: ir.Graph, inputs: list[str], outputs: list[str]) -> None:
+    """Name values by number and nodes by operator, in the order of the graph."""
+    graph.name = "step"
+    ends = [*zip(graph.inputs, inputs, strict=True), *zip(graph.outputs, outputs, strict=True)]
+    given = {value for value, _ in ends}
+    ends += [(value, f"constant.{number}") for number, value in enumerate(graph.initializers.values())]
+    for number, node in enumerate(graph.all_nodes()):
+        node.name = f"{node.op_type}.{number}"
+        for place, value in enumerate(node.outputs):
+            if value.name and value not in given:
+                ends.append((value, f"value.{number}" + (f".{place}" if place else "")))
+    for value, name in ends:
+        value.name, value.doc_string = name, None
+        value.metadata_props.clear()
+
+
+def resolve(graph: GraphProto, name: str) -> str:
+    """Return the value that a name stands for, through Identity nodes."""
+    made = {node.output[0]: node for node in graph.node if node.op_type == "Identity"}
+    while name in made:
+        name = made[name].input[0]
+    return name
+
+
+def order_inputs(model: ModelProto, order: Sequence[str]) -> ModelProto:
+    """Put inputs in this order, and leave out those that lead to no output, with the nodes between."""
+    import onnx_ir
+    from onnx_ir.passes import common
+
+    ordered = onnx_ir.from_proto(model)
+    common.RemoveUnusedNodesPass()(ordered)
+    inputs = {value.name: value for value in ordered.graph.inputs if value.uses()}
+    ordered.graph.inputs[:] = [inputs[name] for name in order if name in inputs]
+    return onnx_ir.to_proto(ordered)

@@ -3,24 +3,98 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from transect.portable_step.cleaning import clean
+from transect.domain.errors import BadInput
 from transect.portable_step.decompositions import decomposition_table, ours_first
-from transect.portable_step.diagnosis import OperatorError, Places, explained, following
-from transect.portable_step.lengths import refuse_fixed, watched_lengths
+from transect.portable_step.diagnosis import OperatorError, Places, explained, following, source_line
 from transect.portable_step.manifest import DTYPES
-from transect.portable_step.memory import forgetting, refuse_kept
+from transect.portable_step.modules import forgetting
 from transect.portable_step.randomness import Draws, drawing
 from transect.portable_step.scalars import keep_precision
+from transect.portable_step.simplification import clean
 
 if TYPE_CHECKING:
     import onnx_ir as ir
     import torch
     from onnx import ModelProto
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+# Lengths for which a condition must hold. Two is the least: at one, tensors broadcast.
+LENGTHS = (*range(2, 40), 63, 64, 65, 127, 128, 129, 256, 500, 1000, 1024, 4096, 65536)
+
+
+def watched_lengths(places: Places) -> ShapeEnv:
+    """Return torch's book of symbolic lengths, which notes where a condition on them was met."""
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    class Watched(ShapeEnv):  # type: ignore[misc]
+        where: list[str]
+        unknown: list[str]
+
+        def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            self.unknown.append(place_of(frame, running_operator(frame)))
+            return super().create_unbacked_symint(*args, **kwargs)
+
+        def evaluate_expr(self, *args: Any, **kwargs: Any) -> Any:
+            known = len(self.guards)
+            result = super().evaluate_expr(*args, **kwargs)
+            if len(self.guards) > known:
+                self.where += [place_of(sys._getframe(1))] * (len(self.guards) - known)
+            return result
+
+    def place_of(frame: FrameType, *more: str) -> str:
+        place = ", ".join(part for part in (places.here(), source_line(frame), *more) if part)
+        # In the backward pass there is no place; the operator will tell it.
+        return place or running_operator(frame)
+
+    lengths = Watched()
+    lengths.where, lengths.unknown = [], []
+    return lengths
+
+
+def running_operator(frame: FrameType | None) -> str:
+    """Name the operator of ATen that is being traced in a running frame or above it."""
+    from torch._ops import OpOverload
+
+    while frame is not None:
+        function = frame.f_locals.get("func")
+        if isinstance(function, OpOverload):
+            return str(function)
+        frame = frame.f_back
+    return ""
+
+
+def refuse_fixed(lengths: Any, symbols: Mapping[str, Any]) -> None:
+    """Raise an error when a condition that the trace relied on fails for some lengths.
+
+    A length that only the values of a tensor tell is refused too.
+    """
+    for place in lengths.unknown:
+        raise (OperatorError if place.startswith("aten.") else BadInput)(
+            f"{place or 'module'}: how many elements it gives depends on the values of a tensor"
+        )
+    names = {symbol: name for name, symbol in symbols.items()}
+    for number, guard in enumerate(lengths.guards):
+        cases = [dict.fromkeys(names, length) for length in LENGTHS]
+        cases += [{symbol: length if symbol == one else 7 for symbol in names} for one in names for length in LENGTHS]
+        if all(guard.expr.subs(case) == True for case in cases):  # noqa: E712 - sympy's truth
+            continue
+        text = str(guard.expr)
+        for symbol, name in names.items():
+            text = text.replace(str(symbol), name)
+        place = lengths.where[number] if number < len(lengths.where) else ""
+        raise (OperatorError if place.startswith("aten.") else BadInput)(
+            f"{place or 'module'}: it works for some lengths only, those with {text}; expected any "
+            f"length of {', '.join(names.values())} from 2 on, or axes named by `dynamic`"
+        )
+
 
 OPSET = 20
 
@@ -51,7 +125,7 @@ def trace(
         try:
             return _trace(module, function, arguments, axes, masks, places, beside)
         except Exception as error:
-            raise explained(error, places, module, lambda: function(arguments)) from error
+            raise explained(error, places) from error
 
 
 def make_graph(
@@ -113,7 +187,6 @@ def _refuse_random(graph: torch.fx.GraphModule) -> None:
 
 
 def _refuse_types(graph: torch.fx.GraphModule) -> None:
-    """Refuse numbers that ONNX has few operators of, or ONNX Runtime no kernels for on the CPU."""
     import torch
 
     for node in graph.graph.nodes:
@@ -163,12 +236,11 @@ def _make_graph(
     lengths = watched_lengths(places)
     mode = FakeTensorMode(shape_env=lengths, allow_non_fake_inputs=True)
     fakes, symbols = _fakes(arguments, axes, mode)
-    with forgetting(module, functions) as before:
+    with forgetting(module, functions):
         table = decomposition_table()
         with mode, ours_first(), enable_python_dispatcher():
             graph = make_fx(whole, decomposition_table=table)(*fakes)
         graph.graph.eliminate_dead_code()
-        refuse_kept(module, functions, before, graph)
     refuse_fixed(lengths, symbols)
     return graph, outputs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,16 +13,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transect.domain.axes.export import ConformanceCell
 from transect.domain.errors import BadInput, MissingDependency, Unsupported
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause, Status
-from transect.onnx_models.agreement import difference
 from transect.onnx_models.node_tests import ARCHIVE, EXPECTED, INPUTS, MODEL, OUTPUTS, NodeTest, known_tests, unpack
 from transect.onnx_models.results import result
+from transect.onnx_models.tensors import DTYPES, NoTensor, read_tensors, tensor_types
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
-from transect.runtimes._messages import said
 from transect.runtimes.options import EQUAL, session_options, thread_variables
 
 # `wrong`: it ran, and its outputs are others; `failed`: the runtime refused, in its words.
@@ -137,7 +139,7 @@ def conformance_result(
         command = [*wrap, *runtime.command(python, arguments)]
         verdicts = verdicts_of(command, tests, work, out.resolve(), threads=cell.threads)
     except Unsupported as reason:
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(reason))
+        return result(skipped=str(reason))
     except RunnerFault as fault:
         return result(status=Status.FAILED, cause=Cause.CRASH, message=str(fault))
     except FileNotFoundError as error:
@@ -173,10 +175,99 @@ def _row(verdicts: Iterable[Verdict], opset: str) -> dict[str, int]:
 
 
 def _not_passed(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
-    """Return the tests that did not pass by outcome and reason, reasons of most tests first."""
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for one in verdicts:
         if one.outcome != "pass":
             reasons[one.outcome, said(one.reason)[:_MAX_REASON_LENGTH]].append(one.name)
     found = [{"outcome": outcome, "reason": reason, "tests": names} for (outcome, reason), names in reasons.items()]
     return sorted(found, key=lambda one: (OUTCOMES.index(str(one["outcome"])), -len(one["tests"])))
+
+
+# onnx.backend.test.runner: two steps of a bfloat16, whose mantissa has seven bits.
+BFLOAT16_RTOL = 2.0**-6
+
+
+def difference(given: Path, expected: Path, *, rtol: float, atol: float) -> str | None:
+    """Return what differs in the first output that does, or None. Both are folders with a header.
+
+    Names, shapes and types are equal; floating-point numbers lie within `atol + rtol |expected|`,
+    a NaN where one is expected; everything else is exactly the same. Raises BadInput naming a file
+    that is missing or is not what its header says.
+    """
+    types, wanted = tensor_types(given), tensor_types(expected)
+    if list(types) != list(wanted):
+        return f"outputs are {', '.join(types) or 'none'}, expected {', '.join(wanted)}"
+    for name, dtype in wanted.items():
+        if types[name] != dtype:
+            return f"output '{name}' is {types[name]}, expected {dtype}"
+    # The driver's environment has no bfloat16.
+    got, right = read_tensors(given, bits=True), read_tensors(expected, bits=True)
+    for name, dtype in wanted.items():
+        if wrong := _wrong(got[name], right[name], dtype, rtol, atol):
+            return f"output '{name}' {wrong}"
+    return None
+
+
+def _wrong(
+    given: np.ndarray | NoTensor, expected: np.ndarray | NoTensor, dtype: str, rtol: float, atol: float
+) -> str | None:
+    assert dtype in DTYPES
+    assert not isinstance(given, NoTensor)
+    assert not isinstance(expected, NoTensor)
+    if given.shape != expected.shape:
+        return f"has shape {list(given.shape)}, expected {list(expected.shape)}"
+    got, right = _numbers(given, dtype), _numbers(expected, dtype)
+    if right.dtype.kind == "f":
+        if dtype == "bfloat16":
+            rtol = max(rtol, BFLOAT16_RTOL)
+        same = np.isclose(got, right, rtol=rtol, atol=atol, equal_nan=True)
+    else:
+        same = np.asarray(got == right)
+    if same.all():
+        return None
+    wrong = np.flatnonzero(~same.reshape(-1))
+    first = int(wrong[0])
+    return (
+        f"differs in {len(wrong)} of {same.size}, first at {first}: {_shown(got, first)}, "
+        f"expected {_shown(right, first)}"
+    )
+
+
+def _numbers(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Return what is compared: floating-point numbers as float64, which holds each exactly."""
+    if dtype == "bfloat16":
+        # The upper half of a float32.
+        bits = array.astype(np.uint32) << 16
+        return bits.view(np.float32).astype(np.float64)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _shown(array: np.ndarray, place: int) -> str:
+    value: Any = array.reshape(-1)[place]
+    if isinstance(value, str):
+        return repr(value)
+    return f"{value:.7g}" if array.dtype.kind == "f" else str(value)
+
+
+# What languages and interfaces put before the message itself.
+_BEFORE = re.compile(r"^.*?(?:\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |ERROR_CODE: \d+, ERROR_MESSAGE: )", re.DOTALL)
+_MODEL = re.compile(r"^\S+\.onnx: ")
+_LOADING = re.compile(r"^.*?Load model from \S+ failed: ?", re.DOTALL)
+# The place in its sources: file, line, and the function with its types.
+_PLACE = re.compile(
+    r"/\S+\.(?:cc|cpp|cu|h):\d+ [^(]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?:::<lambda\([^)]*\)>)?"
+    r"(?: \[with [^\]]*\])? ?"
+)
+# An invalid node is written out with all its types before the message tells what is wrong with it.
+_NODE = re.compile(r"In Node, .*?, Error ")
+
+
+def said(message: str) -> str:
+    """Return the message's own words, on one line.
+
+    >>> said("Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from /a/b.onnx failed:no such operator")
+    'no such operator'
+    """
+    text = _BEFORE.sub("", " ".join(message.split()))
+    text = _LOADING.sub("", _MODEL.sub("", text))
+    return _NODE.sub("", _PLACE.sub("", text)).strip() or "no reason was given"

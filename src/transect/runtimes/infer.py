@@ -1,42 +1,102 @@
-"""One inference cell: prepare inputs, start the runner, compare its outputs, write the result.
-
-`python -m transect.runtimes.infer --spec … --export DIR --weights … --out … --python …`. The spec
-holds `cell`, `options` (those of the session) and optionally `limits`. `--export` is the folder of
-a cell that makes models: model, inputs, expected outputs, and `facts.json` with the tolerance.
-Exit code 0 when the verdict stands in `result.json` (`skipped` and `wrong-result` included),
-1 when the runner failed or something was raised.
-"""
+"""The result of one inference cell: what its runner left, beside what the framework computed."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transect.domain.axes.infer import InferCell
-from transect.domain.cell import Cell
-from transect.domain.errors import FAULTS, BadInput, Unsupported
+from transect.domain.errors import BadInput
+from transect.domain.files import digest
 from transect.domain.record import Cause, Status
 from transect.onnx_models.facts import facts_of_model, of_batch
-from transect.onnx_models.results import result, write_fault, write_result
+from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._records import TOLD, read_runner_record
-from transect.runtimes.conditions import kernels_of, options_seen, profiled_runs
-from transect.runtimes.options import thread_variables
 from transect.runtimes.outputs import judge
-from transect.runtimes.prepare import RECORD, expected_outputs, prepare_run
+from transect.runtimes.prepare import RECORD, expected_outputs
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS, model_of
+
+_SESSION = re.compile(r"Session Options \{(.*)")
+_POOL = r"%s_op_param:OrtThreadPoolParams \{([^}]*)\}"
+_ENTRIES = re.compile(r"config_options: \{([^}]*)\}")
+_PAIR = re.compile(r"(\S+?): ?(\S+)")
+_MODES = {"0": "sequential", "1": "parallel"}
+# The levels of ONNX Runtime's GraphOptimizationLevel, and as TransformerLevel counts them.
+_LEVELS = {"0": "disabled", "1": "basic", "2": "extended", "3": "layout", "4": "all", "99": "all"}
+
+
+def options_seen(log: str) -> dict[str, Any]:
+    """Return the session options that the last session told in a log; {} where none did."""
+    found = _SESSION.findall(log)
+    if not found:
+        return {}
+    text = found[-1]
+    flat = dict(_PAIR.findall(re.sub(r"\{[^{}]*\}", "", text)))
+    seen: dict[str, Any] = {
+        "execution_mode": _MODES.get(flat.get("execution_mode", ""), flat.get("execution_mode")),
+        "graph_optimization_level": _LEVELS.get(
+            flat.get("graph_optimization_level", ""), flat.get("graph_optimization_level")
+        ),
+        "enable_cpu_mem_arena": flat.get("enable_cpu_mem_arena") == "1",
+        "enable_mem_pattern": flat.get("enable_mem_pattern") == "1",
+    }
+    for kind in ("intra", "inter"):
+        pool = re.search(_POOL % kind, text)
+        told = dict(_PAIR.findall(pool.group(1))) if pool else {}
+        seen[f"{kind}_op_num_threads"] = int(told.get("thread_pool_size", -1))
+        seen[f"{kind}_op_affinity"] = "" if "affinity_str" not in told else _affinity(pool)
+    entries = _ENTRIES.search(text)
+    if entries:
+        seen |= {key: value.strip('"') for key, value in _PAIR.findall(entries.group(1))}
+    return seen
+
+
+def _affinity(pool: re.Match[str] | None) -> str:
+    found = re.search(r"affinity_str: ?(\S*) set_denormal", pool.group(1)) if pool else None
+    return found.group(1) if found else ""
+
+
+def _events(profile: Path) -> list[dict[str, Any]]:
+    """Return the events of a profile; [] when it cannot be read: it is evidence, not a result."""
+    try:
+        events = json.loads(profile.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError):
+        return []
+    return [e for e in events if isinstance(e, dict)] if isinstance(events, list) else []
+
+
+def kernels_of(profile: Path) -> dict[str, Any]:
+    """Return the kernels of one run in order: their number, names and a digest of both.
+
+    A kernel is an operator on an execution provider, as `Conv CPUExecutionProvider`.
+    """
+    run: list[str] = []
+    for event in _events(profile):
+        if event.get("name") == "model_run":
+            break
+        given = event.get("args")
+        if event.get("cat") == "Node" and isinstance(given, dict) and "op_name" in given:
+            run.append(f"{given['op_name']} {given.get('provider', '?')}")
+    if not run:
+        return {}
+    return {"count": len(run), "names": run, "digest": digest(run)[:16]}
+
+
+def profiled_runs(profile: Path) -> list[float]:
+    """Return the durations of `Run` in seconds, as ONNX Runtime's profiler has them (1 us steps)."""
+    return [
+        event["dur"] * 1e-6
+        for event in _events(profile)
+        if event.get("name") == "model_run" and isinstance(event.get("dur"), int)
+    ]
 
 
 def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
@@ -124,11 +184,9 @@ def _judge(
             values["peak_memory"] = peak
         if (size := _program_bytes(cell, python)) is not None:
             values["program_bytes"] = size
-        metrics = [{"name": name, "value": value} for name, value in values.items()] + metrics
+        metrics |= values
     return result(
-        status=Status.FAILED if verdict.wrong else Status.OK,
-        cause=Cause.WRONG_RESULT if verdict.wrong else None,
-        message="; ".join(verdict.wrong),
+        wrong="; ".join(verdict.wrong),
         metrics=metrics,
         samples=samples,
         details=details,
@@ -146,7 +204,7 @@ def conclude(
     """
     record = read_runner_record(out / RECORD, code)
     if record["status"] == "skipped":
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?"))
+        return result(skipped=record.get("reason", "?"))
     if record["status"] != "ok":
         return result(
             status=Status.FAILED,
@@ -156,51 +214,3 @@ def conclude(
     if record["provider_used"] != cell.provider:
         raise BadInput(f"runner '{cell.runtime}' ran on {record['provider_used']}, the cell asks for {cell.provider}")
     return _judge(cell, record, model, out, python, log, started_ns)
-
-
-def infer_cell(
-    spec: dict[str, Any], model: Path, weights: Path | None, out: Path, python: str, wrap: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Run one inference cell into `out`; return its result.
-
-    Raises BadInput when the cell or the model's folder cannot be used.
-    """
-    cell = Cell.of(**spec["cell"])
-    assert isinstance(cell, InferCell)
-    if reason := RUNTIMES.get(cell.runtime).supports(cell):
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
-    try:
-        command = [*wrap, *prepare_run(spec, cell, model, weights, out, python)]
-    except Unsupported as error:
-        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(error))
-    environment = os.environ | thread_variables(cell.threads)
-    started_ns = time.monotonic_ns()
-    ended = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    log = ended.stdout.decode(errors="replace")
-    sys.stderr.write(log)
-    return conclude(cell, model, out, ended.returncode, python=python, log=log, started_ns=started_ns)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run one inference cell."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", type=Path, required=True)
-    parser.add_argument("--export", type=Path, required=True, help="folder of an export cell")
-    parser.add_argument("--weights", type=Path, help="INDEX.weight, INDEX.bias")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--python", required=True, help="interpreter of the environment")
-    parser.add_argument("--wrap", default="[]", help="JSON list put before the runner: modules, a container")
-    given = parser.parse_args(arguments)
-    try:
-        given.out.mkdir(parents=True, exist_ok=True)
-        spec = json.loads(given.spec.read_text())
-        wrap = json.loads(given.wrap)
-        found = infer_cell(spec, given.export, given.weights, given.out, given.python, wrap)
-        write_result(given.out, found)
-    except FAULTS as error:
-        return write_fault(given.out, error)
-    return 1 if found["status"] == "failed" and found["cause"] != Cause.WRONG_RESULT else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,7 +8,45 @@ from collections.abc import Mapping
 from typing import Any
 
 from transect.domain.errors import BadInput, unknown_name
-from transect.runtimes.config_keys import CONFIG_KEYS, CONFIG_KEYS_VERSION
+
+# The ONNX Runtime whose onnxruntime_session_options_config_keys.h these are from, all of them.
+CONFIG_KEYS_VERSION = "1.29.0"
+
+_NAMES = """
+ep.context_embed_mode ep.context_enable ep.context_file_path ep.context_model_external_initializers_file_name
+ep.context_node_name_prefix ep.context_source_model_path ep.dynamic.qnn_htp_performance_mode
+ep.dynamic.workload_type ep.enable_weightless ep.enable_weightless_ep_context_nodes
+ep.nnapi.partitioning_stop_ops ep.share_ep_contexts ep.stop_share_ep_contexts mlas.disable_kleidiai
+mlas.enable_gemm_fastmath_arm64_bfloat16 mlas.kleidiai.conv_igemm_max_work mlas.use_lut_gemm
+optimization.constant_folding_max_output_size_in_bytes optimization.disable_specified_optimizers
+optimization.enable_cast_chain_elimination optimization.enable_gelu_approximation
+optimization.enable_memory_probe_recompute_config optimization.memory_optimizer_config
+optimization.minimal_build_optimizations session.allow_released_opsets_only
+session.collect_node_memory_stats_to_file session.compile_only session.debug_layout_transformation
+session.disable_aot_function_inlining session.disable_cpu_ep_fallback session.disable_double_qdq_remover
+session.disable_model_compile session.disable_prepacking session.disable_qdq_constant_folding
+session.disable_quant_qdq session.dynamic_block_base session.enable_cpu_mem_arena
+session.enable_dq_matmulnbits_fusion session.enable_mem_pattern session.enable_profiling
+session.enable_quant_qdq_cleanup session.execution_mode session.fail_on_suboptimal_compiled_model
+session.force_spinning_stop session.graph_optimization_level session.graph_optimizations_loop_level
+session.inter_op.allow_spinning session.inter_op.spin_backoff_max session.inter_op.spin_duration_us
+session.inter_op_num_threads session.intra_op.allow_spinning session.intra_op.spin_backoff_max
+session.intra_op.spin_duration_us session.intra_op_num_threads session.intra_op_thread_affinities
+session.layer_assignment_settings session.load_model_format session.log_id session.log_severity_level
+session.log_verbosity_level session.max_shape_override session.model_external_initializers_file_folder_path
+session.name_based_layer_assignment session.node_partition_config_file
+session.optimized_model_external_initializers_file_name
+session.optimized_model_external_initializers_min_size_in_bytes session.optimized_model_filepath
+session.qdq_matmulnbits_accuracy_level session.qdq_matmulnbits_block_size session.qdqisint8allowed
+session.record_ep_graph_assignment_info session.resource_cuda_partitioning_settings
+session.save_external_prepacked_constant_initializers session.save_model_format session.set_denormal_as_zero
+session.strict_shape_type_inference session.use_deterministic_compute
+session.use_device_allocator_for_initializers session.use_env_allocators session.use_memory_mapped_ort_model
+session.use_ort_model_bytes_directly session.use_ort_model_bytes_for_initializers
+session.use_per_session_threads session.x64quantprecision
+"""
+CONFIG_KEYS = tuple(_NAMES.split())
+
 
 # Names of the two sets that every study has.
 EQUAL, LANGUAGE_DEFAULTS = "equal", "language-defaults"
@@ -72,7 +110,6 @@ def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
 
 
 def _check_key(key: str, where: str) -> None:
-    """Raise BadInput for a name that nothing would listen to, whatever its value."""
     if key in _EQUAL or key in CONFIG_KEYS or _OF_PROVIDER.fullmatch(key):
         own = key.removeprefix("session.")
         if own != key and own in _EQUAL:
@@ -89,7 +126,6 @@ def _check_key(key: str, where: str) -> None:
 
 
 def _expected(key: str, value: Any) -> str | None:
-    """Return what the value of an option should be, when it is not."""
     if key in _CHOICES:
         return None if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
     if key in (_THREADS, "inter_op_num_threads"):

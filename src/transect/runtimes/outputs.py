@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from transect.onnx_models.comparison import RELATIVE_FLOOR, other_kind
+from transect.onnx_models.comparison import other_kind
 from transect.onnx_models.tensors import NoTensor
+
+# Outputs below this share of the largest one are set against that share: a logit that happens
+# to lie near zero has no meaningful relative error.
+RELATIVE_FLOOR = 1e-3
 
 
 @dataclass(slots=True)
@@ -27,24 +30,16 @@ class Verdict:
     nonfinite: int = 0
     compared: int = 0
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Return the entries of a result's `metrics`: none where no tensor was compared.
-
-        What is not finite is no metric.
-        """
+    def metrics(self) -> dict[str, float | None]:
+        """Return metrics by name: none where no tensor was compared."""
         if not self.compared:
-            return []
-        values = {
+            return {}
+        return {
             "max_abs_difference": self.max_abs_difference,
             "max_rel_difference": self.max_rel_difference,
             "top1_agreement": self.top1_agreement,
             "nonfinite_outputs": self.nonfinite,
         }
-        return [
-            {"name": name, "value": float(value)}
-            for name, value in values.items()
-            if value is not None and np.isfinite(value)
-        ]
 
 
 Tensors = Mapping[str, np.ndarray | NoTensor]

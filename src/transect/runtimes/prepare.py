@@ -62,7 +62,6 @@ def _write_inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str
 
 
 def _point_at(model: Path, folder: Path, more: Mapping[str, Any]) -> None:
-    """Write a header whose files are those of the model's folder."""
     source = model / "inputs"
     entries = json.loads((source / "header.json").read_text(encoding="utf-8"))["tensors"]
     for entry in entries:

@@ -33,3 +33,24 @@ class PythonRuntime(PythonProgram):
     def code_files(self) -> list[Path]:
         """Return the program and the contract."""
         return [self.program, self.program.with_name("session.py"), *CONTRACT, *TRAINING]
+
+
+@RUNTIMES.register("python-iobinding")
+class PythonIoBindingRuntime(PythonRuntime):
+    """The onnxruntime package, with I/O binding: copies stand apart from Run."""
+
+    program = RUNNERS / "python" / "run_iobinding.py"
+
+
+@RUNTIMES.register("python-openvino")
+class PythonOpenVinoRuntime(PythonRuntime):
+    """The onnxruntime-openvino package, with an older ONNX Runtime in it: 1.24.1; its device is the CPU."""
+
+    environment = "onnxruntime-openvino"
+    program = RUNNERS / "python" / "run_openvino.py"
+    trains = False
+    providers = ("openvino",)
+
+    def code_files(self) -> list[Path]:
+        """Return the programs, one of which calls the other, and the contract."""
+        return [RUNNERS / "python" / "run.py", *super().code_files()]

@@ -22,7 +22,6 @@ def _rank(ordered: np.ndarray, share: float) -> float:
 
 
 def _whole_ns(record: Mapping[str, Any]) -> list[int]:
-    """Return the time of bind, Run and copy together of each call."""
     parts = (record[f"{part}_ns"] for part in ("bind", "run", "copy"))
     return [sum(call) for call in zip(*parts, strict=True)]
 
@@ -61,7 +60,6 @@ def run_samples(record: Mapping[str, Any], out: Path) -> dict[str, Any]:
 
 
 def _waited_ns(record: Mapping[str, Any], out: Path) -> np.ndarray:
-    """Return the time from each served request's arrival to its result."""
     ends = np.array(record["end_ns"], np.int64)
     arrivals = np.fromfile(out / "arrivals.bin", "<i8")
     waited: np.ndarray = ends - arrivals[: len(ends)]

@@ -36,3 +36,12 @@ class TorchEagerRuntime(Baseline):
         own = [RUNNERS / "torch-eager" / f"{name}.py" for name in ("eager", "torch_trainer")]
         shared = [RUNNERS / "python" / "step_workload.py", *TRAINING]
         return [self.program, *own, *shared, *self.shared_files(*_BUILDING)]
+
+
+@RUNTIMES.register("torchscript")
+class TorchScriptRuntime(TorchEagerRuntime):
+    """The model as trained, traced and frozen by `torch.jit`."""
+
+    # Frozen weights are constants.
+    trains = False
+    program = RUNNERS / "torch-eager" / "run_torchscript.py"

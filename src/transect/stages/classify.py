@@ -126,13 +126,9 @@ def reading_of(cell: Any, context: Context) -> dict[str, Any]:
 def check_text(grid: TextGrid, where: str, context: Context) -> None:
     """Raise BadInput for names that the study's `tickets` does not have."""
     tickets = context.section("tickets")
-    for key, names in (
-        ("corpora", grid.corpora),
-        ("partitions", grid.partitions),
-        ("vectors", grid.vectors),
-        ("lengths", grid.words),
-    ):
-        check_names(tickets, key, names, f"{where}.{'words' if key == 'lengths' else key}")
+    for key in ("corpora", "partitions", "vectors"):
+        check_names(tickets, f"{where}.{key}", **{key: getattr(grid, key)})
+    check_names(tickets, f"{where}.words", lengths=grid.words)
 
 
 def texts_of(grid: TextGrid) -> Iterable[dict[str, Any]]:
@@ -288,7 +284,6 @@ def _all_but_epochs(cell: Any) -> Hashable:
 
 
 def _shorter(cell: ClassifyCell, context: Context) -> ClassifyCell | None:
-    """Return the longest planned run that is shorter than this one and else the same."""
     if cell.epochs is None:
         return None
     same = context.all_of("classify", _all_but_epochs, _all_but_epochs(cell))

@@ -12,7 +12,6 @@ from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.corpus.stage import check_names
 from transect.stages.vectors import tokens_of
 
-# What a corpus says of its labels, and encoded tickets say again.
 # What the record of a corpus says that classifiers and reports need too.
 TOLD = ("classes", "synthetic", "bayes_accuracy")
 _SHARED = ("corpus", "view", "names", "stop_words", "partition", "vectors")
@@ -39,14 +38,9 @@ class Encode(Stage[EncodeCell]):
 
     def inputs(self, cell: EncodeCell, context: Context) -> dict[str, Cell]:
         """Labels, words, parts and vocabulary. A cell may be asked for outside of sections."""
-        section, where = context.section("tickets"), context.where("encoded tickets")
-        for key, name in (
-            ("corpora", cell.corpus),
-            ("partitions", cell.partition),
-            ("vectors", cell.vectors),
-            ("lengths", cell.words),
-        ):
-            check_names(section, key, [name], where)
+        named = {"partitions": [cell.partition], "vectors": [cell.vectors], "lengths": [cell.words]}
+        where = context.where("encoded tickets")
+        check_names(context.section("tickets"), where, corpora=[cell.corpus], **named)
         return {
             "corpus": CorpusCell(corpus=cell.corpus),
             "tokens": tokens_of(cell),

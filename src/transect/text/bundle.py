@@ -18,10 +18,10 @@ from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file, write_atomic
 from transect.onnx_models.graph_writer import value_info
 from transect.text.lexicon import Lexicon
-from transect.text.onnx_tokeniser import MIN_OPSET, add_tokeniser
+from transect.text.onnx_tokeniser import add_tokeniser
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto
 
 MODEL, PIPELINE = "predict.onnx", "pipeline.json"
 # What the bundle takes and gives; what a classifier takes in between is named by its own input.
@@ -68,7 +68,7 @@ def write_bundle(
 
     `model_onnx` takes word numbers (batch, length) and gives `probabilities`; where its length is no
     fixed number, columns of padding must change nothing. `vocabulary` is what a vocabulary.json holds; `details`: fields of `Pipeline` that say how texts are made ready, `unsure`, and
-    anything about the classifier as `about`. Raises BadInput for what does not fit together.
+    anything about the classifier as `about`. Raises BadInput for letters of another Unicode.
     """
     import onnx
 
@@ -80,8 +80,7 @@ def write_bundle(
         )
     lexicon = Lexicon.of(vocabulary["words"], vocabulary["stop_words"])
     model = onnx.load(model_onnx)
-    taken = _input_of(model, str(model_onnx), len(classes), length)
-    joined = _joined(model, taken, lexicon, length)
+    joined = _joined(model, lexicon, length)
     onnx.checker.check_model(joined, full_check=True)
     write_atomic(folder / MODEL, joined.SerializeToString())
     pipeline = Pipeline(
@@ -133,9 +132,11 @@ def tokeniser_graph(lexicon: Lexicon, length: int, numbers: str, *, narrow: bool
     return graph
 
 
-def _joined(model: ModelProto, taken: ValueInfoProto, lexicon: Lexicon, length: int) -> ModelProto:
-    """Return the model behind its tokeniser; `taken` is its input."""
+def _joined(model: ModelProto, lexicon: Lexicon, length: int) -> ModelProto:
+    """Return the model behind its tokeniser."""
     from onnx import compose
+
+    (taken,) = model.graph.input
 
     # An exporter may call its values anything, `text` among them.
     prefix = "classifier/"
@@ -150,23 +151,3 @@ def _joined(model: ModelProto, taken: ValueInfoProto, lexicon: Lexicon, length: 
     graph.input.extend(inputs)
     graph.initializer.extend(before.initializer)
     return model
-
-
-def _input_of(model: ModelProto, name: str, classes: int, length: int) -> ValueInfoProto:
-    """Return the one input. Raises BadInput for a model of another form."""
-    stored = {one.name for one in model.graph.initializer}
-    inputs = [one for one in model.graph.input if one.name not in stored]
-    outputs = list(model.graph.output)
-    if len(inputs) != 1 or [one.name for one in outputs] != [_PROBABILITIES]:
-        raise BadInput(
-            f"{name}: takes {[one.name for one in inputs]} and gives {[one.name for one in outputs]}; "
-            f"expected one input and the output {_PROBABILITIES}"
-        )
-    opset = max(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
-    if opset < MIN_OPSET:
-        raise BadInput(f"{name}: opset {opset}; expected {MIN_OPSET} or later")
-    for one, columns, what in ((inputs[0], length, "words"), (outputs[0], classes, "classes")):
-        sizes = [dim.dim_value or dim.dim_param for dim in one.type.tensor_type.shape.dim]
-        if len(sizes) != 2 or (isinstance(sizes[1], int) and sizes[1] != columns):
-            raise BadInput(f"{name}: {one.name} is {sizes}; expected (batch, {columns} {what})")
-    return inputs[0]

@@ -18,28 +18,8 @@ _TOKEN = re.compile(
 )
 # What is between them is no text; the rest of a file whose tag is not closed is none either.
 _RAW = {"script", "style", "title", "template"}
-_BLOCKS = {
-    "br",
-    "p",
-    "div",
-    "tr",
-    "table",
-    "li",
-    "ul",
-    "ol",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "pre",
-    "hr",
-    "blockquote",
-    "body",
-    "section",
-    "article",
-}
+_BLOCK_TAGS = "br p div tr table li ul ol h1 h2 h3 h4 h5 h6 pre hr blockquote body section article"
+_BLOCKS = frozenset(_BLOCK_TAGS.split())
 _QUOTE = re.compile(r"gmail_quote|moz-cite-prefix|yahoo_quoted|divrplyfwdmsg", re.IGNORECASE)
 _EMPTY = {"br", "hr", "img", "input", "meta", "link"}
 

@@ -181,5 +181,4 @@ class _Tokeniser:
         return self._node("Mul", self._node("Sub", byte, self._int32(first)), self._int32(factor))
 
     def _running(self, value: str, exclusive: int = 0) -> str:
-        """Return the sums of all elements so far."""
         return self._node("CumSum", value, self._int64(0), exclusive=exclusive)

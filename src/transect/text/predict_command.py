@@ -13,14 +13,151 @@ import os
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transect.domain.errors import BadInput, say_fault
 from transect.domain.terminal import say
-from transect.text.prediction import Answer, Predictor
-from transect.text.prepared import format_of, prepared
-from transect.text.tickets import Rejected
+from transect.text.bundle import Pipeline, read_bundle
+from transect.text.corpus import Corpus, gather
+from transect.text.dialogue import dialogue
+from transect.text.formats import FORMATS
+from transect.text.people import People
+from transect.text.salt import Salt, read_salt, salt_file
+from transect.text.tickets import Rejected, Ticket
+
+# Texts in a batch, and bytes in one of several; the graph needs about 60 bytes for each.
+_ROWS, _BYTES = 64, 1 << 19
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What is told of a text: the likeliest classes with their probabilities, the likeliest first.
+
+    `unsure`: the first one's is below what was asked for.
+    """
+
+    likeliest: list[tuple[str, float]]
+    unsure: bool
+
+
+class Predictor:
+    """A model with its pipeline. Raises BadInput for what is no bundle."""
+
+    def __init__(self, path: Path, *, threads: int = 1) -> None:
+        from transect.onnx_models.running import open_session
+
+        model, self.pipeline = read_bundle(path)
+        self._session = open_session(model, threads=threads)
+
+    def probabilities(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
+        """Yield (classes,) float32 for each text, in their order.
+
+        Raises BadInput where the pipeline names another number of classes.
+        """
+        for batch in _batches(texts):
+            (told,) = self._session.run(None, {"text": padded(batch)})
+            if told.shape[1] != len(self.pipeline.classes):
+                raise BadInput(
+                    f"the model tells {told.shape[1]} classes: expected the "
+                    f"{len(self.pipeline.classes)} of its pipeline.json"
+                )
+            yield from told
+
+    def answers(self, texts: Iterable[str], top: int, unsure: float | None = None) -> Iterator[Answer]:
+        """Yield what is told of each text; `unsure`: the least probability, None: the pipeline's."""
+        least = self.pipeline.unsure if unsure is None else unsure
+        if top < 1 or not 0 <= least <= 1:
+            raise BadInput(f"top {top}, unsure {least:g}: expected one or more, and a probability")
+        for told in self.probabilities(texts):
+            yield _answer(self.pipeline, told, top, least)
+
+
+def _answer(pipeline: Pipeline, told: np.ndarray, top: int, least: float) -> Answer:
+    # Of equally likely ones the first in the order of classes, in every language.
+    order = np.argsort(-told, kind="stable")[:top]
+    likeliest = [(pipeline.classes[number], float(told[number])) for number in order]
+    return Answer(likeliest=likeliest, unsure=not likeliest[0][1] >= least)
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    longest = 0
+    for text in texts:
+        raw = text.encode("utf-8", "replace")
+        longest = max(longest, len(raw))
+        if batch and (len(batch) == _ROWS or longest * (len(batch) + 1) > _BYTES):
+            yield batch
+            batch, longest = [], len(raw)
+        batch.append(raw)
+    if batch:
+        yield batch
+
+
+def padded(texts: list[bytes]) -> np.ndarray:
+    """Return (texts, bytes) uint8, filled up with zeros."""
+    width = max(map(len, texts), default=0)
+    joined = b"".join(text.ljust(width, b"\0") for text in texts)
+    return np.frombuffer(joined, np.uint8).reshape(len(texts), width)
+
+
+_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".mbox": "mbox"}
+# A corpus takes no ticket without a label, and here there is none yet.
+_NO_QUEUE = "queue"
+
+
+def format_of(path: Path) -> str:
+    """Tell the format by the name. Raises BadInput where that tells nothing."""
+    name = "email-threads" if path.is_dir() else _SUFFIXES.get(path.suffix.lower())
+    if name is None:
+        raise BadInput(
+            f"{path}: its name tells no format; expected {', '.join(_SUFFIXES)}, a folder, or "
+            f"--format with one of {', '.join(sorted(FORMATS))}"
+        )
+    return name
+
+
+def prepared(
+    path: Path, kind: str, options: dict[str, Any], pipeline: Pipeline, reject: Callable[[Rejected], None]
+) -> Iterator[tuple[str, str]]:
+    """Yield id and text of each ticket, in their order; `reject` gets what could not be read.
+
+    The file is read twice where names of people are looked for: everybody has to be known first.
+    Raises BadInput for options, files and salts that cannot be used.
+    """
+    reader = FORMATS.get(kind, "--format")
+    if not reader.reads:
+        raise BadInput(f"--format {kind}: makes its own tickets and reads none")
+    given = {"replies": pipeline.replies, "signatures": pipeline.signatures} | options
+    reader.check(given, "--option")
+
+    def tickets() -> Iterator[Ticket | Rejected]:
+        return reader.tickets(path, given, 0)
+
+    if pipeline.redact or pipeline.names != "kept":
+        salt = read_salt(salt_file())
+        people = gather(tickets(), salt)
+    else:
+        # Nobody is looked for; what is hashed is dropped below.
+        salt = Salt(b"")
+        people = People(salt)
+    corpus = Corpus(label="queue", redacts=pipeline.redact, salt=salt, people=people)
+    read = ""
+
+    def labelled() -> Iterator[Ticket | Rejected]:
+        nonlocal read
+        for ticket in tickets():
+            if isinstance(ticket, Ticket):
+                read = ticket.id
+                ticket = replace(ticket, queue=_NO_QUEUE)
+            yield ticket
+
+    for line in corpus.lines(labelled(), reject):
+        yield read, dialogue(json.loads(line), pipeline.view, pipeline.names)[0]
+
 
 _SOME_REJECTED = 1
 # ONNX Runtime's own choice of threads: one for each core.

@@ -16,11 +16,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# How much of a file is looked at before it is read.
-_HEAD = 1 << 20
 _PIECE = 1 << 20
-# Bytes from which an encoding can be guessed with some right.
-MIN_GUESS_BYTES = 100
 
 
 class TooLong(ValueError):
@@ -41,12 +37,11 @@ class Lines(Iterator[str]):
     """The lines of a file with their ends; `number` is that of the last one, from 1.
 
     Bytes that are no text show as `is_broken` tells. The encoding is that of the byte order mark,
-    else the one given, else UTF-8. Raises BadInput for a file that is plainly in another one.
+    else the one given, else UTF-8.
     """
 
     def __init__(self, path: Path, encoding: str | None, longest: int) -> None:
         self.encoding = _encoding(need_file(path), encoding)
-        _check_readable(path, self.encoding)
         # What UTF-8 cannot read is marked byte by byte; other codecs have no such marks.
         errors = "surrogateescape" if self.encoding == "utf-8-sig" else "replace"
         self.number = 0
@@ -89,52 +84,9 @@ def is_broken(text: str, encoding: str) -> bool:
 
 def _encoding(path: Path, given: str | None) -> str:
     with path.open("rb") as stream:
-        head = stream.read(_HEAD)
+        head = stream.read(4)
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
-    if given is not None:
-        name = codecs.lookup(given).name
-        return "utf-8-sig" if name == "utf-8" else name
-    if any(half.count(0) > len(half) / 2 for half in (head[::2], head[1::2])):
-        raise BadInput(
-            f"{path}: every second byte is NUL, as in UTF-16: name its encoding in the option "
-            "`encoding`, such as utf-16-le"
-        )
-    lines = head.split(b"\n")
-    wide = [line for line in lines[: len(lines) - (len(head) == _HEAD)] if not line.isascii()]
-    broken = [line for line in wide if not _is_utf8(line)]
-    # A few broken lines are rejected as such; many tell that it is the file.
-    if len(broken) > len(wide) / 2 and len(broken) > len(lines) / 100:
-        raise BadInput(
-            f"{path}: {len(broken)} of the first {len(lines)} lines are not UTF-8: name the encoding "
-            f"in the option `encoding`{_guess(b''.join(broken))}"
-        )
-    return "utf-8-sig"
-
-
-def _check_readable(path: Path, encoding: str) -> None:
-    with path.open(encoding=encoding, errors="replace", newline="") as stream:
-        try:
-            stream.read(1)
-        except UnicodeError as error:
-            raise BadInput(f"{path}: cannot be read as {encoding}: {error}") from None
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _guess(raw: bytes) -> str:
-    if len(raw) < MIN_GUESS_BYTES:
-        return ""
-    try:
-        from charset_normalizer import from_bytes
-    except ImportError:
-        return ""
-    best = from_bytes(raw).best()
-    return f"; it looks like {best.encoding}" if best else ""
+    name = codecs.lookup(given or "utf-8").name
+    return "utf-8-sig" if name == "utf-8" else name

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from pydantic import Field
 
 from transect.text.formats._options import ReadingOptions, cleaned
-from transect.text.mail import BrokenMail, Head, body, head, same_subject
-from transect.text.rejection import rejected
-from transect.text.tickets import Message, Rejected, Ticket
+from transect.text.mail import MAX_HEAD_BYTES, BrokenMail, Head, body, head, same_subject
+from transect.text.tickets import Message, Rejected, Ticket, rejected
 
 
 class MailOptions(ReadingOptions):
@@ -32,21 +31,16 @@ class MailOptions(ReadingOptions):
 class Store(Protocol):
     """Where mails lie, by number from 0."""
 
-    def __len__(self) -> int:
-        """Return how many there are."""
-        ...
+    def __len__(self) -> int: ...
 
     def place(self, number: int) -> str:
         """Name a mail without a word of it."""
-        ...
 
     def read(self, number: int, most: int | None = None) -> bytes:
         """Return its bytes, `most` of them. Raises BrokenMail for one that is too large, and OSError."""
-        ...
 
     def queue(self, number: int) -> str:
         """Return the queue that its place tells, or nothing."""
-        ...
 
 
 class _Groups:
@@ -76,7 +70,7 @@ def _key(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest())
 
 
-def _grouped(store: Store, heads: int) -> tuple[dict[int, array[int]], list[Rejected]]:
+def _grouped(store: Store) -> tuple[dict[int, array[int]], list[Rejected]]:
     """Return the mails of each thread, in the order of the store, and what is none."""
     groups, wrong = _Groups(), []
     known: dict[int, int] = {}
@@ -84,7 +78,7 @@ def _grouped(store: Store, heads: int) -> tuple[dict[int, array[int]], list[Reje
     own: set[int] = set()
     for number in range(len(store)):
         try:
-            facts = head(store.read(number, heads))
+            facts = head(store.read(number, MAX_HEAD_BYTES))
         except (BrokenMail, OSError) as error:
             detail = str(error) if isinstance(error, BrokenMail) else type(error).__name__
             wrong.append(rejected(store.place(number), "broken-mail", detail))
@@ -113,12 +107,9 @@ def _grouped(store: Store, heads: int) -> tuple[dict[int, array[int]], list[Reje
     return found, wrong
 
 
-def threads(store: Store, options: MailOptions, heads: int) -> Iterator[Ticket | Rejected]:
-    """Yield the ticket of each thread, in the order in which they begin in the store.
-
-    `heads`: bytes of a mail that are read for its head.
-    """
-    found, wrong = _grouped(store, heads)
+def threads(store: Store, options: MailOptions) -> Iterator[Ticket | Rejected]:
+    """Yield the ticket of each thread, in the order in which they begin in the store."""
+    found, wrong = _grouped(store)
     yield from wrong
     for numbers in found.values():
         yield from _ticket(store, numbers, options)
@@ -146,9 +137,8 @@ def _ticket(store: Store, numbers: Sequence[int], options: MailOptions) -> Itera
         return
     if all(facts.time for facts, _, _ in read):
         read.sort(key=lambda one: one[0].time)
-    is_agent = _agents(options.agents)
     messages = [
-        Message(text=text, author=facts.author, time=facts.time, role=_role(facts, options, is_agent))
+        Message(text=text, author=facts.author, time=facts.time, role=_role(facts, options.agents))
         for facts, text, _ in read
     ]
     first = read[0][0]
@@ -172,12 +162,8 @@ def _last(read: Sequence[tuple[Head, str, int]], name: str | None) -> str:
     return next((one for one in reversed(told) if one), "")
 
 
-def _agents(agents: Sequence[str]) -> Callable[[str], bool]:
-    ends = tuple(one.casefold() for one in agents)
-    return lambda author: author.casefold().rstrip("> ").endswith(ends) if ends else False
-
-
-def _role(facts: Head, options: MailOptions, is_agent: Callable[[str], bool]) -> str:
-    if not options.agents:
+def _role(facts: Head, agents: list[str]) -> str:
+    if not agents:
         return ""
-    return "agent" if is_agent(facts.author) else "customer"
+    ends = tuple(one.casefold() for one in agents)
+    return "agent" if facts.author.casefold().rstrip("> ").endswith(ends) else "customer"

@@ -47,7 +47,6 @@ def _letter(character: str) -> int:
 
 @cache
 def _spaced() -> np.ndarray:
-    """Return the table with spaces for what parts words, and one more entry for all beyond it."""
     table = np.append(letter_table(), 0).astype("<u4")
     return np.where(table == 0, np.uint32(_SPACE), table)
 
@@ -59,7 +58,6 @@ def _spaced_bytes() -> bytes:
 
 
 def _letters_and_spaces(text: str) -> tuple[str, np.ndarray]:
-    """Return the text with spaces for what parts words, and which of its code points are letters."""
     if text.isascii():
         # Most texts are: a byte for each code point is a fourth of the memory to go through.
         raw = text.encode("ascii").translate(_spaced_bytes())

@@ -120,35 +120,14 @@ CASES: dict[str, Case] = {}
 
 
 def case(
-    group: str,
-    *x: Sample,
-    y: Sample | None = None,
-    loss: Loss = cross_entropy,
-    batch: int = 3,
-    rate: float | None = 0.05,
-    bound: float = 1e-10,
-    least_batch: int = 1,
+    group: str, *x: Sample, y: Sample | None = None, **more: Any
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Decorate a function that builds a module: its name and first line become a row."""
 
     def add(build: Callable[[], Any]) -> Callable[[], Any]:
         name = build.__name__.strip("_").replace("_", "-")
-        if name in CASES:
-            raise ValueError(f"two cases are named '{name}'")
         what = (inspect.getdoc(build) or "").split("\n", 1)[0].rstrip(".")
-        CASES[name] = Case(
-            name=name,
-            group=group,
-            what=what,
-            build=build,
-            x=x,
-            y=y or classes(),
-            loss=loss,
-            batch=batch,
-            rate=rate,
-            bound=bound,
-            least_batch=least_batch,
-        )
+        CASES[name] = Case(name=name, group=group, what=what, build=build, x=x, y=y or classes(), **more)
         return build
 
     return add

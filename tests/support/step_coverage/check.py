@@ -14,7 +14,6 @@ import numpy as np
 import onnxruntime
 import torch
 from onnx import ModelProto
-from onnx.reference import ReferenceEvaluator
 
 from step_coverage.case import Case
 from step_coverage.paths import SLACK, UNIT, Tensors, arguments_of, path_excess, step_of
@@ -73,26 +72,6 @@ def check(case: Case, onnx: ModelProto | None = None) -> Checked:
         excess=max(one.excess for one in errors),
         path=None if case.rate is None else path_excess(case, module, exact, session),
     )
-
-
-def check_onnx_float64(case: Case) -> float:
-    """Return the largest relative error of the graph exported in float64.
-
-    Run by ONNX Runtime, or by ONNX's reference implementation where that has no kernel for float64.
-    """
-    exact = case.module().double()
-    model = export(case, exact)
-    given = arguments_of(case, exact, case.batch, 1, "float64")
-    want = _eager(case, exact, given)
-    fed = {value.name: given[value.name].numpy() for value in model.graph.input}
-    names = [value.name for value in model.graph.output]
-    try:
-        values = _session(model).run(None, fed)
-    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
-        values = ReferenceEvaluator(model).run(None, fed)
-    found = dict(zip(names, values, strict=True))
-    largest = _largest(want)
-    return max(_relative(found[key], value, largest) for key, value in want.items())
 
 
 def export(case: Case, module: torch.nn.Module) -> ModelProto:

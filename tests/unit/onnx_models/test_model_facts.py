@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +14,11 @@ from transect.domain import takes
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
-from transect.engine.job import Job
 from transect.engine.stage import RUNNERS
 from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.tensors import write_tensors
-from transect.payloads.roundtrip import roundtrip_cell
+from transect.payloads.roundtrip import roundtrip
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 
@@ -74,7 +72,7 @@ def test_a_loader_that_gives_other_outputs_is_wrong_and_one_that_raises_does_not
 ) -> None:
     monkeypatch.setattr(LOADERS, "get", lambda name, *_: Fake(*outputs))
     cell = Cell.of(stage="roundtrip", workload="mlp", exporter="dynamo", loader="opencv")
-    result = roundtrip_cell(cell, folder_of_model(tmp_path))
+    result = roundtrip({"cell": cell.axes()}, {"model": folder_of_model(tmp_path)}, tmp_path)
     assert result["cause"] == cause and words in result["message"]
 
 
@@ -95,82 +93,40 @@ def test_facts_that_are_none_are_named(tmp_path: Path, content: str | None, word
         facts_of_model(tmp_path)
 
 
-def test_facts_are_the_same_bytes_whenever_they_are_written(tmp_path: Path) -> None:
-    for name, tolerance in (("a", {"y": 1.0, "z": 0.5}), ("b", {"z": 0.5, "y": 1.0})):
-        (tmp_path / name).mkdir()
-        write_facts(tmp_path / name, tolerance=tolerance, batched=False, costs={"flops": 1})
-    one, other = (tmp_path / name / "facts.json" for name in "ab")
-    assert one.read_bytes() == other.read_bytes()
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_facts(tmp_path, tolerance=float("nan"), batched=False, costs=None)
+@pytest.fixture
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Return what a cell takes of one input whose files have these sums."""
+
+    def inputs(role: str, axes: dict[str, Any], files: dict[str, str]) -> list[str]:
+        cell = Cell.of(workload="mlp", exporter="dynamo", **axes)
+        job = SimpleNamespace(
+            spec={"inputs": {role: ["model", "one"]}, "cell": cell.axes()},
+            cell=cell,
+            paths=StudyPaths(results=tmp_path, study="s"),
+            input=lambda role: tmp_path,
+        )
+        monkeypatch.setattr(takes, "record_of", lambda path: SimpleNamespace(files=files, details={}))
+        found: list[str] = RUNNERS.get(axes["stage"]).inputs(job)
+        return found
+
+    return inputs
+
+
+INFER = {"stage": "infer", "runtime": "python", "provider": "cpu", "batch": 8}
 
 
 @pytest.mark.parametrize(
     ("role", "axes"),
     [
-        ("export", {"stage": "infer", "runtime": "python", "provider": "cpu", "batch": 1, "exporter": "dynamo"}),
-        ("model", {"stage": "roundtrip", "exporter": "dynamo", "loader": "opencv"}),
-        ("model", {"stage": "convert", "exporter": "dynamo", "precision": "fp16"}),
+        ("export", INFER),
+        ("model", {"stage": "roundtrip", "loader": "opencv"}),
+        ("model", {"stage": "convert", "precision": "fp16"}),
     ],
 )
 def test_an_edited_tolerance_changes_the_inputs_of_whatever_reads_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, axes: dict[str, Any]
+    taken: Callable[..., list[str]], role: str, axes: dict[str, Any]
 ) -> None:
-    cell = Cell.of(workload="mlp", **axes)
-    inputs = {role: ["model", "one"]}
-    job = Job(
-        spec={"inputs": inputs, "cell": cell.axes()},
-        cell=cell,
-        paths=StudyPaths(results=tmp_path, study="s"),
-        python=sys.executable,
-        bin=None,
-        environment={},
-    )
-
-    def taken(facts: str) -> list[str]:
-        files = {"model.onnx": "1", "inputs/header.json": "2", "facts.json": facts}
-        record = SimpleNamespace(files=files, details={})
-        monkeypatch.setattr(takes, "record_of", lambda path: record)
-        found: list[str] = RUNNERS.get(axes["stage"]).inputs(job)
-        return found
-
-    before, after = taken("3"), taken("4")
+    files = {"model.onnx": "1", "inputs/header.json": "2"}
+    before, after = (taken(role, axes, files | {"facts.json": facts}) for facts in "34")
     assert set(before) - set(after) == {"facts.json 3"}
     assert set(after) - set(before) == {"facts.json 4"}
-
-
-def test_a_cell_of_dynamic_ranges_takes_the_outputs_of_its_own_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another size of batch in the study makes no record stale."""
-
-    def taken(precision: str, **sums: str) -> list[str]:
-        cell = Cell.of(
-            stage="infer",
-            workload="mlp",
-            runtime="python",
-            provider="cpu",
-            batch=8,
-            exporter="dynamo",
-            precision=precision,
-        )
-        job = Job(
-            spec={"inputs": {"export": ["convert", "one"]}, "cell": cell.axes()},
-            cell=cell,
-            bin=None,
-            paths=StudyPaths(results=tmp_path, study="s"),
-            python=sys.executable,
-            environment={},
-        )
-        files = {"model.onnx": "1", "facts.json": "2"}
-        files |= {f"batch-{size.removeprefix('b')}/facts.json": one for size, one in sums.items()}
-        record = SimpleNamespace(files=files, details={})
-        monkeypatch.setattr(takes, "record_of", lambda path: record)
-        found: list[str] = RUNNERS.get("infer").inputs(job)
-        return found
-
-    usual = taken("int8-dynamic", b8="3", b32="4")
-    assert "facts.json 3" in usual
-    assert taken("int8-dynamic", b8="3", b32="5", b64="6") == usual
-    assert taken("int8-dynamic", b8="7", b32="4") != usual
-    assert taken("int8-static", b8="7") == taken("int8-static", b8="8")

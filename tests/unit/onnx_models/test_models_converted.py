@@ -11,7 +11,6 @@ import pytest
 from onnx_cells import export, metrics, plan_models, run_payload
 from transect.domain.axes.export import PRECISIONS
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
 from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.tensors import read_tensors
 from transect.planning.expand import reason_to_skip
@@ -128,17 +127,3 @@ def test_conversions_of_what_is_not_offered_are_skipped_with_the_reason():
     assert "trained models are exported from torch" in str(trained)
     assert reason(workload="digits-cnn", exporter="dynamo", precision="fp16") is None
     assert "not to bf16" in str(reason(workload="mlp", exporter="dynamo", precision="bf16"))
-
-
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
-        ("{workloads: [mpl], exporters: [dynamo]}", r"convert\.workloads: .*'mpl'"),
-        ("{workloads: [digits-cnn], exporters: [dynamo]}", r"convert\.workloads: 'digits-cnn'"),
-        ("{workloads: [mlp], exporters: [dynano]}", r"convert\.exporters: .*'dynano'.*'dynamo'"),
-        ("{workloads: [mlp], exporters: [dynamo], precisions: [fp8]}", "precisions"),
-    ],
-)
-def test_a_wrong_section_is_said_with_its_key(tmp_path, section, message):
-    with pytest.raises(BadInput, match=message):
-        plan_models(tmp_path, f"convert: {section}")

@@ -47,8 +47,7 @@ def infer(python: str, folder: Path, batch: int, runtime: str = "python") -> Any
     }
     limits = {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}
     spec = {"cell": cell, "limits": limits, "options": session_options("equal", 1, "cpu", {})}
-    out, given = folder.with_name(f"infer-{folder.name}"), ("--export", str(folder))
-    return run_infer(out, spec, *given, "--python", python)
+    return run_infer(folder.with_name(f"infer-{folder.name}"), spec, folder, python)
 
 
 def test_each_size_of_batch_has_outputs_and_tolerances_of_its_own(folders):

@@ -11,12 +11,9 @@ import pytest
 
 from checkouts import environment_python
 from onnx_cells import metrics, plan_models, run_payload
-from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.tensors import read_tensors, write_tensors
-from transect.planning.expand import reason_to_skip
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +64,6 @@ def test_a_framework_that_cannot_load_a_file_says_why(made, tmp_path, loader):
 
 
 @pytest.mark.env
-def test_onnx_s_own_evaluator_has_texts_and_control_flow(made, tmp_path):
-    for model in ("strings", "control-flow"):
-        _, result, stderr = load("onnx-reference", made / model, tmp_path / model)
-        assert result["status"] == "ok", result["message"] or stderr
-
-
-@pytest.mark.env
 def test_outputs_beyond_the_tolerance_are_a_wrong_result(made, tmp_path):
     model = tmp_path / "cnn"
     shutil.copytree(made / "cnn", model)
@@ -92,17 +82,3 @@ def test_round_trips_are_planned_with_their_files(tmp_path):
         stage, cell_id = one.inputs["model"]
         taken = found.stage(stage)[cell_id].cell
         assert (taken.workload, taken.exporter) == (one.cell.workload, one.cell.exporter)
-
-
-def test_a_file_that_is_not_offered_is_not_loaded():
-    axes = {"stage": "roundtrip", "workload": "strings", "loader": "opencv"}
-    assert reason_to_skip(Cell.of(**axes, exporter="sklearn")) is None
-    assert "none in torch" in str(reason_to_skip(Cell.of(**axes, exporter="dynamo")))
-
-
-@pytest.mark.parametrize("key", ["models", "exporters", "loaders"])
-def test_an_unknown_name_is_said_with_its_key(tmp_path, key):
-    lists = {"models": "[mlp]", "exporters": "[dynamo]", "loaders": "[opencv]"} | {key: "[no]"}
-    section = ", ".join(f"{name}: {value}" for name, value in lists.items())
-    with pytest.raises(BadInput, match=rf"roundtrip\.{key}: .*'no'"):
-        plan_models(tmp_path, f"roundtrip: {{{section}}}")

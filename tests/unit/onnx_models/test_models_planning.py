@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from onnx_cells import plan_models
-from transect.domain.errors import BadInput
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.expand import reason_to_skip
@@ -24,18 +21,6 @@ def test_every_model_is_planned_by_every_exporter_and_says_who_does_not_offer_it
     for one in cells:
         assert one.cell.framework == EXPORTERS.get(one.cell.exporter).framework
         assert one.spec["seed"] == 20261120
-
-
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
-        ("{models: [mpl], exporters: [dynamo]}", r"models\.models: .*'mpl'.*'mlp'"),
-        ("{models: [mlp], exporters: [dynano]}", r"models\.exporters: .*'dynano'.*'dynamo'"),
-    ],
-)
-def test_an_unknown_name_is_said_with_its_key(tmp_path, section, message):
-    with pytest.raises(BadInput, match=message):
-        plan_models(tmp_path, f"models: {section}")
 
 
 def test_no_model_has_the_name_of_a_workload():

@@ -107,7 +107,10 @@ def test_patience_needs_a_part_to_look_at(tmp_path):
     ("rule", "told"),
     [
         ("{kind: transformer, options: {head: 2}}", "odd.options.head: .*given 2. Known options: epochs, updates"),
-        ("{kind: transformer, options: {preset: best}}", "odd.options.preset: 'best': expected 'published'"),
+        (
+            "{kind: transformer, options: {preset: best}}",
+            "odd.options.preset: Input should be 'published', given 'best'",
+        ),
         ("{kind: n-grams, options: {learning_rate: 0}}", "odd.options.learning_rate: .*given 0"),
         ("{kind: tfidf, options: {epochs: 3}}", "odd.options.epochs: .*given 3. Known options: strength, iterations"),
         ("{kind: fasttext}", "odd.kind: unknown classifier 'fasttext'"),

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from portable_step_runner import Runner, difference
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from transect import portable_step
 from transect.portable_step.randomness import reference_masks
@@ -95,11 +94,6 @@ def adamw() -> Case:
     return simple(lambda p: torch.optim.AdamW(p, **options), later=later, later_torch=torch_later)
 
 
-@case
-def adamw_without_decay() -> Case:
-    return simple(lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0, eps=1e-3))
-
-
 class Assigned(nn.Module):
     """A buffer that the forward pass assigns anew, as averages are often kept."""
 
@@ -113,36 +107,9 @@ class Assigned(nn.Module):
         return x - self.mean
 
 
-class Again(nn.Module):
-    """A part that is computed once more while gradients are taken."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = nn.Linear(30, 30)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return checkpoint(lambda z: self.part(z).tanh(), x, use_reentrant=False)
-
-
 @case
 def assigned_buffer() -> Case:
     return simple(MOMENTUM, mlp(Assigned()))
-
-
-@case
-def shared_part() -> Case:
-    part = nn.Linear(30, 30)
-    return simple(MOMENTUM, mlp(part, nn.Tanh(), part))
-
-
-@case
-def checkpointed() -> Case:
-    return simple(MOMENTUM, mlp(Again()))
-
-
-@case
-def layer_norm() -> Case:
-    return simple(MOMENTUM, mlp(nn.LayerNorm(30)))
 
 
 @case
@@ -175,11 +142,6 @@ def adamw_continued() -> Case:
 
 
 @case
-def momentum_continued() -> Case:
-    return simple(MOMENTUM, before=7)
-
-
-@case
 def frozen() -> Case:
     module = mlp()
     module[0].weight.requires_grad_(False)
@@ -199,11 +161,6 @@ class Tied(nn.Module):
 @case
 def tied() -> Case:
     return simple(MOMENTUM, Tied().double())
-
-
-@case
-def batch_norm() -> Case:
-    return simple(MOMENTUM, mlp(nn.BatchNorm1d(30)))
 
 
 @case

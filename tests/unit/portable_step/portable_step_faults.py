@@ -55,15 +55,6 @@ def arguments(*more: nn.Module, optimiser: Any = None, **options: Any) -> dict[s
     }
 
 
-def other_library(x: torch.Tensor) -> torch.Tensor:
-    """Call an operator as torchvision's are: with a gradient, and no translation into ONNX."""
-    if not hasattr(torch.ops.regions, "pool"):
-        pool = torch.library.custom_op("regions::pool", torch.clone, mutates_args=(), schema="(Tensor x) -> Tensor")
-        pool.register_fake(torch.empty_like)
-        pool.register_autograd(lambda context, gradient: gradient)
-    return torch.ops.regions.pool(x)
-
-
 def body(function: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Any]:
     return arguments(Body(function))
 
@@ -76,38 +67,18 @@ def optimised(make: Callable[..., Any]) -> dict[str, Any]:
 # A lambda stands in the line of its name.
 FAULTS |= {
     "no_derivative": lambda: body(lambda x: torch.special.zeta(x.abs() + 2, torch.ones_like(x))),
-    "no_translation": lambda: body(lambda x: torch.special.bessel_j0(x).detach() + x),
     "cut_gradient": lambda: body(lambda x: nn.functional.one_hot(x.argmax(1), 3).float()),
     "branch_on_values": lambda: body(lambda x: x if x.sum() > 0 else -x),
     "fixed_batch": lambda: body(lambda x: x.reshape(8, -1)),
     "branch_on_batch": lambda: body(lambda x: x * 2 if x.shape[0] > 4 else x),
     "own_random_numbers": lambda: body(lambda x: x + torch.randn_like(x)),
     "dropout_in_evaluation": lambda: body(lambda x: nn.functional.dropout(x, 0.5)),
-    "shape_error": lambda: body(lambda x: x @ torch.ones(7, 3)),
-    "pooling_of_padding": lambda: body(lambda x: nn.functional.max_pool1d(x.unsqueeze(1), 2, 1, 1, 4).squeeze(1)),
-    "affine_grid": lambda: body(
-        lambda x: x + nn.functional.affine_grid(x[:, None] + x[:, :2, None], [x.shape[0], 1, 2, 2]).sum()
-    ),
-    "fake_quantize": lambda: body(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127)),
-    "of_another_library": lambda: body(lambda x: x + other_library(x)),
     "vector_loss": lambda: arguments(loss=lambda outputs, y: outputs.sum(1)),
-    "loss_that_raises": lambda: arguments(loss=lambda outputs, y: outputs.nothing),
-    "one_row": lambda: arguments(example=(torch.zeros(1, 4), torch.zeros(1, dtype=torch.int64))),
-    "no_target": lambda: arguments(example=(torch.zeros(8, 4),)),
-    "wrong_names": lambda: arguments(names=("x",)),
     "taken_name": lambda: arguments(names=("lr", "y")),
     "unknown_metric": lambda: arguments(metrics=["f1"]),
-    "unknown_clip": lambda: arguments(clip="l1"),
-    "unknown_default": lambda: arguments(defaults={"beta1": 0.5}),
     "other_optimiser": lambda: optimised(lambda p: torch.optim.Adagrad(p)),
     "dampening": lambda: optimised(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5)),
-    "amsgrad": lambda: optimised(lambda p: torch.optim.AdamW(p, amsgrad=True)),
-    "maximize": lambda: optimised(lambda p: torch.optim.AdamW(p, maximize=True)),
     "parameter_missing": lambda: optimised(lambda p: torch.optim.SGD(p[:1], lr=0.1)),
-    "parameter_too_many": lambda: optimised(
-        lambda p: torch.optim.SGD([*p, torch.zeros(5, requires_grad=True)], lr=0.1)
-    ),
-    "counted_by_values": lambda: body(lambda x: x[x[:, 0] > 0]),
     "numpys_random_numbers": lambda: body(lambda x: x * np.random.rand()),
 }
 

@@ -54,11 +54,3 @@ def test_a_mask_is_uniform_and_neighbours_are_independent(base):
         runs = np.lib.stride_tricks.sliding_window_view(small, length).all(axis=1).sum()
         expected = COUNT * 0.1**length
         assert abs(runs - expected) < 8 * np.sqrt(expected) + 3
-
-
-def test_masks_of_other_places_seeds_and_steps_are_others():
-    drawn = [masks(place, base) for place in (0, 1, 5) for base in (0, 1, 77)]
-    for one in range(len(drawn)):
-        for other in range(one):
-            correlation = 12 * ((drawn[one] - 0.5) * (drawn[other] - 0.5)).mean()
-            assert abs(correlation) < 6 / np.sqrt(COUNT)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from step_coverage import CASES
 from step_worker_client import StepWorker, step_worker
 
 BOUND = 1e-12
@@ -21,8 +20,6 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
         yield made
 
 
-# Each time other shapes are drawn.
-TIMES = pytest.mark.parametrize("time", [1, *(pytest.param(time, marks=pytest.mark.exhaustive) for time in (2, 3))])
 SEEDS = st.integers(0, 99)
 BATCHES = st.sampled_from([1, 2, 5])
 
@@ -61,10 +58,9 @@ def convolutions(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@TIMES
 @given(shape=convolutions())
 @settings(max_examples=50)
-def test_convolution_gradients(worker: StepWorker, time: int, shape: dict[str, Any]) -> None:
+def test_convolution_gradients(worker: StepWorker, shape: dict[str, Any]) -> None:
     assert worker("convolution", shape) < BOUND
 
 
@@ -100,65 +96,37 @@ def sees_padding_alone(shape: dict[str, Any]) -> bool:
     return False
 
 
-@TIMES
 @given(shape=pools().filter(lambda shape: not sees_padding_alone(shape)))
 @settings(max_examples=35)
-def test_max_pool_gradients(worker: StepWorker, time: int, shape: dict[str, Any]) -> None:
+def test_max_pool_gradients(worker: StepWorker, shape: dict[str, Any]) -> None:
     assert worker("max_pool", shape) < BOUND
 
 
-@TIMES
 @given(shape=pools())
-@example(
-    shape={
-        "kernel": [2, 1],
-        "padding": [1, 0],
-        "dilation": [2, 1],
-        "stride": [1, 1],
-        "size": [1, 1],
-        "ceil_mode": False,
-        "batch": 1,
-    }
-)
 @settings(max_examples=35)
-def test_max_pool_is_refused_where_a_window_sees_padding_alone(
-    worker: StepWorker, time: int, shape: dict[str, Any]
-) -> None:
+def test_max_pool_is_refused_where_a_window_sees_padding_alone(worker: StepWorker, shape: dict[str, Any]) -> None:
     message = worker("refused_max_pool", shape)
     assert ("nothing but padding" in message) == sees_padding_alone(shape), message
 
 
-@TIMES
 @given(shape=pools())
 @settings(max_examples=35)
-def test_average_pool_and_gradients(worker: StepWorker, time: int, shape: dict[str, Any]) -> None:
+def test_average_pool_and_gradients(worker: StepWorker, shape: dict[str, Any]) -> None:
     assert worker("avg_pool", shape) < BOUND
 
 
 PLANES = st.lists(st.integers(1, 9), min_size=2, max_size=2)
 
 
-@TIMES
 @given(size=PLANES, outputs=PLANES, batch=BATCHES, seed=SEEDS)
 @settings(max_examples=20)
 def test_adaptive_pools_and_gradients(
-    worker: StepWorker, time: int, size: list[int], outputs: list[int], batch: int, seed: int
+    worker: StepWorker, size: list[int], outputs: list[int], batch: int, seed: int
 ) -> None:
     shape = {"size": size, "outputs": outputs, "batch": batch, "seed": seed}
     assert worker("adaptive_pool", shape) < BOUND
 
 
-@TIMES
-@given(size=PLANES, padding=st.lists(st.integers(0, 4), min_size=4, max_size=4), batch=BATCHES, seed=SEEDS)
-@settings(max_examples=15)
-def test_gradient_of_padding_by_repetition(
-    worker: StepWorker, time: int, size: list[int], padding: list[int], batch: int, seed: int
-) -> None:
-    shape = {"size": size, "padding": padding, "batch": batch, "seed": seed}
-    assert worker("replication_pad", shape) < BOUND
-
-
-@TIMES
 @given(
     heads=st.integers(1, 3),
     groups=st.integers(1, 3),
@@ -170,44 +138,14 @@ def test_gradient_of_padding_by_repetition(
     mask=st.sampled_from([None, "bool", "float", "causal"]),
 )
 @settings(max_examples=20)
-def test_attention_and_gradients(worker: StepWorker, time: int, **shape: Any) -> None:
+def test_attention_and_gradients(worker: StepWorker, **shape: Any) -> None:
     assert worker("attention", shape) < BOUND
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("kind", ["convolution", "pool"])
-def test_drawn_layers_through_onnx_runtime(worker: StepWorker, kind: str, seed: int) -> None:
-    found = worker("drawn", kind, seed)
-    assert found["float64"] < 1e-10
-    assert found["excess"] <= 1
-    assert found["path"] <= 1
 
 
 def test_zero_times_infinity_is_not_made_of_a_gradient_that_relu_keeps_back(worker: StepWorker) -> None:
     found = worker("root_of_relu")
     assert found["float64"] < 1e-10
     assert found["excess"] <= 1
-
-
-@pytest.mark.parametrize(
-    ("name", "operator"), [("multihead-attention", "Pad"), ("max-pool2d", "Mod"), ("mlp", "ReduceMax")]
-)
-def test_slower_nodes_are_not_in_the_graph(worker: StepWorker, name: str, operator: str) -> None:
-    assert operator not in worker("operators", name)
-
-
-# The others' operators are in trajectories of float64 too (test_portable_step_trajectories.py).
-FLOAT64 = (
-    "conv2d",
-    "attention-grouped",
-    "layer-norm",
-    *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("mlp", "cross-entropy", "batch-norm1d")),
-)
-
-
-@pytest.mark.parametrize("name", FLOAT64)
-def test_graph_exported_in_float64(worker: StepWorker, name: str) -> None:
-    assert worker("onnx_float64", name) < CASES[name].bound
 
 
 @pytest.mark.parametrize("strange", [5, -1])

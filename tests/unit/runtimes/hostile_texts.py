@@ -54,8 +54,6 @@ TEXTS = [
     # Scripts of one, two, three and four bytes; those beyond the letters part words.
     "Привет мир",
     "שלום אבג\u200f\u202e x",
-    "नमस्ते",
-    "ᏸ ꭰ Ჿ ⱥ Ⱥ",
     "日本hello語x",
     "x🙂x𝐱x𐐀x",
     # What is decomposed stays so: a combining mark is no letter.
@@ -73,12 +71,6 @@ TEXTS = [
     b"\xf0\x9f\x98x",
     b"\xf4\x90\x80\x80x",
     b"\xe3\x80x",
-    b"\xe1\x8fx",
-    b"\xc3\xc3\xa9x",
-    b"\xe0\xa0\x7fx",
-    b"\xc2",
-    b"\xe1",
-    b"\xf0",
 ]
 TEXTS = [text.encode() if isinstance(text, str) else text for text in TEXTS]
 
@@ -95,11 +87,7 @@ _PIECES = [
     "🙂".encode(),
     b"\xc3",
     b"\x80",
-    b"\xe0",
-    b"\xff",
-    b"\xc0\xaf",
     b"\xed\xa0\x80",
-    b"a" * 39,
 ]
 
 
@@ -117,15 +105,10 @@ def batches() -> dict[str, list[bytes]]:
     return {
         "one": [b"Hello, w\xc3\xb6rld"],
         "nothing": [b""],
-        "nothings": [b"", b"", b""],
-        "separators": [b" \0.\xff"],
-        "cut": [b"x\xe2\xb1"],
         "all": TEXTS,
         "drawn": [_drawn(seed) for seed in range(2000)],
         "long": [b"x. " * (million // 3) + b"hello"],
-        "word": [b"a" * million],
         "broken": [b"\xe2" * million],
-        "stop": [b"the " * (million // 4 - 2) + b"hello"],
     }
 
 

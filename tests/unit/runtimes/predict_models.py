@@ -2,8 +2,7 @@
 
 `python predict_models.py FOLDER` with FOLDER/made.json: `words`, `stop_words`, `length`, `classes`;
 FOLDER/table.npy, a row of logits for each word number. Leaves numbers.onnx and narrow.onnx (the tokeniser
-alone, with as many columns as are told and as are needed), predict.onnx and pipeline.json, and
-refusals.json: what was said of classifiers that do not fit.
+alone, with as many columns as are told and as are needed), predict.onnx, pipeline.json and refusal.
 """
 
 import json
@@ -27,19 +26,19 @@ def _save(graph, path, opset=OPSET):
     save(helper.make_model(graph, opset_imports=imports, ir_version=IR), path)
 
 
-def _classifier(table, *, output="probabilities", length="length", classes=None):
+def _classifier(table):
     """Return the softmax of the sum of a row of `table` for each word. It has a value called `text`."""
     nodes = [
         helper.make_node("Gather", ["table", "x"], ["text"]),
         helper.make_node("ReduceSum", ["text", "axes"], ["logits"], keepdims=0),
-        helper.make_node("Softmax", ["logits"], [output]),
+        helper.make_node("Softmax", ["logits"], ["probabilities"]),
     ]
     stored = {"table": table, "axes": np.array([1])}
     return helper.make_graph(
         nodes,
         "classifier",
-        [value_info("x", "int64", ("batch", length))],
-        [value_info(output, "float32", ("batch", classes or table.shape[1]))],
+        [value_info("x", "int64", ("batch", "length"))],
+        [value_info("probabilities", "float32", ("batch", table.shape[1]))],
         [numpy_helper.from_array(value, name) for name, value in stored.items()],
     )
 
@@ -58,21 +57,10 @@ def main(folder: Path) -> None:
     _save(_classifier(table), model)
     details = {"view": "first", "names": "removed", "redact": True, "unsure": 0.6, "about": {"kind": "made up"}}
     write_bundle(folder, model, vocabulary, classes, length, details)
-    refused = {
-        "letters": ({}, {}, vocabulary | {"letters": "3.0.0"}),
-        "output": ({"output": "logits_"}, {}, vocabulary),
-        "opset": ({}, {"opset": 13}, vocabulary),
-        "length": ({"length": length + 1}, {}, vocabulary),
-        "classes": ({"classes": 5}, {}, vocabulary),
-    }
-    said = {}
-    for name, (form, saved, words) in refused.items():
-        _save(_classifier(table, **form), model, **saved)
-        try:
-            write_bundle(folder / "refused", model, words, classes, length, {})
-        except BadInput as error:
-            said[name] = str(error)
-    (folder / "refusals.json").write_text(json.dumps(said))
+    try:
+        write_bundle(folder / "refused", model, vocabulary | {"letters": "3.0.0"}, classes, length, {})
+    except BadInput as error:
+        (folder / "refusal").write_text(str(error))
 
 
 if __name__ == "__main__":

@@ -53,9 +53,6 @@ def _models(dtypes):
     yield "pairs", [node("Relu", ["x"], ["y"])], [_end("x", shape=(2, 4))], [_end("y", shape=(2, 4))], {}
     yield "unknown", [node("NoSuchOperator", ["x"], ["y"])], [x], [y], {}
     yield "float8", [node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E4M3FN)], [x], [_end("y", "float8e4m3fn")], {}
-    classes = node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[2, 3, 5, 7])
-    of_map = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(1, None))
-    yield "classes", [classes], [x], [helper.make_value_info("y", helper.make_sequence_type_proto(of_map))], {}
     many = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
     taken = node("SequenceAt", ["x", "at"], ["y"])
     yield "takes-sequence", [taken], [helper.make_value_info("x", many)], [y], {"at": np.array(0)}
@@ -64,9 +61,6 @@ def _models(dtypes):
     tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N"])
     absent = helper.make_value_info("o", helper.make_optional_type_proto(tensor))
     yield "absent", [node("Optional", [], ["o"], type=tensor), node("Relu", ["x"], ["y"])], [x], [y, absent], {}
-    unsigned = [_end(dtype, dtype, ("N", 2)) for dtype in LACKING["java"]]
-    casts = [node("Cast", ["i"], [one.name], to=one.type.tensor_type.elem_type) for one in unsigned]
-    yield "unsigned", casts, [_end("i", "int64", ("N", 2))], unsigned, {}
     yield (
         "constant-text",
         [node("Identity", ["w"], ["y"])],

@@ -53,21 +53,27 @@ def statuses(ends: list[CaseEnd]) -> list[str]:
     return [end.status for end in ends]
 
 
-def test_all_cases_end_and_are_told_in_order(tmp_path):
-    ends = run_of(tmp_path, "ok-0", "failed-1", "ok-2").run()
-    assert ends == [CaseEnd(status="ok"), CaseEnd(status="failed", message="no kernel"), CaseEnd(status="ok")]
+# What each case ends with, and words of the first that did not go well.
+ENDS = {
+    "ok-0 failed-1 ok-2": ("ok failed ok", "no kernel"),
+    "abort-0 ok-1 abort-2 abort-3 ok-4": (
+        "crash ok crash crash ok",
+        "the runner was ended by SIGABRT: stumbling: the kernel gave way",
+    ),
+    "ok-0 hang-1 ok-2 hang-3": ("ok timeout ok timeout", "nothing came for 60 s"),
+    "ok-0 late-1 ok-2": ("ok crash ok", "after its outputs were written"),
+    "quit-0 ok-1": ("crash ok", "ended with exit code 0"),
+}
 
 
-def test_a_crash_is_the_case_s_own_and_the_rest_runs(tmp_path):
-    ends = run_of(tmp_path, "abort-0", "ok-1", "abort-2", "abort-3", "ok-4").run()
-    assert statuses(ends) == ["crash", "ok", "crash", "crash", "ok"]
-    assert ends[0].message == "the runner was ended by SIGABRT: stumbling: the kernel gave way"
-
-
-def test_a_hang_is_ended_and_the_rest_runs(tmp_path):
-    ends = run_of(tmp_path, "ok-0", "hang-1", "ok-2", "hang-3").run()
-    assert statuses(ends) == ["ok", "timeout", "ok", "timeout"]
-    assert ends[1].message == "nothing came for 60 s"
+@pytest.mark.parametrize("names", ENDS)
+def test_all_cases_end_and_are_told_in_order(tmp_path, names):
+    # A record of before is none of this run.
+    (tmp_path / "record.jsonl").write_text('{"case": 0, "name": "ok-0", "status": "started"}\n')
+    told, words = ENDS[names]
+    ends = run_of(tmp_path, *names.split()).run()
+    assert statuses(ends) == told.split()
+    assert words in next(end.message for end in ends if end.status != "ok")
 
 
 def test_half_a_line_was_never_written(tmp_path):
@@ -83,18 +89,6 @@ def test_half_a_line_was_never_written(tmp_path):
         (2, "started"),
         (2, "ok"),
     ]
-
-
-def test_a_crash_after_the_last_word_on_a_case_is_that_case_s(tmp_path):
-    ends = run_of(tmp_path, "ok-0", "late-1", "ok-2").run()
-    assert statuses(ends) == ["ok", "crash", "ok"]
-    assert "after its outputs were written" in ends[1].message
-
-
-def test_an_exit_in_the_middle_of_a_case_is_no_success(tmp_path):
-    ends = run_of(tmp_path, "quit-0", "ok-1").run()
-    assert statuses(ends) == ["crash", "ok"]
-    assert "ended with exit code 0" in ends[0].message
 
 
 FAULTS = {
@@ -142,13 +136,3 @@ def test_a_runner_that_always_crashes_is_given_up(tmp_path, monkeypatch):
     names = [f"abort-{number}" for number in range(5)]
     with pytest.raises(RunnerFault, match="started 3 times and has come to case 3 of 5"):
         run_of(tmp_path, *names).run()
-
-
-def test_a_record_of_before_is_none_of_this_run(tmp_path):
-    (tmp_path / "record.jsonl").write_text('{"case": 0, "name": "ok-0", "status": "started"}\n')
-    assert statuses(run_of(tmp_path, "ok-0").run()) == ["ok"]
-
-
-def test_a_program_that_is_not_there_raises(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        run_of(tmp_path, "ok-0", command=[str(tmp_path / "absent")]).run()

@@ -12,24 +12,16 @@ import pytest
 
 from checkouts import ROOT, environment_python
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
 from transect.onnx_models.node_tests import ARCHIVE, known_tests, unpack
 from transect.onnx_models.tensors import read_tensors, tensor_types, write_tensors
 from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd
-from transect.runtimes._messages import said
-from transect.runtimes.conformance import conformance_result, judge
+from transect.runtimes.conformance import conformance_result, judge, said
 
 pytestmark = pytest.mark.env
 
-UNPACKED = {
-    "test_string_concat",
-    "test_cast_FLOAT_to_BFLOAT16",
-    "test_cast_FLOAT_to_FLOAT16",
-    "test_bitcast_scalar_float32_to_int32",
-    "test_reduce_sum_empty_set",
-}
+UNPACKED = {"test_cast_FLOAT_to_FLOAT16", "test_bitcast_scalar_float32_to_int32", "test_reduce_sum_empty_set"}
 
 
 STUMBLING = ROOT / "tests" / "data" / "runners" / "stumbling.py"
@@ -91,27 +83,6 @@ def tensors(unpacked, name, side):
     return (read_tensors(folder / name / side, bits=True), tensor_types(folder / name / side))
 
 
-def test_strings_arrive_as_they_are(unpacked):
-    values, types = tensors(unpacked, "test_string_concat", "inputs")
-    assert types == {"x": "string", "y": "string"}
-    given = values["x"].tolist(), values["y"].tolist()
-    results, _ = tensors(unpacked, "test_string_concat", "expected")
-    assert results["result"].tolist() == [a + b for a, b in zip(*given, strict=True)]
-
-
-def test_bfloat16_is_the_nearest_to_the_float32(unpacked):
-    values, _ = tensors(unpacked, "test_cast_FLOAT_to_BFLOAT16", "inputs")
-    results, types = tensors(unpacked, "test_cast_FLOAT_to_BFLOAT16", "expected")
-    assert list(types.values()) == ["bfloat16"]
-    (given,), (found,) = values.values(), results.values()
-    finite = np.isfinite(given)
-    bits = given[finite].view(np.uint32)
-    # Half to even: a bit more where what is cut off is more than half, or half of an odd one.
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    assert finite.sum() > 5
-    assert found[finite].tolist() == rounded.tolist()
-
-
 def test_float16_scalars_and_empty_tensors_keep_type_and_shape(unpacked):
     results, types = tensors(unpacked, "test_cast_FLOAT_to_FLOAT16", "expected")
     assert [array.dtype for array in results.values()] == [np.float16]
@@ -122,40 +93,12 @@ def test_float16_scalars_and_empty_tensors_keep_type_and_shape(unpacked):
     assert empty["data"].shape == (2, 0, 4)
 
 
-def test_a_test_without_the_default_domain_has_the_other_one_s_name(unpacked):
-    tests, _ = unpacked
-    assert tests["test_ai_onnx_ml_label_encoder_string_int"].opset == "ai.onnx.ml 4"
-    assert tests["test_abs"].opset == "13"
-    assert (tests["test_abs"].rtol, tests["test_abs"].atol) == (1e-3, 1e-7)
-
-
-def test_what_is_no_archive_is_told(tmp_path):
-    (tmp_path / ARCHIVE).write_text("no archive")
-    with pytest.raises(BadInput, match=r"nodetests\.tar: no archive of node tests"):
-        known_tests(tmp_path / ARCHIVE)
-
-
-BROKEN = {
-    "no header": (None, "no such file"),
-    "half a header": ('{"tensors": [', "does not describe tensors"),
-    "no file": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [1], "file": "no.bin"}]}', "no such file"),
-    "other size": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [3], "file": "y.bin"}]}', "holds 4 bytes"),
-    "below zero": ('{"tensors": [{"name": "y", "dtype": "float32", "shape": [-1], "file": "y.bin"}]}', "shape [-1]"),
-}
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_outputs_that_cannot_be_read_are_wrong(tmp_path, unpacked, what):
-    header, told = BROKEN[what]
+def test_outputs_that_cannot_be_read_are_wrong(tmp_path, unpacked):
     tests, _ = unpacked
     write_tensors(tmp_path / "expected", {"y": np.float32([1])})
-    (tmp_path / "outputs").mkdir()
-    (tmp_path / "outputs" / "y.bin").write_bytes(b"1234")
-    if header is not None:
-        (tmp_path / "outputs" / "header.json").write_text(header)
     verdict = judge(tests["test_abs"], CaseEnd(status="ok"), tmp_path)
     assert verdict.outcome == "wrong"
-    assert verdict.reason.startswith("outputs cannot be read: ") and told in verdict.reason
+    assert verdict.reason.startswith("outputs cannot be read: ") and "no such file" in verdict.reason
 
 
 def test_a_message_is_told_without_what_languages_put_around_it():
@@ -201,10 +144,3 @@ def test_a_result_counts_by_opset_and_names_what_did_not_pass(made, tmp_path, mo
     listed = [name for group in found["details"]["not_passed"] for name in group["tests"]]
     assert sorted(listed) == sorted(wrong)
     assert not (tmp_path / "work").exists()
-
-
-def test_no_test_of_that_name(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(RUNTIMES, "get", lambda name, where="": Stumbling())
-    cell = Cell.of(stage="conformance", runtime="stumbling", provider="cpu")
-    with pytest.raises(BadInput, match="no test of ONNX is called 'test_conv'"):
-        conformance_result(cell, made, tmp_path, sys.executable, only="test_conv")

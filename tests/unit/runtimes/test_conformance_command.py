@@ -10,22 +10,8 @@ import sys
 import pytest
 
 from checkouts import ROOT
-from transect.domain.cell import Cell
-from transect.planning.expand import reason_to_skip
-from transect.planning.stage import STAGES
-from transect.runtimes import RUNTIMES
 
 pytestmark = pytest.mark.env
-
-
-def test_every_runtime_can_be_asked_whether_it_runs_here():
-    stage = STAGES.get("conformance")
-    for name in RUNTIMES:
-        if RUNTIMES.get(name).uses_exporter:
-            cell = Cell.of(stage="conformance", runtime=name, provider="cpu")
-            reason = reason_to_skip(cell)
-            assert reason is None or reason
-            assert stage.environment(cell)
 
 
 def transect(*arguments: str) -> subprocess.CompletedProcess[str]:

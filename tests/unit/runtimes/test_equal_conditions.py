@@ -14,7 +14,7 @@ from checkouts import environment_python
 from onnx_cells import SERVING, infer, metrics
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
-from transect.runtimes.conditions import options_seen
+from transect.runtimes.infer import options_seen
 from transect.runtimes.options import session_options
 
 # Those that carry ONNX Runtime in another build: WebAssembly has other kernels and no thread pool

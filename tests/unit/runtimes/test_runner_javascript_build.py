@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from runner_program import Program, python_of
+from runner_program import Program, X, python_of
 
-from checkouts import environment_python
-from transect.onnx_models.tensors import write_tensors
-from transect.planning.environments import environment_source
 from transect.runtimes import RUNTIMES
-
-X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
-HALVES = np.array([[1.5, -0.25], [65504, 6e-8]], np.float16)
 
 
 @pytest.fixture(scope="module", params=["javascript", "browser"])
@@ -55,52 +45,3 @@ def test_library_is_the_one_that_runs(program: Program, tmp_path: Path) -> None:
     else:
         assert record["library_file"].endswith("ort-wasm-simd-threaded.wasm")
         assert record["language_version"].startswith("Chromium ")
-
-
-@pytest.mark.parametrize("content", [None, b"no library"])
-def test_library_that_is_none_is_named(runner_models: Path, tmp_path: Path, content: bytes | None) -> None:
-    library = tmp_path / "libother.so"
-    if content is not None:
-        library.write_bytes(content)
-    write_tensors(tmp_path / "inputs", {"x": X})
-    program = Program.of("javascript", runner_models)
-    command = program.command(tmp_path, *program.paths(tmp_path, "linear"))
-    command[command.index("--library") + 1] = str(library)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    record = json.loads((tmp_path / "record.json").read_text())
-    assert (done.returncode, record["cause"]) == (2, "bad-input")
-    assert str(library) in record["message"]
-
-
-def test_without_a_library_the_package_s_own_is_taken(runner_models: Path, tmp_path: Path) -> None:
-    program = Program.of("javascript", runner_models)
-    write_tensors(tmp_path / "inputs", {"x": X})
-    command = program.command(tmp_path, *program.paths(tmp_path, "linear"), *("--min-runs", "5"))
-    place = command.index("--library")
-    del command[place : place + 2]
-    subprocess.run(command, check=True)
-    record = json.loads((tmp_path / "record.json").read_text())
-    assert "onnxruntime-node" in record["library_file"]
-
-
-def test_node_comes_from_a_wheel_where_the_machine_has_none(runner_models: Path, tmp_path: Path) -> None:
-    # All programs of this machine but these.
-    programs, folder = tmp_path / "bin", tmp_path / "environment"
-    programs.mkdir()
-    for path in (file for place in os.environ["PATH"].split(":") for file in Path(place).glob("*")):
-        link = programs / path.name
-        if path.name not in ("node", "nodejs", "npm", "npx") and not link.is_symlink():
-            link.symlink_to(path)
-    assert shutil.which("node", path=str(programs)) is None
-    needed = Path(environment_python("onnxruntime", tmp_path)).parents[1]
-    variables = {"PATH": str(programs), "TRANSECT_NEEDS_ONNXRUNTIME": str(needed)}
-    script = environment_source("runner-javascript") / "build.sh"
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    subprocess.run(["bash", str(script), str(folder)], env=os.environ | variables, check=True)
-    program = Program("javascript", str(folder / "bin" / "python"), runner_models)
-    write_tensors(tmp_path / "inputs", {"x": HALVES})
-    more = ("--min-runs", "5", "--max-seconds", "0")
-    run = program.start(tmp_path, *program.paths(tmp_path, "identity-float16"), *more, **variables)
-    assert run.code == 0, run.stderr
-    assert np.array_equal(run.outputs()["x_out"], HALVES)
-    assert run.record["language_version"] == "Node.js v24.19.0"

@@ -8,7 +8,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from runner_program import EVERY, LINEAR, NATIVE, SCRIPTS, Program, X, is_narrow
 
@@ -16,7 +15,7 @@ from factories import infer_cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes import java as java_runtime
-from transect.runtimes.conditions import options_seen
+from transect.runtimes.infer import options_seen
 
 VERSIONS = {"c": "C11, ", "cpp": "C++17, ", "rust": "Rust 1.", "go": "Go 1.", "java": "Java "}
 
@@ -61,14 +60,6 @@ def test_library_of_the_wheel_is_the_one_that_runs(program: Program, tmp_path: P
     assert "onnxruntime/capi/libonnxruntime.so.1.29.0" in run.record["library_file"]
     assert all(file.exists() for file in files)
     assert run.record["outputs"]["rows"] is None
-
-
-@pytest.mark.parametrize("program", [*NATIVE, "java", "javascript"], indirect=True)
-def test_peak_memory_is_the_runners_and_not_that_of_who_started_it(program: Program, tmp_path: Path) -> None:
-    launcher = np.ones(512 << 20, np.uint8)
-    run = program.latency(tmp_path, "linear", {"x": X})
-    assert run.code == 0, run.stderr
-    assert 1 << 20 < run.record["peak_memory_bytes"] < launcher.nbytes
 
 
 @pytest.mark.parametrize("program", EVERY, indirect=True)
@@ -123,20 +114,6 @@ def test_options_are_those_that_onnx_runtime_says_it_has(program: Program, tmp_p
     assert sum(event["name"] == "model_run" for event in events) == 10
     others = [event["args"]["thread_scheduling_stats"] for event in events if event["cat"] == "Node"]
     assert others and all(len(one["sub_threads"]) == 1 for one in others)
-
-
-@pytest.mark.parametrize("program", NATIVE, indirect=True)
-def test_an_empty_set_of_provider_options_is_no_option_that_is_not_set(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "linear", {"x": X}, options={"intra_op_num_threads": 1, "provider_options": {}})
-    assert run.code == 0, run.stderr
-    assert (run.record["session_options"], run.record["options_not_set"]) == ({"intra_op_num_threads": 1}, [])
-
-
-@pytest.mark.parametrize("program", SCRIPTS, indirect=True)
-def test_weights_in_a_file_of_their_own(program: Program, tmp_path: Path) -> None:
-    run = program.latency(tmp_path, "external", {"x": X})
-    assert run.code == 0, run.stderr
-    assert run.outputs()["y"] == pytest.approx(LINEAR, abs=1e-5)
 
 
 @pytest.mark.parametrize(

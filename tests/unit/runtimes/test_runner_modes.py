@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_program import BROWSER_AT_TIMES, EVERY, LINEAR, MAX_COUNT, NATIVE, Program, X
+from runner_program import BROWSER_AT_TIMES, EVERY, LINEAR, MAX_COUNT, Program, X
 
-from thirds import thirds
-from transect.onnx_models.tensors import write_header, write_tensors
+from transect.onnx_models.tensors import write_tensors
 
 PAIRS = ("--sessions", "2", "--max-seconds", "300")
 
@@ -38,20 +37,6 @@ def test_load_leaves_unserved_what_is_not_begun_in_time(program: Program, tmp_pa
     assert run.record["stop_reason"] == "time-limit"
     assert len(run.record["start_ns"]) == len(run.record["end_ns"]) < run.record["arrivals"] == 20_000
     assert run.record["start_ns"] == sorted(run.record["start_ns"])
-
-
-@pytest.mark.parametrize("program", ["java", *BROWSER_AT_TIMES], indirect=True)
-def test_load_without_a_limit_serves_all(program: Program, tmp_path: Path) -> None:
-    run = program.load(tmp_path, [0, 1000], "--max-seconds", "1e300")
-    assert (run.code, run.record["stop_reason"]) == (0, "all-served")
-    assert len(run.record["start_ns"]) == 2
-
-
-@pytest.mark.parametrize("program", MAX_COUNT, indirect=True)
-def test_arrivals_that_no_limit_can_follow_are_named(program: Program, tmp_path: Path) -> None:
-    run = program.load(tmp_path, [0, 2**61])
-    assert (run.code, run.record["cause"]) == (2, "bad-input")
-    assert "arrivals.bin" in run.record["message"]
 
 
 @pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
@@ -116,25 +101,3 @@ def test_cases_go_on_after_one_that_fails_and_from_where_they_are_told(program: 
     more = program.cases(tmp_path, given, "--skip", str(last)).lines()
     assert more[: len(lines)] == lines
     assert [(line["case"], line["status"]) for line in more[len(lines) :]] == [(last, "started"), (last, "ok")]
-
-
-@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
-def test_values_that_are_no_tensors_are_unsupported_as_inputs(program: Program, tmp_path: Path) -> None:
-    program.cases(tmp_path, {"good": ("linear", {"x": X})})
-    write_header(tmp_path / "good", [{"name": "x", "kind": "sequence(tensor(float))"}])
-    run = program.start(tmp_path, "--mode", "cases", "--cases", tmp_path / "cases.json")
-    assert run.lines()[-1]["status"] == "unsupported"
-
-
-LISTS = {"object": "{}", "case without files": '[{"name": "x"}]', "number": "[3]", "half": "[", "no file": ""}
-
-
-@pytest.mark.parametrize(("program", "content"), thirds(NATIVE, LISTS), indirect=["program"])
-def test_list_of_cases_that_is_none_is_bad_input(program: Program, tmp_path: Path, content: str) -> None:
-    if LISTS[content]:
-        (tmp_path / "cases.json").write_text(LISTS[content])
-    run = program.start(tmp_path, "--mode", "cases", "--cases", tmp_path / "cases.json")
-    assert run.code == 2
-    assert run.stderr.startswith(f"{program.runtime}: ")
-    assert "cases.json" in run.stderr
-    assert not (tmp_path / "record.json").exists()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from train_runs import BATCH, STEPS, TRAINERS, Run, parts, runner_python, state_file, tensors
-
-from transect.runtimes import RUNTIMES
 
 # Of float32 against PyTorch in float64, over all steps.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
@@ -173,20 +169,6 @@ def test_relay_through_all_runners_is_one_training(
         np.testing.assert_allclose(found[key], array, **TOLERANCE)
 
 
-@every_trainer
-def test_checkpoint_is_the_same_in_every_language(run: Run, train_steps: Path, tmp_path: Path) -> None:
-    if not TRAINERS[run.runtime]:
-        pytest.skip(f"{run.runtime} computes with kernels that were built apart from the others'")
-    first = next(iter(TRAINERS))
-    other = Run(first, runner_python(first, tmp_path), tmp_path / "first", train_steps)
-    assert run.good(accumulate=3)["losses"] == other.good(accumulate=3)["losses"]
-    assert run.checkpoint.read_bytes() == other.checkpoint.read_bytes()
-    for one in (run, other):
-        one.arguments |= {"step": one.folder / "dropout", "checkpoint": one.folder / "dropped"}
-    assert run.good(accumulate=1, seed=3)["losses"] == other.good(accumulate=1, seed=3)["losses"]
-    assert run.checkpoint.read_bytes() == other.checkpoint.read_bytes()
-
-
 @browser_at_times
 def test_masks_follow_from_the_seed_alone(make: Make) -> None:
     losses, states = [], []
@@ -234,17 +216,6 @@ def test_killed_training_goes_on_as_if_unbroken(make: Make) -> None:
 
 
 @browser_at_times
-def test_what_a_killed_run_left_is_removed(run: Run) -> None:
-    # Linux has no process of the first number; the second one is there.
-    left, written = (run.checkpoint.with_name(f".{run.checkpoint.name}.{pid}") for pid in (2**22 + 1, os.getpid()))
-    other = run.checkpoint.with_name(f".{run.checkpoint.name}.mine")
-    for file in (left, written, other):
-        file.write_bytes(b"half")
-    run.good(until=1)
-    assert not left.exists() and written.exists() and other.exists()
-
-
-@browser_at_times
 def test_loss_that_is_not_finite_ends_it(make: Make) -> None:
     run, short = make(), make()
     before = short.good(until=5)
@@ -275,33 +246,6 @@ def test_state_that_is_not_finite_is_not_kept(run: Run) -> None:
     state = tensors(run.checkpoint)
     assert state["step"] == 7
     assert all(np.isfinite(array).all() for array in state.values())
-
-
-def _without_limit(run: Run) -> Path:
-    """Return a Chromium whose files may grow: its memory is files too, but not on that disk."""
-    real = shutil.which(RUNTIMES.get("browser").tools()[0])
-    path = run.write("chromium", f'#!/bin/sh\nulimit -S -f unlimited\nexec {real} "$@"\n')
-    path.chmod(0o755)
-    return path
-
-
-@every_trainer
-def test_full_disk_leaves_the_checkpoint_of_before(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    if run.runtime == "browser":
-        monkeypatch.setenv("TRANSECT_CHROMIUM", str(_without_limit(run)))
-    run.good(until=5)
-    before = run.checkpoint.read_bytes()
-    files = sorted(os.listdir(run.folder))
-    # Enough for a record, and for no checkpoint.
-    assert len(before) > 12_000
-    code, record, stderr = run.train(until=STEPS, largest_file=8192)
-    assert (code, record["status"], record["cause"]) == (1, "failed", "crash"), stderr
-    words = record["message"].lower()
-    assert "file too large" in words or "efbig" in words, record
-    assert run.checkpoint.name in record["message"] and len(stderr.splitlines()) == 1, stderr
-    assert run.checkpoint.read_bytes() == before
-    assert sorted(os.listdir(run.folder)) == files
-    assert run.good()["first_step"] == 5
 
 
 @browser_at_times

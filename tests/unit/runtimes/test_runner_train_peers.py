@@ -119,56 +119,11 @@ def test_runtimes_take_turns(make: Make, optimiser: str) -> None:
     np.testing.assert_allclose(losses, _expected(run), **TOLERANCE)
 
 
-@pytest.mark.parametrize("runtime", ["torch-eager"])
-def test_micro_batches_are_a_step(make: Make, runtime: str) -> None:
-    run = make(runtime, "momentum")
-    record = run.good(accumulate=2)
-    np.testing.assert_allclose(record["losses"], _expected(run, "accumulate"), **TOLERANCE)
-
-
-def _spoil(run: Run, key: str, value: Any) -> None:
-    run.edit("step/workload.json", lambda told: told.update({key: value}))
-
-
-@pytest.mark.parametrize("runtime", ["torch-eager", "ort-training"])
-def test_what_cannot_be_done_is_told(make: Make, runtime: str) -> None:
-    run = make(runtime, "adamw")
-    _spoil(run, "optimiser", "lion")
-    code, record, stderr = run.train()
-    assert (code, record["cause"]) == (2, "bad-input")
-    assert "lion" in record["message"]
-    assert "sgd, nesterov, adamw" in stderr
-
-
-def test_workload_of_another_model_is_told(make: Make) -> None:
-    run = make("torch-eager", "sgd")
-    _spoil(run, "workload", "digits-mlp")
-    code, record, _ = run.train()
-    assert (code, record["cause"]) == (2, "bad-input")
-    assert "model.0.weight" in record["message"]
-
-
 @pytest.mark.parametrize(("more", "words"), [({"accumulate": 2}, "micro-batches"), ({"provider": "cuda"}, "CUDA")])
 def test_ort_training_says_what_it_lacks(make: Make, more: dict[str, Any], words: str) -> None:
     code, record, _ = make("ort-training", "adamw").train(**more)
     assert (code, record["status"]) == (3, "skipped")
     assert words in record["reason"]
-
-
-def test_ort_training_changes_no_more_than_the_rate(make: Make) -> None:
-    run = make("ort-training", "adamw")
-    eps = [1e-8] * (STEPS - 1) + [1e-3]
-    code, record, _ = run.train(schedule=run.write("eps.json", {"eps": eps}))
-    assert (code, record["status"]) == (3, "skipped")
-    assert "only lr" in record["reason"]
-
-
-def test_ort_training_needs_the_inference_model(make: Make) -> None:
-    run = make("ort-training", "adamw")
-    (run.folder / "step" / "inference-dynamo.onnx").unlink()
-    code, record, _ = run.train()
-    assert (code, record["cause"]) == (2, "bad-input")
-    assert "inference-dynamo.onnx" in record["message"]
 
 
 @pytest.mark.parametrize("runtime", ["torch-eager", "ort-training"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,27 +110,14 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "no step": (_arguments(step=None), "step"),
     "no folder of a step": (_arguments(step="gone"), "manifest.json"),
     "no rows in a batch": (_arguments(batch=0), "batch"),
-    "no batch": (_arguments(batch=None), "batch"),
     "no order": (_arguments(order=None), "order"),
-    "no end": (_arguments(until=None), "until"),
     "end before the begin": (_arguments(until=-1), "until"),
-    "no checkpoint": (_arguments(checkpoint=None), "checkpoint"),
-    "half a checkpoint": (_arguments(checkpoint_every=0.5), "checkpoint-every"),
     "no micro-batch": (_arguments(accumulate=0), "accumulate"),
     "word for a seed": (_arguments(seed="seven"), "seven"),
     "unknown provider": (_arguments(provider="quantum"), "quantum"),
-    "manifest that is none": (lambda r: r.write("step/manifest.json", "[" * 99), "manifest.json"),
     "manifest of a later version": (_manifest(lambda m: m.update(version=2)), "manifest.json"),
-    "manifest of another format": (_manifest(lambda m: m.update(format="x")), "manifest.json"),
     "manifest without a state": (_manifest(lambda m: m.pop("state")), "manifest.json"),
-    "manifest without a graph": (_manifest(lambda m: m.pop("graphs")), "manifest.json"),
-    "manifest of texts": (_manifest(lambda m: m.update(state="x")), "manifest.json"),
     "manifest with a huge shape": (_manifest(lambda m: _tensor(m).update(shape=[2**40, 2**40])), "model"),
-    "manifest with a negative shape": (_manifest(lambda m: _tensor(m).update(shape=[-1, 4])), "manifest.json"),
-    "graph that takes what nothing names": (
-        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("nothing")),
-        "nothing",
-    ),
     "graph that takes less than the manifest says": (
         _manifest(
             lambda m: (
@@ -141,27 +127,17 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
         ),
         "other",
     ),
-    "no graph": (lambda r: (r.folder / "step" / "step.onnx").unlink(), "step.onnx"),
     "graph that is none": (lambda r: r.write("step/step.onnx", b"no model" * 99), "step.onnx"),
     "micro-batches without their graph": (
         lambda r: (_manifest(lambda m: m["graphs"].pop("accumulate"))(r), r.arguments.update(accumulate=2)),
         "accumulate",
     ),
     "no such state": (_arguments(state="gone.safetensors"), "gone.safetensors"),
-    "empty state": (_raw(b""), GIVEN),
-    "state of seven bytes": (_raw(b"\0" * 7), GIVEN),
-    "state that is only a length": (_raw(b"\xff" * 8), GIVEN),
     "header longer than the file": (_raw((2**40).to_bytes(8, "little") + b"{}"), GIVEN),
-    "header of nothing": (_raw(b"\0" * 8), GIVEN),
     "header that is no JSON": (_raw(state_file(b'{"a": ')), GIVEN),
-    "header that is a list": (_raw(state_file([1])), GIVEN),
     "deep header": (_raw(state_file(b'{"a":' * 100_000)), GIVEN),
-    "header that is no UTF-8": (_raw(state_file(b'{"\xff": 1}')), GIVEN),
-    "no metadata": (_state(lambda h, d: ({k: v for k, v in h.items() if k != "__metadata__"}, d)), GIVEN),
-    "metadata of a list": (_state(lambda h, d: (h | {"__metadata__": [1]}, d)), GIVEN),
     "state of another step": (_state(lambda h, d: (h | {"__metadata__": {"step_graph": OTHER}}, d)), OTHER),
     "cut state": (_state(lambda h, d: (h, d[:-1])), GIVEN),
-    "state with more behind it": (_state(lambda h, d: (h, d + b"\0")), GIVEN),
     "state without one tensor": (_state(lambda h, d: ({k: v for k, v in h.items() if k != _weight(h)}, d)), GIVEN),
     "state with one tensor more": (
         _state(lambda h, d: (h | {"more": {"dtype": "F32", "shape": [0], "data_offsets": [len(d), len(d)]}}, d)),
@@ -170,20 +146,12 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "tensor twice": (_state(_twice), GIVEN),
     "tensors that overlap": (_state(_overlap), GIVEN),
     "tensor of another type": (_entry(dtype="I32"), "model."),
-    "tensor of an unknown type": (_entry(dtype="F31"), "model."),
     "tensor of another shape": (_entry(shape=[3, 256]), "model."),
     "huge shape": (_entry(shape=[2**40, 2**40]), "model."),
-    "shape beyond 64 bits": (_entry(shape=[2**70]), "model."),
     "negative shape": (_entry(shape=[-6, -128]), "model."),
-    "shape of texts": (_entry(shape=["6", 128]), "model."),
-    "no shape": (_entry(shape=None), "model."),
     "offsets beyond the end": (_entry(data_offsets=[0, 2**50]), GIVEN),
-    "offsets beyond 64 bits": (_entry(data_offsets=[2**70, 2**71]), GIVEN),
     "offsets that run back": (_entry(data_offsets=[800, 8]), GIVEN),
     "negative offsets": (_entry(data_offsets=[-8, 8]), GIVEN),
-    "three offsets": (_entry(data_offsets=[0, 4, 8]), GIVEN),
-    "offsets of fractions": (_entry(data_offsets=[8.5, 3080.5]), GIVEN),
-    "entry that is no object": (_state(lambda h, d: (h | {_weight(h): 7}, d)), GIVEN),
     "number in the state that is none": (_state(_not_a_number), "model."),
     "checkpoint that is cut": (lambda r: r.write("checkpoint.safetensors", b"\x10\0\0\0\0\0\0\0{"), "checkpoint"),
     "checkpoint of a later step": (lambda r: (r.good(until=5), r.arguments.update(until=4)), "5"),
@@ -192,22 +160,14 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "data of another type": (_data(dtype="int32"), "x"),
     "data of another shape": (_data(shape=[60, 4]), "x"),
     "data of other rows": (lambda r: (r.write("data/x.bin", b"\0" * 24 * 39), _data(shape=[39, 6])(r)), "rows"),
-    "huge data": (_data(shape=[2**40, 2**40]), "x"),
     "data cut": (lambda r: r.write("data/x.bin", b"\0" * 12), "x.bin"),
-    "data missing": (lambda r: r.edit("data/header.json", lambda t: t["tensors"].pop()), "header.json"),
-    "no file of the order": (_arguments(order="gone.bin"), "gone.bin"),
     "order of fewer batches": (lambda r: r.write("order.bin", b"\0" * 8 * 95), "order.bin"),
-    "order that is cut": (lambda r: r.write("order.bin", b"\0" * (8 * 96 + 4)), "order.bin"),
     "order beyond the data": (_order(0, 40, 1), "40"),
     "order before the data": (_order(-1), "-1"),
     "no schedule": (_arguments(schedule="gone.json"), "gone.json"),
-    "schedule that is a list": (_schedule([0.1]), "schedule.json"),
     "unknown hyper-parameter": (_schedule({"rate": 0.1}), "rate"),
     "text for a rate": (_schedule({"lr": "0.1"}), "lr"),
-    "flag for a rate": (_schedule({"lr": True}), "lr"),
-    "text in a list of rates": (_schedule({"lr": [0.1] * 23 + ["0.1"]}), "lr"),
     "rate that is no number": (_schedule('{"lr": NaN}'), "schedule.json"),
-    "rate beyond all numbers": (_schedule('{"lr": 1e999}'), "schedule.json"),
     "list of too few rates": (_schedule({"lr": [0.1] * 23}), "23"),
 }
 
@@ -235,14 +195,6 @@ def test_an_altered_graph_is_named(run: Run) -> None:
     code, record, _ = run.train()
     assert (code, record.get("cause")) == (2, "bad-input"), record
     assert "step.onnx has the sha256" in record["message"]
-
-
-@pytest.mark.parametrize("trainer", TRAINERS, indirect=True)
-def test_data_of_another_type_are_told_with_what_was_found_and_expected(run: Run) -> None:
-    _data(dtype="int32")(run)
-    code, record, _ = run.train()
-    assert code == 2, record
-    assert {"int32", "float32"} <= set(re.findall(r"[a-z]+32", record["message"].lower()))
 
 
 DAMAGED = ("step/state.safetensors", "step/manifest.json", "order.bin")

@@ -2,108 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pytest
 
 from transect.domain.cell import Cell
-from transect.runtimes import RUNNERS, RUNTIMES
+from transect.runtimes import RUNTIMES
 from transect.runtimes._records import read_runner_record
-from transect.runtimes.times import _series, run_values
-
-
-@pytest.fixture(scope="module")
-def runner(  # the runners' modules are found as the programs find them
-) -> Iterator[SimpleNamespace]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(RUNNERS / "python"))
-        names = ("tensors", "arguments", "contract", "latency", "load", "cases")
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
-        for name in names:
-            del sys.modules[name]
-
-
-def _inputs(folder: Path, rows: int, batch: object, **entry: object) -> Path:
-    np.arange(rows * 2, dtype="<f4").tofile(folder / "x.bin")
-    one = {"name": "input", "dtype": "float32", "shape": [rows, 2], "file": "x.bin"} | entry
-    (folder / "header.json").write_text(json.dumps({"tensors": [one], "batch": batch}))
-    return folder
-
-
-def test_full_batches_leave_the_rest_out(runner: SimpleNamespace, tmp_path: Path) -> None:
-    tensors, _, batch = runner.tensors.read_header(_inputs(tmp_path, 7, 3))
-    batches = runner.tensors.full_batches(tensors, batch)
-    assert [b["input"][0, 0] for b in batches] == [0.0, 6.0]
-    assert {len(b["input"]) for b in batches} == {3}
-
-
-@pytest.mark.parametrize(("rows", "batch"), [(3, 4), (3, 0)])
-def test_batch_that_does_not_fit_is_refused(runner: SimpleNamespace, tmp_path: Path, rows: int, batch: int) -> None:
-    with pytest.raises(runner.tensors.BadInput, match="N >= batch >= 1"):
-        runner.tensors.read_header(_inputs(tmp_path, rows, batch))
-
-
-WRONG = [
-    ({"shape": [2**40, 2**40]}, "takes"),
-    ({"shape": [4, 3]}, "holds 32 bytes"),
-    ({"shape": [-4, 2]}, "sizes >= 0"),
-    ({"shape": [4.0, 2]}, "sizes >= 0"),
-    ({"shape": "4x2"}, "sizes >= 0"),
-    ({"dtype": "float31"}, "expected one of"),
-    ({"dtype": ["float32"]}, "expected one of"),
-    ({"dtype": "string"}, "expected 8 strings"),
-    ({"file": "gone.bin"}, "gone.bin"),
-    ({"file": "."}, "holds|cannot be read"),
-    ({"file": 7}, "texts"),
-    ({"name": None}, "texts"),
-]
-
-
-@pytest.mark.parametrize(("entry", "message"), WRONG)
-def test_wrong_tensor_is_named(runner: SimpleNamespace, tmp_path: Path, entry: dict[str, object], message: str) -> None:
-    with pytest.raises(runner.tensors.BadInput, match=message):
-        runner.tensors.read_header(_inputs(tmp_path, 4, 2, **entry))
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"tensors": 3}', "null", "\x00"])
-def test_wrong_header_is_named(runner: SimpleNamespace, tmp_path: Path, text: str) -> None:
-    (tmp_path / "header.json").write_text(text)
-    with pytest.raises(runner.tensors.BadInput, match=r"header\.json"):
-        runner.tensors.read_header(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("values", "narrow"),
-    [([100] * 100, True), (list(range(100, 200)), False), ([100] * 3, False), ([100] * 90 + [9000] * 10, True)],
-)
-def test_interval_is_of_the_median(runner: SimpleNamespace, values: list[int], narrow: bool) -> None:
-    assert runner.latency.interval_is_narrow(values) is narrow
-
-
-@pytest.mark.parametrize(
-    ("times", "seconds", "stop", "runs"), [([100], 60.0, "interval-reached", 50), ([1, 1000], 0.0, "time-limit", 50)]
-)
-def test_measurement_says_why_it_stopped(
-    runner: SimpleNamespace, times: list[int], seconds: float, stop: str, runs: int
-) -> None:
-    seen: list[Any] = []
-
-    def step(batch: Any) -> tuple[int, int, int]:
-        seen.append(batch)
-        return 1, times[len(seen) % len(times)], 2
-
-    series = runner.latency.measure(step, ["a", "b", "c"], warmup=4, min_runs=50, max_seconds=seconds)
-    assert (series["stop_reason"], len(series["run_ns"])) == (stop, runs)
-    assert len(series["bind_ns"]) == len(series["copy_ns"]) == runs
-    assert seen[:4] == ["a", "b", "c", "a"]
-    assert seen[4:8] == ["a", "b", "c", "a"]
+from transect.runtimes.times import run_values
 
 
 @pytest.mark.parametrize("name", RUNTIMES.names())
@@ -125,12 +31,6 @@ def test_every_runtime_keeps_the_protocol(name: str, monkeypatch: pytest.MonkeyP
     assert all(path.is_file() for path in runtime.code_files())
 
 
-def test_cuda_that_is_hidden_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    cell = Cell.of(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
-    assert (RUNTIMES.get("python").supports(cell) or "").startswith("no CUDA device")
-
-
 @pytest.mark.parametrize(("runs", "has_p95"), [(399, False), (400, True)])
 def test_p95_needs_four_hundred_samples(runs: int, has_p95: bool) -> None:
     series = list(range(1000, 1000 + runs))
@@ -142,17 +42,6 @@ def test_p95_needs_four_hundred_samples(runs: int, has_p95: bool) -> None:
     assert found["throughput"] == pytest.approx(10 / found["latency"])
     if has_p95:
         assert found["latency_p95"] == pytest.approx(1379e-9)
-
-
-def test_long_series_go_into_a_side_file(tmp_path: Path) -> None:
-    values = np.linspace(1, 2, 5000)
-    found = _series(tmp_path, latency=values)
-    told = {"unit": "s", "file": "samples.npz", "key": "latency", "count": 5000}
-    assert found == {"latency": told}
-    with np.load(tmp_path / "samples.npz") as file:
-        assert np.array_equal(file["latency"], values)
-    few = _series(tmp_path, latency=values[:3])["latency"]
-    assert few["values"] == values[:3].tolist()
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from onnx_cells import ROWS, infer, metrics
-from transect.domain.cell import Cell
-from transect.onnx_models.tensors import read_tensors
-from transect.runtimes import RUNNERS, RUNTIMES
+from transect.runtimes import RUNNERS
 
 
 @pytest.fixture
@@ -39,25 +37,6 @@ def test_runner_agrees_and_is_timed(torch_python: str, cell_folder: Path, runtim
     assert series["count"] == details["runs"] >= 20
 
 
-def test_modules_or_a_container_go_before_the_runner(torch_python: str, cell_folder: Path, tmp_path: Path) -> None:
-    mark = tmp_path / "wrapped"
-    wrap = ("sh", "-c", f'touch {mark}; exec "$@"', "wrap")
-    _, result, stderr = infer(torch_python, cell_folder, "torchscript", wrap=wrap)
-    assert result["status"] == "ok", stderr
-    assert mark.exists()
-
-
-def test_all_rows_are_written(torch_python: str, cell_folder: Path) -> None:
-    infer(torch_python, cell_folder, "torchscript", batch=16)
-    outputs = read_tensors(cell_folder / "infer" / "outputs")["output"]
-    assert outputs.shape == (ROWS, 10)
-
-
-def test_threads_reach_the_session(torch_python: str, cell_folder: Path) -> None:
-    _, result, _ = infer(torch_python, cell_folder, "torchscript", threads=2)
-    assert result["details"]["session_options"]["intra_op_num_threads"] == 2
-
-
 def test_wrong_outputs_are_a_wrong_result_without_times(torch_python: str, cell_folder: Path) -> None:
     path = cell_folder / "torchscript" / "expected" / "tensor-0.bin"
     expected = np.fromfile(path, "<f4")
@@ -79,28 +58,6 @@ def test_damaged_model_is_named(torch_python: str, cell_folder: Path, content: b
     assert "model.onnx" in result["message"]
 
 
-def test_folder_that_is_no_export_is_named(torch_python: str, cell_folder: Path) -> None:
-    (cell_folder / "torchscript" / "facts.json").unlink()
-    code, result, _ = infer(torch_python, cell_folder, "torchscript")
-    assert (code, result["cause"]) == (1, "bad-input")
-    assert "finished export, model or convert cell" in result["message"]
-
-
-def test_environment_without_the_runtime_is_a_missing_dependency(
-    torch_python: str, cell_folder: Path, tmp_path: Path
-) -> None:
-    # A module of that name that cannot be imported, found before the real one.
-    (tmp_path / "python").write_text(
-        f"#!/bin/sh\nexec {torch_python} -c 'import sys, runpy; "
-        'sys.modules["onnxruntime"] = None; sys.argv = sys.argv[1:]; '
-        'sys.path.insert(0, sys.argv[0].rsplit("/", 1)[0]); '
-        'runpy.run_path(sys.argv[0], run_name="__main__")\' "$@"\n'
-    )
-    (tmp_path / "python").chmod(0o755)
-    code, result, stderr = infer(str(tmp_path / "python"), cell_folder, "torchscript")
-    assert (code, result["cause"]) == (1, "missing-dependency"), (result, stderr)
-
-
 @pytest.mark.parametrize("runtime", ["python", "torch-eager"])
 def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
     torch_python: str, digits: Path, tmp_path: Path, runtime: str
@@ -116,12 +73,3 @@ def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
     assert done.returncode == 3
     assert (record["status"], record["reason"]) == ("skipped", "no CUDA device")
     assert "run_ns" not in record
-
-
-def test_cuda_cell_without_a_device_is_skipped(torch_python: str, cell_folder: Path) -> None:
-    cell = Cell.of(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
-    if RUNTIMES.get("python").supports(cell) is None:
-        pytest.skip("this machine has a CUDA device")
-    code, result, _ = infer(torch_python, cell_folder, "torchscript", provider="cuda")
-    assert (code, result["status"], result["cause"]) == (0, "skipped", "unsupported")
-    assert result["message"].startswith("no CUDA device")

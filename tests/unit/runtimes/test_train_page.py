@@ -86,14 +86,6 @@ def _train(page: Any, until: int) -> int:
     return int(page.inner_text("#step"))
 
 
-def _set_rate(page: Any, exponent: float) -> None:
-    page.evaluate(
-        "(value) => { const rate = document.getElementById('rate'); rate.value = value;"
-        " rate.dispatchEvent(new Event('input')); }",
-        exponent,
-    )
-
-
 def test_digits_are_learnt_and_a_runner_goes_on(opened: Any, served: tuple[Path, str], tmp_path: Path) -> None:
     folder, address = served
     page = opened()
@@ -133,25 +125,6 @@ def _go_on(folder: Path, state: Path, step: int, out: Path) -> dict[str, Any]:
     return dict(json.loads((out / "record.json").read_text()))
 
 
-def test_rate_acts_between_steps_and_is_marked(opened: Any) -> None:
-    page = opened()
-    first = _train(page, 10)
-    _set_rate(page, -4)
-    assert page.inner_text("#rate-value") == "0.00010"
-    _train(page, first + 10)
-    assert page.locator("#loss-plot .change").count() == 1
-
-
-def test_training_starts_over(opened: Any) -> None:
-    page = opened()
-    before = page.inner_text("#accuracy")
-    _train(page, 20)
-    page.click("#again")
-    page.wait_for_function("document.getElementById('step').textContent === '0'")
-    assert page.inner_text("#accuracy") == before
-    assert page.locator("#loss-plot .line").get_attribute("points") == ""
-
-
 def test_divergence_is_said_and_the_state_of_before_kept(opened: Any, served: tuple[Path, str]) -> None:
     # Weights of a good state, but so large that no logit is finite.
     state = served[0] / "step" / "state.safetensors"
@@ -169,57 +142,6 @@ def test_divergence_is_said_and_the_state_of_before_kept(opened: Any, served: tu
     with page.expect_download() as download:
         page.click("#save")
     assert Path(download.value.path()).read_bytes() == state.read_bytes()
-
-
-def test_what_is_missing_is_said(browser: Any, served: tuple[Path, str]) -> None:
-    (served[0] / "step" / "eval.onnx").unlink()
-    page = browser.new_page()
-    page.goto(served[1])
-    page.wait_for_function("document.getElementById('status').classList.contains('bad')", timeout=PATIENCE_MS)
-    assert "step/eval.onnx: 404" in page.inner_text("#status")
-    page.close()
-
-
-@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.exhaustive), "dark"])
-def test_page_fits_a_telephone_in_both_themes(opened: Any, scheme: str) -> None:
-    page = opened(375, scheme)
-    _train(page, 20)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    assert all(page.locator(button).bounding_box()["height"] >= 44 for button in ("#run", "#again", "#save"))
-    colours = page.evaluate(
-        "['background-color', 'color'].map((name) => getComputedStyle(document.body)"
-        ".getPropertyValue(name).match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0))"
-    )
-    assert (colours[0] < colours[1]) == (scheme == "dark")
-    # Text of the charts is as large as it would be anywhere.
-    assert page.evaluate(
-        "document.querySelector('#loss-plot').viewBox.baseVal.width"
-        " === document.querySelector('#loss-plot').clientWidth"
-    )
-
-
-@pytest.mark.exhaustive
-def test_example_of_the_documentation_trains(browser: Any, served: tuple[Path, str]) -> None:
-    folder, address = served
-    text = (ROOT / "docs" / "train-in-the-browser.md").read_text()
-    example = text.partition("```js\n")[2].partition("```")[0]
-    batch = "{ pixels: new Float32Array(4096).fill(0.5), classes: new BigInt64Array(64) }"
-    (folder / "example.mjs").write_text(
-        "import { checkManifest } from './runner/train/manifest.mjs';\n"
-        "import { readState, stepOf, writeState } from './runner/train/state.mjs';\n"
-        "import { Trainer } from './runner/train/trainer.mjs';\n"
-        "import * as ort from './ort/ort.wasm.min.mjs';\n"
-        f"const batches = [{batch}, {batch}, {batch}];\n"
-        f"{example}\n"
-        "window.trained = [stepOf(trainer.state, manifest), file.size];\n"
-    )
-    (folder / "example.html").write_text('<script type="module" src="example.mjs"></script>')
-    page = browser.new_page()
-    page.goto(f"{address}example.html")
-    page.wait_for_function("window.trained", timeout=PATIENCE_MS)
-    size = (folder / "step" / "state.safetensors").stat().st_size
-    assert page.evaluate("window.trained") == [3, size]
-    page.close()
 
 
 def test_types_hold_strictly(assembled: Path, tmp_path: Path) -> None:

@@ -5,16 +5,13 @@ The two ways to export of docs/portable-training-step.md are run too.
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +28,6 @@ FILES = dict(EXAMPLE.findall(PAGE))
 STEPS = 20
 # Float32 changes these losses by some 1e-7 of themselves; one update more changes them by 3e-2.
 TOLERANCE = 1e-5
-# Far beyond what a busy machine takes.
-PATIENCE_MS = 300_000
 
 
 @pytest.fixture(scope="module")
@@ -156,60 +151,6 @@ def test_program_trains_as_pytorch_does(
     )
     assert done.returncode == 0, done.stderr
     _check(done.stdout.splitlines(), exported)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Path], str]]:
-    """Return what serves a folder and gives its address."""
-    servers = []
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    def start(folder: Path) -> str:
-        handler = functools.partial(Quiet, directory=str(folder))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-_LISTEN = """
-window.said = [];
-window.failed = '';
-console.log = (value) => said.push(String(value));
-const fail = (event) => {
-  failed = `${event.message ?? event.reason ?? 'a script was not loaded'}`;
-};
-addEventListener('error', fail, true);
-addEventListener('unhandledrejection', fail);
-"""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.browser
-def test_page_trains_as_pytorch_does(
-    browser: Any,
-    serve: Callable[[Path], str],
-    project: Callable[[str], Path],
-    built: Callable[[str], Path],
-    exported: tuple[Path, list[float]],
-) -> None:
-    folder = project("browser")
-    (folder / "node_modules").symlink_to(built("runner-browser") / "runners/node_modules")
-    page = browser.new_page()
-    page.add_init_script(_LISTEN)
-    page.goto(f"{serve(folder)}/train.html")
-    page.wait_for_function(f"said.length >= {STEPS} || failed", timeout=PATIENCE_MS)
-    assert page.evaluate("failed") == ""
-    _check(page.evaluate("said"), exported)
-    page.close()
 
 
 def test_both_ways_of_export_give_the_same_step(torch_python: str, tmp_path: Path) -> None:

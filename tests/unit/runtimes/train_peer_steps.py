@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transect.onnx_models.trainable import write_inference_models
+from transect.payloads.step_base import write_inference_models
 from transect.portable_step.export import export_step
 from transect.training.frameworks._torch_modules import build_module, make_optimiser
 from transect.training.workloads import WORKLOADS

@@ -5,11 +5,8 @@ One process for many cells, for torch takes seconds to start.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import resource
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 from transect.payloads import classify as classify_payload
@@ -43,22 +40,6 @@ def killed(arguments: list[str], states: int) -> int:
     classify_payload.KEEP_EVERY_S = 0
     main(arguments)
     os._exit(0)
-
-
-def full(arguments: list[str], most_bytes: int) -> int:
-    """Run while no file may grow beyond so many bytes, as on a disk that is full."""
-    with _limited(most_bytes):
-        return main(arguments)
-
-
-@contextlib.contextmanager
-def _limited(most_bytes: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def has_gpu() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from classify_cells import CLASSES, WORDS, arguments, rows, spec_of, write_cells
+from classify_cells import CLASSES, arguments, rows, spec_of, write_cells
 
 from step_worker_client import StepWorker, step_worker
 
@@ -86,27 +86,3 @@ def test_the_majority_tells_the_shares_of_the_training_part(run, tmp_path):
     assert np.allclose(told, [0.5, 0.3, 0.2])
     assert not (tmp_path / "majority" / "model.onnx").exists()
     assert result["details"]["history"] == [] and result["details"]["ended"] is None
-
-
-def test_tickets_without_a_word_can_be_told(run, tmp_path):
-    cells = write_cells(tmp_path / "cells")
-    for part in ("train", "test"):
-        put(cells, part, np.zeros((12, 1), np.int32), np.arange(12) % 3)
-    for kind in (*FITTED, "majority"):
-        _, told = run(kind, cells)
-        assert np.allclose(told, 1 / 3, atol=1e-3)
-
-
-def test_numbers_that_no_word_or_class_has_are_refused(worker, tmp_path):
-    cells = write_cells(tmp_path / "cells")
-    x, y = rows(12, 1)
-    for part, spoilt, message in (
-        ("x", np.where(x > 0, WORDS, x), f"words from 0 to {WORDS}, and there are {WORDS}"),
-        ("y", y - 1, "classes from -1 to"),
-    ):
-        put(cells, "train", x, y)
-        np.save(cells["encode"] / f"{part}_train.npy", spoilt)
-        out = tmp_path / part
-        assert worker("classify", arguments(cells, spec_of("tfidf"), out)) == 1
-        result = json.loads((out / "result.json").read_text())
-        assert result["cause"] == "bad-input" and message in result["message"]

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 from test_corpus_stage import SALT, Made, lines, made, spec  # noqa: F401
 from test_mail_threads import mail, mbox
 
 from payload_calls import payload_arguments
-from ticket_study import HEAD
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
-from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.paths import StudyPaths
 from transect.engine.stage import RUNNERS
 from transect.payloads.__main__ import main
-from transect.planning.plan import make_plan
 from transect.planning.stage import STAGES
-from transect.planning.study import find_system
-from transect.text.salt import SALT_VARIABLE, Salt, read_salt
+from transect.text.salt import SALT_VARIABLE, read_salt
 
 SECRETS = [
     "Schmidt",
@@ -138,20 +130,6 @@ def test_a_queue_that_names_somebody_is_hashed_in_either_case(made: Callable[...
         assert set(classes) == {SALT.identity(name) for name in names[:2]} | {"printing"}
 
 
-def test_the_documented_program_tells_whose_a_hash_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    page = (ROOT / "docs" / "predict.md").read_text()
-    (program,) = re.findall(r"```python\n([^`]*read_salt[^`]*)```", page)
-    monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "salt"))
-    monkeypatch.setattr("sys.stdin", io.StringIO("Anna Schmidt\nJörg Müßig\n"))
-    exec(compile(program, "predict.md", "exec"), {})
-    salt = read_salt(tmp_path / "salt")
-    assert capsys.readouterr().out == "".join(
-        f"{salt.identity(owner)} {owner}\n" for owner in ("Anna Schmidt", "Jörg Müßig")
-    )
-
-
 def test_pseudonyms_are_where_they_are_said_to_be(made: Callable[..., Made]):
     corpus = made("jsonl", DIALOGUES)
     messages = [message for ticket in corpus.tickets for message in ticket["messages"]]
@@ -159,23 +137,6 @@ def test_pseudonyms_are_where_they_are_said_to_be(made: Callable[..., Made]):
     assert len(spans) == corpus.details["redacted"]["names"] > 5
     assert all(text == name for text, name in spans)
     assert SALT.pseudonym("Anna Schmidt") in corpus.tickets[0]["messages"][0]["text"]
-
-
-def test_another_salt_gives_other_pseudonyms_and_the_same_classes(made: Callable[..., Made]):
-    content = "".join(
-        json.dumps({"id": i, "owner": f"Person{'abc'[i % 3]}", "text": f"text {i}"}) + "\n" for i in range(9)
-    )
-    one = made("jsonl", content, label="owner")
-    two = made("jsonl", content, label="owner", salt=Salt(b"x" * 32))
-    assert not set(one.details["classes"]) & set(two.details["classes"])
-    assert one.labels.tolist() == two.labels.tolist() == [0, 1, 2] * 3
-
-
-def test_times_and_owners_stand_beside_the_tickets(made: Callable[..., Made]):
-    corpus = made("jsonl", DIALOGUES)
-    assert corpus.times[0] == 1672628645.0 and np.isnan(corpus.times[1])
-    assert corpus.owners[:2].tolist() == [0, 1] and corpus.details["owners"] == 3
-    assert corpus.details["with_time"] == 1
 
 
 class _Job:
@@ -220,25 +181,6 @@ def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "three"))
     assert STAGES.get("corpus").files(job.spec) == [tmp_path / "tickets", tmp_path / "three"]
     assert (tmp_path / "three").is_file()
-
-
-def test_a_salt_that_cannot_be_used_ends_the_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    salt = tmp_path / "salt"
-    monkeypatch.setenv(SALT_VARIABLE, str(salt))
-    (tmp_path / "own.jsonl").write_text("")
-    tail = """
-  grids: [{corpora: [own], partitions: [plain], vectors: [small], models: [words]}]
-"""
-    head = "{own: {format: jsonl, path: own.jsonl}, one:"
-    file = tmp_path / "made.yaml"
-    file.write_text(HEAD.replace("{one:", head) + tail)
-    plan = partial(make_plan, file, find_system("laptop"), tmp_path / "results")
-    assert plan().stage("corpus") and not salt.exists()
-    read_salt(salt)
-    assert plan().stage("corpus")
-    salt.chmod(0o644)
-    with pytest.raises(BadInput, match="chmod 600"):
-        plan()
 
 
 def test_tickets_of_the_package_need_no_salt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -9,14 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_normalise import HOSTILE
 
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.payloads.corpus import build
-from transect.text.rejection import CAUSES
 from transect.text.salt import Salt
 
 SALT = Salt(b"k" * 32)
@@ -84,12 +80,6 @@ def test_what_a_corpus_leaves(made: Callable[..., Made], tmp_path: Path):
     }
 
 
-def test_the_same_source_gives_the_same_files(made: Callable[..., Made]):
-    one, two = made("flat-csv", FLAT), made("flat-csv", FLAT)
-    for file in one.out.iterdir():
-        assert file.read_bytes() == (two.out / file.name).read_bytes(), file.name
-
-
 def test_of_tickets_with_one_id_the_first_stays(made: Callable[..., Made]):
     content = "".join(
         json.dumps({"id": number, "queue": "q", "text": f"text {place}"}) + "\n"
@@ -116,14 +106,6 @@ def test_a_limit_draws_tickets_in_their_order(made: Callable[..., Made]):
     assert len(made("flat-csv", content, limit=1000).tickets) == 100
 
 
-def test_classes_that_a_limit_leaves_out_are_none(made: Callable[..., Made]):
-    content = "Document,Topic_group\n" + "".join(f"text {i},q{i}\n" for i in range(20))
-    corpus = made("flat-csv", content, limit=5)
-    assert len(corpus.details["classes"]) == 5 and sorted(corpus.labels) == [0, 1, 2, 3, 4]
-    named = [corpus.details["classes"][label] for label in corpus.labels]
-    assert named == [ticket["queue"] for ticket in corpus.tickets]
-
-
 @pytest.mark.parametrize(
     ("kind", "content", "told"),
     [
@@ -138,26 +120,6 @@ def test_a_source_without_a_ticket_is_an_error(made: Callable[..., Made], kind: 
         made(kind, content)
 
 
-@pytest.mark.parametrize("blank", [" ", "\u200b", "\t\u00a0"])
-def test_a_name_of_nothing_but_space_is_nobody(made: Callable[..., Made], blank: str):
-    author = [{"author": blank, "text": "a"}]
-    tickets = [{"messages": author, "owner": blank}, {"messages": author, "owner": "Eva Ott"}]
-    corpus = made("jsonl", "\n".join(map(json.dumps, tickets)), label="owner")
-    assert corpus.details["rejected"] == {"no-label": 1} and corpus.details["owners"] == 1
-    assert "author" not in corpus.tickets[0]["messages"][0]
-
-
-def test_a_language_is_one_without_its_country_and_a_queue_a_name(made: Callable[..., Made]):
-    content = (
-        '{"text": "a", "queue": "q", "language": "de-AT"}\n{"text": "a", "queue": "q", "language": "German"}\n'
-        f'{{"text": "a", "queue": "{"q" * 201}"}}\n{{"text": "a", "queue": " <b>\\u202e\\n\\u001b[1m "}}\n'
-    )
-    corpus = made("jsonl", content)
-    assert corpus.details["languages"] == {"unknown": 2, "de": 1}
-    assert corpus.details["rejected"] == {"too-large": 1}
-    assert corpus.details["classes"] == ["<b> [1m", "q"] and corpus.details["same_text"] == 2
-
-
 def test_made_up_tickets_say_so_and_what_can_be_reached(made: Callable[..., Made]):
     corpus = made("synthetic", None, options={"tickets": 60, "owners": 4, "queues": 2}, label="owner")
     assert corpus.details["synthetic"] is True and corpus.details["source_sha256"] is None
@@ -166,18 +128,3 @@ def test_made_up_tickets_say_so_and_what_can_be_reached(made: Callable[..., Made
     kept = np.load(corpus.out / "bayes.npz")
     assert {f"{view}-{names}" for view in best for names in best[view]} == set(kept)
     assert all(len(kept[name]) == 60 and ((kept[name] > 0) & (kept[name] <= 1)).all() for name in kept)
-
-
-@settings(max_examples=30)
-@given(st.lists(HOSTILE.map(lambda text: text.encode("utf-8", "replace").decode()), max_size=4))
-def test_hostile_texts_become_tickets_or_are_rejected(tmp_path_factory: pytest.TempPathFactory, many: list[str]):
-    folder = tmp_path_factory.getbasetemp() / "corpus-fuzz"
-    folder.mkdir(exist_ok=True)
-    content = [{"id": i, "queue": "q", "text": text, "author": text} for i, text in enumerate(many)]
-    content.append({"id": -1, "queue": "q", "text": "good"})
-    (folder / "source").write_text("".join(json.dumps(one) + "\n" for one in content))
-    result = build(spec("jsonl", folder / "source"), SALT, folder)
-    details = result["details"]
-    assert details["tickets"] + sum(details["rejected"].values()) == details["read"] == len(many) + 1
-    assert set(details["rejected"]) <= set(CAUSES)
-    assert len(lines(folder / "tickets.jsonl")) == details["tickets"]

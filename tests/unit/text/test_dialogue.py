@@ -1,13 +1,10 @@
 """Dialogue extraction: which messages are read, and what becomes of names."""
 
 import functools
-import json
 
 import pytest
 
-from payload_calls import payload_arguments
 from transect.domain.cell import Cell
-from transect.payloads.__main__ import main
 from transect.payloads.dialogue import extract
 from transect.text.dialogue import dialogue, treated
 from transect.text.lines import read_lines, writing_lines
@@ -37,12 +34,6 @@ HOSTILE = {"id": "c", "messages": [{"text": "a\u2028b\x85c\x00\u202e <script>\n\
 )
 def test_views_and_names(view, names, text, replaced):
     assert dialogue(TICKET, view, names) == (text, replaced)
-
-
-def test_without_a_customer_the_first_message_is_read():
-    ticket = {"messages": [{"text": "one"}, {"text": "two", "role": "agent"}]}
-    assert dialogue(ticket, "first", "kept") == ("one", 0)
-    assert dialogue({"messages": []}, "first", "kept") == ("", 0)
 
 
 def test_spans_count_code_points_in_any_order():
@@ -88,14 +79,3 @@ def test_names_that_the_corpus_has_replaced_cannot_be_kept(corpus, tmp_path):
     assert (found["status"], found["cause"]) == ("skipped", "unsupported")
     assert "tickets.corpora.one has redact: true" in found["message"]
     assert not (tmp_path / "texts.jsonl").exists()
-
-
-def test_a_fault_leaves_no_texts_and_a_result(corpus, tmp_path):
-    (corpus / "tickets.jsonl").write_text('{"id":"a","messages":[{"text":"x"}]}\n{broken\n')
-    spec = {"cell": {"stage": "dialogue", "corpus": "one"}, "redacted": True}
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "spec.json").write_text(json.dumps(spec))
-    assert main(payload_arguments("dialogue", out, corpus=corpus)) == 1
-    assert sorted(path.name for path in out.iterdir()) == ["result.json", "spec.json"]
-    assert json.loads((tmp_path / "out" / "result.json").read_text())["status"] == "failed"

@@ -8,36 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transect.text.formats._options import clean
 from transect.text.markup import is_html, text_of_html
 from transect.text.normalise import normalise
-from transect.text.replies import clean
 
 # Every code point, half pairs too, and what is special in mails and HTML more often than by chance.
 _SPECIAL = st.sampled_from(
     [
-        "\0",
-        "\u202e",
-        "\u200f",
-        "\ufeff",
-        "\u0301",
-        "\ud800",
+        *"\0\u202e\ufeff\u0301\ud800\u2028\x85\na",
         "\r\n",
-        "\u2028",
-        "\x85",
         "  ",
         "<p>",
         "</p>",
         "<script>",
         "<!--",
-        "&amp;",
-        "&#0;",
         "&#xd800;",
-        "<blockquote>",
         "> ",
-        "On x wrote:\n",
         "-- \n",
-        "\n",
-        "a",
     ]
 )
 _ANY = st.characters(codec=None, exclude_categories=())
@@ -80,11 +67,6 @@ def test_nothing_hostile_ends_the_cleaning(text: str):
         cleaned = clean(text, replies=replies, signatures=replies)
         assert isinstance(normalise(cleaned), str)
     assert "<script" not in text_of_html(text).lower() or "&lt" in text.lower() or "&#" in text
-
-
-@given(st.text(st.characters(codec="utf-8", exclude_characters="<>&\n\r-"), max_size=40))
-def test_text_without_any_of_it_stays(text: str):
-    assert clean(text) == text
 
 
 def test_marks_are_bounded():
@@ -134,23 +116,14 @@ def test_a_script_that_is_never_closed_is_no_text(tag: str, end: str):
     assert normalise(clean(f"<p>a</p><{tag} src=x>alert(1){end}")) == "a"
 
 
-@pytest.mark.parametrize("open_", ["a < b and c > d", "x <- y", "if (i<n && n>i)", "mail <a@b.de>", "<3"])
-def test_comparisons_are_no_html(open_: str):
-    assert clean(open_) == open_
-
-
 REPLIES = {
     "english": "new\n\nOn Mon, 3 Apr 2023 at 10:00, Bob <b@x.org> wrote:\n> old\n> older",
     "german": "new\n\nAm 03.04.2023 um 10:00 schrieb Bob:\n> old",
     "folded": "new\nOn Mon, 3 Apr 2023 at 10:00, Bob Miller\n<b@x.org> wrote:\n\n> old",
     "outlook": "new\n\nFrom: Bob\nSent: Monday\nTo: help\nSubject: x\n\nold",
-    "german outlook": "new\n\nVon: Bob\nGesendet: Montag\nAn: Hilfe\nBetreff: x\n\nold",
     "original": "new\n-----Original Message-----\nold",
-    "german original": "new\n-----Ursprüngliche Nachricht-----\nold",
     "signature": "new\n-- \nBob Miller\nManager",
     "telephone": "new\nSent from my iPhone",
-    "german telephone": "new\nVon meinem iPhone gesendet",
-    "windows": "new\r\n\r\nOn Monday Bob wrote:\r\n> old\r\n",
 }
 
 
@@ -167,8 +140,6 @@ def test_what_a_mail_repeats_goes(text: str):
         "From: here\nto there",
         "A journey\nFrom: Berlin\nTo: Rome\nDate: 3 May\nwith a hotel",
         "The <script> tag breaks our page",
-        "Am Montag schrieb ich",
-        "a\n--\n",
         "first\n--- not a signature\nlast",
     ],
 )
@@ -182,27 +153,7 @@ def test_answers_between_quotes_stay():
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [
-        "<",
-        "<a ",
-        "<!--",
-        "<script>",
-        "<blockquote>",
-        "On ",
-        "On x\n",
-        "From: \n",
-        "> a\n",
-        "&",
-        "&#",
-        "\0",
-        "\u202e",
-        "wrote: ",
-        "a wrote on b:\n",
-        "- ",
-        "<p><!--",
-        "\n",
-    ],
+    "piece", ["<", "<script>", "<blockquote>", "On x\n", "From: \n", "> a\n", "&#", "a wrote on b:\n"]
 )
 def test_however_many_are_read(piece: str):
     text = piece * (200_000 // len(piece))

@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from payload_calls import payload_arguments
 from transect.domain.errors import BadInput
@@ -57,33 +55,6 @@ def test_every_ticket_is_in_one_part(tmp_path, by, shares):
     json.dumps(details, allow_nan=False)
 
 
-@given(
-    st.integers(20, 300),
-    st.integers(0, 9),
-    st.lists(st.floats(0.06, 0.25), min_size=4, max_size=4),
-    st.sampled_from(PARTITIONERS.names()),
-)
-def test_no_ticket_is_in_two_parts(n, seed, shares, by):
-    generator = np.random.default_rng(seed)
-    owners = generator.integers(0, 5, n)
-    given_shares = dict(zip(("train", "valid", "test", "device"), shares, strict=True))
-    rows = Rows(generator.integers(0, 3, n), generator.random(n), owners)
-    parts = PARTITIONERS.get(by).parts(rows, given_shares, generator)
-    taken = np.concatenate([*parts.values()])
-    assert len(set(taken)) == len(taken)
-    for part, share in given_shares.items():
-        assert abs(len(parts[part]) - share * n) <= 1, part
-
-
-def test_the_same_seed_gives_the_same_parts_and_another_one_others(tmp_path):
-    corpus(tmp_path)
-    found = []
-    for seed in (1, 1, 2):
-        deal(rule(train=0.5, test=0.5) | {"seed": seed}, {"corpus": tmp_path}, tmp_path)
-        found.append(parts_of(tmp_path)["train"].tolist())
-    assert found[0] == found[1] != found[2]
-
-
 def test_by_time_no_part_knows_the_future_of_another(tmp_path):
     rows = corpus(tmp_path)
     details = deal(rule("time", **PUBLISHED[1]), {"corpus": tmp_path}, tmp_path)
@@ -96,12 +67,6 @@ def test_by_time_no_part_knows_the_future_of_another(tmp_path):
         assert details["times"][part] == [times.min(), last]
 
 
-def test_by_time_a_ticket_without_one_is_bad_input(tmp_path):
-    corpus(tmp_path, n=3, times=np.array([1.0, np.nan, 2.0]))
-    with pytest.raises(BadInput, match="1 of 3 tickets have no time"):
-        deal(rule("time", train=1), {"corpus": tmp_path}, tmp_path)
-
-
 def test_stratified_parts_have_every_class_by_its_share(tmp_path):
     # One class has ten tickets, one per tenth.
     labels = np.repeat([0, 1, 2], [700, 290, 10])
@@ -112,14 +77,6 @@ def test_stratified_parts_have_every_class_by_its_share(tmp_path):
         counts = np.bincount(labels[rows], minlength=3)
         assert (abs(counts - np.array([700, 290, 10]) * share) <= 2).all(), part
     assert max(details["balance"].values()) < 0.05
-
-
-def test_small_classes_do_not_all_meet_in_one_part(tmp_path):
-    labels = np.arange(60)
-    corpus(tmp_path, labels=labels, n=60)
-    details = deal(rule("stratified", train=0.5, test=0.5), {"corpus": tmp_path}, tmp_path)
-    assert sorted(parts_of(tmp_path)["train"]) != list(range(30))
-    assert details["unseen"] == {"train": 0.0, "test": 1.0}
 
 
 def test_by_owner_the_rarest_are_on_devices_and_clients_have_whole_owners(tmp_path):
@@ -158,13 +115,6 @@ def test_clients_are_cut_from_the_devices_part(tmp_path):
     clients = [parts[f"client-{k}"] for k in range(3)]
     assert sorted(np.concatenate(clients)) == parts["device"].tolist()
     assert [details["sizes"][f"client-{k}"] for k in range(3)] == [34, 33, 33]
-
-
-def test_the_balance_of_a_part_is_its_distance_from_all(tmp_path):
-    corpus(tmp_path, n=4, labels=np.array([0, 0, 1, 1]), times=np.arange(4.0))
-    details = deal(rule("time", train=0.5, test=0.5), {"corpus": tmp_path}, tmp_path)
-    assert details["balance"] == {"train": 0.5, "test": 0.5}
-    assert details["unseen"] == {"train": 0.0, "test": 1.0}
 
 
 @pytest.mark.parametrize(

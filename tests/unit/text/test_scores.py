@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from transect.text import scores
 
@@ -53,22 +51,3 @@ def test_who_answers_less_answers_better():
     assert told[0.0] == {"threshold": 0.0, "answered": 1.0, "accuracy": 0.5}
     assert told[0.55]["answered"] == 0.75 and told[0.55]["accuracy"] == pytest.approx(2 / 3)
     assert told[0.95] == {"threshold": 0.95, "answered": 0.0, "accuracy": None}
-
-
-@given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 10**6))
-def test_scores_of_any_shares_hold_together(classes, tickets, seed):
-    generator = np.random.default_rng(seed)
-    shares = generator.dirichlet(np.full(classes, 0.3), tickets).astype(np.float32)
-    y = generator.integers(classes, size=tickets)
-    table = scores.confusion(shares, y)
-    right = scores.accuracy_at(shares, y, 1)
-    assert np.trace(table) / table.sum() == pytest.approx(right)
-    assert table.sum(axis=1).tolist() == np.bincount(y, minlength=classes).tolist()
-    assert scores.accuracy_at(shares, y, classes) == 1
-    ranges = scores.calibration(shares, y)
-    told = sum(one["tickets"] * one["accuracy"] for one in ranges if one["tickets"])
-    assert told / tickets == pytest.approx(right)
-    assert 0 <= scores.calibration_error(ranges) <= 1
-    assert 0 <= scores.macro_f1(table) <= 1 and scores.log_loss(shares, y) >= -1e-6
-    answered = [one["answered"] for one in scores.answers(shares, y)]
-    assert answered == sorted(answered, reverse=True) and answered[0] == 1

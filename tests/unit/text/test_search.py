@@ -18,7 +18,7 @@ from transect.domain.errors import BadInput, Unsupported
 from transect.domain.record import Cause, MetricValue, Status, write_record
 from transect.planning.plan import StudyPlan
 from transect.stages.search import run as search_run
-from transect.stages.search.stage import SearchRule, _cost, draw_points, places_of
+from transect.stages.search.stage import SearchRule
 
 SPACE = "{learning_rates: {low: 0.0001, high: 0.1}, batches: [4, 8, 16], heads: [1, 2]}"
 
@@ -59,33 +59,6 @@ def test_two_plans_of_a_study_have_the_same_points(tmp_path):
     assert points(changed) != points(one)
 
 
-def test_a_larger_budget_keeps_the_points_of_the_smaller_one():
-    small, large = rule(budget=30), rule(budget=1000, space={"batches": list(range(1, 50))})
-    few = rule(budget=30, space={"batches": list(range(1, 50))})
-    assert draw_points(few, "s", 1) == draw_points(large, "s", 1)[: places_of(few)]
-    # No point is drawn twice, and there are four.
-    found = draw_points(rule(budget=1000), "s", 1)
-    assert sorted(point["batch"] for point in found) == [1, 2, 4, 8]
-    assert draw_points(small, "s", 1) != draw_points(small, "t", 1)
-
-
-def test_of_a_narrow_range_no_point_is_drawn_twice():
-    space = {"learning_rates": {"low": 0.01, "high": 0.01002}, "heads": [1, 2]}
-    found = draw_points(rule(budget=500, space=space), "s", 1)
-    assert sorted(found, key=str) == [{"learning_rate": 0.01, "heads": n} for n in (1, 2)]
-
-
-@pytest.mark.parametrize("budget", [*range(14, 60), 500, 10**9])
-def test_as_many_points_as_the_budget_pays_for(budget):
-    one = rule(budget=budget)
-    first = places_of(one)
-    if first:
-        assert _cost(one, first) <= budget < _cost(one, first + 1)
-        assert first >= 4
-    else:
-        assert budget < _cost(one, 4) == 4 * 2 + 2 * 2 + 4
-
-
 def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
     made = plan_search(tmp_path, f"budget: 42, epochs: 2, keep: 2, rungs: 3, space: {SPACE}")
     rungs: dict[int, list] = {}
@@ -105,11 +78,8 @@ def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
     [
         ("budget: 10, space: {batches: [1, 2]}", "do not pay for a point .*: expected 42 or more"),
         ("budget: 90, space: {learning_rates: {low: 1, high: 0.1}}", "less than high"),
-        ("budget: 90, space: {heads: [5]}", "5 heads"),
         ("budget: 90, model: words, space: {}", "'words' has no knob 'epochs'"),
-        ("budget: 90, model: pairs, space: {heads: [1]}", "'pairs' has no knob 'heads'"),
         ("budget: 90, partition: without, space: {}", "part `valid`"),
-        ("budget: 90, space: {epochs: [1]}", "epochs"),
     ],
 )
 def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, told):
@@ -119,14 +89,6 @@ def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, told):
 
 def search_cell(rung: int, place: int) -> Cell:
     return Cell.of(stage="search", corpus="made", search="knobs", kind="transformer", rung=rung, place=place)
-
-
-def test_a_search_counts_epochs_whatever_its_classifier_counts(tmp_path):
-    rule = f"model: counted, budget: 90, space: {SPACE}"
-    made = plan_search(tmp_path, rule)
-    for planned in made.stage("search").values():
-        options = planned.spec["parameters"]["model"]["options"]
-        assert (options["epochs"], options["updates"]) == (planned.spec["knobs"]["epochs"], None)
 
 
 def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNamespace:
@@ -155,14 +117,6 @@ def test_the_best_of_a_rung_go_on_in_their_order(tmp_path):
     assert chosen == ["place-3", "place-2", "place-0", "place-4"]
     job.cell = search_cell(1, 4)
     with pytest.raises(Unsupported, match=r"only 4 of the 5 cells .* with number 5 of them"):
-        search_run._chosen(job)
-
-
-def test_a_rung_that_nothing_validated_has_no_best(tmp_path):
-    job = write_rung(tmp_path, [(0.5, 1.0), ()])
-    assert search_run._chosen(job) == "place-0"
-    job.cell = search_cell(1, 1)
-    with pytest.raises(Unsupported, match=r"only 1 of the 2 cells .* with an accuracy on `valid`"):
         search_run._chosen(job)
 
 

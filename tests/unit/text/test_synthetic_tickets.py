@@ -13,89 +13,11 @@ from best_classifier import Likelihood
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
-from transect.text.synthetic.model import ALTERNATIVES, LABELS, REPLY_SLOTS, Model
-from transect.text.synthetic.options import SyntheticOptions
+from transect.text.synthetic.model import ALTERNATIVES
 from transect.text.synthetic.wording import MESSAGES, QUEUES, SLOTS, TOPICS, people
 from warm import warm
 
 SYNTHETIC = FORMATS.get("synthetic")
-NOTHING = {
-    "owners": 12,
-    "skew": 0.0,
-    "focus": 0.0,
-    "strength": 0.0,
-    "signed": 0.0,
-    "stand_in": 0.0,
-    "addressed": 0.0,
-    "follow_ups": 0,
-    "queues": 4,
-}
-
-
-def accuracy(label="owner", seed=3, **options):
-    return SYNTHETIC.accuracy(NOTHING | options, seed, label)
-
-
-def alike(value):
-    return pytest.approx(dict.fromkeys(("kept", "pseudonyms", "removed"), value), rel=1e-12)
-
-
-@pytest.mark.parametrize("label", LABELS)
-def test_what_tells_nothing_leaves_the_largest_class(label):
-    shares = np.arange(1, 13) ** -1.5
-    shares /= shares.sum()
-    largest = {"owner": shares[0], "queue": shares[0] + shares[4] + shares[8]}[label]
-    for follow_ups in (0, 3):
-        told = accuracy(label, skew=1.5, follow_ups=follow_ups)
-        assert told == {"conversation": alike(largest), "first": alike(largest)}
-    even = {"owner": 1 / 12, "queue": 1 / 4}[label]
-    assert accuracy(label)["first"] == alike(even)
-
-
-@pytest.mark.parametrize("label", LABELS)
-def test_a_name_in_every_ticket_tells_all(label):
-    told = accuracy(label, signed=1.0)
-    assert told["conversation"]["kept"] == told["conversation"]["pseudonyms"] == pytest.approx(1)
-    assert told["conversation"]["removed"] == pytest.approx({"owner": 1 / 12, "queue": 1 / 4}[label])
-    assert told["first"]["kept"] == told["first"]["removed"]
-    told = accuracy(label, addressed=1.0)
-    assert told["first"]["kept"] == told["conversation"]["kept"] == pytest.approx(1)
-
-
-def test_a_stand_in_takes_its_share_of_what_names_tell():
-    assert accuracy(signed=1.0, stand_in=0.25)["conversation"]["kept"] == pytest.approx(0.75)
-    half = accuracy(signed=0.5, stand_in=0.25)["conversation"]["kept"]
-    assert half == pytest.approx(0.5 * 0.75 + 0.5 / 12)
-    # A name in three of four tickets would be the owner's by chance alone.
-    assert accuracy(owners=4, signed=1.0, stand_in=0.75)["conversation"]["kept"] == pytest.approx(0.25)
-
-
-def test_a_topic_tells_the_queue_and_one_of_its_owners():
-    told = accuracy("queue", focus=1.0)
-    assert told == {"conversation": alike(1), "first": alike(1)}
-    assert accuracy(focus=1.0)["first"] == alike(4 / 12)
-    assert accuracy("queue", focus=0.6)["first"] == alike(0.6 + 0.4 / 4)
-
-
-@pytest.mark.parametrize("owners", [8, 144])
-def test_words_by_habit_alone_tell_owners_apart_whose_habits_differ(owners):
-    options = NOTHING | {"owners": owners, "strength": 1.0}
-    habits = Model(SyntheticOptions(**options), 3).habits[0, :, :REPLY_SLOTS]
-    told = accuracy(owners=owners, strength=1.0)
-    assert told["conversation"] == alike(len(np.unique(habits, axis=0)) / owners)
-    assert told["first"] == alike(1 / owners)
-
-
-def test_more_habit_or_more_text_never_tells_less():
-    for axis, values in (("strength", np.linspace(0, 1, 6)), ("follow_ups", range(4))):
-        common = {"strength": 0.4} if axis == "follow_ups" else {}
-        found = [
-            accuracy(**{axis: value}, **common)["conversation"]["removed"]
-            for value in map(type(values[0]) if axis == "follow_ups" else float, values)
-        ]
-        assert all(np.diff(found) > 0), axis
-
-
 DESKS = {
     "usual": {"tickets": 1201, "owners": 8},
     "stand-ins and drift": {
@@ -111,7 +33,6 @@ DESKS = {
         "focus": 0.4,
         "german": 0.2,
     },
-    "an owner each": {"tickets": 601, "owners": 3, "queues": 3, "follow_ups": 4, "strength": 0.3},
 }
 
 
@@ -207,30 +128,10 @@ def test_no_word_that_tells_is_a_stop_word(text_python):
     assert (run.returncode, run.stdout.strip()) == (0, "[]"), run.stderr
 
 
-def test_the_same_seed_makes_the_same_tickets_in_the_order_of_their_time():
-    first, again, other = ([*SYNTHETIC.tickets(None, {"tickets": 50}, s)] for s in (1, 1, 2))
-    assert first == again != other
-    begins = [ticket.messages[0].time for ticket in first]
-    assert begins == sorted(begins)
-    assert len({ticket.id for ticket in first}) == 50
-    assert {ticket.language for ticket in first} == {"de", "en"}
-    for ticket in first:
-        times = [message.time for message in ticket.messages]
-        assert times == sorted(times)
-        assert [m.role for m in ticket.messages] == ["customer", "agent"] * (len(times) // 2)
-
-
-def test_it_says_that_it_is_synthetic():
-    assert SYNTHETIC.synthetic and not SYNTHETIC.reads
-    assert not FORMATS.get("sample").synthetic
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"owners": 145}, "there.owners: Input should be less than or equal to 144, given 145"),
-        ({"strenght": 1}, "there.strenght: .* Known options: tickets, owners"),
-        ({"strength": "high"}, "there.strength: .* given 'high'"),
         ({"owners": 4}, "there: .*8 queues and 4 owners"),
     ],
 )

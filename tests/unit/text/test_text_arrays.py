@@ -21,13 +21,6 @@ def test_what_grew_is_an_ordinary_file(tmp_path, row, pieces):
     assert (np.load(tmp_path / "a.npy", mmap_mode="r") == expected).all()
 
 
-def test_nothing_is_left_of_one_that_broke_off(tmp_path):
-    with pytest.raises(RuntimeError, match="full"), growing(tmp_path / "a.npy", "<i4") as array:
-        array.append(np.ones(5, np.int32))
-        raise RuntimeError("full")
-    assert list(tmp_path.iterdir()) == []
-
-
 def stored(folder, lists):
     with growing(folder / "values.npy", "<i4") as values, growing(folder / "offsets.npy", "<i8") as offsets:
         offsets.append(np.zeros(1, np.int64))

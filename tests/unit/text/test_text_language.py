@@ -2,7 +2,7 @@
 
 import pytest
 
-from transect.text.language import common
+from transect.text.token_files import common
 
 
 @pytest.mark.parametrize(

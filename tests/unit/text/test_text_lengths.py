@@ -1,7 +1,6 @@
 """Lengths of texts: the Gaussian's bound, the empirical one, and which of them to believe."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transect.text.encoding import length_of
+from transect.payloads.encode import length_of
 from transect.text.lengths import Lengths
 
 SOME = st.lists(st.integers(0, 3000), min_size=1, max_size=200)
@@ -27,16 +26,6 @@ def test_they_are_those_of_numpy(lengths, share):
         assert told.gaussian(share) == pytest.approx(bound, abs=1e-9)
 
 
-@given(SOME)
-def test_bars_hold_every_text_once(lengths):
-    bars = Lengths(Counter(lengths)).histogram()
-    assert sum(bar["tickets"] for bar in bars) == len(lengths)
-    for bar in bars:
-        assert bar["tickets"] == sum(bar["low"] <= one < bar["high"] for one in lengths)
-    assert all(left["high"] == right["low"] for left, right in pairwise(bars))
-    assert len(bars) <= 42
-
-
 def test_the_distance_is_that_of_kolmogorov_and_smirnov():
     lengths = np.random.default_rng(4).poisson(30, 300)
     told = Lengths.of(lengths).normality()
@@ -46,17 +35,6 @@ def test_the_distance_is_that_of_kolmogorov_and_smirnov():
     assert told["excess_kurtosis"] == pytest.approx(stats.kurtosis(lengths))
     # Table of Lilliefors (1967) for n = 30: 0.161.
     assert Lengths.of(lengths[:30]).normality()["critical_05"] == pytest.approx(0.161, abs=0.002)
-
-
-def test_a_gaussian_is_told_from_what_is_none():
-    generator = np.random.default_rng(1)
-    gaussian = np.round(generator.normal(5000, 800, 1000)).astype(int)
-    assert Lengths.of(gaussian).normality()["gaussian"]
-    skewed = np.round(generator.exponential(50, 1000)).astype(int)
-    told = Lengths.of(skewed)
-    assert not told.normality()["gaussian"]
-    # Its bound is not what it claims to be: of an exponential, more than 5 % are longer.
-    assert told.above(told.quantile(0.95)) <= 0.05
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [7, 7, 7]])
@@ -82,7 +60,3 @@ def test_lengths_that_do_not_vary_have_no_distance(lengths):
 def test_the_length_that_a_rule_gives(rule, expected):
     lengths = Lengths.of(np.arange(1, 101))
     assert length_of(lengths, {"words": None, "most": 512} | rule) == expected
-
-
-def test_texts_without_words_still_have_a_column():
-    assert length_of(Lengths.of(np.zeros(5, int)), {"rule": "quantile", "share": 0.95, "most": 9}) == 1

@@ -5,8 +5,8 @@ import tracemalloc
 
 import numpy as np
 
+from transect.payloads.encode import write_rows
 from transect.text import token_files
-from transect.text.encoding import write_rows
 from transect.text.token_files import read_tokens, write_tokens
 
 TEXT = "the printer on the second floor does not work " * 8

@@ -4,14 +4,8 @@ import fnmatch
 import tomllib
 from collections import Counter
 
-import pytest
-
 from checkouts import ROOT
-from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
-from transect.domain.system import System
 from transect.planning.code_hash import PACKAGE
-from transect.planning.sources import roots_of
 from transect.text.formats import FORMATS
 from transect.text.formats.sample import SAMPLE
 
@@ -42,13 +36,3 @@ def test_it_is_installed_with_the_package_and_tells_its_licence():
         path = file.relative_to(PACKAGE).as_posix()
         assert any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns), path
     assert "CC0 1.0" in SAMPLE.with_name("README.md").read_text()
-
-
-def test_a_corpus_runs_again_when_it_changes():
-    roots = roots_of(Cell.of(stage="corpus", corpus="any"), System(name="laptop"))
-    assert SAMPLE in roots
-
-
-def test_it_has_no_options():
-    with pytest.raises(BadInput, match=r"there\.limit: .* Known options: none"):
-        FORMATS.get("sample").check({"limit": 3}, "there")

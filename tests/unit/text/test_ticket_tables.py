@@ -50,13 +50,9 @@ def test_columns_by_other_names(file: Path):
 
 NO_TABLE = [
     ("csv", "", {}, "header"),
-    ("flat-csv", "\n", {}, "header"),
     ("csv", "id,body\n", {}, "no 'text'"),
-    ("csv", "text,queue\n", {}, "no 'id'"),
     ("csv", "id,text\n", {"columns": {"queue": "Gruppe"}}, "no 'Gruppe'"),
     ("flat-csv", "Text,Topic_group\n", {}, "no 'Document'"),
-    ("flat-csv", "Document,Group\n", {"queue": "Topic_group"}, "no 'Topic_group'"),
-    ("flat-csv", "Document;Group\n", {"delimiter": ","}, "no 'Document'"),
     ("flat-csv", "Anna Schmidt is ill,hr\n", {}, "no 'Document'"),
     ("flat-csv", "Document,Document\n", {}, "more than once"),
 ]
@@ -86,9 +82,3 @@ def test_a_quote_that_is_never_closed_ends_at_the_next_one(file: Path):
     tickets, wrong = read("flat-csv", file, content)
     assert texts(tickets) == [["a"], ["e"]]
     assert wrong == [("lines 3 to 5", "broken-row"), ("line 7", "broken-row")]
-
-
-def test_many_rows_of_one_id_do_not_grow_without_end(file: Path):
-    content = "id,text\n" + "1,xxxxxxxxxx\n" * 1000 + "2,a\n"
-    tickets, wrong = read("csv", file, content, largest=100)
-    assert texts(tickets) == [["a"]] and wrong == [("line 2", "too-large")]

@@ -1,13 +1,10 @@
 """Texts become words by one rule, whatever stands in them."""
 
-import unicodedata
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.text.tokeniser import FIRST, LETTERS_END, MAX_LETTERS, PADDING, UNKNOWN, cut, letter_table, numbers, words
+from transect.text.tokeniser import FIRST, MAX_LETTERS, PADDING, UNKNOWN, cut, numbers, words
 
 # Half a surrogate pair is text too: JSON can hold one.
 HOSTILE = st.text(st.characters(codec=None, categories=None), max_size=60)
@@ -53,16 +50,6 @@ def test_words_are_those_of_the_rule(texts):
 )
 def test_known_words(text, expected):
     assert words(text) == expected
-
-
-def test_the_table_has_every_code_point_below_its_end():
-    table = letter_table()
-    assert table.shape == (LETTERS_END,) and table.dtype == np.int32
-    assert table[ord("A")] == ord("a") and table[ord(" ")] == 0
-    # What lower case makes of a letter is no separator.
-    assert all(chr(code).isalpha() for code in set(table.tolist()) - {0})
-    # Composed letters are single code points after NFC.
-    assert table[ord(unicodedata.normalize("NFC", "A\u0308"))] == ord("ä")
 
 
 def test_numbers_are_cut_and_padded_after_stop_words_are_left_out():

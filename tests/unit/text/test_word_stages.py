@@ -1,7 +1,5 @@
 """The stages tokens, vectors and encode: what they leave, and what the training part may know."""
 
-import shutil
-
 import numpy as np
 import pytest
 from word_cells import Pipeline
@@ -67,18 +65,6 @@ def test_stop_words_of_both_languages_are_left_out(done):
     details = done["one"].result("tokens")["details"]
     assert details["too_long"] == 2 and details["lengths"]["tickets"] == len(TEXTS)
     assert details["stop_words_left_out"] == sum(word in left_out for text in TEXTS for word in words(text))
-
-
-def test_words_are_numbered_as_they_come(done):
-    facts = done["one"].read("tokens", "words.json")
-    seen = dict.fromkeys(word for text in texts_of(done["one"]) for word in text)
-    assert facts["words"] == list(seen)
-
-
-def test_stop_words_stay_where_the_cell_says_so(done):
-    facts = done["one"].read("stay", "words.json")
-    assert facts["stop_words"] == [] and "the" in facts["words"]
-    assert texts_of(done["one"], "stay")[0] == words(ENGLISH)
 
 
 def test_training_vectors_know_nothing_of_other_tickets(done):
@@ -169,15 +155,3 @@ def test_a_training_part_without_words_is_bad_input(tmp_path, text_python):
     assert (told["status"], told["cause"]) == ("failed", "bad-input")
     assert "occurs 2 times" in told["message"] and "`minimum`" in told["message"]
     assert not (tmp_path / "cells/train/vectors.npy").exists()
-
-
-def test_a_lost_input_is_a_failure_with_its_name(done, tmp_path, text_python):
-    folder = tmp_path / "cells"
-    shutil.copytree(done["one"].folder, folder)
-    pipeline = Pipeline.__new__(Pipeline)
-    pipeline.folder, pipeline.waiting = folder, []
-    (folder / "tokens/offsets.npy").unlink()
-    pipeline.encode("lost", "train")
-    assert pipeline.run(text_python) == [1]
-    assert "offsets.npy" in pipeline.result("lost")["message"]
-    assert not (folder / "lost/x_train.npy").exists()

@@ -10,8 +10,7 @@ something for prediction only. A file of this folder says how one becomes simple
         ...
 
 The function has the operator's own arguments and results, calls torch, must give the same numbers
-eagerly (that is how it is tested) and must take symbolic sizes. Files beginning with `_` hold
-helpers. What is not here falls to PyTorch's core ATen decompositions, except for KEPT, which the
+eagerly (that is how it is tested) and must take symbolic sizes. What is not here falls to PyTorch's core ATen decompositions, except for KEPT, which the
 exporter translates as they are.
 """
 

@@ -14,7 +14,6 @@ MEAN = 1
 
 
 def _is_plain(input: torch.Tensor, weight: torch.Tensor | None, reduction: int) -> bool:
-    """Tell the mean over rows, without class weights, from the other forms."""
     return reduction == MEAN and weight is None and input.dim() == 2
 
 

@@ -127,7 +127,6 @@ def layer_norm_backward(
 
 
 def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and variance of each channel."""
     axes = [0, *range(2, x.dim())]
     mean = x.mean(axes)
     centred = x - _over(mean, x)
@@ -154,5 +153,4 @@ def _affine(x: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
 
 
 def _over(values: Tensor, x: Tensor) -> Tensor:
-    """Give each channel its value, in a shape that broadcasts with x."""
     return values.reshape([1, -1, *[1] * (x.dim() - 2)])

@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from transect.portable_step.decompositions import decomposes
-from transect.portable_step.decompositions._separable import Matrix, apply_matrices, transposed, window_matrix
 from transect.portable_step.diagnosis import OperatorError
 
 if TYPE_CHECKING:
@@ -122,7 +121,6 @@ def _places(sizes: Sizes, outputs: Sizes) -> list[list[int]]:
 
 
 def _adaptive_windows(size: int, outputs: int) -> list[tuple[int, int, float]]:
-    """Return start, end and one over the length of each window of an adaptive pooling."""
     bounds = [(i * size // outputs, -(-(i + 1) * size // outputs)) for i in range(outputs)]
     return [(start, end, 1 / (end - start)) for start, end in bounds]
 
@@ -230,3 +228,38 @@ def _windows(
         counted = end - start if count_include_pad else min(end, size) - max(start, 0)
         windows.append((start, end, 1 / counted))
     return windows
+
+
+# Rows of numbers: plain, for a tensor made while a step is traced has no values yet.
+Matrix = list[list[float]]
+
+
+def window_matrix(windows: list[tuple[int, int, float]], size: int) -> Matrix:
+    """Return the (windows, size) matrix whose rows are `weight` from `start` up to `end`, else 0.
+
+    A window is (start, end, weight); what lies beyond the axis is cut off.
+    """
+    return [[weight if start <= column < end else 0.0 for column in range(size)] for start, end, weight in windows]
+
+
+def transposed(matrix: Matrix) -> Matrix:
+    """Return the matrix with rows as columns."""
+    return [list(column) for column in zip(*matrix, strict=True)]
+
+
+def apply_matrices(x: Tensor, matrices: list[Matrix]) -> Tensor:
+    """Multiply the last axes by a matrix each: (…, H, W) and (A, H), (B, W) give (…, A, B)."""
+    import torch
+
+    for place, rows in enumerate(matrices):
+        if all(row == [float(i == j) for j in range(len(rows))] for i, row in enumerate(rows)):
+            continue
+        matrix = torch.tensor(rows, dtype=x.dtype)
+        axis = x.dim() - len(matrices) + place
+        if axis == x.dim() - 1:
+            x = x.matmul(matrix.t())
+        else:
+            # One product, over all axes behind at once.
+            behind = list(x.shape[axis + 1 :])
+            x = matrix.matmul(x.flatten(axis + 1)).unflatten(-1, behind)
+    return x

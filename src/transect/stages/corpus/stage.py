@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -172,9 +173,10 @@ def _check_path(given: str | None, reads: bool, context: Context, where: str) ->
         raise BadInput(f"{where}: {context.file.parent / given}: no such file or folder")
 
 
-def check_names(section: TicketsSection, key: str, names: list[str], where: str) -> None:
-    """Raise BadInput for a name that `tickets.KEY` of the study does not have."""
-    known = getattr(section, key)
-    for name in names:
-        if name not in known:
-            raise unknown_name(f"name of tickets.{key}", name, known, where)
+def check_names(section: TicketsSection, where: str, **names: Iterable[str]) -> None:
+    """Raise BadInput for a name that the key of the study's `tickets` does not have."""
+    for key, given in names.items():
+        known = getattr(section, key)
+        for name in given:
+            if name not in known:
+                raise unknown_name(f"name of tickets.{key}", name, known, where)

@@ -163,7 +163,6 @@ def _check_trained(name: str, grid: InferGrid, where: str, context: Context, tak
 
 
 def _check_each(grid: InferGrid, where: str, context: Context) -> None:
-    """Raise BadInput for a runtime or exporter that gives no cell with any workload of its grid."""
     known = [name for name in grid.workloads if name in MODELS or name in WORKLOADS]
     pairs = [(r, e) for r in grid.runtimes for w in known for e in exporters_of(r, w, grid, context)]
     for name in grid.runtimes if known else ():

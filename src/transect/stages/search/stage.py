@@ -127,14 +127,8 @@ class Search(Stage[SearchCell]):
             where = context.where(f"search.searches.{name}")
             if not _NAME.fullmatch(name):
                 raise BadInput(f"{where}: expected letters, digits, _ and - in its name")
-            tickets = context.section("tickets")
-            for key, given in (
-                ("corpora", rule.corpora),
-                ("partitions", [rule.partition]),
-                ("vectors", [rule.vectors]),
-                ("lengths", [rule.words]),
-            ):
-                check_names(tickets, key, given, where)
+            named = {"partitions": [rule.partition], "vectors": [rule.vectors], "lengths": [rule.words]}
+            check_names(context.section("tickets"), where, corpora=rule.corpora, **named)
             check_model(rule.model, [rule.partition], f"{where}.model", context)
             check_valid([rule.partition], f"{where}: points are compared", context)
             knobs = classifier_of(context, rule.model).knobs

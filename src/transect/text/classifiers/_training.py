@@ -88,7 +88,6 @@ def count_trained(module: torch.nn.Module) -> int:
 
 
 def _identity(task: Task, options: TrainingOptions) -> dict[str, Any]:
-    """Return what two runs must share for one to go on with the other's state."""
     return {
         "options": options.model_dump(exclude={"epochs", "updates"}),
         "seed": task.seed,
@@ -120,7 +119,6 @@ def _run_epochs(run: _Run) -> None:
 
 
 def _snapshot(run: _Run) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], Progress]:
-    """Return copies of weights, what the optimiser keeps, and progress."""
     return copy_weights(run.module), run.updates.state(), run.progress.copy()
 
 

@@ -6,7 +6,7 @@ classifier; on a GPU, where the rules do not run, it is used nevertheless.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,26 +16,6 @@ from transect.training.workloads import Parameters
 
 if TYPE_CHECKING:
     import torch
-
-
-class Updates(Protocol):
-    """Changes weights by their gradients."""
-
-    def zero(self) -> None:
-        """Forget the gradients."""
-        ...
-
-    def step(self) -> None:
-        """Change the weights once."""
-        ...
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Return copies of what is kept from step to step, by name."""
-        ...
-
-    def load(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state."""
-        ...
 
 
 def make_updates(options: TrainingOptions, module: torch.nn.Module) -> Updates:
@@ -74,6 +54,7 @@ class _ByRule:
         self._steps = 0
 
     def zero(self) -> None:
+        """Forget the gradients."""
         self._gradient.fill(0)
 
     def step(self) -> None:
@@ -85,6 +66,7 @@ class _ByRule:
             )
 
     def state(self) -> dict[str, np.ndarray]:
+        """Return copies of what is kept from step to step, by name; `load` goes on from it."""
         kept = {f"state-{place}": one.copy() for place, one in enumerate(self._states)}
         return kept | {"steps": np.array(self._steps)}
 
@@ -101,7 +83,6 @@ class _ByTorch:
         from transect.training.frameworks._torch_modules import make_optimiser
 
         self._optimiser = make_optimiser(rule, list(parameters))
-        self._device = parameters[0].device
 
     def zero(self) -> None:
         self._optimiser.zero_grad()
@@ -126,3 +107,6 @@ class _ByTorch:
             place, _, name = key.partition(".")
             kept.setdefault(int(place), {})[name] = torch.from_numpy(array)
         self._optimiser.load_state_dict(self._optimiser.state_dict() | {"state": kept})
+
+
+Updates = _ByRule | _ByTorch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from transect.domain.errors import BadInput
 from transect.text.classifiers import CLASSIFIERS, MODEL, Fitted, Task
@@ -13,20 +13,6 @@ from transect.text.classifiers._options import TrainingOptions, WithTraining, op
 from transect.training import text_encoder
 from transect.training.frameworks._torch_encoder import build_encoder
 from transect.training.text_encoder import EncoderConfig
-
-
-class _Options(TrainingOptions):
-    learning_rate: float = Field(default=3e-3, gt=0)
-    heads: int = Field(default=2, ge=1)
-    layers: int = Field(default=1, ge=1)
-    ffn: int = Field(default=128, ge=1)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    positions: bool = True
-    mask: bool = True
-    pooling: Literal["mean", "flatten"] = "mean"
-    reshape: Literal["right", "published"] = "right"
-    embedding: Literal["tuned", "frozen"] = "tuned"
-
 
 # What the ticket distributor of Göttingen (2024) was trained with; its vectors were 512 wide, and 280
 # words were read, which stand in the study's `tickets`.
@@ -46,6 +32,29 @@ _PUBLISHED = {
 }
 
 
+class _Options(TrainingOptions):
+    preset: Literal["published"] | None = Field(default=None, exclude=True)
+    learning_rate: float = Field(default=3e-3, gt=0)
+    heads: int = Field(default=2, ge=1)
+    layers: int = Field(default=1, ge=1)
+    ffn: int = Field(default=128, ge=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    positions: bool = True
+    mask: bool = True
+    pooling: Literal["mean", "flatten"] = "mean"
+    reshape: Literal["right", "published"] = "right"
+    embedding: Literal["tuned", "frozen"] = "tuned"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_preset(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return (_PUBLISHED if given.get("preset") == "published" else {}) | given
+
+
+# Options that the encoder has by the same names.
+_ENCODER = set(_Options.model_fields) - set(TrainingOptions.model_fields) - {"preset"}
+
+
 @CLASSIFIERS.register("transformer")
 class Transformer(WithTraining):
     """An encoder with self-attention, trained from scratch on the study's word vectors.
@@ -58,27 +67,11 @@ class Transformer(WithTraining):
     knobs: tuple[str, ...] = (*WithTraining.knobs, "heads", "layers")
     options = _Options
 
-    def check(self, options: dict[str, Any], where: str) -> None:
-        """Raise BadInput, beginning with `where`, for options that cannot be used."""
-        super().check(_whole(options, where), where)
-
     def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
         """Raise BadInput where heads cannot share the width."""
-        read = options_of(_Options, _whole(options, where), knobs, where)
+        read = options_of(_Options, options, knobs, where)
         if width % read.heads:
             raise BadInput(f"{where}: {read.heads} heads do not share vectors of width {width} equally")
-
-    def usual(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return its options' values."""
-        return super().usual(_whole(options))
-
-    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
-        """Return its options with those of its preset and those that are not given, and with knobs."""
-        return super().resolved(_whole(options), knobs)
-
-    def needs_valid(self, options: dict[str, Any]) -> bool:
-        """With patience."""
-        return super().needs_valid(_whole(options))
 
     def code_files(self) -> list[Path]:
         """Return the encoder's module, which is loaded by name."""
@@ -88,21 +81,13 @@ class Transformer(WithTraining):
         """Train, tell, and export."""
         from transect.text.classifiers._training import train
 
-        options = options_of(_Options, _whole(task.options), task.knobs)
+        options = options_of(_Options, task.options, task.knobs)
         config = EncoderConfig(
             vocabulary=len(task.vectors),
             width=task.vectors.shape[1],
-            heads=options.heads,
-            layers=options.layers,
-            ffn=options.ffn,
             length=task.x["train"].shape[1],
             classes=len(task.classes),
-            dropout=options.dropout,
-            positions=options.positions,
-            mask=options.mask,
-            pooling=options.pooling,
-            reshape=options.reshape,
-            embedding=options.embedding,
+            **options.model_dump(include=_ENCODER),
         )
         module = build_encoder(config, task.vectors, task.seed)
         # Heads put together as published mix places, those of padding too.
@@ -111,15 +96,6 @@ class Transformer(WithTraining):
         fitted = train(lambda: module, task, options, cuts=cuts)
         _export(module, task.x["train"][:2], task.out / MODEL, cuts)
         return fitted
-
-
-def _whole(options: dict[str, Any], where: str = "options") -> dict[str, Any]:
-    """Return the options with those of their preset."""
-    options = dict(options)
-    preset = options.pop("preset", None)
-    if preset not in (None, "published"):
-        raise BadInput(f"{where}.preset: {preset!r:.80}: expected 'published', or none")
-    return (_PUBLISHED if preset else {}) | options
 
 
 def _export(module: Any, example: Any, path: Path, any_length: bool) -> None:

@@ -11,14 +11,12 @@ from pydantic import Field, field_validator
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS, TicketFormat
-from transect.text.formats._options import TableOptions, TimeFormat, cleaned, moment
+from transect.text.formats._options import ROLES, TableOptions, TimeFormat, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
-from transect.text.rejection import rejected
-from transect.text.tickets import Message, Rejected, Ticket
+from transect.text.tickets import Message, Rejected, Ticket, rejected
 
 _DELIMITERS = ",;\t|"
 _COLUMNS = ("id", "text", "author", "role", "time", "owner", "queue", "language")
-_ROLES = ("customer", "agent", "")
 
 
 class CsvOptions(TableOptions):
@@ -89,7 +87,7 @@ class Csv(TicketFormat[CsvOptions]):
 def _message(row: Row, options: CsvOptions) -> Message | Rejected:
     cells = row.cells
     role = cells.get("role", "").strip().lower()
-    if role not in _ROLES:
+    if role not in ROLES:
         return rejected(row.place, "wrong-type", "role: expected customer or agent")
     try:
         time = moment(cells.get("time"), options.time_format)
@@ -147,21 +145,15 @@ def _header(
 ) -> tuple[list[str], str]:
     """Return the names of the columns and what stands between them."""
     try:
-        line = next(lines)
-    except StopIteration:
-        raise BadInput(f"{path}: an empty file; expected a header with names of columns") from None
+        line = next(lines, "")
     except TooLong:
         raise BadInput(f"{path}: the first line is too long for a header") from None
-    found: dict[str, list[str]] = {}
-    for one in delimiter or _DELIMITERS:
-        try:
-            cells = next(csv.reader([line], delimiter=one, strict=True))
-        except (csv.Error, StopIteration):
-            continue
-        found[one] = [cell.strip() for cell in cells]
+    found = {
+        one: [cell.strip() for cell in next(csv.reader([line], delimiter=one), [])] for one in delimiter or _DELIMITERS
+    }
     titles = set(columns.values())
-    best = max(found, key=lambda one: len(titles.intersection(found[one])), default="")
-    header = found.get(best, [])
+    best = max(found, key=lambda one: len(titles.intersection(found[one])))
+    header = found[best]
     wanted = [columns[name] for name in columns if name in needed]
     lacking = [title for title in wanted if title not in header]
     if lacking:

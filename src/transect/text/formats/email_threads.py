@@ -9,17 +9,13 @@ from pathlib import Path
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS, TicketFormat
 from transect.text.formats.mbox import MAX_MAIL_BYTES
-from transect.text.mail import MAX_HEAD_BYTES, BrokenMail
+from transect.text.mail import BrokenMail
 from transect.text.threads import MailOptions, threads
 from transect.text.tickets import Rejected, Ticket
 
 
 class _Folder:
-    """The files below a folder, sorted by their paths; hidden ones are not counted.
-
-    A link to a folder is not followed: it counts as a file that cannot be read. Raises BadInput for
-    a folder that cannot be listed.
-    """
+    """The files below a folder, sorted by their paths; hidden ones and those in links to folders are not counted."""
 
     def __init__(self, path: Path) -> None:
         def unlisted(error: OSError) -> None:
@@ -27,15 +23,12 @@ class _Folder:
             raise BadInput(f"{path}: a folder in it cannot be listed: {error.strerror}") from None
 
         self._top = path
-        self._files: list[str] = []
-        for folder, folders, files in os.walk(path, onerror=unlisted):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            inside = Path(folder)
-            links = [name for name in folders if (inside / name).is_symlink()]
-            self._files += [
-                str((inside / name).relative_to(path)) for name in (*files, *links) if not name.startswith(".")
-            ]
-        self._files.sort()
+        found = (
+            Path(folder, name).relative_to(path)
+            for folder, _, names in os.walk(path, onerror=unlisted)
+            for name in names
+        )
+        self._files = sorted(str(one) for one in found if not any(part.startswith(".") for part in one.parts))
 
     def __len__(self) -> int:
         return len(self._files)
@@ -72,4 +65,4 @@ class EmailThreads(TicketFormat[MailOptions]):
         """Yield the ticket of each thread. Raises BadInput for what is no folder."""
         if path is None or not path.is_dir():
             raise BadInput(f"{path}: no such folder; expected one with a file for each mail")
-        yield from threads(_Folder(path), given, MAX_HEAD_BYTES)
+        yield from threads(_Folder(path), given)

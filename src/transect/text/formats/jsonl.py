@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from transect.text.formats import FORMATS, TicketFormat
-from transect.text.formats._options import FileOptions, TimeFormat, cleaned, moment
+from transect.text.formats._options import ROLES, FileOptions, TimeFormat, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
-from transect.text.rejection import rejected
-from transect.text.tickets import Message, Rejected, Ticket
+from transect.text.tickets import Message, Rejected, Ticket, rejected
 
 # `\u0041` is the longest that a character can be written.
 _ESCAPE = 6
-_ROLES = ("customer", "agent", "")
 
 
 class JsonOptions(FileOptions):
@@ -28,10 +26,41 @@ class JsonOptions(FileOptions):
     )
 
 
-class _Wrong(ValueError):
-    def __init__(self, cause: str, detail: str) -> None:
-        super().__init__(detail)
-        self.cause, self.detail = cause, detail
+def _plain(value: object) -> object:
+    return {"text": value} if isinstance(value, str) else value
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    text: str
+    author: str | None = None
+    role: str | None = None
+    time: Any = None
+
+    @field_validator("role")
+    @classmethod
+    def _is_known(cls, given: str | None) -> str:
+        role = (given or "").strip().lower()
+        if role not in ROLES:
+            raise ValueError("expected customer or agent")
+        return role
+
+    @field_validator("time")
+    @classmethod
+    def _is_time(cls, given: Any, info: ValidationInfo) -> str:
+        return moment(given, info.context)
+
+
+class _Ticket(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    messages: list[Annotated[_Message, BeforeValidator(_plain)]]
+    id: str | int | None = None
+    owner: str | None = None
+    queue: str | None = None
+    language: str | None = None
+    people: list[str] | None = None
 
 
 @FORMATS.register("jsonl")
@@ -68,60 +97,25 @@ def _ticket(line: str, encoding: str, place: str, options: JsonOptions) -> Ticke
         return rejected(place, "broken-json", f"{error.msg}: column {error.colno}")
     except (RecursionError, ValueError):
         return rejected(place, "broken-json", "nested too deeply, or a number too long")
+    if isinstance(value, dict) and "messages" not in value and "text" in value:
+        value["messages"] = [value]
     try:
-        return cleaned(_of(value, place, options), options, place)
-    except _Wrong as wrong:
-        return rejected(place, wrong.cause, wrong.detail)
-
-
-def _of(value: Any, place: str, options: JsonOptions) -> Ticket:
-    if not isinstance(value, dict):
-        raise _Wrong("wrong-type", "expected an object")
-    if "messages" in value:
-        messages = value["messages"]
-        if not isinstance(messages, list):
-            raise _Wrong("wrong-type", "messages: expected a list")
-    elif "text" in value:
-        keys = ("text", "author", "role", "time")
-        messages = [{key: value[key] for key in keys if key in value}]
-    else:
-        raise _Wrong("missing-column", "expected `messages` or `text`")
-    others = value.get("people") or []
-    if not isinstance(others, list) or not all(isinstance(one, str) for one in others):
-        raise _Wrong("wrong-type", "people: expected a list of strings")
-    return Ticket(
-        id=_text(value, "id", "") or place,
-        messages=[_message(message, f"messages.{number}", options) for number, message in enumerate(messages)],
-        owner=_text(value, "owner", ""),
-        queue=_text(value, "queue", ""),
-        language=_text(value, "language", ""),
-        others=others,
+        read = _Ticket.model_validate(value, context=options.time_format)
+    except ValidationError as wrong:
+        # Neither what stands there nor a message that quotes it.
+        first = wrong.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(one) for one in first["loc"] if one not in ("str", "int"))
+        kinds = {"missing": "missing-column", "value_error": "broken-time" if where.endswith("time") else "wrong-type"}
+        return rejected(place, kinds.get(first["type"], "wrong-type"), where)
+    ticket = Ticket(
+        id=str(read.id or "") or place,
+        messages=[
+            Message(text=one.text, author=one.author or "", role=one.role or "", time=one.time or "")
+            for one in read.messages
+        ],
+        owner=read.owner or "",
+        queue=read.queue or "",
+        language=read.language or "",
+        others=read.people or [],
     )
-
-
-def _message(value: Any, where: str, options: JsonOptions) -> Message:
-    if isinstance(value, str):
-        return Message(text=value)
-    if not isinstance(value, dict):
-        raise _Wrong("wrong-type", f"{where}: expected an object or a string")
-    if "text" not in value:
-        raise _Wrong("missing-column", f"{where}.text")
-    role = _text(value, "role", where).strip().lower()
-    if role not in _ROLES:
-        raise _Wrong("wrong-type", f"{where}.role: expected customer or agent")
-    try:
-        time = moment(value.get("time"), options.time_format)
-    except ValueError:
-        raise _Wrong("broken-time", f"{where}.time") from None
-    return Message(text=_text(value, "text", where), author=_text(value, "author", where), role=role, time=time)
-
-
-def _text(value: dict[str, Any], key: str, where: str) -> str:
-    found = value.get(key)
-    if found is None:
-        return ""
-    if isinstance(found, str):
-        return found
-    if key == "id" and isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    raise _Wrong("wrong-type", f"{where}.{key}: expected a string".lstrip("."))
+    return cleaned(ticket, options, place)

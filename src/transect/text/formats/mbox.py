@@ -9,7 +9,7 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS, TicketFormat
-from transect.text.mail import MAX_HEAD_BYTES, BrokenMail
+from transect.text.mail import BrokenMail
 from transect.text.reading import need_file
 from transect.text.threads import MailOptions, threads
 from transect.text.tickets import Rejected, Ticket
@@ -75,6 +75,6 @@ class Mbox(TicketFormat[MailOptions]):
         """Yield the ticket of each thread. Raises BadInput for what is no mbox."""
         store = _File(need_file(path))
         try:
-            yield from threads(store, given, MAX_HEAD_BYTES)
+            yield from threads(store, given)
         finally:
             store.close()

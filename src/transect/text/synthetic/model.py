@@ -121,7 +121,6 @@ class Model:
         return told
 
     def _by_names(self, certain: float | None, named: np.ndarray, nameless: np.ndarray, label: str) -> dict[str, float]:
-        """Return by names the largest posterior of two vectors of joint probabilities."""
         kept, removed = (float(self._by_label(joint, label).max() / joint.sum()) for joint in (named, nameless))
         kept = kept if certain is None else certain
         return {"kept": kept, "pseudonyms": kept, "removed": removed}
@@ -190,7 +189,6 @@ class Model:
 
 
 def _multisets(times: int) -> Iterator[tuple[np.ndarray, int]]:
-    """Yield how often each alternative can be used, and in how many orders."""
     for used in combinations_with_replacement(range(ALTERNATIVES), times):
         counts = np.bincount(used, minlength=ALTERNATIVES) if used else np.zeros(ALTERNATIVES, int)
         orders = factorial(times)

@@ -100,55 +100,15 @@ MESSAGES: dict[str, dict[str, Any]] = {
     },
 }
 
+# Begins, and ends that go with each of them.
 _GIVEN = (
-    (
-        "Al",
-        "Be",
-        "Da",
-        "El",
-        "Fa",
-        "Gi",
-        "He",
-        "Is",
-        "Jo",
-        "Ka",
-        "Lu",
-        "Mo",
-        "No",
-        "Or",
-        "Pe",
-        "Ro",
-        "Sa",
-        "Te",
-        "Ul",
-        "Vi",
-    ),
-    ("bra", "dric", "fen", "gund", "kor", "lian", "mir", "nwyn", "ric", "stan", "tomar", "vik"),
+    "Al Be Da El Fa Gi He Is Jo Ka Lu Mo No Or Pe Ro Sa Te Ul Vi",
+    "bra dric fen gund kor lian mir nwyn ric stan tomar vik",
 )
+# Begins, and ends that go with each of them.
 _FAMILY = (
-    (
-        "Ahl",
-        "Brand",
-        "Cron",
-        "Dorn",
-        "Ebbing",
-        "Falk",
-        "Grun",
-        "Holm",
-        "Ihr",
-        "Jern",
-        "Kalk",
-        "Lind",
-        "Murk",
-        "Nord",
-        "Oster",
-        "Pfal",
-        "Quast",
-        "Rosen",
-        "Stam",
-        "Thal",
-    ),
-    ("acker", "becken", "dorfer", "eggen", "feldt", "gaarden", "hauge", "kvist", "loh", "mander", "quist", "sund"),
+    "Ahl Brand Cron Dorn Ebbing Falk Grun Holm Ihr Jern Kalk Lind Murk Nord Oster Pfal Quast Rosen Stam Thal",
+    "acker becken dorfer eggen feldt gaarden hauge kvist loh mander quist sund",
 )
 
 
@@ -159,7 +119,7 @@ def people(owners: int, seed: int) -> tuple[list[str], list[str]]:
     """
     generator = np.random.default_rng([seed, 15])
     given, family = (
-        generator.permutation([begin + end for begin in begins for end in ends]).tolist()
+        generator.permutation([begin + end for begin in begins.split() for end in ends.split()]).tolist()
         for begins, ends in (_GIVEN, _FAMILY)
     )
     names = [f"{one} {two}" for one, two in zip(given, family, strict=True)]

@@ -1,4 +1,4 @@
-"""Models of the neutral layers: every framework that trains them builds them."""
+"""The layers of trained workloads, with drawn weights: every framework that trains them builds them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from transect.onnx_models.exporters import INPUT, OUTPUT
-from transect.onnx_models.models import Arrays, Built, MadeModel, drawing
+from transect.onnx_models.models import MODELS, Arrays, Built, MadeModel, drawing
 from transect.training.layers import Layer, Shape, initial_weights
+from transect.training.workloads.digits import DigitsCnn, DigitsMlp
+from transect.training.workloads.images import ImagesResnet20, ImagesResnet50
 
 _STATISTICS = ("weight", "bias", "running_mean", "running_var")
 
@@ -101,3 +103,40 @@ class LayeredMade(MadeModel):
             return net, {parameters[name].name: array for name, array in weights.items()}
 
         return built_in_mxnet(make, {INPUT: x}, {INPUT: other}, (OUTPUT,))
+
+
+@MODELS.register("cnn")
+class Cnn(LayeredMade):
+    """Two 3 x 3 convolutions with pooling and one linear layer, for 8 x 8 pixels: 6,090 parameters."""
+
+    name = "cnn"
+    layers = DigitsCnn.layers
+    sample = DigitsCnn.sample
+
+
+@MODELS.register("mlp")
+class Mlp(LayeredMade):
+    """64-512-512-10 with rectifiers: 301,066 parameters."""
+
+    name = "mlp"
+    layers = DigitsMlp.layers
+    sample = DigitsMlp.sample
+
+
+@MODELS.register("resnet20")
+class Resnet20(LayeredMade):
+    """ResNet-20 for 32 x 32 pixels and 6 classes: 272,214 parameters."""
+
+    name = "resnet20"
+    layers = ImagesResnet20.layers
+    sample = ImagesResnet20.sample
+
+
+@MODELS.register("resnet50")
+class Resnet50(LayeredMade):
+    """ResNet-50 v1.5 for 224 x 224 pixels and 6 classes: 23,520,326 parameters."""
+
+    name = "resnet50"
+    layers = ImagesResnet50.layers
+    sample = ImagesResnet50.sample
+    rows = 8
