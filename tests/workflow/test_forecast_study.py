@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytestmark = pytest.mark.study
@@ -43,23 +41,7 @@ def test_one_prediction_for_all_repeats_is_stored_before_they_begin(done):
     assert told["details"]["for"] in {one["cell_id"] for one in trained}
     numbers = {one["name"]: one["value"] for one in told["metrics"]}
     assert numbers["predicted_step_time"] > 0
-    rate = trained[0]["cell"]["batch"] / numbers["predicted_step_time"]
-    assert numbers["predicted_samples_per_second"] == pytest.approx(rate)
-
-
-def test_the_training_waits_for_it_and_takes_nothing_from_it(done):
-    flow = json.loads((done.folder / "results/told/specs/flow.json").read_text())
-    blocks = {block["rule"]: block for block in flow["blocks"]}
-    (waits,) = blocks["train"]["waits"]
-    assert waits.startswith("results/told/blocks/forecast/")
-    assert waits not in blocks["train"]["inputs"]
-    (trained, _) = of(done, "train")
-    assert not [one for one in trained["inputs"] if "forecast" in one or "profile" in one]
-
-
-def test_nothing_runs_again_without_an_edit(done):
-    assert done.why(FILE) == {}
-    assert done.pending(FILE, report=False) == set()
+    assert done.why(FILE) == {} and done.pending(FILE, report=False) == set()
 
 
 def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is_younger(done):

@@ -87,22 +87,16 @@ def own(done) -> set[str]:
     return {name for name in done.records("neighbours") if "/rows-net" in name}
 
 
-def test_nothing_runs_again_when_nothing_changed(done):
-    assert done.why("neighbours.yaml") == {}
-    assert "0 of them do not hold" in done.transect("verify", "neighbours.yaml").stdout
-
-
 def test_an_edit_of_a_module_beside_a_workload_runs_its_cells_again(done):
+    assert done.why("neighbours.yaml") == {}
     with edited(done.folder / "mine/kit/deep/factors.py", "= 1", "= 3"):
         told = done.why("neighbours.yaml")
-        pending = done.pending("neighbours.yaml", report=False)
         verified = done.transect("verify", "neighbours.yaml")
     assert verified.returncode == 0
     assert f"{len(own(done))} of them were made by another mine/kit/deep/factors.py" in verified.stdout
     assert set(told) == own(done)
     for reasons in told.values():
         assert ("source", "mine/kit/deep/factors.py") in reasons
-    assert pending == done.stamps("neighbours", told)
 
 
 def test_another_file_behind_an_option_runs_its_cells_again(done):

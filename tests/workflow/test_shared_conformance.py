@@ -10,11 +10,7 @@ from checkouts import edited
 
 pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
-STUDY = """
-name: operators
-conformance: {runtimes: [python], only: 'test_cast*FLOAT*'}
-"""
-FILE, OPERATORS = "shared.yaml", "operators.yaml"
+FILE = "shared.yaml"
 
 
 def of(shared) -> dict[str, dict]:
@@ -35,39 +31,10 @@ def test_the_tests_are_a_cell_of_their_own_and_the_runtime_another(shared):
 
 def test_the_report_has_the_pass_rates_by_opset_and_why_tests_do_not_pass(shared):
     html = (shared.folder / "results/shared/report.html").read_text()
-    assert "Tests that pass, by the opset" in html
-    assert "16 · 100.0 %" in html and "16 · 66.7 %" in html
-    assert "Unsupported model IR version" in html
+    assert "16 · 100.0 %" in html and "16 · 66.7 %" in html and "Unsupported model IR version" in html
     summary = json.loads((shared.folder / "results/shared/summary.json").read_text())
     claims = [one["text"] for one in summary["findings"] if one["kind"] == "conformance"]
     assert claims == ["On cpu: python passes 16 of 24 operator tests."]
-
-
-def test_nothing_runs_again_without_an_edit(shared):
-    assert shared.why(FILE) == {}
-    assert shared.summary(f"study={FILE}") == set()
-
-
-def test_other_tests_run_the_runtime_again_and_are_not_made_again(shared):
-    with edited(shared.folder / FILE, "test_cast*FLOAT*", "test_add*"):
-        told = shared.why(FILE)
-    assert [name.split("/")[0] for name in told] == ["conformance"]
-    assert list(told.values()) == [[("parameter", "only: test_cast*FLOAT* -> test_add*")]]
-
-
-BAD = {
-    "unknown runtime": ("[python]", "[pyhton]", "did you mean 'python'"),
-    "no onnx": ("[python]", "[torch-eager]", "'torch-eager' executes no ONNX models"),
-}
-
-
-@pytest.mark.parametrize("what", BAD)
-def test_a_mistake_is_told_before_anything_runs(place, what):
-    old, new, expected = BAD[what]
-    (place.folder / OPERATORS).write_text(STUDY.replace(old, new))
-    told = place.transect("check", OPERATORS)
-    assert told.returncode == 2
-    assert "conformance.runtimes" in told.stderr and expected in told.stderr
 
 
 def test_a_pattern_that_no_test_has_is_the_cell_s_failure(shared):

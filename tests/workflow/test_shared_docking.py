@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
@@ -64,12 +62,3 @@ def test_what_is_missing_is_skipped_with_its_own_words(records):
         assert one["status"] == "ok" or "julia is not on PATH" in one["message"]
     for one in of(records, ppwi=3):
         assert (one["status"], one["cause"]) == ("skipped", "unsupported")
-
-
-def test_the_report_draws_it_and_says_what_is_missing(shared):
-    folder = shared.folder / "results" / "shared"
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert '<section id="docking">' in page and "Scaling with threads, pinned and not" in page
-    findings = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["findings"]
-    said = [one for one in findings if one.get("kind") == "docking"]
-    assert any("the fastest docking kernel" in json.dumps(one) for one in said)

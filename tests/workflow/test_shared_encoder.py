@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from checkouts import ROOT
-
 pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
-
-# A study whose corpus is spelt wrong.
-WRONG = """
-name: encoder
-plugins: [{plugins}]
-tickets:
-  corpora: {{sample: {{format: sample}}}}
-  partitions: {{half: {{by: stratified, train: 0.5, test: 0.5}}}}
-  vectors: {{words: {{width: 8, epochs: 1, method: drawn}}}}
-train:
-  repeats: 1
-  grids:
-    - {{workloads: [test-encoder], frameworks: [torch], strategies: [single]}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +63,3 @@ def test_its_step_is_portable_and_retrained(records):
     for record in records["retrain"].values():
         assert record["status"] == "ok", record["message"]
         assert values(record)["weights_equality_ratio"] < 1
-
-
-def test_a_name_that_tickets_lack_is_bad_input(place):
-    text = WRONG.format(plugins=ROOT / "tests" / "plugins" / "encoder")
-    wrong = (
-        text
-        + "workloads: {test-encoder: {dataset_options: "
-        + json.dumps({"corpus": "sampel", "partition": "half", "vectors": "words", "length": 12, "vocabulary": 64})
-        + "}}\n"
-    )
-    (place.folder / "wrong.yaml").write_text(wrong)
-    ran = place.transect("check", "wrong.yaml")
-    assert ran.returncode == 2
-    assert "tickets.corpora 'sampel': did you mean 'sample'" in ran.stdout + ran.stderr

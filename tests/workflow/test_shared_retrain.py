@@ -7,11 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from checkouts import edited
-
 pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
-FILE = "shared.yaml"
 RELAY = "python>python-iobinding>python>python-iobinding"
 
 
@@ -53,15 +50,17 @@ def test_every_step_is_exported_and_follows_pytorch(shared, records):
         assert facts.keys() == {"base_scores", "problems", "score", "tolerance_rule"}
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adamw"])
-@pytest.mark.parametrize("rate", ["old", "fast"])
-def test_pythons_path_is_pytorchs(records, optimiser, rate):
-    record = records["python", optimiser, rate, 1]
+# The last with micro-batches and clipping.
+@pytest.mark.parametrize(
+    "key", [("sgd", "old", 1), ("sgd", "fast", 1), ("adamw", "old", 1), ("adamw", "fast", 1), ("sgd", "old", 0)]
+)
+def test_pythons_path_is_pytorchs(records, key):
+    record = records["python", *key]
     assert record["status"] == "ok", record["message"]
     told = values(record)
     assert told["equality_ratio"] <= 1 and told["weights_equality_ratio"] <= 1
     assert told["step_time"] > 0 and told["checkpoint_time"] > 0 and told["peak_memory"] > 0
-    assert 0 <= told["accuracy"] <= 1 and record["details"]["test_rows"] == 36
+    assert 0 <= told["accuracy"] <= 1
 
 
 def test_a_rate_that_is_one_percent_off_is_a_wrong_result(records):
@@ -75,20 +74,3 @@ def test_a_relay_computes_what_one_runtime_does(shared, records):
     assert relay["status"] == "ok", relay["message"]
     assert [one["end"] for one in relay["details"]["turns"]] == [5, 10, 15, 20]
     assert loss(shared, relay) == pytest.approx(loss(shared, alone), rel=1e-6)
-
-
-def test_micro_batches_and_clipping_follow_pytorch_too(records):
-    record = records["python", "sgd", "old", 0]
-    assert record["status"] == "ok", record["message"]
-    assert values(record)["equality_ratio"] <= 1
-
-
-def test_nothing_runs_again_unless_something_changed(shared, records):
-    assert shared.why(FILE, "retrain") == {}
-    with edited(shared.folder / FILE, "factor: 5", "factor: 6"):
-        told = shared.why(FILE)
-    # The steps pose the problem; what another rate asks for is asked of its own cells only.
-    kinds = {name.split("~")[0]: {kind for kind, _ in reasons} for name, reasons in told.items()}
-    assert "parameter" in kinds["retrain/iris-mlp-ce.python.cpu.e1.sgd.fast.s20.t1.b16.fp32"]
-    assert kinds["retrain/iris-mlp-ce.python.cpu.e1.sgd.old.s20.t1.b16.fp32"] == {"input"}
-    assert "retrain/iris-mlp-ce.python.cpu.e0.sgd.old.s10.c0.5.t1.b8.a2.fp32" not in kinds

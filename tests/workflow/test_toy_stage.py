@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import numpy as np
@@ -145,7 +144,6 @@ WRONG = {
         ["in a circle", "prepare", "train"],
     ),
     "its records would be lost": ("mine/toy/stage.py", REGISTERED, 'register("specs")', ["stage 'specs' cannot"]),
-    "there twice": ("mine/toy/stage.py", REGISTERED, 'register("forecast")', ["stage 'forecast' is there twice", "toy"]),
     "no payload": (
         "mine/toy/stage.py",
         'payload = "transect.stages.toy.payload:norm"',
