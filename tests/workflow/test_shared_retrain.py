@@ -59,7 +59,7 @@ def test_pythons_path_is_pytorchs(records, key):
     assert record["status"] == "ok", record["message"]
     told = values(record)
     assert told["equality_ratio"] <= 1 and told["weights_equality_ratio"] <= 1
-    assert told["step_time"] > 0 and told["checkpoint_time"] > 0 and told["peak_memory"] > 0
+    assert told["step_time"] > 0 and told["peak_memory"] > 0
     assert 0 <= told["accuracy"] <= 1
 
 
