@@ -172,23 +172,7 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     subprocess.run([*command[:2], "keep", str(results), *options], check=True)
     kept = json.loads((tmp_path / "list.json").read_text())
     assert [entry["was"] for entry in kept] == [*chosen.values(), "gone"]
-    table = [*command[:2], "table", str(results), *options]
-    assert subprocess.run(table, capture_output=True).returncode == 0
-    (tmp_path / "list.json").write_text(json.dumps([entry | {"was": "caught"} for entry in kept[-1:]]))
-    went = subprocess.run(table, capture_output=True, text=True)
-    assert went.returncode == 1 and "more than a tenth" in went.stdout
     # What a killed run left tells nothing of the others.
-    (tmp_path / "list.json").write_text(json.dumps(kept))
-    first = results.read_text().partition("\n")[0]
-    results.write_text(f"{first}\n")
-    part = subprocess.run(table, capture_output=True, text=True)
+    results.write_text(results.read_text().partition("\n")[0] + "\n")
+    part = subprocess.run([*command[:2], "table", str(results), *options], capture_output=True, text=True)
     assert part.returncode == 1 and "5 of 6 have no result" in part.stdout
-    # What is kept of a part forgets nothing of the rest.
-    subprocess.run([*command[:2], "keep", str(results), *options], check=True)
-    assert json.loads((tmp_path / "list.json").read_text()) == kept
-    few = subprocess.run([*command[:2], "list", *options, "--count", "300"], capture_output=True)
-    assert few.returncode == 1 and json.loads((tmp_path / "list.json").read_text()) == kept
-    # Results of other tests are none.
-    (tmp_path / "tests" / "unit" / "test_plan.py").write_text("def test_nothing(): pass\n")
-    again = subprocess.run([*command, "--resume", *options], capture_output=True, text=True)
-    assert again.returncode == 1 and "of 5 that stand, 0 are caught; 2 were" in again.stdout

@@ -76,19 +76,6 @@ def test_a_fast_test_that_starts_a_process_fails_and_each_has_one_tier(tmp_path:
     assert end == {"whole": True, "missed": 0, "unread": 0}
 
 
-def test_what_is_exhaustive_runs_when_asked_for(tmp_path: Path) -> None:
-    _, _, lines = run(tmp_path, "--exhaustive", "-k", "whole", test_some=FILE)
-    assert [test.get("id", "").split("::")[-1] for test in lines[:-1]] == ["test_is_whole"]
-    # A part of the tests tells nothing of how long files take.
-    assert lines[-1] == {"whole": False, "missed": 0, "unread": 0}
-
-
-def test_what_had_no_turn_is_counted(tmp_path: Path) -> None:
-    _, _, lines = run(tmp_path, "-x", test_some=FILE)
-    assert [test.get("outcome") for test in lines[:-1]] == ["passed", "failed"]
-    assert lines[-1] == {"whole": False, "missed": 5, "unread": 0}
-
-
 @pytest.mark.parametrize(
     ("files", "missed", "unread"), [({"test_a": CRASH}, 1, 0), ({"test_a": "import nothing_such"}, 0, 1)]
 )

@@ -47,11 +47,6 @@ def test_worse_better_and_the_same_are_told_with_an_exit_code(both):
     assert worse["base"]["runs"] == worse["other"]["runs"] == 5
 
 
-def test_the_other_way_round_it_is_better(both):
-    code, facts = both(base={"torch": 0.7})
-    assert (code, facts["outcome"], lines_of(facts, "better")) == (0, "better", ["torch"])
-
-
 def test_equal_runs_are_the_same(both):
     code, facts = both()
     assert (code, facts["outcome"], lines_of(facts, "same")) == (0, "same", sorted(FRAMEWORKS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from factories import infer_cell, train_cell, write_records
 from result_runs import START, noisy, run_record, write_run
 from transect.analysis.change_points import MIN_RUNS, change_points
 from transect.domain.record import Cause, Status, write_record
-from transect.engine.result_folders import find_runs, letter_of
+from transect.engine.result_folders import find_runs
 
 FRAMEWORKS = ("numpy", "torch", "keras", "jax")
 
@@ -183,13 +183,6 @@ def test_clocks_that_are_wrong_are_told(tmp_path, transect):
     assert Path(undated["folder"]).name == "d" and "date" in undated["why"]
 
 
-def test_runs_that_overlap_are_told(tmp_path, transect):
-    write_run(tmp_path / "a", {"torch": noisy(100, 1), "numpy": noisy(1, 1)})
-    write_run(tmp_path / "b", {"torch": noisy(100, 2), "numpy": noisy(1, 2)}, day=1e-4)
-    _, facts = told(transect, tmp_path)
-    assert "had ended" in str(facts["runs"][1]["notes"]) and not facts["runs"][0]["notes"]
-
-
 def test_a_cell_that_fails_or_goes_missing_is_named(tmp_path, transect):
     write_runs(tmp_path, 3)
     last = tmp_path / "day-02" / "quick" / "train"
@@ -232,11 +225,6 @@ def test_runs_are_found_below_and_loops_end(tmp_path):
     assert all(one.resolve() in {two.resolve() for two in found} for one in again)
 
 
-def test_letters_do_not_run_out():
-    letters = [letter_of(place) for place in range(80)]
-    assert len(set(letters)) == 80 and letters[25:27] == ["Z", "A2"]
-
-
 def noise(seed: int, shape: Any) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape)
 
@@ -254,39 +242,10 @@ def test_missing_runs_are_skipped_and_places_stay_those_of_all_runs():
     assert (one.since, one.at, one.until) == (1, 13, 24)
 
 
-def test_one_outlier_is_no_change():
-    values = noise(1, 30)
-    values[20] = 1e9
-    assert change_points({"a": values}) == []
-
-
-@pytest.mark.parametrize("values", [[], [1.0] * 30, [1.0] * 15 + [float("nan")] * 15, list(range(8))])
-def test_series_that_tell_nothing_have_no_change(values):
-    assert change_points({"a": values}) == []
-
-
-def test_equal_series_give_equal_answers_whatever_stands_beside_them():
-    values = {n: noise(n, 20) for n in range(4)}
-    values[2][10:] += 6
-    assert change_points(values) == change_points(values)
-    # An offset, or another unit, changes nothing.
-    moved = {n: 3 + 2 * series for n, series in values.items()}
-    assert change_points(moved) == change_points(values)
-
-
 def test_false_alarms_over_many_series_stay_below_the_level():
     """Six series a study, of one run each: 60 studies, of which about three may alarm at 5 %."""
     alarms = sum(bool(change_points(dict(enumerate(noise(1000 + n, (6, 12)))), draws=999)) for n in range(60))
     assert alarms <= 8
-
-
-def test_a_date_without_a_zone_is_utc(tmp_path, transect):
-    for day in (0, 1):
-        at = (START + timedelta(days=day)).replace(tzinfo=None)
-        one = run_record(train_cell("torch", 0), {"samples_per_second": 1.0 + day}, at=at)
-        write_records(tmp_path / str(day), one)
-    _, facts = told(transect, tmp_path)
-    assert datetime.fromisoformat(facts["runs"][0]["at"]) == START.astimezone(UTC)
 
 
 def test_what_a_folder_still_held_counts_in_one_run(tmp_path, transect):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 
 import pytest
@@ -59,14 +58,6 @@ def test_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_study_survives_json():
-    from transect.planning.study import study_model
-
-    model = study_model()
-    study = model.model_validate({"name": "s", "train": {"grids": []}})
-    assert model.model_validate(json.loads(study.model_dump_json())) == study
 
 
 def test_domain_imports_in_a_bare_framework_environment(base_python):

@@ -87,12 +87,6 @@ def test_a_block_ends_where_its_time_limits_do_not_fit(tmp_path):
     assert {len(block.cells) for block in make_blocks(alone)} == {1}
 
 
-def test_repeats_of_disturbed_cells_have_room(tmp_path):
-    text = STUDY.replace("repeats_if_disturbed: 0", "repeats_if_disturbed: 2, repeat_seconds: 50")
-    (block,) = (b for b in make_blocks(shapes_plan(tmp_path, text)) if b.id == "train.digits-cnn.n1")
-    assert block.minutes == -(-3 * (110 + 2 * 50 + 5) // 60) + 5
-
-
 def test_what_a_job_asks_for(tmp_path):
     made = shapes_plan(tmp_path)
     blocks = {block.id: block for block in make_blocks(made)}
@@ -147,11 +141,6 @@ def test_what_no_node_can_hold_is_refused(tmp_path, old, new, told):
 def test_the_first_studies_fit_the_virtual_cluster_as_it_is_documented(name):
     system = find_system("virtual-cluster")
     assert make_blocks(make_plan(find_study(name), system, Path("results")))
-
-
-def test_without_any_gpu_the_cell_runs_to_its_own_skip(tmp_path):
-    blocks = make_blocks(shapes_plan(tmp_path, system=SYSTEM.replace("gpus_per_node: 4", "")))
-    assert all(block.shape.gpus_per_node == 0 for block in blocks)
 
 
 def test_a_block_is_stale_when_a_cell_is_and_not_when_its_queue_changes(tmp_path):

@@ -32,11 +32,6 @@ def test_a_list_does_not_multiply_a_classifier_without_that_knob(tmp_path):
     assert {name: found.count(name) for name in found} == {"encoder": 6, "pairs": 2, "words": 1}
 
 
-def test_updates_stand_in_the_place_of_epochs(tmp_path):
-    found = cells(plan_grids(tmp_path, "models: [encoder], updates: [50], batches: [1, 16]"))
-    assert [(cell.epochs, cell.updates) for cell in found] == [(None, 50)] * 2
-
-
 def test_epochs_stand_in_the_place_of_a_classifiers_own_updates(tmp_path):
     found = cells(plan_grids(tmp_path, "models: [counted], epochs: [1, 3]", "models: [counted]"))
     told = {(cell.epochs, cell.updates) for cell in found}
@@ -116,9 +111,3 @@ def test_patience_needs_a_part_to_look_at(tmp_path):
 def test_an_option_that_no_classifier_has_is_refused(tmp_path, rule, told):
     with pytest.raises(BadInput, match=told):
         plan_study(tmp_path, f"    odd: {rule}\n")
-
-
-def test_a_gpu_is_asked_for_where_a_cell_trains_on_one(tmp_path):
-    made = plan_grids(tmp_path, "models: [encoder], devices: [cpu, cuda], threads: [1, 2]")
-    found = {(cell.device, cell.threads) for cell in cells(made)}
-    assert found == {(device, threads) for device in ("cpu", "cuda") for threads in (1, 2)}

@@ -48,13 +48,6 @@ def test_a_grid_without_exporters_takes_all_of_the_study(tmp_path):
             assert trained.cell.framework == "torch"
 
 
-def test_a_grid_takes_the_exporters_that_it_names(tmp_path):
-    made = serving_plan(tmp_path, "[python, torch-eager]", rest=", exporters: [dynamo]")
-    assert exporters(made) == {"python": ["dynamo"], "torch-eager": [None]}
-    # What the study exports is exported, whether it is served or not.
-    assert len(made.stage("export")) == 2
-
-
 NO_EXPORTERS = ["", "export: {workloads: [iris-mlp-ce]}\n", "export: {exporters: []}\n"]
 
 
@@ -83,11 +76,6 @@ def test_an_exporter_that_the_study_does_not_run_is_named(tmp_path):
     export = "export: {workloads: [iris-mlp-ce], exporters: [dynamo]}\n"
     with pytest.raises(BadInput, match=r"infer\.grids\.0\.exporters: 'torchscript'"):
         serving_plan(tmp_path, "[python]", export, ", exporters: [torchscript]")
-
-
-def test_an_empty_list_of_exporters_is_no_grid(tmp_path):
-    with pytest.raises(BadInput, match=r"infer\.grids\.0\.exporters"):
-        serving_plan(tmp_path, "[python]", rest=", exporters: []")
 
 
 @pytest.mark.parametrize("framework", ["numpy", "tensorflow"])
@@ -155,17 +143,6 @@ def test_made_models_are_run_by_the_exporters_that_can(tmp_path):
         stage, _ = planned.inputs["export"]
         of = {"fp16": "convert"}.get(planned.cell.precision)
         assert stage == (of or ("export" if planned.cell.workload == "iris-mlp-ce" else "model"))
-
-
-def test_arrivals_are_the_same_for_all_and_keep_the_rate():
-    from transect.runtimes.prepare import arrival_times
-
-    times = arrival_times(150.0, 3.0)
-    assert len(times) == 450
-    assert (times == arrival_times(150.0, 3.0)).all()
-    assert times[-1] == pytest.approx(3e9)
-    assert (times[1:] >= times[:-1]).all()
-    assert times[0] > 0
 
 
 def test_larger_batches_warm_up_with_fewer_calls_but_not_with_none(tmp_path):

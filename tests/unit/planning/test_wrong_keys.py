@@ -12,15 +12,9 @@ from typer.testing import CliRunner
 
 from factories import plan_study
 from transect.cli.main import app
-from transect.domain.cell import OpenCell
 from transect.domain.errors import BadInput
 from transect.domain.paths import ROOT
-from transect.domain.strict_yaml import load_model, load_yaml
-from transect.domain.study import Study
-from transect.domain.system import System
-from transect.planning import named
-from transect.planning.context import Context
-from transect.planning.named import check_overrides
+from transect.domain.strict_yaml import load_yaml
 from transect.planning.plan import make_plan
 from transect.planning.study import find_system
 
@@ -146,29 +140,6 @@ def test_what_nobody_reads_is_refused(tmp_path: Path, name: str) -> None:
     assert words in told
 
 
-def test_what_follows_from_axes_can_be_asked_for(tmp_path: Path) -> None:
-    figure = "{measured: {stage: train, metric: step_time, ranks: 2, over: {ranks: 1}}}"
-    parts = {"workloads": "{}", "grid": "", "more": ""}
-    assert plan_study(tmp_path, STUDY.format(**parts, published=figure)).stage("train")
-
-
-def test_an_axis_of_a_stage_that_does_not_say_its_axes_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(named, "class_of", lambda stage: OpenCell)
-    figure = "{measured: {stage: train, metric: step_time, of_its_own: 2}}"
-    parts = {"workloads": "{}", "grid": "", "more": ""}
-    assert plan_study(tmp_path, STUDY.format(**parts, published=figure)).stage("train")
-
-
-def test_an_optimiser_of_a_plugins_stage_may_read_anything(tmp_path: Path) -> None:
-    system = load_model(find_system("laptop"), System)
-    study = Study(name="s", workloads={"iris-mlp": {"beta1": 0.5}})
-    context = Context(study, tmp_path / "s.yaml", system)
-    check_overrides([OpenCell(stage="own", workload="iris-mlp", optimiser="lbfgs")], context)
-    assert not len(context.complaints)
-
-
 def test_what_any_cell_reads_is_taken(tmp_path: Path) -> None:
     parts = {"grid": "", "published": "{what: x, published: 3, measured: 4.1}"}
     # A retraining with another optimiser than the workload's own reads what that one takes.
@@ -185,16 +156,6 @@ def test_a_workload_whose_cells_need_a_larger_system_may_be_changed(tmp_path: Pa
     grid = "}\n    - {workloads: [digits-mlp], frameworks: [numpy], strategies: [single], threads: [4000], where_it_fits: true"
     usual = {"published": "", "more": "", "workloads": "digits-mlp: {epochs: 2}"}
     assert plan_study(tmp_path, STUDY.format(grid=grid, **usual)).left_out
-
-
-def test_nothing_is_held_against_a_study_that_a_system_without_its_mistake_may_have(tmp_path: Path) -> None:
-    study = STUDY.format(workloads="{}", grid=", networks: [fast]", published="", more="seeds: 1").replace(
-        "[single]", "[mpi-allreduce], nodes: [2]"
-    )
-    system = "{name: x, nodes: 2, networks: {fast: {interface: eth0}}, partitoin: a}"
-    with pytest.raises(BadInput) as error:
-        plan_study(tmp_path, study, system=system)
-    assert sorted(line.split("'")[1] for line in str(error.value).splitlines()) == ["partitoin", "seeds"]
 
 
 def test_check_tells_all_at_once(tmp_path: Path) -> None:

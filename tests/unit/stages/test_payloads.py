@@ -112,12 +112,6 @@ def test_what_is_read_of_another_cell_is_told_by_its_record(tmp_path, takes, exp
     assert sorted(takes.checksums("other", folder, spec)) == sorted(expected)
 
 
-def test_a_file_that_no_record_names_is_read(tmp_path):
-    (tmp_path / "a.npy").write_text("x")
-    (found,) = Takes("a.npy").checksums("other", tmp_path, {})
-    assert found.startswith("a.npy ") and found != "a.npy absent"
-
-
 @pytest.mark.parametrize("takes", [Takes("a.npy", details=["seed"]), AllFiles(details=lambda spec: ["seed"])])
 def test_details_of_a_record_count_where_they_are_taken_and_no_others(tmp_path, takes):
     def of(name: str, **details):
