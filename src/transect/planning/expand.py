@@ -157,8 +157,6 @@ def reason_to_skip(cell: Cell) -> str | None:
     """Ask every plug-in of the cell and its stage; return the first reason why it cannot run."""
     stage = STAGES.get(cell.stage)
     for registry, name in stage.plugins(cell):
-        supports = getattr(registry.get(name), "supports", None)
-        reason = supports(cell) if supports is not None else None
-        if reason is not None:
+        if (reason := registry.get(name).supports(cell)) is not None:
             return str(reason)
     return stage.supports(cell)

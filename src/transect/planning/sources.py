@@ -19,8 +19,7 @@ from transect.planning.stage import STAGES, Stage
 
 def plugin_files(registry: Registry[Any], name: str) -> list[Path]:
     """Return a plug-in's file, and those that it says it runs besides: in `code_files`."""
-    more = getattr(registry.get(name), "code_files", None)
-    return [registry.source(name), *(more() if more is not None else ())]
+    return [registry.source(name), *registry.get(name).code_files()]
 
 
 def roots_of(cell: Cell, system: System) -> list[Path]:

@@ -98,15 +98,3 @@ def test_what_a_stage_declares_is_there(name):
     # Code of a folder's own would be part of whatever stands in it.
     folder = STAGES.source(name).parent
     assert folder.name == "stages" or (folder / "__init__.py").read_text() == ""
-
-
-@pytest.mark.parametrize("name", ["", " ", "a\u202eb", "a\x1b[31mb", "a\nb", "a\tb", "a\0b", "a\ud800"])
-def test_a_name_that_shows_what_it_does_not_say_is_refused(name):
-    registry: Registry[object] = Registry("workload", "transect.training.workloads")
-    with pytest.raises(BadInput, match=r"workload '.*' cannot have this name") as told:
-        registry.register(name)(object_of_this_file())
-    assert str(told.value).isprintable() and __file__ in str(told.value)
-
-
-def object_of_this_file() -> type[object]:
-    return type("Thing", (), {"__module__": __name__})
