@@ -20,13 +20,12 @@ from transect.cli.check_plugin import check_plugin
 from transect.cli.compare import compare
 from transect.cli.conformance import conformance
 from transect.cli.container import image
-from transect.cli.export_step import export_step
+from transect.cli.elsewhere import export_step, predict
 from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.plan import plan, train
-from transect.cli.predict import predict
 from transect.cli.results import clean, report, reset, retry, status
 from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
