@@ -64,10 +64,7 @@ def _link(text: str | None) -> Link | None:
 
 
 def _system(name: str, nodes: int) -> dict[str, Any]:
-    """Return what the system file says of a node's cores, and of a message between nodes.
-
-    Raises BadInput where it has fewer nodes.
-    """
+    """Return what the system file says of a node's cores, and of a message between nodes."""
     from transect.domain.strict_yaml import load_model
     from transect.domain.system import System
     from transect.measure.provenance import available_cores

@@ -124,10 +124,7 @@ class _Probed(NamedTuple):
 
 
 def _probed(results: Path) -> list[_Probed]:
-    """Return what records of MPI's messages say, those of predictions or of network-probe: within a node first.
-
-    Raises BadInput for one that no line can be laid through.
-    """
+    """Return what records of MPI's messages say, those of predictions or of network-probe: within a node first."""
     found = []
     for _, record in _records(results, "bench"):
         cell = record.cell
@@ -260,10 +257,7 @@ def profile_study(wanted: Wanted, name: str) -> dict[str, Any]:
 
 
 def run_study(content: dict[str, Any], system: str, results: Path) -> list[Record]:
-    """Write a study into the folder of its results and run it here; return the records of what it asks for.
-
-    Raises MissingDependency on a system with a scheduler outside of an allocation.
-    """
+    """Write a study into the folder of its results and run it here; return the records of what it asks for."""
     import os
 
     import yaml

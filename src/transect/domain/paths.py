@@ -125,10 +125,7 @@ class StudyPaths:
 
 
 def environments_folder() -> Path:
-    """Where environments are kept by lock hash: TRANSECT_ENVS or the user's cache.
-
-    Raises BadInput where a home folder is meant and there is none.
-    """
+    """Where environments are kept by lock hash: TRANSECT_ENVS or the user's cache."""
     given = os.environ.get("TRANSECT_ENVS")
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:

@@ -54,10 +54,7 @@ class Registry(Generic[T]):
         self._discovered = False
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Decorate a class to make it known as `name`.
-
-        Raises BadInput for a name that is taken, and for a class that lacks what the kind asks for.
-        """
+        """Decorate a class to make it known as `name`."""
 
         def add(cls: type[T]) -> type[T]:
             source = Path(sys.modules[cls.__module__].__file__ or "?")

@@ -118,10 +118,7 @@ def source_files(folder: Path) -> list[Path]:
 
 
 def needed_environments(name: str) -> list[str]:
-    """Return the environments that this one stands on: the lines of its `needs.txt`, in order.
-
-    Raises BadInput for a name that is not there, and when two need each other.
-    """
+    """Return the environments that this one stands on: the lines of its `needs.txt`, in order."""
     return _needed(name, ())
 
 

@@ -133,10 +133,7 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
 
 
 def precedences(expanded: dict[str, Expanded], context: Context) -> dict[Cell, list[Cell]]:
-    """Return for each cell those that it waits for though it takes nothing from them.
-
-    Raises BadInput for a stage that precedes what it does not name, or what is not planned.
-    """
+    """Return for each cell those that it waits for though it takes nothing from them."""
     waits: dict[Cell, list[Cell]] = {}
     for name, cells in expanded.items():
         stage = STAGES.get(name)

@@ -226,10 +226,7 @@ class _Planner:
 
 
 def turns_within(cells: Mapping[str, Planned]) -> dict[tuple[str, str], int]:
-    """Return how many of a stage's cells must run before each of them, one after another.
-
-    Raises BadInput where cells wait for each other.
-    """
+    """Return how many of a stage's cells must run before each of them, one after another."""
     before = {
         planned.key: {key for key in planned.inputs.values() if key[0] == planned.cell.stage}
         for planned in cells.values()

@@ -190,10 +190,7 @@ STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage")
 
 
 def ordered_stages() -> list[tuple[str, Stage[Any]]]:
-    """Return every stage with its name, each after those whose cells it asks for.
-
-    Raises BadInput when a stage needs one that is not there, or two need each other.
-    """
+    """Return every stage with its name, each after those whose cells it asks for."""
     stages = {name: STAGES.get(name) for name in STAGES}
     order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
     for name, stage in stages.items():
@@ -217,10 +214,7 @@ def ordered_stages() -> list[tuple[str, Stage[Any]]]:
 
 
 def running_order() -> list[str]:
-    """Return the names of all stages, each after those that it needs and those that precede it.
-
-    Raises BadInput when that is impossible.
-    """
+    """Return the names of all stages, each after those that it needs and those that precede it."""
     stages = {name: STAGES.get(name) for name in STAGES}
     graph = {name: set(one.needs) for name, one in stages.items()}
     for name, one in stages.items():

@@ -179,18 +179,7 @@ def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
     assert code == 1 and "no JSON" in told, "the crate holds, the record does not"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{"@graph": 3}',
-        '{"@graph": [{"@id": "a"}, {"@id": "a"}]}',
-        "[" * 10**5,
-        '{"@graph": [{"@id": 3, "@type": "File"}]}',
-    ],
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"@graph": 3}', "[" * 10**5])
 def test_metadata_that_cannot_be_read_are_an_error_and_never_overwritten(study: StudyPaths, text: str) -> None:
     (study.folder / METADATA).write_text(text)
     code, _ = verify(study)
@@ -215,16 +204,6 @@ def test_a_crate_that_names_a_file_outside_is_refused(study: StudyPaths, uri: st
     content["@graph"].append({"@id": uri, "@type": "File", "sha256": "0" * 64})
     (study.folder / METADATA).write_text(json.dumps(content))
     with pytest.raises(BadInput, match="outside the folder"):
-        check_crate(study.folder)
-
-
-def test_a_crate_that_names_a_file_twice_is_refused(study: StudyPaths) -> None:
-    write_crate(study)
-    path = study.folder / METADATA
-    content = json.loads(path.read_text())
-    content["@graph"].append({"@id": "report%2Ehtml", "@type": "File", "sha256": "0" * 64})
-    path.write_text(json.dumps(content))
-    with pytest.raises(BadInput, match="in it twice"):
         check_crate(study.folder)
 
 
