@@ -59,17 +59,7 @@ def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is
     assert all(told["ended"] > one["started"] for one in of(done, "train"))
 
 
-def test_a_chosen_training_has_its_prediction_made_first(done):
-    for stage in ("forecast", "train"):
-        for path in (done.folder / "results/told" / stage).glob("*/record.json"):
-            path.unlink()
-    run = done.transect("run", FILE, "train/*", "--results", "results")
-    assert run.returncode == 0, run.stderr
-    (told,) = of(done, "forecast")
-    assert all(one["started"] >= told["ended"] for one in of(done, "train"))
-
-
-def test_snakemake_looks_at_what_a_chosen_run_made_and_runs_nothing_again(done):
+def test_snakemake_runs_nothing_again(done):
     before = done.records("told")
     run = done.snakemake("--config", f"study={FILE}")
     assert run.returncode == 0, run.stderr

@@ -13,29 +13,6 @@ from transect.measure.provenance import available_cores, gpus
 
 pytestmark = pytest.mark.study
 
-COLUMNS = [
-    "study",
-    "stage",
-    "cell",
-    "workload",
-    "framework",
-    "strategy",
-    "runtime",
-    "provider",
-    "exporter",
-    "nodes",
-    "ranks",
-    "batch",
-    "precision",
-    "repeat",
-    "status",
-    "cause",
-    "metric",
-    "value",
-    "unit",
-    "direction",
-]
-
 
 @pytest.fixture(scope="module")
 def results(checkout):
@@ -90,14 +67,6 @@ def test_every_trainer_follows_the_reference(results):
     assert all(value(r, "time_to_quality") for r in trained)
 
 
-def test_repeats_and_frameworks_start_from_the_same_files(results):
-    manifests = {r["cell"]["workload"]: r["details"] for r in records(results, "data")}
-    assert manifests["digits-cnn"]["train"] + manifests["digits-cnn"]["test"] == 1797
-    assert manifests["iris-mlp-ce"]["train"] + manifests["iris-mlp-ce"]["test"] == 150
-    balance = manifests["iris-mlp-ce"]["class_balance"]["test"]
-    assert len(set(balance.values())) == 1
-
-
 def test_exports_are_faithful_and_take_any_batch(results):
     exported = records(results, "export")
     assert len(exported) == 4
@@ -126,9 +95,7 @@ def test_probes_give_bounds(results):
 
 
 def test_table_is_tidy(results):
-    table = pyarrow.parquet.read_table(results / "records.parquet")
-    assert set(COLUMNS) <= set(table.column_names)
-    frame = table.to_pandas()
+    frame = pyarrow.parquet.read_table(results / "records.parquet").to_pandas()
     assert not frame.duplicated(["stage", "cell", "metric", "label"]).any()
 
 

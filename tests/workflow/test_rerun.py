@@ -101,47 +101,26 @@ def test_report_template_reruns_the_report_alone(done):
 COMMENT = ("import annotations\n", "import annotations\n\n# Another comment.\n")
 # A source file, and the cells that run again after an edit; what takes from them comes with them.
 SOURCES = {
-    "training/strategies/mpi_allreduce.py": ("train/iris-mlp-ce.numpy.mpi-allreduce",),
     "training/strategies/_mpi.py": ("train/iris-mlp-ce.numpy.mpi-allreduce",),
     "training/frameworks/torch_.py": ("train/iris-mlp-ce.torch", "export/", "infer/"),
     "training/frameworks/tensorflow_.py": (),
-    # What starts ranks.
-    "launch/launchers/mpiexec.py": ("train/iris-mlp-ce.numpy.mpi-allreduce", "bench/"),
-    "launch/launchers/srun.py": (),
-    "launch/rendezvous/mpi.py": ("train/iris-mlp-ce.numpy.mpi-allreduce", "bench/"),
     # What turns the output of a payload into metrics.
     "stages/train/result.py": ("train/", "export/", "infer/"),
-    "training/costs.py": ("train/", "export/", "infer/"),
-    "training/operations.py": ("train/", "export/", "infer/"),
-    "stages/ingest/result.py": ("ingest/", "bench/"),
     # One parser: its own benchmark, and logs, which may be any benchmark's.
-    "hpc/parsers/message_sweep.py": ("ingest/", "bench/message-sweep"),
     "hpc/parsers/hpl.py": ("ingest/",),
-    "hpc/parsers/probe.py": ("ingest/", "bench/memory-bandwidth-probe"),
     "hpc/probes/memory_bandwidth.py": ("bench/memory-bandwidth-probe",),
-    "runtimes/python.py": ("infer/iris-mlp-ce.torchscript.python",),
     "../runners/torch-eager/run.py": ("infer/iris-mlp-ce.torch-eager",),
-    "stages/infer/run.py": ("infer/",),
-    "onnx_models/exporters/torchscript.py": ("export/", "infer/"),
-    "onnx_models/exporters/dynamo.py": (),
     "training/datasets/iris.py": ("data/iris", "reference/iris", "train/iris", "export/", "infer/"),
     # What it decides stands in the specs, and these are the same.
     "stages/train/stage.py": (),
-    "adapters/snakemake/settle.py": (),
 }
-
-
-# Of a few of them: what would be made follows from the same fingerprints.
-ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/stage.py")
 
 
 @pytest.mark.parametrize("file", SOURCES)
 def test_source_reruns_the_cells_that_run_it(done, file):
     wanted = SOURCES[file]
     with edited(done.folder / SRC / file, *COMMENT):
-        asks = {"report": bool(wanted), "snakemake": file.endswith("hpl.py")}
-        told = check(done, *wanted, **asks) if file in ASKED else done.why(FILE)
-    assert set(told) == (cells(done, *wanted) if wanted else set())
+        told = check(done, *wanted, report=bool(wanted), snakemake=file.endswith("hpl.py"))
     for reasons in told.values():
         assert {kind for kind, _ in reasons} <= {"source", "input"}
     named = [text for reasons in told.values() for kind, text in reasons if kind == "source"]

@@ -37,21 +37,14 @@ def test_right_energies_make_times(records):
         assert run["parameters"]["pin"].startswith("threads on CPU ")
 
 
-def test_wrong_energies_are_a_wrong_result(records):
-    wrong = [one for one in records if str(dict(one["cell"]["options"])["deck"]).endswith("/wrong")]
-    assert len(wrong) == 2
-    for one in wrong:
-        assert (one["status"], one["cause"]) == ("failed", "wrong-result")
-        assert "energies" in one["message"]
-        assert one["metrics"] == []
-
-
-def test_a_cut_deck_is_bad_input(records):
-    cut = [one for one in records if str(dict(one["cell"]["options"])["deck"]).endswith("/cut")]
-    assert len(cut) == 2
-    for one in cut:
-        assert (one["status"], one["cause"]) == ("failed", "bad-input")
-        assert "protein.in has 637 bytes" in one["message"]
+@pytest.mark.parametrize(
+    ("deck", "cause", "told"), [("wrong", "wrong-result", "energies"), ("cut", "bad-input", "protein.in has 637 bytes")]
+)
+def test_a_deck_that_is_wrong_or_cut_is_told(records, deck, cause, told):
+    found = [one for one in records if str(dict(one["cell"]["options"])["deck"]).endswith(f"/{deck}")]
+    assert len(found) == 2
+    for one in found:
+        assert (one["status"], one["cause"], one["metrics"]) == ("failed", cause, []) and told in one["message"]
 
 
 def test_what_is_missing_is_skipped_with_its_own_words(records):
