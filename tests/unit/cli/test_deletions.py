@@ -179,14 +179,3 @@ def test_a_plan_removes_orders_and_stamps_of_its_own_blocks_alone(planned, tmp_p
     assert not old.exists() and not stamp.exists()
     assert all(path.exists() for path in somebodys)
     assert (tmp_path / "blocks/old.json").exists() and (tmp_path / "specs/old.json").exists()
-
-
-def test_by_a_plan_of_another_version_clean_leaves_records_of_another_study(planned):
-    facts = json.loads(planned.paths.plan.read_text())
-    planned.paths.plan.write_text(json.dumps(facts | {"study": facts["study"] | {"later": 1}}))
-    mine, theirs = train_cell(batch=8), train_cell(batch=2)
-    for cell, study in ((mine, "mine"), (theirs, "another")):
-        write_record(planned.paths.record("train", cell.id), make_record(cell, study=study))
-    clean(planned.paths.folder)
-    assert not planned.paths.cell("train", mine.id).exists()
-    assert planned.paths.record("train", theirs.id).exists()

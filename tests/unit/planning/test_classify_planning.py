@@ -32,12 +32,6 @@ def test_a_list_does_not_multiply_a_classifier_without_that_knob(tmp_path):
     assert {name: found.count(name) for name in found} == {"encoder": 6, "pairs": 2, "words": 1}
 
 
-def test_epochs_stand_in_the_place_of_a_classifiers_own_updates(tmp_path):
-    found = cells(plan_grids(tmp_path, "models: [counted], epochs: [1, 3]", "models: [counted]"))
-    told = {(cell.epochs, cell.updates) for cell in found}
-    assert told == {(None, 6), (1, None), (3, None)}
-
-
 def test_a_record_tells_what_a_preset_gives(tmp_path):
     """Two models that differ in one option differ in one: else no doubt would find the pair."""
     preset = "kind: transformer, options: {preset: published, batch: 8, heads: 4"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from factories import plan_study
-from transect.domain.errors import BadInput
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.study import find_study, find_system
 
@@ -85,18 +82,3 @@ def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
     for one in cells:
         checked = one.cell.workload == "images-resnet20"
         assert ("reference" in one.inputs) == checked
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("{folder: nowhere}", "no such file or folder"),
-        ("{generate: 1}", "dataset_options.generate"),
-        ("{pictures: 3}", "Known: classes, folder"),
-        ("{size: 64}", "32 x 32"),
-    ],
-)
-def test_wrong_image_options_end_the_planning(tmp_path, options, words):
-    with pytest.raises(BadInput, match="dataset_options") as error:
-        torch_plan(tmp_path, "images-resnet20", "ranks: [1]", f"images-resnet20: {{dataset_options: {options}}}")
-    assert words in str(error.value)

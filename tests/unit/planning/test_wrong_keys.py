@@ -104,15 +104,12 @@ def refused(folder: Path, **parts: str) -> str:
 # What is given, and the words that say what is wrong and what was meant.
 MISTAKES = {
     "a dataset's option": ({"workloads": "iris-mlp: {dataset_options: {per_clas: 3}}"}, "iris 'per_clas'"),
-    "one of images": ({"workloads": "images-mlp: {dataset_options: {per_clas: 3}}"}, "did you mean 'per_class'"),
-    "beta1 for sgd": ({"workloads": "iris-mlp: {beta1: 0.8}"}, "hyper-parameter of sgd 'beta1'"),
     "momentum for adamw": (
         {"workloads": "iris-mlp: {optimiser: adamw, momentum: 0.8}"},
         "hyper-parameter of adamw 'momentum'",
     ),
     "a workload that no grid has": ({"workloads": "digits-mlp: {epochs: 2}"}, "of this study's grids 'digits-mlp'"),
     "a device": ({"grid": ", device: gpu"}, "'cpu' or 'cuda', found 'gpu'"),
-    "a key of published": ({"published": "{study: x, whta: y}"}, "did you mean 'what'"),
     "a stage of published": ({"published": "{measured: {stage: trian}}"}, "did you mean 'train'"),
     "a metric of published": (
         {"published": "{measured: {stage: train, metric: sample_per_second}}"},
@@ -120,10 +117,6 @@ MISTAKES = {
     ),
     "an axis of published": (
         {"published": "{measured: {stage: train, metric: step_time, treads: 1}}"},
-        "did you mean 'threads'",
-    ),
-    "an axis of over": (
-        {"published": "{measured: {stage: train, metric: step_time, over: {treads: 1}}}"},
         "did you mean 'threads'",
     ),
     "a device of bench": (

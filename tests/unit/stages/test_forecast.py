@@ -15,7 +15,7 @@ from transect.payloads.forecast_prediction import Setting, predict
 from transect.payloads.forecast_sources import collective_points, fitted, lasting_rate, message_points, profiled
 from transect.payloads.profile import profile
 from transect.planning.plan import StudyPlan
-from transect.planning.stage import STAGES, running_order
+from transect.planning.stage import STAGES
 from transect.simulation.collectives import Measured
 from transect.simulation.networks import Machine, Network
 from transect.training.strategies import STRATEGIES
@@ -119,30 +119,6 @@ def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
     }
 
 
-def test_micro_batches_are_profiled_and_gloo_is_asked_about_itself(tmp_path):
-    made = plan_study(
-        tmp_path,
-        """
-name: told
-train:
-  repeats: 1
-  grids:
-    - {workloads: [digits-mlp], frameworks: [torch], strategies: [ddp-gloo], ranks: [2]}
-    - {workloads: [digits-mlp], frameworks: [torch], strategies: [mpi-pipeline], ranks: [2], options: [{micro_batches: 8}]}
-forecast: {grids: [{}]}
-""",
-    )
-    by_strategy = {one.cell.strategy: one for one in made.stage("forecast").values()}
-
-    def taken(strategy: str, role: str) -> Any:
-        stage, name = by_strategy[strategy].inputs[role]
-        return made.cells[stage][name].cell
-
-    assert taken("mpi-pipeline", "profile").batch == 8
-    assert taken("ddp-gloo", "allreduce").benchmark == "message-sweep-torch"
-    assert ("test", "latency") in taken("ddp-gloo", "messages").options
-
-
 BAD = {
     "nothing of that kind": ("{grids: [{ranks: [7]}]}", "trains nothing"),
     "unknown strategy": ("{grids: [{strategies: [no]}]}", "forecast.grids.0.strategies"),
@@ -175,12 +151,6 @@ def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, giv
     assert len(planned[0]) == 2
     for one, other in zip(*planned, strict=True):
         assert one.id == other.id and (one.fingerprint != other.fingerprint) == again
-
-
-def test_a_stage_that_precedes_what_needs_it_is_no_order(monkeypatch):
-    monkeypatch.setattr(type(STAGES.get("reference")), "needs", ("data", "train"))
-    with pytest.raises(BadInput, match="circle"):
-        running_order()
 
 
 def test_a_stage_can_precede_only_what_it_names_and_what_is_planned(tmp_path, monkeypatch):

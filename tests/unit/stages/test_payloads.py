@@ -45,10 +45,6 @@ def no_number(spec, folders, out):
     return {"details": {"loss": math.nan}}
 
 
-def nothing(spec, folders, out):
-    return None
-
-
 def run(folder: Path, function: str, *more: str):
     (folder / "spec.json").write_text(json.dumps({"told": 3}))
     code = main([f"{__name__}:{function}", "--spec", str(folder / "spec.json"), "--out", str(folder), *more])
@@ -77,10 +73,6 @@ def test_a_payload_is_told_its_spec_its_folders_and_what_is_known_only_then(tmp_
 def test_what_a_payload_raises_is_a_result_with_its_cause(tmp_path, function, code, cause):
     ended, found = run(tmp_path, function)
     assert (ended, found["status"], found["cause"]) == (code, "failed", cause)
-
-
-def test_a_payload_may_leave_its_result_to_others(tmp_path):
-    assert run(tmp_path, "nothing") == (0, None)
 
 
 def record(folder: Path, **more) -> Path:

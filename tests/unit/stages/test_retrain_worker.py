@@ -163,11 +163,6 @@ def test_a_diverged_runner_says_what_the_float64_path_does(step, tmp_path, monke
     assert values(found)["equality_ratio"] < 1 and "loss" in found["samples"]
 
 
-def test_a_refusal_is_a_skip_with_its_reason(step, tmp_path, monkeypatch):
-    found = run(step, "refuse", tmp_path / "out", monkeypatch)
-    assert (found["status"], found["message"]) == ("skipped", "no such provider here")
-
-
 @pytest.mark.parametrize(("behave", "told"), [("short", "tells 7 losses of 8 steps"), ("lie", "ran on cuda")])
 def test_a_record_that_is_not_of_this_cell_is_no_result(step, tmp_path, monkeypatch, behave, told):
     with pytest.raises(ValueError, match=told):
