@@ -19,7 +19,6 @@ import typer
 from transect.cli.container import choose_container
 from transect.cli.output import print_lines
 from transect.domain.errors import BadInput
-from transect.domain.terminal import printable
 from transect.launch import LAUNCHERS, Request, wrapping
 from transect.launch.hosts import HOSTS, allocation, ranks_on
 from transect.launch.rendezvous import RENDEZVOUS, choose
@@ -58,23 +57,15 @@ def _cores(launcher: str, counts: Sequence[int]) -> int:
     return available_cores()
 
 
-def _quoted(text: str) -> str:
-    """Quote for bash; what a terminal would obey is escaped, but for the ends of lines."""
-    if "".join(printable(line) for line in text.split("\n")) == text.replace("\n", ""):
-        return shlex.quote(text)
-    safe = (chr(b) if 32 <= b < 127 and chr(b) not in "'\\" else f"\\x{b:02x}" for b in os.fsencode(text))
-    return f"$'{''.join(safe)}'"
-
-
 def script(processes: list[tuple[list[str], dict[str, str]]]) -> str:
     """Return a bash script that starts these processes: variables in common are exported first."""
     first = processes[0][1]
     common = {k: v for k, v in first.items() if all(p[1].get(k) == v for p in processes)}
-    lines = [f"export {name}={_quoted(value)}" for name, value in sorted(common.items())]
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(common.items())]
     for argv, variables in processes:
         own = {k: v for k, v in variables.items() if k not in common}
         set_own = ["env", *(f"{k}={v}" for k, v in sorted(own.items()))] if own else []
-        lines.append(" ".join(map(_quoted, [*set_own, *argv])) + (" &" if len(processes) > 1 else ""))
+        lines.append(" ".join(map(shlex.quote, [*set_own, *argv])) + (" &" if len(processes) > 1 else ""))
     return "\n".join([*lines, "wait"] if len(processes) > 1 else lines)
 
 

@@ -6,7 +6,6 @@ The Snakefile makes the plan once per call; it imports nothing heavier than pyda
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -35,9 +34,6 @@ from transect.planning.stage import STAGES, Stage
 from transect.planning.study import read_study
 from transect.planning.until import analysis_plan_of, repeat_until_spec
 from transect.training.workloads import WORKLOADS
-
-# As the Snakefile has it.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +203,6 @@ class _Planner:
         return in_container(environment, wrapper)
 
     def _lock(self, environment: str) -> str:
-        if environment and not _NAME.fullmatch(parts_of(environment)[0]):
-            raise BadInput(
-                f"environment '{environment}': expected letters, digits, and _ . - between them: it "
-                "names a folder, and the wildcard of a rule"
-            )
         if environment and environment not in self._locks:
             name, wrapper = parts_of(environment)
             choice = self._context.system.environments.get(name)

@@ -194,17 +194,12 @@ def ordered_stages() -> list[tuple[str, Stage[Any]]]:
     stages = {name: STAGES.get(name) for name in STAGES}
     order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
     for name, stage in stages.items():
-        if not _NAME.fullmatch(name) or name in _TAKEN:
-            raise BadInput(
-                f"{STAGES.source(name)}: stage '{name}' cannot have this name: expected letters, "
-                f"digits and _ as of a module, and none of {', '.join(_TAKEN)}"
-            )
-        group = stage.placement.group
-        if group and (not _NAME.fullmatch(group) or group in _TAKEN):
-            raise BadInput(
-                f"{STAGES.source(name)}: stage '{name}' cannot be placed in group '{group}': expected "
-                "letters, digits and _ as of a rule"
-            )
+        for given in (name, stage.placement.group or name):
+            if not _NAME.fullmatch(given) or given in _TAKEN:
+                raise BadInput(
+                    f"{STAGES.source(name)}: stage '{name}' cannot have the name or group '{given}': expected letters, "
+                    f"digits and _ as of a module, and none of {', '.join(_TAKEN)}"
+                )
         if not (stage.payload or stage.runner):
             raise BadInput(f"{STAGES.source(name)}: stage '{name}' has neither a `payload` nor a `runner`")
         for needed in (*stage.needs, *stage.precedes):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.cli.launch import script
 from transect.cli.main import run
 from transect.cli.output import add_row, new_table, print_table
 from transect.domain.errors import BadInput, say_fault
@@ -144,14 +142,3 @@ def check_error(arguments: list[str | bytes], code: int, out: bytes, err: bytes)
 def test_names_in_errors_are_shown_and_not_obeyed(tmp_path, monkeypatch, transect, arguments):
     monkeypatch.chdir(tmp_path)
     check_error(arguments, *transect(*arguments))
-
-
-@pytest.mark.env
-def test_a_dry_run_is_a_script_of_the_same_words_without_orders():
-    words = ["echo", "a\x1b[2Jb", "it's\n\\x41", "plain\nlines", "\udcff"]
-    lines = script([(words, {"A": "\x07"})])
-    assert obeyed(lines.encode("utf-8", "surrogateescape")) == []
-    shown = subprocess.run(
-        ["bash", "-c", lines.replace("echo", "printf '%s|'", 1) + '; printf %s "$A"'], capture_output=True
-    )
-    assert shown.stdout == b"a\x1b[2Jb|it's\n\\x41|plain\nlines|\xff|\x07", lines
