@@ -48,7 +48,7 @@ def test_folders_that_cannot_be_used_are_refused_with_one_message(tmp_path, tran
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--margin", "5"), "written as 5%"),
+        (("--margin", "5"), "written as '5 %'"),
         (("--margin", "0%"), "more than 0"),
         (("--quality-margin", "120%"), "--quality-margin"),
         (("--format", "xml"), "expected table, json or markdown"),
