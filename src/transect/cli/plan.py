@@ -101,14 +101,6 @@ def _wanted(system: str, **given: Any) -> Wanted:
     return Wanted(**given, **_system(system, given["nodes"]))
 
 
-def _shared_cores(wanted: Wanted) -> list[str]:
-    """Return a warning where ranks would share a node's cores: a plan gives each its own."""
-    asked = wanted.ranks // wanted.nodes * wanted.threads
-    if asked <= wanted.cores:
-        return []
-    return [f"- {asked} threads on a node's {wanted.cores} cores: a step takes longer than predicted"]
-
-
 def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
     """Print what a plan is made of, and why it is this one."""
     from transect.planner.reasons import mebibytes
@@ -122,7 +114,10 @@ def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
     for stage, ((first, last), size) in enumerate(zip(found.layers, found.memory_bytes, strict=True)):
         add_row(table, str(stage), f"{first} to {last - 1}", mebibytes(size))
     print_table(table)
-    print_lines(*(f"- {reason}" for reason in found.why), *_shared_cores(wanted))
+    print_lines(*(f"- {reason}" for reason in found.why))
+    threads = wanted.ranks // wanted.nodes * wanted.threads
+    if threads > wanted.cores:  # a plan gives each rank its own
+        print_lines(f"- {threads} threads on a node's {wanted.cores} cores: a step takes longer than predicted")
 
 
 def _found(told: Answer) -> Plan:

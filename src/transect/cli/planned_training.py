@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transect.cli.study import check_here
 from transect.domain.axes.train import ProfileCell, TrainCell
-from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, Status, read_record
@@ -258,16 +259,10 @@ def profile_study(wanted: Wanted, name: str) -> dict[str, Any]:
 
 def run_study(content: dict[str, Any], system: str, results: Path) -> list[Record]:
     """Write a study into the folder of its results and run it here; return the records of what it asks for."""
-    import os
-
     import yaml
 
     system_file = find_system(system)
-    if load_model(system_file, System).scheduler != "none" and "SLURM_JOB_ID" not in os.environ:
-        raise MissingDependency(
-            f"system '{system}' has a scheduler: run this inside an allocation (salloc), or the study "
-            "that `transect plan` prints with snakemake"
-        )
+    check_here(load_model(system_file, System))
     paths = StudyPaths(results=results.resolve(), study=str(content["name"]))
     paths.folder.mkdir(parents=True, exist_ok=True)
     file = paths.folder / "study.yaml"
