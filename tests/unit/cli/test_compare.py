@@ -66,17 +66,6 @@ def test_a_margin_is_within_what_two_are_the_same(both, compared):
     assert (code, lines_of(facts, "worse"), facts["margin"]) == (0, [], 0.2)
 
 
-def test_three_folders_are_two_comparisons_with_the_first(tmp_path, compared):
-    for place, name in enumerate(("a", "b", "c")):
-        write_run(tmp_path / name, rates(place + 1, torch=0.6 if name == "c" else 1.0), day=place)
-    code, facts = compared(folders=("a", "b", "c"))
-    assert code == 4
-    assert [(one["letter"], one["counts"].get("worse")) for one in facts["others"]] == [
-        ("B", None),
-        ("C", {"confirmed": 1}),
-    ]
-
-
 def accuracies(worse: float) -> dict[str, list[float]]:
     told = {name: noisy(0.95, 50, noise=0.002) for name in FRAMEWORKS}
     return told | {"torch": [worse * value for value in told["torch"]]}

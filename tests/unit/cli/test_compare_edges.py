@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from factories import train_cell, write_records
-from result_runs import START, noisy, run_record, stream_run, write_logs, write_planned, write_run
+from result_runs import START, noisy, run_record, write_planned, write_run
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Status
 
@@ -115,17 +115,6 @@ def test_what_no_correction_reaches_is_not_confirmed(tmp_path, compared):
     _, facts = facts_of(compared)
     (told,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "log_loss" and ".torch." in one["cell"])
     assert (told["outcome"], told["confidence"]) == ("worse", "provisional")
-
-
-def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
-    for day, name in enumerate(("a", "b")):
-        write_logs(tmp_path / name, "logs", {"x/1.out": stream_run(100)}, read=day)
-    code, facts = facts_of(compared)
-    other = facts["others"][0]
-    assert (code, other["lines"], len(other["same_measurement"])) == (5, [], 1)
-    for day, name in enumerate(("a", "b")):
-        write_run(tmp_path / name, {"torch": noisy(100 + 50 * day, day)}, day=day)
-    assert facts_of(compared, "--complete")[0] == 0, "nothing that can be compared is missing"
 
 
 @pytest.mark.parametrize("label", [None, "1024"])

@@ -190,18 +190,6 @@ def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
     assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {"alpha", "beta"}
 
 
-def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect):
-    rates = noisy(1000, 1, 2)
-    runs = {
-        f"{folder}/alpha/{name}": stream_run(rate)
-        for rate, day in zip(rates, ("2026-08-05", "2026-09-07"), strict=True)
-        for folder, name in (("2026-08", "a.out"), (day, "b.out"), ("c", f"{rate:.0f}.out"))
-        if folder[:7] in day or folder == "c"
-    }
-    code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
-    assert code == 0 and [one["at"][:10] for one in facts["runs"]] == ["2026-08-05", "2026-09-07"]
-
-
 @pytest.mark.parametrize(
     "names",
     [

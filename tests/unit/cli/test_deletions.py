@@ -96,16 +96,6 @@ def test_a_dry_retry_names_the_failed_cells_and_changes_nothing(planned, capsys)
         retry(planned.paths.folder)
 
 
-@pytest.mark.parametrize("facts", [{"status": "ok"}, {"lock_hash": "another"}])
-def test_reset_leaves_environments_that_are_made_or_stand_for_another_lock(planned, facts):
-    failed(planned)
-    (own,) = planned.stage("train").values()
-    told = {"name": "base", "lock_hash": own.spec["lock"], "status": "failed", **facts}
-    mine = stamp(planned, "base", **told)
-    reset(planned.paths.folder)
-    assert mine.exists()
-
-
 @pytest.mark.parametrize("linked", ["stage", "cell", "environments"])
 def test_reset_touches_nothing_behind_a_link(planned, capsys, tmp_path, linked):
     record = failed(planned)

@@ -86,23 +86,12 @@ def test_what_all_cells_do_together_is_a_change_of_their_stage(tmp_path, transec
     assert [one["with_its_stage"] for one in facts["changes"]] == [False, True, True, True, True]
 
 
-def test_a_change_within_the_margin_is_no_better_and_no_worse(tmp_path, transect):
-    write_runs(tmp_path, 20, torch=(10, 0.95))
-    _, facts = told(transect, tmp_path, "--margin", "20%")
-    assert changes_of(facts) == [("torch", 10, "same")]
-
-
 def test_few_runs_tell_no_change_and_say_so(tmp_path, transect):
     write_runs(tmp_path, MIN_RUNS - 1, torch=(4, 0.3))
     code, out, _ = transect("history", tmp_path)
     assert code == 0
     assert f"{MIN_RUNS} are the fewest" in " ".join(out.split())
     assert "no changes" in out
-
-
-def test_one_run_is_no_history(tmp_path, transect):
-    write_runs(tmp_path, 1)
-    assert told(transect, tmp_path)[0] == 5
 
 
 def test_a_copy_a_folder_given_twice_and_one_without_records_are_left_out_and_named(tmp_path, transect):

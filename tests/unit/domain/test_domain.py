@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.domain.files import digest, write_atomic, write_if_changed
 from transect.domain.metrics import METRICS, Direction, Mean, register_metric
@@ -58,14 +55,6 @@ def test_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_domain_imports_in_a_bare_framework_environment(base_python):
-    code = "import transect.domain.cell, transect.payloads.train, transect.measure.provenance"
-    run = subprocess.run(
-        [base_python, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
 
 
 def test_a_key_of_a_section_says_what_it_is():

@@ -10,7 +10,6 @@ from transect.domain.errors import BadInput
 from transect.domain.strict_yaml import load_model, load_yaml
 from transect.domain.system import System
 from transect.planning.parameters import resolve
-from transect.planning.study import load_study
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -101,15 +100,6 @@ def test_no_value_of_a_system_becomes_one_of_another_type(tmp_path, line):
     key = line.partition(":")[0]
     assert f"key '{key}'" in str(raised.value)
     assert all(part in str(raised.value) for part in COERCED[line]), str(raised.value)
-
-
-STUDY = "name: s\nlimits: {seconds: %s}\ntrain:\n  repeats: %s\n"
-
-
-def test_a_whole_number_and_an_exponent_are_numbers(tmp_path):
-    study = load_study(written(tmp_path, STUDY % ("30", "2")))
-    assert study.limits.seconds == 30.0
-    assert load_study(written(tmp_path, STUDY % ("1e2", "2"))).limits.seconds == 100.0
 
 
 @pytest.mark.parametrize(

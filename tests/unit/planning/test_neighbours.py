@@ -140,9 +140,3 @@ NAMED = {
 def test_what_an_option_names_is_found(data, case):
     spec, expected = NAMED[case]
     assert sorted(named(data, spec)) == expected
-
-
-def test_of_a_stage_that_says_which_files_it_reads_only_options_are_looked_at(data):
-    spec = {"path": "data/rows.csv", "rule": {"options": {"table": "word"}}}
-    found = NamedPaths(data / "study.yaml", data / "results/x")(spec, options_only=True)
-    assert found == {str(data / "word"): "table"}

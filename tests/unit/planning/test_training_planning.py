@@ -75,14 +75,6 @@ def test_a_cell_that_is_skipped_asks_for_no_micro_batches_without_samples(tmp_pa
     assert found == [1, 3]
 
 
-def test_a_grid_may_sweep_the_batch(tmp_path):
-    made = grid_plan(tmp_path, "batches: [null, 32], scaling: weak, ranks: [2]")
-    assert sorted(p.cell.batch for p in made.stage("train").values()) == [64, 128]
-    assert sorted(p.cell.batch for p in made.stage("reference").values()) == [64, 128]
-    with pytest.raises(BadInput, match=r"train\.grids\.0\.batches\.0.*\b1\b"):
-        grid_plan(tmp_path, "batches: [0]")
-
-
 def test_an_accuracy_of_more_than_one_is_no_target(tmp_path):
     with pytest.raises(BadInput, match=r"digits-cnn\.quality_target': .* at most 1, found 1\.5"):
         grid_plan(tmp_path, "ranks: [1]", "quality_target: 1.5")

@@ -145,12 +145,6 @@ def test_what_any_cell_reads_is_taken(tmp_path: Path) -> None:
         plan_study(tmp_path, without)
 
 
-def test_a_workload_whose_cells_need_a_larger_system_may_be_changed(tmp_path: Path) -> None:
-    grid = "}\n    - {workloads: [digits-mlp], frameworks: [numpy], strategies: [single], threads: [4000], where_it_fits: true"
-    usual = {"published": "", "more": "", "workloads": "digits-mlp: {epochs: 2}"}
-    assert plan_study(tmp_path, STUDY.format(grid=grid, **usual)).left_out
-
-
 def test_check_tells_all_at_once(tmp_path: Path) -> None:
     study = STUDY.format(
         workloads="iris-mlp: {dataset_options: {x: 1}, epochs: 0}\n  digits-cnn: {momentum: 2}",

@@ -153,15 +153,6 @@ def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, giv
         assert one.id == other.id and (one.fingerprint != other.fingerprint) == again
 
 
-def test_a_stage_can_precede_only_what_it_names_and_what_is_planned(tmp_path, monkeypatch):
-    def before(self: object, cell: Any, context: Any) -> list[Any]:
-        return [TrainCell(**trained_as(cell).axes() | {"threads": 7})]
-
-    monkeypatch.setattr(type(STAGES.get("forecast")), "before", before)
-    with pytest.raises(BadInput, match=r"stage 'forecast' precedes .*t7.* expected a planned cell of train"):
-        forecast_plan(tmp_path, "{grids: [{}]}")
-
-
 UNSUPPORTED = {
     "a strategy that says nothing": (training("kvstore-dist-sync"), "no `traffic`"),
     "memory": (training("mpi-allreduce", memory="recompute"), "recompute memory"),
