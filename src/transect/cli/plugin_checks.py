@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -244,11 +243,3 @@ def answers(kind: str, name: str) -> Iterator[Check]:
         yield Check("file", "one that is there", file, file.is_file())
     if known.asks is not None:
         yield from known.asks(plugin, name)
-
-
-def to_json(checks: list[Check]) -> str:
-    """Return checks as JSON."""
-    told = [
-        {"what": one.what, "expected": str(one.expected), "given": str(one.given), "holds": one.holds} for one in checks
-    ]
-    return json.dumps(told, indent=1)

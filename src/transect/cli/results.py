@@ -45,11 +45,7 @@ def _states(folder: Path) -> list[CellState]:
     from transect.analysis.load import cell_states
     from transect.engine.make_report import cell_keys
 
-    try:
-        there = folder.is_dir()
-    except PermissionError as error:
-        raise BadInput(f"{folder}: cannot be read: {error.strerror}") from None
-    if not there:
+    if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder, expected one such as results/quick")
     planned = _planned(folder)
     states = cell_states(folder, None if planned is None else cell_keys(planned))
@@ -166,9 +162,9 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
 
     planned = _planned(folder)
     if planned is None:
-        wrong = "cannot be read" if (folder / "plan.json").exists() else "is not there"
         raise BadInput(
-            f"{folder}: plan.json {wrong}, expected a folder such as results/quick; the study's next run writes it"
+            f"{folder}: plan.json is not there or cannot be read, expected a folder such as results/quick; the study's "
+            "next run writes it"
         )
     paths, gone = _paths(folder), 0
     for path in sorted(folder.glob("*/*~*/")):
