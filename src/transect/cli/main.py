@@ -41,27 +41,7 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-_FIRST: tuple[Callable[..., None], ...] = (
-    study.check,
-    study.why,
-    study.run,
-    status,
-    retry,
-    reset,
-    clean,
-    verify,
-    report,
-    crate,
-    compare,
-    history,
-    ingest,
-)
-_LATER: tuple[Callable[..., None], ...] = (plan, train, launch, image, conformance, predict)
-for command in _FIRST:
-    app.command()(command)
 
-
-@app.command()
 def doctor(
     system: Annotated[str | None, typer.Option(help="check this system file against Slurm")] = None,
     results: Annotated[Path, typer.Option(help="folder that every node has to see")] = Path("results"),
@@ -99,10 +79,13 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in _LATER:
-    app.command()(command)
-app.command("export-step")(export_step)
-app.command("check-plugin")(check_plugin)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(study.check, study.why, study.run),
+    *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
+    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin),
+)
+for command in _COMMANDS:
+    app.command(command.__name__.replace("_", "-"))(command)
 
 
 def _version(show: bool) -> None:
