@@ -34,7 +34,7 @@ def roots_of(cell: Cell, system: System) -> list[Path]:
         *_code_of(stage),
         *stage.sources(cell),
         *(file for registry, name in stage.plugins(cell) for file in plugin_files(registry, name)),
-        *(LAUNCHERS.source(name) for name in stage.launchers(cell, system)),
+        *(file for name in stage.launchers(cell, system) for file in plugin_files(LAUNCHERS, name)),
         *(file for name in _wrappers(cell, system) for file in plugin_files(WRAPPERS, name)),
     ]
 

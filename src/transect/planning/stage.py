@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.registry import Plugin, Registry, StageRegistry
+from transect.domain.registry import Registry, StageRegistry
 from transect.domain.study import Section
 from transect.domain.system import System
 from transect.domain.takes import Takes
@@ -42,7 +42,7 @@ class Placement:
     local: bool = False
 
 
-class Stage(Plugin, ABC, Generic[C]):
+class Stage(ABC, Generic[C]):
     """What a stage declares of itself and of its cells, which are of class C.
 
     Required are `environment`, and `payload` or `runner`. The rest has defaults: a stage says what differs.
