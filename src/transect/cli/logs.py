@@ -40,7 +40,7 @@ def ingest(
         bool, typer.Option("--summary", help="an archive: counts, best values, what was refused")
     ] = False,
 ) -> None:
-    """Read benchmark logs: what each file is, what it says, and whether to believe it.
+    """Read benchmark logs: detect the benchmark, extract its metrics, and validate them.
 
     A file that nobody recognises is listed as `unknown`; nothing is dropped. With --summary only files that
     changed are read again.
@@ -180,7 +180,7 @@ def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
             add_row(best, name, value.printed + doubt, of, one.system, value.where.removeprefix(above))
         print_table(best)
         _more(len(tables.best))
-    for title, rows in (("Not believed:", tables.refused), ("Believed, with a doubt:", tables.doubted)):
+    for title, rows in (("Refused:", tables.refused), ("Suspicious:", tables.doubted)):
         if rows:
             print_lines("", title)
             reasons = new_table("benchmark", "status", "runs", "why, of the first", "where")
