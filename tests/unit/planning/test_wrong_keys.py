@@ -174,3 +174,9 @@ def test_check_tells_all_at_once(tmp_path: Path) -> None:
     ):
         assert sum(word in line for line in lines) == 1, (word, lines)
     assert len(lines) == 13
+
+
+def test_a_workload_whose_cells_need_a_larger_system_may_be_changed(tmp_path: Path) -> None:
+    grid = "}\n    - {workloads: [digits-mlp], frameworks: [numpy], strategies: [single], threads: [4000], where_it_fits: true"
+    usual = {"published": "", "more": "", "workloads": "digits-mlp: {epochs: 2}"}
+    assert plan_study(tmp_path, STUDY.format(grid=grid, **usual)).left_out

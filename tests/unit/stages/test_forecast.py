@@ -261,3 +261,13 @@ def test_measured_collectives_stand_in_for_algorithms(measured):
     found = predict(Setting(**_fields(given) | {"measured": taken}))
     assert found.algorithm == "measured"
     assert found.seconds - free == pytest.approx(5e-3, rel=0.05)
+
+
+def test_trainings_that_do_not_fit_need_no_prediction(tmp_path):
+    grid = "workloads: [digits-mlp], frameworks: [numpy], strategies: [mpi-allreduce]"
+    made = plan_study(
+        tmp_path,
+        f"name: large\ntrain:\n  grids:\n    - {{{grid}, ranks: [1, 4096], where_it_fits: true}}\n"
+        "forecast: {grids: [{ranks: [4096]}]}\n",
+    )
+    assert made.left_out == 3 and made.stage("train") and not made.stage("forecast")
