@@ -148,20 +148,9 @@ class Checkout(Place):
             timeout=timeout,
         )
 
-    def python(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-        """Run the driver's Python with this checkout's sources."""
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=self.environment() | {"PYTHONPATH": str(self.folder / "src")},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-
-    def summary(self, *config: str, target: str = "all") -> set[str]:
-        """Return the outputs that Snakemake's own summary says would be made again, of a target's and all before it."""
-        run = self.snakemake(target, "--summary", "--config", *config)
+    def summary(self, *config: str) -> set[str]:
+        """Return the outputs that Snakemake's own summary says would be made again."""
+        run = self.snakemake("all", "--summary", "--config", *config)
         assert run.returncode == 0, run.stderr
         rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
         assert rows, run.stdout

@@ -229,72 +229,39 @@ def _attempts() -> int:
     return 1 + int(found[1])
 
 
+def _job(module: str, outputs: list[str], inputs: list[str], arguments: Any, waits: list[str] | None = None) -> Any:
+    """Return one job; `arguments` of its module, or what makes them for an attempt."""
+    given = arguments if callable(arguments) else lambda attempt: arguments
+    return SimpleNamespace(
+        outputs=outputs, inputs=inputs, waits=waits or [], command=lambda attempt: (module, *given(attempt))
+    )
+
+
 def _jobs(flow: Any, stale: set[str], *, report: bool) -> list[Any]:
     """Return the jobs that are to run, in an order in which they can. `stale`: outputs that count as not there."""
-    blocks = [(rule, block) for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k))]
     found = []
     for name in flow._facts.environments:
         stamp = f"{flow.results}/environments/{name}.json"
-        found.append(
-            SimpleNamespace(
-                outputs=[stamp],
-                inputs=[],
-                waits=[],
-                command=lambda _, name=name, stamp=stamp: (
-                    "transect.engine.build_environment",
-                    "--name",
-                    name,
-                    f"--results={flow.results}",
-                    f"--system={flow.system_file}",
-                    "--lock",
-                    flow.lock_hash(name),
-                    f"--out={stamp}",
-                ),
-            )
-        )
-    for rule, block in blocks:
+        told = f"--results={flow.results}", f"--system={flow.system_file}", "--lock", flow.lock_hash(name)
+        arguments = ("--name", name, *told, f"--out={stamp}")
+        found.append(_job("transect.engine.build_environment", [stamp], [], arguments))
+    for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k)):
         stamp = flow.pattern(rule).format(block=block)
-        found.append(
-            SimpleNamespace(
-                outputs=[stamp],
-                inputs=flow.inputs(rule, block),
-                waits=flow.waits(rule, block),
-                command=lambda attempt, rule=rule, block=block, stamp=stamp: (
-                    "transect.engine.run_block",
-                    f"--results={flow.results}",
-                    f"--block={flow.folder}/specs/{rule}/{block}.json",
-                    f"--attempt={attempt}",
-                    f"--state={flow.state(rule, block)}",
-                    f"--stamp={stamp}",
-                ),
-            )
-        )
-    if not report:
-        return _needed(_sorted(found), stale)
-    made = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
-    found.append(
-        SimpleNamespace(
-            outputs=made,
-            inputs=flow.stamps(),
-            waits=[],
-            command=lambda _: ("transect.engine.make_report", f"--folder={flow.folder}"),
-        )
-    )
-    if flow.strict:
-        found.append(
-            SimpleNamespace(
-                outputs=[f"{flow.folder}/strict.ok"],
-                inputs=made[2:],
-                waits=[],
-                command=lambda _: (
-                    "transect.adapters.snakemake.strict",
-                    "--summary",
-                    made[2],
-                    "--out",
-                    f"{flow.folder}/strict.ok",
-                ),
-            )
-        )
+
+        def of(attempt: int, rule: str = rule, block: str = block, stamp: str = stamp) -> tuple[str, ...]:
+            orders = f"--block={flow.folder}/specs/{rule}/{block}.json"
+            state = f"--state={flow.state(rule, block)}"
+            return f"--results={flow.results}", orders, f"--attempt={attempt}", state, f"--stamp={stamp}"
+
+        inputs, waits = flow.inputs(rule, block), flow.waits(rule, block)
+        found.append(_job("transect.engine.run_block", [stamp], inputs, of, waits))
+    if report:
+        made = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
+        found.append(_job("transect.engine.make_report", made, flow.stamps(), (f"--folder={flow.folder}",)))
+        if flow.strict:
+            stamp = f"{flow.folder}/strict.ok"
+            arguments = ("--summary", made[2], "--out", stamp)
+            found.append(_job("transect.adapters.snakemake.strict", [stamp], made[2:], arguments))
     return _needed(_sorted(found), stale)
 
 

@@ -140,17 +140,6 @@ def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
     assert done.module(*argv).returncode == 0
 
 
-def test_a_damaged_record_is_seen_although_its_stamp_is_younger(done):
-    # As in a copy, and after a `chmod -R`.
-    name, before = one(done, "train/iris-mlp.numpy"), started(done)
-    record(done, name).write_bytes(b"")
-    for stamp in (done.folder / FOLDER / "blocks").glob("*/*.json"):
-        stamp.chmod(0o600)
-    run = done.make(FILE, report=False)
-    assert run.returncode == 0 and f"[transect] {name}: " in run.stderr
-    assert made_again(done, before | {name: ""}) == {name}
-
-
 def test_a_disk_that_errs_is_not_the_fault_of_the_cell_that_takes(done):
     data, taker = one(done, "data/iris-mlp~"), one(done, "train/iris-mlp.numpy")
     garbled(done.folder / FOLDER / data / "data.npz")
@@ -201,13 +190,3 @@ def test_another_study_file_of_the_same_name_is_refused(done):
         assert "damage.yaml" in told.stderr and "elsewhere.yaml" in told.stderr
         assert "another name" in told.stderr
     assert started(done) == before
-
-
-def test_hyper_parameters_of_the_study_stand_in_the_report(done):
-    done.transect("report", FILE)
-    html = (done.folder / FOLDER / "report.html").read_text()
-    start = html.index("Hyper-parameters that differ")
-    table = html[start : html.index("</table>", start)]
-    for word in ("iris-mlp", "learning_rate", "0.02", "epochs"):
-        assert word in table
-    assert "momentum" not in table

@@ -111,7 +111,6 @@ REGISTERED = 'register("toy")'
 IMPORT = "import STAGES, Stage", "import STAGES, Placement, Stage"
 # File, text, another text, and what is said of it.
 WRONG = {
-    "a bad value": (FILE, "orders: [1, 2]", "orders: [0]", [FILE, "toy.orders.0", "0"]),
     "nobody trains it": (
         FILE,
         "toy: {workloads: [iris-mlp-ce]",
@@ -131,12 +130,6 @@ WRONG = {
         "yield context.cells['train'][0]",
         ["stage 'toy'", "expected ToyCell"],
     ),
-    "takes nothing": (
-        "mine/toy/stage.py",
-        '{"weights": weights}',
-        '{"weights": None}',
-        ["stage 'toy'", "weights None"],
-    ),
     "waits for itself": (
         "mine/toy/stage.py",
         'needs = ("train",)',
@@ -149,12 +142,6 @@ WRONG = {
         'payload = "transect.stages.toy.payload:norm"',
         'payload = ""',
         ["'toy' has neither a `payload`"],
-    ),
-    "a payload that is not there": (
-        "mine/toy/stage.py",
-        "toy.payload:norm",
-        "toy.lost:norm",
-        ["there is no module transect.stages.toy.lost"],
     ),
     "a role that is not declared": ("mine/toy/stage.py", 'takes = {"weights"', 'takes = {"arrays"', ["role 'weights'"]),
     "no environment": ("mine/toy/stage.py", "def environment(", "def surroundings(", ["environment"]),
