@@ -25,20 +25,17 @@ def refused(spec, folders, out):
     return {"status": "failed", "cause": "wrong-result", "message": "apart"}
 
 
-def bad_input(spec, folders, out):
-    raise BadInput("no tickets")
+def raising(error: BaseException):
+    def payload(spec, folders, out):
+        raise error
+
+    return payload
 
 
-def lacks(spec, folders, out):
-    raise ModuleNotFoundError("No module named 'gensim'")
-
-
-def full(spec, folders, out):
-    raise MemoryError("no more")
-
-
-def quits(spec, folders, out):
-    raise SystemExit(0)
+bad_input = raising(BadInput("no tickets"))
+lacks = raising(ModuleNotFoundError("No module named 'gensim'"))
+full = raising(MemoryError("no more"))
+quits = raising(SystemExit(0))
 
 
 def no_number(spec, folders, out):
