@@ -140,27 +140,26 @@ def _probed(results: Path) -> list[_Probed]:
     return sorted(found, key=lambda one: one.nodes)
 
 
-def _between(wanted: Wanted, probed: list[_Probed]) -> tuple[Link | None, str]:
-    """Return what a message between nodes takes, and who says so. Raises BadInput where networks compete."""
-    if wanted.link is not None:
-        return wanted.link, "between nodes as given"
-    networks = {one.network for one in probed}
-    if len(networks) > 1 and wanted.nodes > 1:
-        names = ", ".join(sorted(name or "the system's own choice" for name in networks))
-        raise BadInput(f"--profile {wanted.results}: probes of several networks ({names}): expected one, or --link")
-    if probed:
-        return probed[0].link, ""
-    return wanted.system_link, "between nodes as the system file says" * (wanted.system_link is not None)
-
-
 def _machine(wanted: Wanted) -> Machine:
+    """Return what a rank computes and what messages take. Raises BadInput where networks compete."""
     here = measured_here(wanted.threads)
     known = _probed(wanted.results) if wanted.results is not None else []
     inside = next((one.link for one in known if one.nodes == 1), here.inside)
-    between, whose = _between(wanted, [one for one in known if one.nodes > 1])
-    probes = "messages as probed" + ", which lie on no line" * any(o.poor for o in known)
-    told = [here.source, probes if known else "", whose if wanted.nodes > 1 else ""]
-    return Machine(rates=here.rates, inside=inside, between=between, source="; ".join(filter(None, told)))
+    beyond = [one for one in known if one.nodes > 1]
+    networks = sorted({one.network or "the system's own choice" for one in beyond})
+    if len(networks) > 1 and wanted.nodes > 1 and wanted.link is None:
+        raise BadInput(
+            f"--profile {wanted.results}: probes of several networks ({', '.join(networks)}): expected one, or --link"
+        )
+    between = wanted.link or (beyond[0].link if beyond else wanted.system_link)
+    told = [here.source]
+    if known:
+        told.append("messages as probed" + ", which lie on no line" * any(one.poor for one in known))
+    if wanted.nodes > 1 and wanted.link:
+        told.append("between nodes as given")
+    elif wanted.nodes > 1 and wanted.system_link and not beyond:
+        told.append("between nodes as the system file says")
+    return Machine(rates=here.rates, inside=inside, between=between, source="; ".join(told))
 
 
 def answer(wanted: Wanted) -> Answer:
