@@ -185,13 +185,3 @@ def test_lower_layers_import_in_every_environment(layer):
             early = [i for i in imports(path) if not (i.lazy or i.typing)]
             found += offences(path, [i for i in early if i.library not in allowed])
     assert not found
-
-
-@pytest.mark.parametrize("layer", sorted(EVERYWHERE))
-def test_only_strict_yaml_reads_yaml(layer):
-    users = [
-        path.relative_to(PACKAGE).as_posix()
-        for path in LAYERED
-        if layer_of(path) == layer and any(i.library == "ruamel" for i in imports(path))
-    ]
-    assert users == (["domain/strict_yaml.py"] if layer == "domain" else [])

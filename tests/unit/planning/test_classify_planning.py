@@ -75,9 +75,6 @@ def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
         ("models: [words], heads: [2]", "grids.0.heads: none of words has this knob"),
         ("models: [encoder], heads: [2, 5]", "5 heads do not share vectors of width 12 equally"),
         ("models: [encoder], epochs: [2], updates: [3]", "grids.0.updates: stands in the place"),
-        ("models: [encoder], optimisers: [adam]", "unknown optimiser 'adam': did you mean 'adamw'?"),
-        ("models: [encodre]", "unknown classifier 'encodre': did you mean 'encoder'?"),
-        ("models: [encoder], devices: [gpu]", "grids.0.devices"),
     ],
 )
 def test_what_makes_no_cell_is_refused(tmp_path, grid, told):

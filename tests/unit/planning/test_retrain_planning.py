@@ -93,9 +93,7 @@ REFUSED = {
     "runtimes: ['python>pyton']": "unknown runtime 'pyton': did you mean 'python'?",
     "runtimes: ['python>c'], steps: [25]": "retrain.grids.0.steps: 25 cannot be shared by the 2 of 'python>c'",
     "runtimes: [python], rates: [fast]": "retrain.grids.0.rates: unknown rate 'fast'",
-    "runtimes: [python], optimisers: [adam]": "unknown optimiser 'adam': did you mean 'adamw'?",
     "runtimes: [python], base_epochs: [61]": "base_epochs: 61, and 'iris-mlp-ce' is trained for 60 epochs",
-    "runtimes: [python], providers: [gpu]": "unknown execution provider 'gpu'",
 }
 
 
