@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,15 +34,17 @@ LinkText = Annotated[
     str | None, typer.Option("--link", help="SECONDS,BYTES_PER_SECOND of a message between nodes, e.g. 5e-5,125e6")
 ]
 Solver = Annotated[str, typer.Option(help="highs or cbc")]
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]iB|[kMG]B|B)?")
-_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 def _size(text: str | None) -> int | None:
+    from pydantic import ByteSize, TypeAdapter
+
     if text is None:
         return None
-    match = _SIZE.fullmatch(text.strip())
-    size = int(float(match[1]) * _UNITS.get(match[2] or "B", 1)) if match else 0
+    try:
+        size = int(TypeAdapter(ByteSize).validate_python(text))
+    except ValueError:
+        size = 0
     if size < 1:
         raise BadInput(f"--memory {text!r}: expected a number of bytes, KiB, MiB or GiB")
     return size

@@ -13,7 +13,7 @@ from transect.domain.registry import Registry, plugin_folders
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
 from transect.launch.wrapping import USUAL, WRAPPERS
-from transect.planning.code_hash import PACKAGE, Sources, code_hash, file_of, hash_sources
+from transect.planning.code_hash import PACKAGE, Sources, file_of, hash_sources
 from transect.planning.stage import STAGES, Stage
 
 
@@ -101,4 +101,4 @@ def report_hash(ground: Path) -> str:
     roots = [PACKAGE / "report" / "build.py"]
     for folder in ("report", "analysis"):
         roots += [p for p in (PACKAGE / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    return code_hash([*roots, *report_files()], ground)
+    return hash_sources(frozenset([*roots, *report_files()]), ground).hash
