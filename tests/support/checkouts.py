@@ -85,6 +85,10 @@ class Place:
             found[f"{path.parts[-3]}/{path.parts[-2]}"] = json.loads(path.read_text())
         return found
 
+    def made_again(self, name: str, before: dict[str, dict[str, Any]]) -> set[str]:
+        """Return which of a study's records were made since."""
+        return {key for key, one in self.records(name).items() if one["started"] != before[key]["started"]}
+
     def payloads(self) -> list[psutil.Process]:
         """Return the running processes that are of a cell of this folder."""
         found = []

@@ -52,9 +52,7 @@ def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is
     assert run.returncode == 0, run.stderr
     # A prediction younger than what waited for it is no reason for Snakemake either.
     assert done.summary(f"study={FILE}") == set()
-    after = done.records("told")
-    again = {name for name in after if after[name]["started"] != before[name]["started"]}
-    assert {name.split("/")[0] for name in again} == {"profile", "forecast"}
+    assert {name.split("/")[0] for name in done.made_again("told", before)} == {"profile", "forecast"}
     (told,) = of(done, "forecast")
     assert all(told["ended"] > one["started"] for one in of(done, "train"))
 

@@ -149,20 +149,10 @@ def test_log_file_reruns_its_ingest(done):
     assert {kind for reasons in told.values() for kind, _ in reasons} == {"input"}
 
 
-def started(checkout) -> dict[str, str]:
-    return {name: record["started"] for name, record in checkout.records("small").items()}
-
-
-def ran(before: dict[str, str], after: dict[str, str]) -> set[str]:
-    """Return the cells whose record was made anew."""
-    assert before.keys() == after.keys()
-    return {name for name in before if before[name] != after[name]}
-
-
 def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_change(done):
     # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
     shutil.rmtree(done.folder / ".snakemake")
-    before = started(done)
+    before = done.records("small")
     for file in ("hpc/parsers/message_sweep.py", "payloads/data.py"):
         path = done.folder / SRC / file
         path.write_text(path.read_text().replace(*COMMENT, 1))
@@ -174,5 +164,5 @@ def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_chang
     # The other rate gives another model, which an inference knows by its content alone.
     trained = ("reference/iris", "train/iris", "export/", "infer/")
     wanted = cells(done, "ingest/", "bench/message-sweep", "data/", *trained)
-    assert ran(before, started(done)) == wanted
+    assert done.made_again("small", before) == wanted
     check(done, report=False, snakemake=True)

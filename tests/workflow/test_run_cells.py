@@ -95,8 +95,7 @@ def test_a_cell_whose_record_holds_is_kept_unless_it_is_asked_again(study):
     # The readable part of an id is enough where it is one cell's.
     done = run(study, cell.split("~")[0], "--force")
     assert done.returncode == 0, done.stderr
-    after = study.records("chosen")
-    assert {n for n in after if after[n]["started"] != before[n]["started"]} == {name}
+    assert study.made_again("chosen", before) == {name}
 
 
 def test_a_failed_cell_is_the_exit_code(study):
@@ -114,9 +113,7 @@ def test_retry_runs_what_failed_and_nothing_else(study):
     before = study.records("chosen")
     done = study.transect("retry", "results/chosen")
     assert (done.returncode, done.stdout.strip()) == (1, "1 failed"), done.stderr
-    after = study.records("chosen")
-    again = {name for name in after if after[name]["started"] != before[name]["started"]}
-    assert short(again) == {"train/iris-mlp-ce.test-raises.single.n1x1.b16.fp32"}
+    assert short(study.made_again("chosen", before)) == {"train/iris-mlp-ce.test-raises.single.n1x1.b16.fp32"}
 
 
 def test_a_run_of_the_study_runs_the_rest_alone_and_looks_at_what_was_made_anew(study):

@@ -99,8 +99,7 @@ def test_a_real_edit_runs_it_again_alone(done):
     path.write_text(path.read_text().replace(*EDITS["stage.py"]))
     run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
-    after = done.records("toys")
-    again = {name for name in after if after[name]["started"] != before[name]["started"]}
+    after, again = done.records("toys"), done.made_again("toys", before)
     assert again == {name for name in before if name.startswith("toy/")}
     for name in again:
         moved = after[name]["metrics"][0]["value"] - before[name]["metrics"][0]["value"]
