@@ -63,48 +63,24 @@ def programs_asked() -> None:
         mpiexec._is_open_mpi(found)
 
 
-@pytest.fixture(scope="session")
-def base_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The interpreter of the base environment, built when the cache has none."""
-    return environment_python("base", tmp_path_factory.mktemp("environment"))
+def _of_environment(environment: str, *, folder: bool = False) -> Any:
+    """Make the fixture of an environment, built when the cache has none: its interpreter, or the folder of its programs."""
+
+    @pytest.fixture(scope="session")
+    def made(tmp_path_factory: pytest.TempPathFactory) -> str | Path:
+        python = environment_python(environment, tmp_path_factory.mktemp("environment"))
+        return Path(python).parent if folder else python
+
+    return made
 
 
-@pytest.fixture(scope="session")
-def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the trainers in Go, built when the cache has none."""
-    return Path(environment_python("trainer-go", tmp_path_factory.mktemp("environment"))).parent
-
-
-@pytest.fixture(scope="session")
-def go_numpy_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the trainer in Go and the Python that meet in one MPI, built when the cache has none."""
-    name = "trainer-go-numpy"
-    return Path(environment_python(name, tmp_path_factory.mktemp("environment"))).parent
-
-
-@pytest.fixture(scope="session")
-def gorgonia_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the trainers on Gorgonia, built when the cache has none."""
-    name = "trainer-go-gorgonia"
-    return Path(environment_python(name, tmp_path_factory.mktemp("environment"))).parent
-
-
-@pytest.fixture(scope="session")
-def torch_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The interpreter of the torch environment, built when the cache has none."""
-    return environment_python("torch", tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture(scope="session")
-def text_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The interpreter of the text environment, built when the cache has none."""
-    return environment_python("text", tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture(scope="session")
-def tensorflow_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The interpreter of the tensorflow environment, built when the cache has none."""
-    return environment_python("tensorflow", tmp_path_factory.mktemp("environment"))
+base_python = _of_environment("base")
+torch_python = _of_environment("torch")
+text_python = _of_environment("text")
+tensorflow_python = _of_environment("tensorflow")
+go_programs = _of_environment("trainer-go", folder=True)
+go_numpy_programs = _of_environment("trainer-go-numpy", folder=True)
+gorgonia_programs = _of_environment("trainer-go-gorgonia", folder=True)
 
 
 @pytest.fixture(scope="module")

@@ -85,6 +85,10 @@ class Place:
             found[f"{path.parts[-3]}/{path.parts[-2]}"] = json.loads(path.read_text())
         return found
 
+    def made_again(self, name: str, before: dict[str, dict[str, Any]]) -> set[str]:
+        """Return which of a study's records were made since."""
+        return {key for key, one in self.records(name).items() if one["started"] != before[key]["started"]}
+
     def payloads(self) -> list[psutil.Process]:
         """Return the running processes that are of a cell of this folder."""
         found = []
@@ -142,13 +146,9 @@ class Checkout(Place):
         """Run Snakemake to its end."""
         return self._run(self.command(*arguments), timeout)
 
-    def python(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-        """Run the driver's Python with this checkout's sources."""
-        return self._run([sys.executable, *arguments], timeout, PYTHONPATH=str(self.folder / "src"))
-
-    def summary(self, *config: str, target: str = "all") -> set[str]:
-        """Return the outputs that Snakemake's own summary says would be made again, of a target's and all before it."""
-        run = self.snakemake(target, "--summary", "--config", *config)
+    def summary(self, *config: str) -> set[str]:
+        """Return the outputs that Snakemake's own summary says would be made again."""
+        run = self.snakemake("all", "--summary", "--config", *config)
         assert run.returncode == 0, run.stderr
         rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
         assert rows, run.stdout

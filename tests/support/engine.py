@@ -224,6 +224,14 @@ def _attempts() -> int:
     return 1 + int(found[1])
 
 
+def _job(module: str, outputs: list[str], inputs: list[str], arguments: Any, waits: list[str] | None = None) -> Any:
+    """Return one job; `arguments` of its module, or what makes them for an attempt."""
+    given = arguments if callable(arguments) else lambda attempt: arguments
+    return SimpleNamespace(
+        outputs=outputs, inputs=inputs, waits=waits or [], command=lambda attempt: (module, *given(attempt))
+    )
+
+
 def _jobs(flow: Any, stale: set[str], *, report: bool) -> list[Any]:
     """Return the jobs that are to run, in an order in which they can. `stale`: outputs that count as not there."""
     found = []

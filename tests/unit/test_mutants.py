@@ -64,16 +64,6 @@ def test_edits_are_of_decisions_and_of_nothing_that_is_only_said(tmp_path: Path)
     }
 
 
-def test_every_edit_changes_one_place_of_a_module_that_still_compiles(tmp_path: Path) -> None:
-    text = DECIDES.encode()
-    for candidate in candidates(tmp_path, DECIDES):
-        edited = candidate.apply(text)
-        compile(edited, PLAN, "exec")
-        assert edited != text
-        assert edited.startswith(text[: candidate.start])
-        assert edited.endswith(text[candidate.end :])
-
-
 def test_a_mutant_is_found_when_lines_and_layout_around_it_changed_and_gone_when_its_statement_did(
     tmp_path: Path,
 ) -> None:
@@ -83,14 +73,6 @@ def test_a_mutant_is_found_when_lines_and_layout_around_it_changed_and_gone_when
     source(tmp_path, DECIDES.replace("size < LIMIT", "size > LIMIT"))
     gone = [mutant.kind for mutant in mutants if find(mutant, tmp_path / "src") is None]
     assert gone == ["return", "compare"]
-
-
-def test_equal_edits_of_one_function_are_told_apart(tmp_path: Path) -> None:
-    text = "def f(a):\n    if a < 1:\n        return 1\n    if a < 1:\n        return 2\n"
-    swaps = [c for c in candidates(tmp_path, text) if c.mutant.kind == "compare"]
-    assert [c.mutant.ordinal for c in swaps] == [0, 1]
-    assert [min(c.lines) for c in swaps] == [2, 4]
-    assert len({c.mutant.id for c in swaps}) == 2
 
 
 def test_drawing_again_gives_the_same_and_as_many_of_each_area(tmp_path: Path) -> None:
@@ -172,23 +154,7 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     subprocess.run([*command[:2], "keep", str(results), *options], check=True)
     kept = json.loads((tmp_path / "list.json").read_text())
     assert [entry["was"] for entry in kept] == [*chosen.values(), "gone"]
-    table = [*command[:2], "table", str(results), *options]
-    assert subprocess.run(table, capture_output=True).returncode == 0
-    (tmp_path / "list.json").write_text(json.dumps([entry | {"was": "caught"} for entry in kept[-1:]]))
-    went = subprocess.run(table, capture_output=True, text=True)
-    assert went.returncode == 1 and "more than a tenth" in went.stdout
     # What a killed run left tells nothing of the others.
-    (tmp_path / "list.json").write_text(json.dumps(kept))
-    first = results.read_text().partition("\n")[0]
-    results.write_text(f"{first}\n")
-    part = subprocess.run(table, capture_output=True, text=True)
+    results.write_text(results.read_text().partition("\n")[0] + "\n")
+    part = subprocess.run([*command[:2], "table", str(results), *options], capture_output=True, text=True)
     assert part.returncode == 1 and "5 of 6 have no result" in part.stdout
-    # What is kept of a part forgets nothing of the rest.
-    subprocess.run([*command[:2], "keep", str(results), *options], check=True)
-    assert json.loads((tmp_path / "list.json").read_text()) == kept
-    few = subprocess.run([*command[:2], "list", *options, "--count", "300"], capture_output=True)
-    assert few.returncode == 1 and json.loads((tmp_path / "list.json").read_text()) == kept
-    # Results of other tests are none.
-    (tmp_path / "tests" / "unit" / "test_plan.py").write_text("def test_nothing(): pass\n")
-    again = subprocess.run([*command, "--resume", *options], capture_output=True, text=True)
-    assert again.returncode == 1 and "of 5 that stand, 0 are caught; 2 were" in again.stdout

@@ -76,31 +76,6 @@ def test_a_fast_test_that_starts_a_process_fails_and_each_has_one_tier(tmp_path:
     assert end == {"whole": True, "missed": 0, "unread": 0}
 
 
-def test_what_is_exhaustive_runs_when_asked_for(tmp_path: Path) -> None:
-    _, _, lines = run(tmp_path, "--exhaustive", "-k", "whole", test_some=FILE)
-    assert [test.get("id", "").split("::")[-1] for test in lines[:-1]] == ["test_is_whole"]
-    # A part of the tests tells nothing of how long files take.
-    assert lines[-1] == {"whole": False, "missed": 0, "unread": 0}
-
-
-def test_what_had_no_turn_is_counted(tmp_path: Path) -> None:
-    _, _, lines = run(tmp_path, "-x", test_some=FILE)
-    assert [test.get("outcome") for test in lines[:-1]] == ["passed", "failed"]
-    assert lines[-1] == {"whole": False, "missed": 5, "unread": 0}
-
-
-@pytest.mark.parametrize(
-    ("files", "missed", "unread"), [({"test_a": CRASH}, 1, 0), ({"test_a": "import nothing_such"}, 0, 1)]
-)
-def test_a_run_in_which_not_all_had_their_turn_is_not_whole(
-    files: dict[str, str], missed: int, unread: int, tmp_path: Path
-) -> None:
-    alone = ("-n", "2", "--dist", "loadscope", "--max-worker-restart", "0")
-    code, said, lines = run(tmp_path, *alone, test_b="def test_passes(): pass\n", **files)
-    assert code in (1, 2), said
-    assert lines[-1] == {"whole": False, "missed": missed, "unread": unread}
-
-
 def test_two_tiers_are_refused(tmp_path: Path) -> None:
     text = "import pytest\n@pytest.mark.fast\n@pytest.mark.env\ndef test_both(): pass\n"
     code, said, _ = run(tmp_path, test_some=text)
@@ -111,13 +86,7 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path) -> None:
     code, said, lines = run(tmp_path, "-n", "2", "--dist", "loadscope", test_a=CRASH, test_b=CRASH)
     assert code == 1, said
     outcomes = [(test["id"].split("::")[-1], test["outcome"]) for test in lines if "id" in test]
-    assert sorted(outcomes) == [
-        ("test_after", "passed"),
-        ("test_after", "passed"),
-        ("test_before", "passed"),
-        ("test_before", "passed"),
-        ("test_ends_its_worker", "lost"),
-        ("test_ends_its_worker", "lost"),
-    ]
+    ends = [("test_after", "passed"), ("test_before", "passed"), ("test_ends_its_worker", "lost")]
+    assert sorted(outcomes) == sorted(2 * ends)
     assert lines[-1] == {"whole": True, "missed": 0, "unread": 0}
     assert said.count("crashed while running") >= 2

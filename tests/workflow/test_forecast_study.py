@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytestmark = pytest.mark.study
@@ -43,23 +41,7 @@ def test_one_prediction_for_all_repeats_is_stored_before_they_begin(done):
     assert told["details"]["for"] in {one["cell_id"] for one in trained}
     numbers = {one["name"]: one["value"] for one in told["metrics"]}
     assert numbers["predicted_step_time"] > 0
-    rate = trained[0]["cell"]["batch"] / numbers["predicted_step_time"]
-    assert numbers["predicted_samples_per_second"] == pytest.approx(rate)
-
-
-def test_the_training_waits_for_it_and_takes_nothing_from_it(done):
-    flow = json.loads((done.folder / "results/told/specs/flow.json").read_text())
-    blocks = {block["rule"]: block for block in flow["blocks"]}
-    (waits,) = blocks["train"]["waits"]
-    assert waits.startswith("results/told/blocks/forecast/")
-    assert waits not in blocks["train"]["inputs"]
-    (trained, _) = of(done, "train")
-    assert not [one for one in trained["inputs"] if "forecast" in one or "profile" in one]
-
-
-def test_nothing_runs_again_without_an_edit(done):
-    assert done.why(FILE) == {}
-    assert done.pending(FILE, report=False) == set()
+    assert done.why(FILE) == {} and done.pending(FILE, report=False) == set()
 
 
 def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is_younger(done):
@@ -70,24 +52,12 @@ def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is
     assert run.returncode == 0, run.stderr
     # A prediction younger than what waited for it is no reason for Snakemake either.
     assert done.summary(f"study={FILE}") == set()
-    after = done.records("told")
-    again = {name for name in after if after[name]["started"] != before[name]["started"]}
-    assert {name.split("/")[0] for name in again} == {"profile", "forecast"}
+    assert {name.split("/")[0] for name in done.made_again("told", before)} == {"profile", "forecast"}
     (told,) = of(done, "forecast")
     assert all(told["ended"] > one["started"] for one in of(done, "train"))
 
 
-def test_a_chosen_training_has_its_prediction_made_first(done):
-    for stage in ("forecast", "train"):
-        for path in (done.folder / "results/told" / stage).glob("*/record.json"):
-            path.unlink()
-    run = done.transect("run", FILE, "train/*", "--results", "results")
-    assert run.returncode == 0, run.stderr
-    (told,) = of(done, "forecast")
-    assert all(one["started"] >= told["ended"] for one in of(done, "train"))
-
-
-def test_snakemake_looks_at_what_a_chosen_run_made_and_runs_nothing_again(done):
+def test_snakemake_runs_nothing_again(done):
     before = done.records("told")
     run = done.snakemake("--config", f"study={FILE}")
     assert run.returncode == 0, run.stderr

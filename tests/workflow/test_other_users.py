@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,28 +54,6 @@ def test_a_run_in_anothers_results_is_refused_in_words(shared):
     dry = as_a_user(shared, shared.command("--config", "study=shared.yaml", "--dry-run"))
     assert dry.returncode == 0, dry.stderr
     assert "[transect] no cell would run" in dry.stderr
-
-
-def test_results_that_nobody_else_may_read_are_not_called_empty(shared):
-    folder = shared.folder / "results" / "shared"
-    folder.parent.chmod(0)
-    try:
-        done = as_a_user(shared, [sys.executable, "-m", "transect", "status", str(folder)])
-    finally:
-        folder.parent.chmod(0o555)
-    assert done.returncode == 2
-    assert f"{folder}: cannot be read: Permission denied" in done.stderr
-
-
-def test_a_user_without_a_name_goes_by_the_number(monkeypatch, tmp_path):
-    """As in a container that runs with any number: `docker run --user 12345`."""
-    monkeypatch.setattr(os, "getuid", lambda: 54321)
-    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        monkeypatch.delenv(name, raising=False)
-    taken = claim.Claim(tmp_path, "study")
-    taken.take()
-    assert '"user": "54321"' in taken.path.read_text()
-    taken.give_back()
 
 
 def test_a_claim_that_cannot_be_read_is_somebodys(monkeypatch, tmp_path):

@@ -70,9 +70,7 @@ class RowsNet(Workload):
 }
 
 
-@pytest.fixture(scope="module")
-def done(place):
-    """A folder in which the study has run once."""
+def test_an_edit_beside_a_plug_in_or_behind_an_option_runs_its_cells_again(place):
     for name, text in FILES.items():
         (place.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (place.folder / name).write_text(text)
@@ -80,39 +78,21 @@ def done(place):
     assert run.returncode == 0, run.stdout + run.stderr
     records = place.records("neighbours")
     assert [one["message"] for one in records.values() if one["status"] != "ok"] == []
-    return place
-
-
-def own(done) -> set[str]:
-    return {name for name in done.records("neighbours") if "/rows-net" in name}
-
-
-def test_nothing_runs_again_when_nothing_changed(done):
-    assert done.why("neighbours.yaml") == {}
-    assert "0 of them do not hold" in done.transect("verify", "neighbours.yaml").stdout
-
-
-def test_an_edit_of_a_module_beside_a_workload_runs_its_cells_again(done):
-    with edited(done.folder / "mine/kit/deep/factors.py", "= 1", "= 3"):
-        told = done.why("neighbours.yaml")
-        pending = done.pending("neighbours.yaml", report=False)
-        verified = done.transect("verify", "neighbours.yaml")
+    own = {name for name in records if "/rows-net" in name}
+    assert place.why("neighbours.yaml") == {}
+    with edited(place.folder / "mine/kit/deep/factors.py", "= 1", "= 3"):
+        told = place.why("neighbours.yaml")
+        verified = place.transect("verify", "neighbours.yaml")
+    assert set(told) == own
+    assert all(("source", "mine/kit/deep/factors.py") in reasons for reasons in told.values())
     assert verified.returncode == 0
-    assert f"{len(own(done))} of them were made by another mine/kit/deep/factors.py" in verified.stdout
-    assert set(told) == own(done)
-    for reasons in told.values():
-        assert ("source", "mine/kit/deep/factors.py") in reasons
-    assert pending == done.stamps("neighbours", told)
-
-
-def test_another_file_behind_an_option_runs_its_cells_again(done):
-    with edited(done.folder / "tables/rows.csv", "1.5", "2.5"):
-        told = done.why("neighbours.yaml")
-        pending = done.pending("neighbours.yaml", report=False)
-        verified = done.transect("verify", "neighbours.yaml")
-    (data,) = (name for name in own(done) if name.startswith("data/"))
-    assert told[data] == [("input", "rows.csv")]
+    assert f"{len(own)} of them were made by another mine/kit/deep/factors.py" in verified.stdout
+    with edited(place.folder / "tables/rows.csv", "1.5", "2.5"):
+        told = place.why("neighbours.yaml")
+        pending = place.pending("neighbours.yaml", report=False)
+        verified = place.transect("verify", "neighbours.yaml")
+    (data,) = (name for name in own if name.startswith("data/"))
     # What its arrays are is not known before it has run.
-    assert set(told) == own(done)
-    assert pending == done.stamps("neighbours", own(done))
+    assert told[data] == [("input", "rows.csv")] and set(told) == own
+    assert pending == place.stamps("neighbours", own)
     assert verified.returncode == 1 and "rows.csv" in verified.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pyarrow.parquet
 import pytest
@@ -12,29 +11,6 @@ import yaml
 from transect.measure.provenance import available_cores, gpus
 
 pytestmark = pytest.mark.study
-
-COLUMNS = [
-    "study",
-    "stage",
-    "cell",
-    "workload",
-    "framework",
-    "strategy",
-    "runtime",
-    "provider",
-    "exporter",
-    "nodes",
-    "ranks",
-    "batch",
-    "precision",
-    "repeat",
-    "status",
-    "cause",
-    "metric",
-    "value",
-    "unit",
-    "direction",
-]
 
 
 @pytest.fixture(scope="module")
@@ -90,23 +66,6 @@ def test_every_trainer_follows_the_reference(results):
     assert all(value(r, "time_to_quality") for r in trained)
 
 
-def test_repeats_and_frameworks_start_from_the_same_files(results):
-    manifests = {r["cell"]["workload"]: r["details"] for r in records(results, "data")}
-    assert manifests["digits-cnn"]["train"] + manifests["digits-cnn"]["test"] == 1797
-    assert manifests["iris-mlp-ce"]["train"] + manifests["iris-mlp-ce"]["test"] == 150
-    balance = manifests["iris-mlp-ce"]["class_balance"]["test"]
-    assert len(set(balance.values())) == 1
-
-
-def test_exports_are_faithful_and_take_any_batch(results):
-    exported = records(results, "export")
-    assert len(exported) == 4
-    for record in exported:
-        assert value(record, "top1_agreement") == 1.0
-        assert value(record, "max_abs_difference") <= record["details"]["tolerance"]
-        assert record["details"]["dynamic_batch"] is True
-
-
 def test_runtimes_measure_run_alone_and_never_pretend_cuda(results):
     for record in records(results, "infer"):
         if record["cell"]["provider"] == "cuda" and record["status"] == "skipped":
@@ -117,18 +76,8 @@ def test_runtimes_measure_run_alone_and_never_pretend_cuda(results):
         assert record["samples"]["latency"]["count"] >= 200
 
 
-def test_probes_give_bounds(results):
-    found = {r["cell"]["benchmark"]: r for r in records(results, "bench") if r["status"] == "ok"}
-    assert value(found["memory-bandwidth-probe"], "memory_bandwidth") > 0
-    assert value(found["matrix-multiply-probe"], "flops") > 0
-    if shutil.which("hpcc"):
-        assert value(found["hpcc"], "flops") > 0
-
-
 def test_table_is_tidy(results):
-    table = pyarrow.parquet.read_table(results / "records.parquet")
-    assert set(COLUMNS) <= set(table.column_names)
-    frame = table.to_pandas()
+    frame = pyarrow.parquet.read_table(results / "records.parquet").to_pandas()
     assert not frame.duplicated(["stage", "cell", "metric", "label"]).any()
 
 
@@ -139,10 +88,3 @@ def test_report_opens_without_network_in_a_browser(results, browser_page):
     assert errors == []
     assert all(url.startswith("file:") for url in requests)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-
-
-def test_logs_are_read_and_are_no_bounds_of_this_machine(results):
-    (read,) = records(results, "ingest")
-    found = {run["benchmark"] for run in read["details"]["runs"] if run["status"] == "ok"}
-    assert {"hpl", "hpcc"} <= found
-    assert "from logs" in (results / "report.html").read_text()

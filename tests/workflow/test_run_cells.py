@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -63,8 +61,9 @@ def test_before_anything_ran_all_is_missing_and_told_by_stage(study):
     told = study.why(FILE)
     assert {kind for reasons in told.values() for kind, _ in reasons} == {"missing"}
     assert short(told) >= IRIS and len(told) == 2 + 4 + 5 + 1
-    words = study.transect("why", FILE, "--results", "results")
-    assert "1 ingest, 2 data, 4 reference, 5 train" in " ".join(words.stdout.split())
+    assert len(study.why(FILE, "train/iris-mlp.*")) == 2
+    lost = study.transect("why", FILE, "no-such")
+    assert lost.returncode == 2 and "'no-such'" in lost.stderr and "transect check" in lost.stderr
     dry = study.make(FILE, dry=True)
     for line in ("data: 2 cells", "reference: 4 cells", "train: 5 cells", "ingest: 1 cells"):
         assert f"[transect] {line} would run: " in dry.stderr
@@ -96,8 +95,7 @@ def test_a_cell_whose_record_holds_is_kept_unless_it_is_asked_again(study):
     # The readable part of an id is enough where it is one cell's.
     done = run(study, cell.split("~")[0], "--force")
     assert done.returncode == 0, done.stderr
-    after = study.records("chosen")
-    assert {n for n in after if after[n]["started"] != before[n]["started"]} == {name}
+    assert study.made_again("chosen", before) == {name}
 
 
 def test_a_failed_cell_is_the_exit_code(study):
@@ -115,82 +113,19 @@ def test_retry_runs_what_failed_and_nothing_else(study):
     before = study.records("chosen")
     done = study.transect("retry", "results/chosen")
     assert (done.returncode, done.stdout.strip()) == (1, "1 failed"), done.stderr
-    after = study.records("chosen")
-    again = {name for name in after if after[name]["started"] != before[name]["started"]}
-    assert short(again) == {"train/iris-mlp-ce.test-raises.single.n1x1.b16.fp32"}
+    assert short(study.made_again("chosen", before)) == {"train/iris-mlp-ce.test-raises.single.n1x1.b16.fp32"}
 
 
-def test_what_matches_nothing_is_named(study):
-    done = run(study, "train/no-such-*")
-    assert done.returncode == 2
-    assert "'train/no-such-*'" in done.stderr and "transect check" in done.stderr
-    told = study.transect("why", FILE, "no-such")
-    assert told.returncode == 2 and "'no-such'" in told.stderr
-
-
-HOLD = """
-import sys
-from pathlib import Path
-from transect.engine.claim import Claim
-claim = Claim(Path("results"), "chosen")
-claim.take()
-print("held", flush=True)
-sys.stdin.read()
-claim.give_back()
-"""
-
-
-def test_a_study_that_another_run_holds_is_refused(study):
+def test_a_run_of_the_study_runs_the_rest_alone_and_looks_at_what_was_made_anew(study):
     before = study.records("chosen")
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD],
-        cwd=study.folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=study.environment() | {"PYTHONPATH": str(ROOT / "src")},
-    )
-    try:
-        assert holder.stdout.readline() == "held\n"
-        done = run(study, "train")
-        assert done.returncode == 2
-        assert f"pid {holder.pid}" in done.stderr and "study 'chosen'" in done.stderr
-    finally:
-        holder.communicate("")
-    assert study.records("chosen") == before
-
-
-def test_a_run_of_the_study_runs_the_rest_alone(study):
-    before = study.records("chosen")
-    done = study.make(FILE, report=False)
-    assert done.returncode == 0, done.stderr
+    assert study.make(FILE, report=False).returncode == 0
     after = study.records("chosen")
     assert len(after) == 12
     assert {n for n in before if after[n]["started"] != before[n]["started"]} == set()
-    assert study.why(FILE) == {}
-    assert study.pending(FILE, report=False) == set()
-
-
-def test_run_makes_the_block_be_looked_at_again(study):
-    """The next run of the study has to see that a record was made anew, for what follows from it."""
-    (name,) = (n for n in study.records("chosen", "data") if "iris-mlp-ce" in n)
+    assert study.why(FILE) == {} and study.pending(FILE, report=False) == set()
+    name = next(n for n in after if n.startswith("data/iris-mlp-ce"))
     assert run(study, name, "--force").returncode == 0
     assert study.stamps("chosen", [name]) <= study.pending(FILE, report=False)
-    before = study.records("chosen")
-    assert study.make(FILE, report=False).returncode == 0
-    # The same data: nothing ran again.
-    assert study.records("chosen") == before
-
-
-def test_why_asks_about_chosen_cells_alone(study):
-    study_file = study.folder / FILE
-    text = study_file.read_text()
-    study_file.write_text(text.replace("iris-mlp: {epochs: 1}", "iris-mlp: {epochs: 2}"))
-    try:
-        told = study.why(FILE, "train/iris-mlp.*")
-        asked = json.loads(study.transect("why", FILE, "train/iris-mlp.*", "--results", "results", "--json").stdout)
-    finally:
-        study_file.write_text(text)
-    assert len(told) == 2 == asked["asked"]
-    assert all(("parameter", "parameters.epochs: 1 -> 2") in reasons for reasons in told.values())
-    assert study.why(FILE) == {}
+    again = study.records("chosen")
+    # The same data: nothing runs again.
+    assert study.make(FILE, report=False).returncode == 0 and study.records("chosen") == again

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +42,7 @@ def check_plugin(
         from transect.planning.study import find_study, load_study
 
         load_study(find_study(study))
-    from transect.cli.plugin_checks import answers, check_log, kind_of, to_json
+    from transect.cli.plugin_checks import answers, check_log, kind_of
     from transect.cli.plugin_runs import runs
 
     checks = [*answers(kind, name)]
@@ -50,20 +52,14 @@ def check_plugin(
         checks += check_log(name, log)
     if run and kind_of(kind).runs and all(one.holds for one in checks):
         checks += runs(kind, name)
+    failed = sum(not one.holds for one in checks)
     if as_json:
-        print(to_json(checks))
+        told = [asdict(one) | {"expected": str(one.expected), "given": str(one.given)} for one in checks]
+        print(json.dumps(told, indent=1))
     else:
         for one in checks:
-            if one.holds:
-                print_lines(f"ok    {one.what}: {one.given}")
-            else:
-                print_lines(f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
-    failed = sum(not one.holds for one in checks)
-    if not as_json:
-        print_lines(
-            f"{kind} '{name}': {failed} of {len(checks)} checks failed"
-            if failed
-            else f"{kind} '{name}': all {len(checks)} checks hold"
-        )
+            ok = f"ok    {one.what}: {one.given}"
+            print_lines(ok if one.holds else f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
+        print_lines(f"{kind} '{name}': {failed} of {len(checks)} checks failed")
     if failed:
         raise typer.Exit(1)

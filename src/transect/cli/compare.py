@@ -25,29 +25,26 @@ MAX_LEFT_OUT = 60
 
 def margin_of(text: str, option: str) -> float:
     """Return the share that `5%` is. Raises BadInput for what is none."""
-    from pydantic import TypeAdapter, ValidationError
-
-    from transect.domain.until import Percent
+    from transect.domain.until import share_of
 
     try:
-        return TypeAdapter(Percent).validate_python(text)
-    except ValidationError:
-        raise BadInput(f"{option} {text!r}: expected more than 0 and less than 100 per cent, written as 5%") from None
+        return share_of(text)
+    except ValueError as error:
+        raise BadInput(f"{option} {text!r}: {error}") from None
 
 
 def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -> None:
-    """Raise BadInput for two outputs of one name, and for one among the results that are read."""
-    seen: dict[Path, str] = {}
+    """Raise BadInput for an output among the results that are read."""
     inside = [folder.resolve() for folder in folders]
     for option, given in outputs.items():
-        if given is None:
-            continue
-        path = given.resolve()
-        if path in seen:
-            raise BadInput(f"{option} {given}: is the file of {seen[path]}: expected another one")
-        if any(folder in path.parents for folder in inside):
+        if given is not None and not {*inside}.isdisjoint(given.resolve().parents):
             raise BadInput(f"{option} {given}: lies among the results that are read: expected a file elsewhere")
-        seen[path] = option
+
+
+def check_format(output: str) -> None:
+    """Raise BadInput for a format that is not there."""
+    if output not in _FORMATS:
+        raise BadInput(f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
 
 
 def compare(
@@ -85,8 +82,7 @@ def compare(
     from transect.report.comparison.markdown import comparison_markdown
     from transect.report.comparison.words import outcome_text
 
-    if output not in _FORMATS:
-        raise BadInput(f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
+    check_format(output)
     if len(folders) < 2:
         raise BadInput(f"{folders[0]}: one folder alone: expected two or more, the first as the base")
     shares: dict[str, Any] = {

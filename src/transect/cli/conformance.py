@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import tempfile
 from collections import Counter
 from contextlib import ExitStack
@@ -12,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.domain.errors import MissingDependency, TransectError
 
 # Named of each reason; all of them stand in verdicts.json.
 _NAMED = 3
@@ -30,14 +33,10 @@ def conformance(
     refuses, because it has no kernel for it or does not know its opset, counts as failed, and is no
     error. Example: transect conformance python --only 'test_conv_*'
     """
-    from transect.cli.run_conformance import run_conformance
-    from transect.domain.axes.export import ConformanceCell
-
-    cell = ConformanceCell(runtime=runtime, provider=provider)
     with ExitStack() as stack:
         if out is None:
             out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
-        facts = run_conformance(cell, only, out)
+        facts = _run(runtime, provider, only, out)
     totals = Counter[str]()
     for row in facts["opsets"].values():
         totals.update(row)
@@ -47,6 +46,48 @@ def conformance(
         _say(facts, totals)
     if any(totals[outcome] for outcome in ("wrong", "crash", "timeout")):
         raise typer.Exit(1)
+
+
+def _run(runtime: str, provider: str, only: str, out: Path) -> dict[str, Any]:
+    """Run the tests whose name matches `only`; what the runner wrote stays in `out`."""
+    from transect.domain.axes.export import ConformanceCell, NodeTestsCell
+    from transect.domain.paths import ROOT
+    from transect.engine.build_environment import build
+    from transect.engine.run_block import end_on_signals
+    from transect.planning.expand import reason_to_skip
+    from transect.planning.stage import STAGES
+    from transect.runtimes import RUNTIMES
+    from transect.runtimes.conformance import check_runtime, conformance_result
+
+    def environment(name: str, log: Path) -> str:
+        facts = build(name, log / f"{name}.log")
+        if facts["status"] != "ok":
+            raise MissingDependency(f"environment '{name}' {facts['message']}")
+        return str(facts["python"])
+
+    end_on_signals()
+    cell = ConformanceCell(runtime=runtime, provider=provider)
+    check_runtime(runtime, "RUNTIME")
+    if (reason := reason_to_skip(cell)) is not None:
+        raise MissingDependency(f"runtime '{runtime}' on {provider}: {reason}")
+    tests = out / "tests"
+    tests.mkdir(parents=True, exist_ok=True)
+    # The tests are made in the environment that has `onnx`.
+    stage = STAGES.get("nodetests")
+    python = environment(stage.environment(NodeTestsCell()), tests)
+    command = [python, "-m", "transect.payloads", stage.payload, "--out", str(tests)]
+    variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise TransectError(f"the tests could not be made: {done.stderr.strip()[-500:]}")
+    prepared = json.loads((tests / "result.json").read_text())["details"]
+    python = environment(RUNTIMES.get(runtime).environment, out)
+    found = conformance_result(cell, tests, out, python, only=only)
+    if found["status"] == "skipped":
+        raise MissingDependency(f"runtime '{runtime}' on {provider}: {found['message']}")
+    if found["status"] != "ok":
+        raise TransectError(f"runtime '{runtime}': {found['message']}")
+    return {**found["details"], "prepared": prepared}
 
 
 def _say(facts: dict[str, Any], totals: Counter[str]) -> None:

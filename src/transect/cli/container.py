@@ -23,10 +23,7 @@ class Container:
 
 
 def choose_container(given: str, *, gpus: bool = False) -> Container:
-    """Read `[WRAPPER:]IMAGE`, where IMAGE is a file, a folder, a URI or the name of an environment.
-
-    Raises BadInput for what cannot be, MissingDependency for an image or a wrapper that is not here.
-    """
+    """Read `[WRAPPER:]IMAGE`, where IMAGE is a file, a folder, a URI or the name of an environment."""
     from transect.launch.images import complaint, image_facts
     from transect.launch.wrapping import USUAL, WRAPPERS, program_says, wrapped
     from transect.planning.environments import has_environment

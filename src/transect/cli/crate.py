@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +14,17 @@ from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import raw_record
 from transect.engine.claim import Claim
 from transect.engine.plan_files import planned_cells, planned_study
+from transect.report.crate import (
+    METADATA,
+    NOT_A_FILE,
+    NOT_IN_CRATE,
+    README,
+    Described,
+    crate_of,
+    crate_text,
+    not_in_crate,
+    readme,
+)
 
 # What `exports.json` calls the files of a crate beside its metadata.
 _NAME = "ro-crate"
@@ -40,13 +50,7 @@ class CrateVerdict:
 
 
 def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
-    """Write `ro-crate-metadata.json` of everything below the study's folder; return it and what is in it.
-
-    Raises BadInput while a run holds the results, where there is no record, and for metadata there that
-    somebody else wrote.
-    """
-    from transect.report import crate
-    from transect.report.crate import METADATA, NOT_IN_CRATE, README, Described, readme
+    """Write `ro-crate-metadata.json` of everything below the study's folder; return it and what is in it."""
     from transect.report.formats import Contents
     from transect.report.writing import put
 
@@ -71,7 +75,7 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
     files = {README: readme(about).encode("utf-8", "replace"), **_workflow()}
     put(folder, _NAME, "", Contents(files=files), state="")
     inventory = take_inventory(folder, NOT_IN_CRATE.__contains__)
-    write_atomic(file, crate.crate_text(crate.crate_of(about, inventory)))
+    write_atomic(file, crate_text(crate_of(about, inventory)))
     return file, inventory
 
 
@@ -110,21 +114,15 @@ def _refuse_foreign(file: Path) -> None:
 
 
 def _graph(file: Path) -> dict[str, dict[str, Any]]:
-    """Return a crate's entities by id. Raises BadInput for what is no crate, or names one id twice."""
+    """Return a crate's entities by id. Raises BadInput for what is no crate, or has an id twice."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        entities: dict[str, dict[str, Any]] = {}
-        for entity in content["@graph"]:
-            if not isinstance(entity["@id"], str):
-                raise BadInput(f"{file}: no readable crate: {entity['@id']!r} is no @id")
-            if entity["@id"] in entities:
-                raise BadInput(f"{file}: no readable crate: {entity['@id']} is in it twice")
-            entities[entity["@id"]] = entity
-    except BadInput:
-        raise
+        found = {str(entity["@id"]): entity for entity in content["@graph"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(f"{file}: no readable crate: {type(error).__name__}: {error}") from None
-    return entities
+    if len(found) < len(content["@graph"]):
+        raise BadInput(f"{file}: no readable crate: an @id is in it twice")
+    return found
 
 
 def check_crate(folder: Path) -> CrateVerdict | None:
@@ -132,62 +130,45 @@ def check_crate(folder: Path) -> CrateVerdict | None:
 
     Reads everything. Raises BadInput for metadata that cannot be read, or that name a file outside the folder.
     """
-    from transect.report.crate import METADATA, NOT_IN_CRATE, not_in_crate
     from transect.report.writing import noted_exports
 
     file = folder / METADATA
     if not file.exists():
         # Its other files are noted before it is written: without it, it is half written or was removed.
         return CrateVerdict(missing=[METADATA]) if _NAME in noted_exports(folder) else None
-    told, links = _told(file)
-    found = take_inventory(folder.resolve(), NOT_IN_CRATE.__contains__)
-    verdict = CrateVerdict(files=len(told))
-    for name, checksum in told.items():
-        if name in found.others:
-            verdict.changed.append(f"{name} ({found.others[name]})")
-        elif name not in found.files:
-            verdict.missing.append(name)
-        elif checksum is None:
-            verdict.unsealed.append(name)
-        elif found.files[name].sha256 != checksum:
-            verdict.changed.append(name)
-    for name, what in links.items():
-        if name not in found.others and name not in found.files:
-            verdict.missing.append(name)
-        elif name not in found.others or not_in_crate(found.others[name]) != what:
-            verdict.changed.append(name)
-    named = told.keys() | links.keys()
-    verdict.added = sorted(
-        [name for name in found.files if name not in named]
-        + [f"{name} ({what})" for name, what in found.others.items() if name not in named]
+    told = _told(file)
+    inventory = take_inventory(folder.resolve(), NOT_IN_CRATE.__contains__)
+    others = {name: not_in_crate(what) for name, what in inventory.others.items()}
+    found = {name: facts.sha256 for name, facts in inventory.files.items()} | others
+    files = {name for name, said in told.items() if said is None or not said.startswith(NOT_A_FILE)}
+    changed = [name for name, said in told.items() if name in found and said not in (None, found[name])]
+    # What a file became, where it is none any more.
+    became = {name: f"{name} ({inventory.others[name]})" for name in files & others.keys()}
+    return CrateVerdict(
+        files=len(files),
+        missing=[name for name in told if name not in found],
+        changed=[became.get(name, name) for name in changed],
+        added=sorted(
+            [name for name in inventory.files if name not in told]
+            + [f"{name} ({what})" for name, what in inventory.others.items() if name not in told]
+        ),
+        unsealed=[name for name, said in told.items() if said is None and name in found],
     )
-    return verdict
 
 
-def _told(file: Path) -> tuple[dict[str, str | None], dict[str, str]]:
-    """Return the files of a crate with their checksums, and what it says of links and the like."""
-    from transect.report.crate import NOT_A_FILE
-
+def _told(file: Path) -> dict[str, str | None]:
+    """Return what a crate says of each file, its checksum, and of each link or the like."""
     told: dict[str, str | None] = {}
-    links: dict[str, str] = {}
     for uri, entity in _graph(file).items():
-        what = str(entity.get("description", ""))
-        is_link = not _is_file(entity) and what.startswith(NOT_A_FILE)
-        if "://" in uri or uri.startswith("#") or not (_is_file(entity) or is_link):
+        what, kinds = str(entity.get("description", "")), entity.get("@type")
+        is_file = "File" in (kinds if isinstance(kinds, list) else [kinds])
+        if "://" in uri or uri.startswith("#") or not (is_file or what.startswith(NOT_A_FILE)):
             continue  # of the web, or a thing that is no file
         name = name_of(uri)
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise BadInput(f"{file}: names {uri}, which is outside the folder")
-        if name in told or name in links:
+        if name in told:
             raise BadInput(f"{file}: no readable crate: {name} is in it twice")
-        if is_link:
-            links[name] = what
-        else:
-            checksum = entity.get("sha256")
-            told[name] = checksum if isinstance(checksum, str) else None
-    return told, links
-
-
-def _is_file(entity: Mapping[str, Any]) -> bool:
-    kinds = entity.get("@type")
-    return "File" in (kinds if isinstance(kinds, list) else [kinds])
+        checksum = entity.get("sha256") if is_file else what
+        told[name] = checksum if isinstance(checksum, str) else None
+    return told

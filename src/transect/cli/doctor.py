@@ -37,17 +37,12 @@ def _machine() -> list[Row]:
 
 
 def _programs() -> list[Row]:
-    rows = []
-    mpi = find_mpiexec(None)
-    rows.append(_row("mpiexec", "found" if mpi else "not needed", mpi or "environments bring Open MPI's wheel"))
-    which = shutil.which("which")
-    rows.append(
-        _row(
-            "which",
-            "found" if which else "missing",
-            which or "Snakemake's Slurm plug-in calls it at every start: install package which",
-        )
-    )
+    mpi, which = find_mpiexec(None), shutil.which("which")
+    missing = "Snakemake's Slurm plug-in calls it at every start: install package which"
+    rows = [
+        _row("mpiexec", "found" if mpi else "not needed", mpi or "environments bring Open MPI's wheel"),
+        _row("which", "found" if which else "missing", which or missing),
+    ]
     for name in _TOOLCHAINS:
         path = shutil.which(name)
         rows.append(_row(name, "found" if path else "missing", path or ""))
@@ -70,20 +65,14 @@ def _slurm() -> Row:
 
 
 def _environments() -> list[Row]:
-    rows = []
-    for name in environment_names():
-        if name in ("driver", "test"):
-            continue
-        folder = environment_folder(name)
-        there = (folder / "transect-complete.json").is_file()
-        rows.append(_row(name, "built" if there else "not yet", str(folder)))
-    return rows
-
-
-def _rows() -> list[Row]:
-    return [_row(*offer) for _, stage in ordered_stages() for offer in stage.offers()]
+    folders = {name: environment_folder(name) for name in environment_names() if name not in ("driver", "test")}
+    return [
+        _row(name, "built" if (folder / "transect-complete.json").is_file() else "not yet", str(folder))
+        for name, folder in folders.items()
+    ]
 
 
 def examine() -> dict[str, list[Row]]:
     """Return sections of rows `name`, `state`, `detail`."""
-    return {"machine": _machine(), "programs": _programs(), "environments": _environments(), "rows": _rows()}
+    offers = [_row(*offer) for _, stage in ordered_stages() for offer in stage.offers()]
+    return {"machine": _machine(), "programs": _programs(), "environments": _environments(), "rows": offers}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transect.cli.compare import NOTHING, WORSE, check_outputs, margin_of
+from transect.cli.compare import NOTHING, WORSE, check_format, check_outputs, margin_of
 from transect.cli.output import add_row, new_table, print_lines, print_problems, print_table
 from transect.domain.errors import BadInput
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from transect.analysis.result_sets import ResultSet
     from transect.analysis.timelines import LeftOut, Timeline
 
-_FORMATS = ("table", "json", "markdown")
 MAX_FACTS = 4
 
 
@@ -46,8 +45,7 @@ def history(
     from transect.report.comparison.history_facts import history_facts, history_markdown
     from transect.report.comparison.history_page import write_history
 
-    if output not in _FORMATS:
-        raise BadInput(f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
+    check_format(output)
     share = margin_of(margin, "--margin")
     found, again = find_runs(folders)
     check_outputs({"--html": html, "--markdown": markdown}, found)

@@ -19,10 +19,9 @@ import typer
 from transect.cli.container import choose_container
 from transect.cli.output import print_lines
 from transect.domain.errors import BadInput
-from transect.domain.terminal import printable
-from transect.launch import LAUNCHERS, Request
+from transect.launch import LAUNCHERS, Request, wrapping
 from transect.launch.hosts import HOSTS, allocation, ranks_on
-from transect.launch.rendezvous import RENDEZVOUS, Choice, choose
+from transect.launch.rendezvous import RENDEZVOUS, choose
 from transect.launch.slurm import expand_hosts, is_local
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -58,89 +57,15 @@ def _cores(launcher: str, counts: Sequence[int]) -> int:
     return available_cores()
 
 
-def make_request(
-    command: Sequence[str],
-    *,
-    choice: Choice,
-    launcher: str,
-    counts: Sequence[int] = (1,),
-    threads: int | None = None,
-    gpus_per_rank: int = 0,
-    share_gpus: bool = False,
-    interface: str | None = None,
-    mpi_type: str = "pmix",
-    container: str | None = None,
-    modules: Sequence[str] = (),
-    env: Sequence[str] = (),
-    label: bool = True,
-    bind: bool = True,
-) -> Request:
-    """Turn the options of `transect launch` into a request; `counts`: ranks of each node. Raises BadInput."""
-    from transect.launch import wrapping
-
-    if gpus_per_rank < 0 or (threads is not None and threads < 1):
-        raise BadInput("--gpus-per-rank and --threads: expected a count")
-    if choice.strategy.endswith("nccl") and not gpus_per_rank:
-        raise BadInput(f"{choice.strategy} works between GPUs: give --gpus-per-rank")
-    if choice.strategy == "single" and sum(counts) > 1:
-        raise BadInput(f"single runs on 1 rank, not on {sum(counts)}")
-    cores = _cores(launcher, counts)
-    ranks_per_node = max(counts)
-    wrap, loaded = wrapping.modules(modules)
-    inside = None
-    if container is not None:
-        inside = choose_container(container, gpus=gpus_per_rank > 0)
-        wrap, loaded = wrap + inside.wrap, inside.variables | loaded
-    program = shutil.which(command[0])
-    beside = Path(program).absolute().parent if program else None
-    return Request(
-        command=list(command),
-        nodes=len(counts),
-        ranks_per_node=ranks_per_node,
-        counts=tuple(counts) if len({*counts}) > 1 else (),
-        threads=threads or max(1, cores // ranks_per_node),
-        cores=cores,
-        # mpiexec beside the command's python: mpi4py there loads that MPI.
-        bin=inside.bin if inside is not None and inside.bin is not None else beside,
-        # Lines are to come when they are written, not when a buffer is full.
-        variables={
-            "PYTHONUNBUFFERED": "1",
-            "TRANSECT_STRATEGY": choice.strategy,
-            # Open MPI binds by itself unless it is told not to.
-            **({} if bind else {"TRANSECT_BIND": "none"}),
-            **loaded,
-            **_variables(env),
-        },
-        rendezvous=choice.rendezvous,
-        interface=interface,
-        mpi_type=mpi_type,
-        gpus_per_rank=gpus_per_rank,
-        share_gpus=share_gpus,
-        wrap=wrap,
-        bind=bind,
-        label=label,
-        name=f"transect-launch-{os.getpid()}",
-        stdin_at=f"transect-launch-{os.getpid()}-{secrets.token_hex(8)}",
-    )
-
-
-def _quoted(text: str) -> str:
-    """Quote for bash; what a terminal would obey is escaped, but for the ends of lines."""
-    if "".join(printable(line) for line in text.split("\n")) == text.replace("\n", ""):
-        return shlex.quote(text)
-    safe = (chr(b) if 32 <= b < 127 and chr(b) not in "'\\" else f"\\x{b:02x}" for b in os.fsencode(text))
-    return f"$'{''.join(safe)}'"
-
-
 def script(processes: list[tuple[list[str], dict[str, str]]]) -> str:
     """Return a bash script that starts these processes: variables in common are exported first."""
     first = processes[0][1]
     common = {k: v for k, v in first.items() if all(p[1].get(k) == v for p in processes)}
-    lines = [f"export {name}={_quoted(value)}" for name, value in sorted(common.items())]
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(common.items())]
     for argv, variables in processes:
         own = {k: v for k, v in variables.items() if k not in common}
         set_own = ["env", *(f"{k}={v}" for k, v in sorted(own.items()))] if own else []
-        lines.append(" ".join(map(_quoted, [*set_own, *argv])) + (" &" if len(processes) > 1 else ""))
+        lines.append(" ".join(map(shlex.quote, [*set_own, *argv])) + (" &" if len(processes) > 1 else ""))
     return "\n".join([*lines, "wait"] if len(processes) > 1 else lines)
 
 
@@ -198,21 +123,49 @@ def launch(
     if named and chosen != "mpiexec" and (elsewhere or chosen != "plain"):
         raise BadInput(f"--launcher {chosen} does not reach --hosts {named}: leave it out, or take mpiexec")
     starter = LAUNCHERS.get(chosen)
-    request = make_request(
-        command,
-        choice=choice,
-        launcher=chosen,
-        counts=counts,
-        threads=threads,
-        gpus_per_rank=gpus_per_rank,
-        share_gpus=share_gpus,
+    if gpus_per_rank < 0 or (threads is not None and threads < 1):
+        raise BadInput("--gpus-per-rank and --threads: expected a count")
+    if choice.strategy.endswith("nccl") and not gpus_per_rank:
+        raise BadInput(f"{choice.strategy} works between GPUs: give --gpus-per-rank")
+    if choice.strategy == "single" and sum(counts) > 1:
+        raise BadInput(f"single runs on 1 rank, not on {sum(counts)}")
+    cores = _cores(chosen, counts)
+    most = max(counts)
+    wrap, loaded = wrapping.modules(module or ())
+    inside = None
+    if container is not None:
+        inside = choose_container(container, gpus=gpus_per_rank > 0)
+        wrap, loaded = wrap + inside.wrap, inside.variables | loaded
+    program = shutil.which(command[0])
+    beside = Path(program).absolute().parent if program else None
+    request = Request(
+        command=command,
+        nodes=len(counts),
+        ranks_per_node=most,
+        counts=tuple(counts) if len({*counts}) > 1 else (),
+        threads=threads or max(1, cores // most),
+        cores=cores,
+        # mpiexec beside the command's python: mpi4py there loads that MPI.
+        bin=inside.bin if inside is not None and inside.bin is not None else beside,
+        # Lines are to come when they are written, not when a buffer is full.
+        variables={
+            "PYTHONUNBUFFERED": "1",
+            "TRANSECT_STRATEGY": choice.strategy,
+            # Open MPI binds by itself unless it is told not to.
+            **({} if bind else {"TRANSECT_BIND": "none"}),
+            **loaded,
+            **_variables(env or ()),
+        },
+        rendezvous=choice.rendezvous,
         interface=network_interface,
         mpi_type=mpi_type,
-        container=container,
-        modules=module or (),
-        env=env or (),
-        label=label,
+        gpus_per_rank=gpus_per_rank,
+        share_gpus=share_gpus,
+        wrap=wrap,
         bind=bind,
+        label=label,
+        name=f"transect-launch-{os.getpid()}",
+        stdin_at=f"transect-launch-{os.getpid()}-{secrets.token_hex(8)}",
     )
     reason = starter.supports(request)
     if reason is not None:

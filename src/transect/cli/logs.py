@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,16 +19,14 @@ from transect.domain.errors import BadInput
 from transect.domain.terminal import overwrite, say
 
 if TYPE_CHECKING:
-    from transect.analysis.benchmark_table import Best
-    from transect.analysis.log_summary import Counted, LogSummary
+    from transect.analysis.log_summary import LogSummary
     from transect.domain.record import Record
     from transect.hpc.archive import Archive
     from transect.hpc.base import Run
 
 _EVERY_S = 1.0
-_MAX_BEST = 200
-# Rows of counts beyond which the systems of a benchmark share one: the files of a plain folder are each a system.
-_MAX_COUNTED = 200
+# Of a table on the terminal.
+_MAX_ROWS = 200
 
 
 def ingest(
@@ -43,7 +40,7 @@ def ingest(
         bool, typer.Option("--summary", help="an archive: counts, best values, what was refused")
     ] = False,
 ) -> None:
-    """Read benchmark logs: what each file is, what it says, and whether to believe it.
+    """Read benchmark logs: detect the benchmark, extract its metrics, and validate them.
 
     A file that nobody recognises is listed as `unknown`; nothing is dropped. With --summary only files that
     changed are read again.
@@ -58,10 +55,12 @@ def ingest(
         raise BadInput(f"--format {output!r}: expected {', '.join(known[:-1])} or {known[-1]}")
     refusal = refusal_of(limits)
     if summary:
+        from transect.analysis.log_summary import summarise_logs
+
         if benchmark is not None:
             raise BadInput("--summary reads whatever is there: expected no --benchmark")
         archive = _archive(paths, limits)
-        tables = _summary(archive, paths)
+        tables = summarise_logs(_records(archive, paths))
         if output == "json":
             facts = {"files": archive.files, "bytes": archive.bytes, "unchanged": archive.known}
             print(json.dumps(facts | tables.plain(), indent=1))
@@ -78,26 +77,20 @@ def ingest(
 
 
 class _Meter:
-    """Says on stderr how far reading is: in one line of a terminal, else in a line each ten seconds."""
+    """Says in one line of a terminal how far reading is."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
         self._said = False
 
     def __call__(self, files: int, total: int, size: int, known: int) -> None:
         now = time.monotonic()
-        if now - self._last < (_EVERY_S if self._terminal else 10 * _EVERY_S):
-            return
-        self._last, self._said = now, True
-        text = f"read {files:,} of {total:,} files, {size / 1e6:,.0f} MB, {known:,} unchanged"
-        if self._terminal:
-            overwrite(text)
-        else:
-            say(text)
+        if sys.stderr.isatty() and now - self._last >= _EVERY_S:
+            self._last, self._said = now, True
+            overwrite(f"read {files:,} of {total:,} files, {size / 1e6:,.0f} MB, {known:,} unchanged")
 
     def end(self) -> None:
-        if self._said and self._terminal:
+        if self._said:
             overwrite(None)
 
 
@@ -115,7 +108,7 @@ def _archive(paths: Sequence[Path], limits: str | None) -> Archive:
     return archive
 
 
-def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record]:
+def _records(archive: Archive, paths: Sequence[Path]) -> list[Record]:
     """Return the archive as the ingest records of a study that reads each of the paths.
 
     A run belongs to the path that it was found below; a link may lead out of it.
@@ -140,7 +133,7 @@ def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record
         cell = IngestCell(source=name)
         records.append(
             Record(
-                study=study,
+                study="logs",
                 stage="ingest",
                 cell=cell,
                 cell_id=cell.id,
@@ -161,45 +154,6 @@ def _text(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _summary(archive: Archive, paths: Sequence[Path]) -> LogSummary:
-    from transect.analysis.log_summary import summarise_logs
-
-    return summarise_logs(_records(archive, paths, "logs"))
-
-
-def _shortened(counted: Sequence[Counted]) -> Sequence[Counted]:
-    """Return the rows of counts, where they are too many with all systems of a benchmark together."""
-    from transect.analysis.log_summary import Counted
-
-    if len(counted) <= _MAX_COUNTED:
-        return counted
-    alike: dict[tuple[str, str], list[Counted]] = {}
-    for row in counted:
-        alike.setdefault((row.benchmark, row.version), []).append(row)
-    return [
-        Counted(
-            benchmark=benchmark,
-            version=version,
-            system=rows[0].system if len(rows) == 1 else f"{len(rows):,} systems",
-            counts=dict(sum((Counter(row.counts) for row in rows), Counter())),
-        )
-        for (benchmark, version), rows in alike.items()
-    ]
-
-
-def _fair(rows: Sequence[Best]) -> Sequence[Best]:
-    """Return the rows to be printed: of many, as many of each benchmark as fit, and no benchmark left out."""
-    seen: Counter[str] = Counter()
-    places = []
-    for row in rows:
-        places.append(seen[row.benchmark])
-        seen[row.benchmark] += 1
-    if len(rows) <= _MAX_BEST:
-        return rows
-    most = max(1, sorted(places)[_MAX_BEST])
-    return [row for row, place in zip(rows, places, strict=True) if place < most]
-
-
 def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
     from transect.analysis.log_summary import STATUSES
 
@@ -209,15 +163,15 @@ def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
     print_lines(f"{said}; {archive.known:,} files had not changed", "")
     shown = [one for one in STATUSES if any(one in row.counts for row in tables.counted)]
     counts = new_table("benchmark", "system", "version", "runs", *shown)
-    for row in _shortened(tables.counted):
+    for row in tables.counted[:_MAX_ROWS]:
         numbers = [str(row.counts.get(one, "")) for one in shown]
         add_row(counts, row.benchmark, row.system, row.version, str(row.runs), *numbers)
     print_table(counts)
+    _more(len(tables.counted))
     if tables.best:
         print_lines("", "Best valid value of each benchmark:")
         best = new_table("benchmark", "value", "of", "system", "where")
-        shown_best = _fair(tables.best)
-        for one in shown_best:
+        for one in tables.best[:_MAX_ROWS]:
             value = one.value
             assert value is not None
             name = " ".join(part for part in (one.benchmark, one.variant, *one.barrier) if part)
@@ -225,9 +179,8 @@ def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
             of = one.series if value.size is None else f"{one.series}, size {value.size}"
             add_row(best, name, value.printed + doubt, of, one.system, value.where.removeprefix(above))
         print_table(best)
-        if left := len(tables.best) - len(shown_best):
-            print_lines(f"and {left} more of benchmarks with many: --format json has all")
-    for title, rows in (("Not believed:", tables.refused), ("Believed, with a doubt:", tables.doubted)):
+        _more(len(tables.best))
+    for title, rows in (("Refused:", tables.refused), ("Suspicious:", tables.doubted)):
         if rows:
             print_lines("", title)
             reasons = new_table("benchmark", "status", "runs", "why, of the first", "where")
@@ -235,6 +188,11 @@ def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
                 where = no.where.removeprefix(above)
                 add_row(reasons, no.benchmark, no.status, str(no.runs), no.example, where)
             print_table(reasons)
+
+
+def _more(rows: int) -> None:
+    if rows > _MAX_ROWS:
+        print_lines(f"and {rows - _MAX_ROWS} more: --format json has all")
 
 
 def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[str, Any]:
@@ -249,7 +207,7 @@ def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[s
     title = f"Logs of {folder.resolve().name or folder}"
     with TemporaryDirectory(prefix="transect-logs-") as temporary:
         paths = StudyPaths(results=Path(temporary), study="logs")
-        for record in _records(archive, [folder], "logs"):
+        for record in _records(archive, [folder]):
             write_record(paths.record("ingest", record.cell_id), record)
         output.parent.mkdir(parents=True, exist_ok=True)
         # Nothing ran here: sections on training and runtimes would only say so.

@@ -20,13 +20,12 @@ from transect.cli.check_plugin import check_plugin
 from transect.cli.compare import compare
 from transect.cli.conformance import conformance
 from transect.cli.container import image
-from transect.cli.export_step import export_step
+from transect.cli.elsewhere import export_step, predict
 from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.plan import plan, train
-from transect.cli.predict import predict
 from transect.cli.results import clean, report, reset, retry, status
 from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
@@ -42,27 +41,7 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-_FIRST: tuple[Callable[..., None], ...] = (
-    study.check,
-    study.why,
-    study.run,
-    status,
-    retry,
-    reset,
-    clean,
-    verify,
-    report,
-    crate,
-    compare,
-    history,
-    ingest,
-)
-_LATER: tuple[Callable[..., None], ...] = (plan, train, launch, image, conformance, predict)
-for command in _FIRST:
-    app.command()(command)
 
-
-@app.command()
 def doctor(
     system: Annotated[str | None, typer.Option(help="check this system file against Slurm")] = None,
     results: Annotated[Path, typer.Option(help="folder that every node has to see")] = Path("results"),
@@ -100,10 +79,13 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in _LATER:
-    app.command()(command)
-app.command("export-step")(export_step)
-app.command("check-plugin")(check_plugin)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(study.check, study.why, study.run),
+    *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
+    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin),
+)
+for command in _COMMANDS:
+    app.command(command.__name__.replace("_", "-"))(command)
 
 
 def _version(show: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,15 +34,17 @@ LinkText = Annotated[
     str | None, typer.Option("--link", help="SECONDS,BYTES_PER_SECOND of a message between nodes, e.g. 5e-5,125e6")
 ]
 Solver = Annotated[str, typer.Option(help="highs or cbc")]
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]iB|[kMG]B|B)?")
-_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 def _size(text: str | None) -> int | None:
+    from pydantic import ByteSize, TypeAdapter
+
     if text is None:
         return None
-    match = _SIZE.fullmatch(text.strip())
-    size = int(float(match[1]) * _UNITS.get(match[2] or "B", 1)) if match else 0
+    try:
+        size = int(TypeAdapter(ByteSize).validate_python(text))
+    except ValueError:
+        size = 0
     if size < 1:
         raise BadInput(f"--memory {text!r}: expected a number of bytes, KiB, MiB or GiB")
     return size
@@ -64,10 +65,7 @@ def _link(text: str | None) -> Link | None:
 
 
 def _system(name: str, nodes: int) -> dict[str, Any]:
-    """Return what the system file says of a node's cores, and of a message between nodes.
-
-    Raises BadInput where it has fewer nodes.
-    """
+    """Return what the system file says of a node's cores, and of a message between nodes."""
     from transect.domain.strict_yaml import load_model
     from transect.domain.system import System
     from transect.measure.provenance import available_cores
@@ -104,14 +102,6 @@ def _wanted(system: str, **given: Any) -> Wanted:
     return Wanted(**given, **_system(system, given["nodes"]))
 
 
-def _shared_cores(wanted: Wanted) -> list[str]:
-    """Return a warning where ranks would share a node's cores: a plan gives each its own."""
-    asked = wanted.ranks // wanted.nodes * wanted.threads
-    if asked <= wanted.cores:
-        return []
-    return [f"- {asked} threads on a node's {wanted.cores} cores: a step takes longer than predicted"]
-
-
 def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
     """Print what a plan is made of, and why it is this one."""
     from transect.planner.partition import mebibytes
@@ -125,7 +115,10 @@ def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
     for stage, ((first, last), size) in enumerate(zip(found.layers, found.memory_bytes, strict=True)):
         add_row(table, str(stage), f"{first} to {last - 1}", mebibytes(size))
     print_table(table)
-    print_lines(*(f"- {reason}" for reason in found.why), *_shared_cores(wanted))
+    print_lines(*(f"- {reason}" for reason in found.why))
+    threads = wanted.ranks // wanted.nodes * wanted.threads
+    if threads > wanted.cores:  # a plan gives each rank its own
+        print_lines(f"- {threads} threads on a node's {wanted.cores} cores: a step takes longer than predicted")
 
 
 def _found(told: Answer) -> Plan:

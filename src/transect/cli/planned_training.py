@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transect.cli.study import check_here
 from transect.domain.axes.train import ProfileCell, TrainCell
-from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, Status, read_record
@@ -124,10 +125,7 @@ class _Probed(NamedTuple):
 
 
 def _probed(results: Path) -> list[_Probed]:
-    """Return what records of MPI's messages say, those of predictions or of network-probe: within a node first.
-
-    Raises BadInput for one that no line can be laid through.
-    """
+    """Return what records of MPI's messages say, those of predictions or of network-probe: within a node first."""
     found = []
     for _, record in _records(results, "bench"):
         cell = record.cell
@@ -142,27 +140,26 @@ def _probed(results: Path) -> list[_Probed]:
     return sorted(found, key=lambda one: one.nodes)
 
 
-def _between(wanted: Wanted, probed: list[_Probed]) -> tuple[Link | None, str]:
-    """Return what a message between nodes takes, and who says so. Raises BadInput where networks compete."""
-    if wanted.link is not None:
-        return wanted.link, "between nodes as given"
-    networks = {one.network for one in probed}
-    if len(networks) > 1 and wanted.nodes > 1:
-        names = ", ".join(sorted(name or "the system's own choice" for name in networks))
-        raise BadInput(f"--profile {wanted.results}: probes of several networks ({names}): expected one, or --link")
-    if probed:
-        return probed[0].link, ""
-    return wanted.system_link, "between nodes as the system file says" * (wanted.system_link is not None)
-
-
 def _machine(wanted: Wanted) -> Machine:
+    """Return what a rank computes and what messages take. Raises BadInput where networks compete."""
     here = measured_here(wanted.threads)
     known = _probed(wanted.results) if wanted.results is not None else []
     inside = next((one.link for one in known if one.nodes == 1), here.inside)
-    between, whose = _between(wanted, [one for one in known if one.nodes > 1])
-    probes = "messages as probed" + ", which lie on no line" * any(o.poor for o in known)
-    told = [here.source, probes if known else "", whose if wanted.nodes > 1 else ""]
-    return Machine(rates=here.rates, inside=inside, between=between, source="; ".join(filter(None, told)))
+    beyond = [one for one in known if one.nodes > 1]
+    networks = sorted({one.network or "the system's own choice" for one in beyond})
+    if len(networks) > 1 and wanted.nodes > 1 and wanted.link is None:
+        raise BadInput(
+            f"--profile {wanted.results}: probes of several networks ({', '.join(networks)}): expected one, or --link"
+        )
+    between = wanted.link or (beyond[0].link if beyond else wanted.system_link)
+    told = [here.source]
+    if known:
+        told.append("messages as probed" + ", which lie on no line" * any(one.poor for one in known))
+    if wanted.nodes > 1 and wanted.link:
+        told.append("between nodes as given")
+    elif wanted.nodes > 1 and wanted.system_link and not beyond:
+        told.append("between nodes as the system file says")
+    return Machine(rates=here.rates, inside=inside, between=between, source="; ".join(told))
 
 
 def answer(wanted: Wanted) -> Answer:
@@ -260,20 +257,11 @@ def profile_study(wanted: Wanted, name: str) -> dict[str, Any]:
 
 
 def run_study(content: dict[str, Any], system: str, results: Path) -> list[Record]:
-    """Write a study into the folder of its results and run it here; return the records of what it asks for.
-
-    Raises MissingDependency on a system with a scheduler outside of an allocation.
-    """
-    import os
-
+    """Write a study into the folder of its results and run it here; return the records of what it asks for."""
     import yaml
 
     system_file = find_system(system)
-    if load_model(system_file, System).scheduler != "none" and "SLURM_JOB_ID" not in os.environ:
-        raise MissingDependency(
-            f"system '{system}' has a scheduler: run this inside an allocation (salloc), or the study "
-            "that `transect plan` prints with snakemake"
-        )
+    check_here(load_model(system_file, System))
     paths = StudyPaths(results=results.resolve(), study=str(content["name"]))
     paths.folder.mkdir(parents=True, exist_ok=True)
     file = paths.folder / "study.yaml"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.train import TrainCell
 from transect.domain.errors import unknown_name
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
@@ -240,15 +239,7 @@ def answers(kind: str, name: str) -> Iterator[Check]:
     plugin = known.registry.get(name)
     said = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
     yield Check("docstring", "a sentence that says what it is", (said or "").split("\n")[0], bool(said))
-    for file in plugin_files(known.registry, name):
+    for file in plugin_files(known.registry, name) if isinstance(plugin, Plugin) else [known.registry.source(name)]:
         yield Check("file", "one that is there", file, file.is_file())
     if known.asks is not None:
         yield from known.asks(plugin, name)
-
-
-def to_json(checks: list[Check]) -> str:
-    """Return checks as JSON."""
-    told = [
-        {"what": one.what, "expected": str(one.expected), "given": str(one.given), "holds": one.holds} for one in checks
-    ]
-    return json.dumps(told, indent=1)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +18,6 @@ from transect.domain.errors import BadInput
 if TYPE_CHECKING:
     from transect.analysis.load import CellState
     from transect.domain.paths import StudyPaths
-    from transect.report.writing import Written
 
 ResultFolder = Annotated[Path, typer.Argument(help="folder of one study, e.g. results/quick")]
 DryRun = Annotated[bool, typer.Option(help="only say what would be deleted")]
@@ -47,11 +45,7 @@ def _states(folder: Path) -> list[CellState]:
     from transect.analysis.load import cell_states
     from transect.engine.make_report import cell_keys
 
-    try:
-        there = folder.is_dir()
-    except PermissionError as error:
-        raise BadInput(f"{folder}: cannot be read: {error.strerror}") from None
-    if not there:
+    if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder, expected one such as results/quick")
     planned = _planned(folder)
     states = cell_states(folder, None if planned is None else cell_keys(planned))
@@ -168,9 +162,9 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
 
     planned = _planned(folder)
     if planned is None:
-        wrong = "cannot be read" if (folder / "plan.json").exists() else "is not there"
         raise BadInput(
-            f"{folder}: plan.json {wrong}, expected a folder such as results/quick; the study's next run writes it"
+            f"{folder}: plan.json is not there or cannot be read, expected a folder such as results/quick; the study's "
+            "next run writes it"
         )
     paths, gone = _paths(folder), 0
     for path in sorted(folder.glob("*/*~*/")):
@@ -225,24 +219,10 @@ def report(
     check_origin(paths, file)
     summary, written, older = write_report(file, results, formats or ["html"])
     if as_json:
-        print(json.dumps({**summary, "written": [_told(one) for one in written], "older": older}, indent=1))
+        told = [{**asdict(one), "path": str(one.path)} for one in written]
+        print(json.dumps({**summary, "written": told, "older": older}, indent=1))
         return
     for one in written:
         print_lines(str(one.path) + (f" ({one.files} files)" if one.files != 1 else ""))
-        print_lines(*(f"  left out: {told}" for told in _gathered(one.left_out)))
+        print_lines(*(f"  left out: {told}" for told in one.left_out))
     print_lines(*(f"{name} is of older records: --format {name} writes it anew" for name in older))
-
-
-def _gathered(left_out: Sequence[str]) -> list[str]:
-    """Gather sentences `WHAT: WHY` by why: of many alike the first is named. --json has all."""
-    alike: dict[str, list[str]] = {}
-    for sentence in left_out:
-        what, _, why = sentence.partition(": ")
-        alike.setdefault(why, []).append(what)
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}" for why, names in alike.items()
-    ]
-
-
-def _told(one: Written) -> dict[str, Any]:
-    return {**asdict(one), "path": str(one.path)}

@@ -157,16 +157,21 @@ def run(
     run_cells(plan, _chosen(plan, cells), force=force)
 
 
+def check_here(system: Any) -> None:
+    """Raise MissingDependency where a system's scheduler has to give nodes first."""
+    if system.scheduler != "none" and "SLURM_JOB_ID" not in os.environ:
+        raise MissingDependency(
+            f"system '{system.name}' has a scheduler: run this inside an allocation (salloc), or the whole study "
+            "with snakemake"
+        )
+
+
 def run_cells(plan: Any, cells: list[Any], *, force: bool) -> None:
     """Run cells of a plan here, and say how many ended how; exit code 1 if one failed."""
     from transect.domain.paths import ROOT
     from transect.engine.run_chosen import run_chosen
 
-    if plan.system.scheduler != "none" and "SLURM_JOB_ID" not in os.environ:
-        raise MissingDependency(
-            f"system '{plan.system.name}' has a scheduler: run this inside an allocation (salloc), "
-            "or the whole study with snakemake"
-        )
+    check_here(plan.system)
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     counts = run_chosen(plan, cells, force=force)
     print_lines(", ".join(f"{number} {status}" for status, number in counts.items()))

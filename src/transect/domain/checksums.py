@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -46,28 +47,14 @@ class Checksums:
         return checksum
 
     def save(self) -> None:
-        """Write what is new, without files that have gone; no folder for it is no reason to stop."""
-        if not self._new or not self._file.parent.is_dir():
-            return
-        folders = {key.rpartition("/")[0] for key in self._known}
-        there = {key for folder in folders for key in _keys(folder)}
-        self._known = {key: entry for key, entry in self._known.items() if key in there}
-        try:
-            write_atomic(self._file, json.dumps(self._known, separators=(",", ":")))
-        except OSError:
-            return
-        self._new = False
+        """Write what is new; no folder for it is no reason to stop."""
+        if self._new and self._file.parent.is_dir():
+            with contextlib.suppress(OSError):
+                write_atomic(self._file, json.dumps(self._known, separators=(",", ":")))
+                self._new = False
 
 
 def _key(path: Path) -> str:
     folder, name = os.path.split(os.fsencode(path))
     hashed = hashlib.sha256(name).hexdigest()[:32]
     return f"{folder.decode('utf-8', 'backslashreplace')}/{hashed}"
-
-
-def _keys(folder: str) -> list[str]:
-    """Return the keys of what is in a folder; none where it has gone."""
-    try:
-        return [_key(path) for path in Path(folder or "/").iterdir()]
-    except OSError:
-        return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,14 +55,14 @@ def take_inventory(folder: Path, left_out: Callable[[str], bool] = lambda name: 
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder")
     found = Inventory()
-    for name, entry, problem in _walk(folder, "", left_out):
+    for name, path, problem in _walk(folder, "", left_out):
         if problem:
             found.others[name] = problem
             continue
         try:
-            before = entry.stat(follow_symlinks=False)
-            checksum = sha256_file(Path(entry.path))
-            after = Path(entry.path).lstat()
+            before = path.lstat()
+            checksum = sha256_file(path)
+            after = path.lstat()
         except FileNotFoundError:
             raise BadInput(f"{folder}/{name}: went while it was read: is the study running?") from None
         except OSError as error:
@@ -75,20 +74,18 @@ def take_inventory(folder: Path, left_out: Callable[[str], bool] = lambda name: 
     return found
 
 
-def _walk(folder: Path, prefix: str, left_out: Callable[[str], bool]) -> Iterator[tuple[str, os.DirEntry[str], str]]:
+def _walk(folder: Path, prefix: str, left_out: Callable[[str], bool]) -> Iterator[tuple[str, Path, str]]:
     """Yield every entry that is no folder, with what keeps it from being read."""
-    with os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda one: one.name):
-            name = prefix + entry.name
-            if left_out(name):
-                continue
-            if entry.is_symlink():
-                yield name, entry, f"a link to {Path(entry.path).readlink()}"
-            elif entry.is_dir():
-                try:
-                    yield from _walk(Path(entry.path), f"{name}/", left_out)
-                except PermissionError as error:
-                    yield name, entry, f"cannot be listed: {error.strerror}"
-            else:
-                regular = stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
-                yield name, entry, "" if regular else "no regular file"
+    for path in sorted(folder.iterdir()):
+        name = prefix + path.name
+        if left_out(name):
+            continue
+        if path.is_symlink():
+            yield name, path, f"a link to {path.readlink()}"
+        elif path.is_dir():
+            try:
+                yield from _walk(path, f"{name}/", left_out)
+            except PermissionError as error:
+                yield name, path, f"cannot be listed: {error.strerror}"
+        else:
+            yield name, path, "" if path.is_file() else "no regular file"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +38,7 @@ class StudyPaths:
 
     def forget_record(self, stage: str, cell_id: str) -> None:
         """Remove a cell's record, so that it runs again; one too that a killed runner set aside."""
-        record = self.record(stage, cell_id)
-        if record.is_dir() and not record.is_symlink():  # nobody's record, but in its place
-            shutil.rmtree(record)
-        record.unlink(missing_ok=True)
+        self.record(stage, cell_id).unlink(missing_ok=True)
         self.record_aside(stage, cell_id).unlink(missing_ok=True)
 
     def spec(self, stage: str, cell_id: str) -> Path:
@@ -125,10 +121,7 @@ class StudyPaths:
 
 
 def environments_folder() -> Path:
-    """Where environments are kept by lock hash: TRANSECT_ENVS or the user's cache.
-
-    Raises BadInput where a home folder is meant and there is none.
-    """
+    """Where environments are kept by lock hash: TRANSECT_ENVS or the user's cache."""
     given = os.environ.get("TRANSECT_ENVS")
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:

@@ -175,21 +175,12 @@ def write_record(path: Path, record: Record) -> None:
     write_atomic(path, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
 
 
-def _content(path: Path) -> bytes:
+def raw_record(path: Path) -> dict[str, Any]:
+    """Read a record as it stands, which takes a fraction of the time that `read_record` does."""
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such record") from None
+        content = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def raw_record(path: Path) -> dict[str, Any]:
-    """Read a record as it stands, which takes a fraction of the time that `read_record` does.
-
-    Raises BadInput naming the file when it is no JSON object, or its checksum does not hold.
-    """
-    content = _content(path)
     try:
         raw = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -11,12 +11,12 @@ import pkgutil
 import sys
 from abc import ABC
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from transect.domain.errors import FAULTS, BadInput, unknown_name
-from transect.domain.terminal import printable
 
 PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
@@ -54,18 +54,10 @@ class Registry(Generic[T]):
         self._discovered = False
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Decorate a class to make it known as `name`.
-
-        Raises BadInput for a name that is taken, empty or not printable, and for a class that lacks what the kind asks for.
-        """
+        """Decorate a class to make it known as `name`."""
 
         def add(cls: type[T]) -> type[T]:
             source = Path(sys.modules[cls.__module__].__file__ or "?")
-            # It stands in tables, charts and logs.
-            if printable(name) != name or not name.strip():
-                raise BadInput(
-                    f"{source}: {self.kind} {name!a} cannot have this name: expected one line of printable characters"
-                )
             if lacks := sorted({*getattr(cls, "__abstractmethods__", ()), *_unset(cls)}):
                 raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
             if name in self._entries and self._files[name] != source:
@@ -140,17 +132,20 @@ class StageRegistry(Registry[T]):
             if name in places:
                 raise BadInput(f"stage '{name}' is there twice: {places[name]} and {path}")
             places[name] = path
-            _import_stage(f"{self.package}.{name}" + (".stage" if path.stem != name else ""), path)
+            with _named(f"stage {path}"):
+                importlib.import_module(f"{self.package}.{name}" + (".stage" if path.stem != name else ""))
         load_plugin_folders()
 
 
-def _import_stage(module: str, path: Path) -> None:
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Turn what a file raises as it is imported into a BadInput that names it."""
     try:
-        importlib.import_module(module)
+        yield
     except BadInput:
         raise
     except FAULTS as error:
-        raise BadInput(f"stage {path}: cannot be imported: {type(error).__name__}: {error}") from error
+        raise BadInput(f"{what}: cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def plugin_folders() -> list[Path]:
@@ -175,12 +170,10 @@ def load_plugin_folders() -> list[ModuleType]:
                 assert spec is not None and spec.loader is not None
                 sys.modules[name] = module = importlib.util.module_from_spec(spec)
                 try:
-                    spec.loader.exec_module(module)
+                    with _named(f"plug-in {path}"):
+                        spec.loader.exec_module(module)
                 except BadInput:
                     del sys.modules[name]
                     raise
-                except FAULTS as error:
-                    del sys.modules[name]
-                    raise BadInput(f"plug-in {path}: cannot be imported: {type(error).__name__}: {error}") from error
             modules.append(sys.modules[name])
     return modules

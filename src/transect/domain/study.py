@@ -22,14 +22,6 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    @classmethod
-    def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        """Refuse a key without description where the class is written. Raises BadInput."""
-        super().__pydantic_init_subclass__(**more)
-        for name, key in cls.model_fields.items():
-            if not key.description:
-                raise BadInput(f"{cls.__module__}.{cls.__name__}: key '{name}' has no description")
-
 
 def check_together(section: Section, where: str, *keys: str) -> None:
     """Raise BadInput when some of these lists are empty and others are not: that gives no cell."""

@@ -18,10 +18,8 @@ MIN_RUNS = 3
 MAX_REPEATS = 1000
 
 
-def _share(value: object) -> object:
-    """Return the share that `5 %` is; a bare number does not tell per cent from shares."""
-    if value is None:
-        return None
+def share_of(value: object) -> float:
+    """Return the share that `5 %` is; a bare number does not tell per cent from shares. Raises ValueError."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
     share = float(found[1]) / 100 if found else 0.0
     if not 0 < share < 1:
@@ -32,7 +30,7 @@ def _share(value: object) -> object:
 # A share, written in per cent.
 Percent = Annotated[
     float,
-    BeforeValidator(_share),
+    BeforeValidator(lambda value: None if value is None else share_of(value)),
     PlainSerializer(lambda share: None if share is None else f"{100 * share:g} %"),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?%$"}),
 ]

@@ -12,7 +12,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from transect.domain.metrics import Direction
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.hpc.block import Block
 from transect.hpc.text import Line
 
@@ -122,7 +122,7 @@ class Proof:
     failure: str
 
 
-class Parser(ABC):
+class Parser(Plugin, ABC):
     """Reads the output of one benchmark. Registered with `@PARSERS.register("slug")`.
 
     Required are `benchmark`, `description`, `start_patterns`, `line_patterns` and `parse`. The patterns are regular

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 __all__ = ["LAUNCHERS", "Launcher", "Request", "thread_variables"]
 
@@ -77,7 +77,7 @@ class Request:
         return self.python or sys.executable
 
 
-class Launcher(ABC):
+class Launcher(Plugin, ABC):
     """Starts ranks. `processes` gives one (argv, extra environment) for each local process."""
 
     @abstractmethod

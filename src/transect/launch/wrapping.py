@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from transect.domain.errors import BadInput
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.launch.images import mount_points, root_of
 
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+:@-]*")
@@ -70,7 +70,7 @@ class Inside:
     gpus: bool = False
 
 
-class Wrapper(ABC):
+class Wrapper(Plugin, ABC):
     """Runs a command inside an image. Its methods return lists, none starts anything."""
 
     # What must be on PATH, the first that is there is taken.

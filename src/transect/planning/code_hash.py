@@ -217,11 +217,6 @@ def _hash_sources(roots: frozenset[Path], grounds: tuple[Path, ...]) -> Sources:
     return Sources(whole, dict(named))
 
 
-def code_hash(roots: Iterable[Path], ground: Path | None = None) -> str:
-    """Hash the closures of all roots: 16 hexadecimal digits, equal on every machine."""
-    return hash_sources(frozenset(roots), ground).hash
-
-
 def changed_sources(files: Mapping[str, str], ground: Path | None) -> list[str]:
     """Return which of the files of `Sources` are other ones now; of what lies nowhere here nothing is said."""
     places = (PACKAGE.parent, *_grounds(ground))

@@ -61,10 +61,7 @@ class Context:
         return len(self.complaints) == told
 
     def parameters(self, workload: str) -> Parameters:
-        """Return a workload's hyper-parameters with the study's changes.
-
-        Raises BadInput naming key and value.
-        """
+        """Return a workload's hyper-parameters with the study's changes."""
         if workload not in self._parameters:
             override = self.study.workloads.get(workload, {})
             self._parameters[workload] = resolve(workload, override, self.file)

@@ -97,6 +97,11 @@ def _files_below(path: Path) -> list[Path]:
     return sorted(files)
 
 
+def _lines(listed: Path) -> list[str]:
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
+    return [line for line in (line.partition("#")[0].strip() for line in lines) if line]
+
+
 def source_files(folder: Path) -> list[Path]:
     """Return what an environment is built from besides `envs/shared/`, sorted.
 
@@ -106,10 +111,7 @@ def source_files(folder: Path) -> list[Path]:
     """
     files = set(_files_below(folder)) - {folder / DEFINITION}
     base, listed = folder.parents[1], folder / "sources.txt"
-    lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
-    for line in (line.partition("#")[0].strip() for line in lines):
-        if not line:
-            continue
+    for line in _lines(listed):
         path = Path(os.path.normpath(base / line))
         if not path.is_relative_to(base) or not path.exists():
             raise BadInput(f"{listed}: '{line}': expected a file or folder below {base}")
@@ -118,10 +120,7 @@ def source_files(folder: Path) -> list[Path]:
 
 
 def needed_environments(name: str) -> list[str]:
-    """Return the environments that this one stands on: the lines of its `needs.txt`, in order.
-
-    Raises BadInput for a name that is not there, and when two need each other.
-    """
+    """Return the environments that this one stands on: the lines of its `needs.txt`, in order."""
     return _needed(name, ())
 
 
@@ -129,8 +128,7 @@ def _needed(name: str, above: tuple[str, ...]) -> list[str]:
     listed = environment_source(name) / "needs.txt"
     if name in above:
         raise BadInput(f"environments need each other in a circle: {' -> '.join((*above, name))}")
-    lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
-    names = [line for line in (line.partition("#")[0].strip() for line in lines) if line]
+    names = _lines(listed)
     for other in names:
         _needed(other, (*above, name))
     return names

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
+from typing import Any
 
 from transect.domain.cell import Cell, OpenCell, class_of
-from transect.domain.errors import FAULTS, BadInput, TransectError
-from transect.planning.context import Context
-from transect.planning.named import check_networks, check_overrides, check_published
+from transect.domain.errors import FAULTS, BadInput, TransectError, unknown_name
+from transect.domain.metrics import METRICS
+from transect.domain.study import Published
+from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.stage import STAGES, ordered_stages, running_order
 from transect.planning.until import check_repeat_until, more_repeats, note_prerequisites
+from transect.training.optimisers import OPTIMISERS
 
+# Keys of a figure's `measured` that are no axes.
+_NO_AXES = ("stage", "metric", "over")
 # Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
 
@@ -48,6 +53,80 @@ def _check_size(context: Context, cells: int) -> None:
             f"{context.where('max_cells')}: the study asks for {cells:,} cells or more, expected at "
             f"most {most:,}: make its grids or repeats smaller, or write max_cells: {cells}"
         )
+
+
+def _check_networks(cells: Iterable[Cell], context: Context) -> None:
+    """Note networks of cells that the system does not have."""
+    known = context.system.networks
+    if context.system is NO_SYSTEM:
+        return
+    for name in sorted({cell.network for cell in cells if cell.network is not None}):
+        with context.complaints.noted():
+            if name not in known:
+                raise unknown_name(f"network of system {context.system.name}", name, known, str(context.file))
+
+
+def _check_overrides(cells: Iterable[Cell], context: Context) -> None:
+    """Note changes of workloads that no cell has, and of what the optimisers of its cells do not read."""
+    optimisers: dict[str, set[str]] = {}
+    for cell in cells:
+        if cell.workload is not None:
+            optimisers.setdefault(cell.workload, set()).add(str(cell.get("optimiser") or ""))
+    for workload, changes in context.study.workloads.items():
+        where = context.where(f"workloads.{workload}")
+        with context.complaints.noted():
+            if workload in optimisers:
+                own = context.parameters(workload).optimiser
+                _check_read(changes, {one or own for one in optimisers[workload]}, where)
+            elif not context.left_out:
+                raise unknown_name("workload of this study's grids", workload, optimisers, context.where("workloads"))
+
+
+def _check_read(changes: Iterable[str], optimisers: Iterable[str], where: str) -> None:
+    """Raise BadInput for a change of what some optimiser reads, and none of these."""
+    takes = {name: OPTIMISERS.get(name).takes for name in OPTIMISERS}
+    known = {key for keys in takes.values() for key in keys}
+    used = sorted(optimisers)
+    # A plug-in's stage may have optimisers of its own, which may read anything.
+    if not set(used) <= set(takes):
+        return
+    read = {key for name in used for key in takes[name]}
+    for key in changes:
+        if key in known - read:
+            who = " or ".join(used)
+            raise unknown_name(f"hyper-parameter of {who}", key, sorted(read), where)
+
+
+def _check_published(context: Context) -> None:
+    """Note published figures that are held beside a stage, a metric or an axis that is not there."""
+    for number, figure in enumerate(context.study.published):
+        with context.complaints.noted():
+            _check_figure(figure, context.where(f"published.{number}"))
+
+
+def _check_figure(figure: Published, where: str) -> None:
+    measured = figure.measured
+    if not isinstance(measured, Mapping):
+        return
+    where = f"{where}.measured"
+    stage = measured.get("stage")
+    if not isinstance(stage, str) or stage not in STAGES:
+        raise unknown_name("stage", str(stage), STAGES, where)
+    if measured.get("metric") not in METRICS:
+        raise unknown_name("metric", str(measured.get("metric")), METRICS, where)
+    over = measured.get("over", {})
+    if not isinstance(over, Mapping):
+        raise BadInput(f"{where}.over: expected a mapping of axes, found {over!r}")
+    kind = class_of(stage)
+    if kind is OpenCell:  # a stage of a plug-in that does not say which axes it has
+        return
+    axes = sorted(kind.model_fields)
+    named: dict[str, Any] = {**measured, **over}
+    for name in (*named, *([figure.knob] if figure.knob else ())):
+        # `ranks` follows from two axes, and can be asked for as they can.
+        follows = isinstance(getattr(kind, name, None), property)
+        if name not in (*axes, *_NO_AXES) and not follows:
+            raise unknown_name(f"axis of {stage}", name, axes, where)
 
 
 def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded]:
@@ -94,10 +173,10 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
         context.cells[name] += asked.values()
         planned[name] = {cell_id: (cell, {}) for cell_id, cell in asked.items()}
     every = [cell for cells in context.cells.values() for cell in cells]
-    check_networks(every, context)
+    _check_networks(every, context)
     if not unsound:
-        check_overrides(every, context)
-    check_published(context)
+        _check_overrides(every, context)
+    _check_published(context)
     context.complaints.end()
     if not any(planned.values()):
         keys = ", ".join(stage.key for _, stage in stages if stage.key)
@@ -133,23 +212,14 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
 
 
 def precedences(expanded: dict[str, Expanded], context: Context) -> dict[Cell, list[Cell]]:
-    """Return for each cell those that it waits for though it takes nothing from them.
-
-    Raises BadInput for a stage that precedes what it does not name, or what is not planned.
-    """
+    """Return for each cell those that it waits for though it takes nothing from them."""
     waits: dict[Cell, list[Cell]] = {}
     for name, cells in expanded.items():
         stage = STAGES.get(name)
         for cell, _ in cells.values() if stage.precedes else ():
             with hook_of(name):
-                later = list(stage.before(cell, context))
-            for one in later:
-                if one.stage not in stage.precedes or one.id not in expanded.get(one.stage, {}):
-                    raise BadInput(
-                        f"stage '{name}' precedes {one.id} of stage '{one.stage}': expected a planned "
-                        f"cell of {', '.join(stage.precedes)}"
-                    )
-                waits.setdefault(one, []).append(cell)
+                for one in stage.before(cell, context):
+                    waits.setdefault(one, []).append(cell)
     return waits
 
 
@@ -157,8 +227,6 @@ def reason_to_skip(cell: Cell) -> str | None:
     """Ask every plug-in of the cell and its stage; return the first reason why it cannot run."""
     stage = STAGES.get(cell.stage)
     for registry, name in stage.plugins(cell):
-        supports = getattr(registry.get(name), "supports", None)
-        reason = supports(cell) if supports is not None else None
-        if reason is not None:
+        if (reason := registry.get(name).supports(cell)) is not None:
             return str(reason)
     return stage.supports(cell)

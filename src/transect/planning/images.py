@@ -57,10 +57,7 @@ class ImageDefinition(BaseModel):
 
 
 def definition_of(name: str) -> tuple[ImageDefinition, Path]:
-    """Return an environment's image definition and the file that it stands in.
-
-    Raises BadInput for a file that cannot be used, or where there is none.
-    """
+    """Return an environment's image definition and the file that it stands in."""
     folder = environment_source(name)
     for path in (folder / DEFINITION, folder.parent / "shared" / DEFINITION):
         if path.is_file():

@@ -6,7 +6,6 @@ The Snakefile makes the plan once per call; it imports nothing heavier than pyda
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -35,9 +34,6 @@ from transect.planning.stage import STAGES, Stage
 from transect.planning.study import read_study
 from transect.planning.until import analysis_plan_of, repeat_until_spec
 from transect.training.workloads import WORKLOADS
-
-# As the Snakefile has it.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +203,6 @@ class _Planner:
         return in_container(environment, wrapper)
 
     def _lock(self, environment: str) -> str:
-        if environment and not _NAME.fullmatch(parts_of(environment)[0]):
-            raise BadInput(
-                f"environment '{environment}': expected letters, digits, and _ . - between them: it "
-                "names a folder, and the wildcard of a rule"
-            )
         if environment and environment not in self._locks:
             name, wrapper = parts_of(environment)
             choice = self._context.system.environments.get(name)
@@ -226,10 +217,7 @@ class _Planner:
 
 
 def turns_within(cells: Mapping[str, Planned]) -> dict[tuple[str, str], int]:
-    """Return how many of a stage's cells must run before each of them, one after another.
-
-    Raises BadInput where cells wait for each other.
-    """
+    """Return how many of a stage's cells must run before each of them, one after another."""
     before = {
         planned.key: {key for key in planned.inputs.values() if key[0] == planned.cell.stage}
         for planned in cells.values()

@@ -13,14 +13,13 @@ from transect.domain.registry import Registry, plugin_folders
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
 from transect.launch.wrapping import USUAL, WRAPPERS
-from transect.planning.code_hash import PACKAGE, Sources, code_hash, file_of, hash_sources
+from transect.planning.code_hash import PACKAGE, Sources, file_of, hash_sources
 from transect.planning.stage import STAGES, Stage
 
 
 def plugin_files(registry: Registry[Any], name: str) -> list[Path]:
     """Return a plug-in's file, and those that it says it runs besides: in `code_files`."""
-    more = getattr(registry.get(name), "code_files", None)
-    return [registry.source(name), *(more() if more is not None else ())]
+    return [registry.source(name), *registry.get(name).code_files()]
 
 
 def roots_of(cell: Cell, system: System) -> list[Path]:
@@ -35,7 +34,7 @@ def roots_of(cell: Cell, system: System) -> list[Path]:
         *_code_of(stage),
         *stage.sources(cell),
         *(file for registry, name in stage.plugins(cell) for file in plugin_files(registry, name)),
-        *(LAUNCHERS.source(name) for name in stage.launchers(cell, system)),
+        *(file for name in stage.launchers(cell, system) for file in plugin_files(LAUNCHERS, name)),
         *(file for name in _wrappers(cell, system) for file in plugin_files(WRAPPERS, name)),
     ]
 
@@ -102,4 +101,4 @@ def report_hash(ground: Path) -> str:
     roots = [PACKAGE / "report" / "build.py"]
     for folder in ("report", "analysis"):
         roots += [p for p in (PACKAGE / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    return code_hash([*roots, *report_files()], ground)
+    return hash_sources(frozenset([*roots, *report_files()]), ground).hash

@@ -190,24 +190,16 @@ STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage")
 
 
 def ordered_stages() -> list[tuple[str, Stage[Any]]]:
-    """Return every stage with its name, each after those whose cells it asks for.
-
-    Raises BadInput when a stage needs one that is not there, or two need each other.
-    """
+    """Return every stage with its name, each after those whose cells it asks for."""
     stages = {name: STAGES.get(name) for name in STAGES}
     order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
     for name, stage in stages.items():
-        if not _NAME.fullmatch(name) or name in _TAKEN:
-            raise BadInput(
-                f"{STAGES.source(name)}: stage '{name}' cannot have this name: expected letters, "
-                f"digits and _ as of a module, and none of {', '.join(_TAKEN)}"
-            )
-        group = stage.placement.group
-        if group and (not _NAME.fullmatch(group) or group in _TAKEN):
-            raise BadInput(
-                f"{STAGES.source(name)}: stage '{name}' cannot be placed in group '{group}': expected "
-                "letters, digits and _ as of a rule"
-            )
+        for given in (name, stage.placement.group or name):
+            if not _NAME.fullmatch(given) or given in _TAKEN:
+                raise BadInput(
+                    f"{STAGES.source(name)}: stage '{name}' cannot have the name or group '{given}': expected letters, "
+                    f"digits and _ as of a module, and none of {', '.join(_TAKEN)}"
+                )
         if not (stage.payload or stage.runner):
             raise BadInput(f"{STAGES.source(name)}: stage '{name}' has neither a `payload` nor a `runner`")
         for needed in (*stage.needs, *stage.precedes):
@@ -217,10 +209,7 @@ def ordered_stages() -> list[tuple[str, Stage[Any]]]:
 
 
 def running_order() -> list[str]:
-    """Return the names of all stages, each after those that it needs and those that precede it.
-
-    Raises BadInput when that is impossible.
-    """
+    """Return the names of all stages, each after those that it needs and those that precede it."""
     stages = {name: STAGES.get(name) for name in STAGES}
     graph = {name: set(one.needs) for name, one in stages.items()}
     for name, one in stages.items():

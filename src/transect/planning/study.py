@@ -65,10 +65,7 @@ def _add_plugins(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_study(path: Path) -> Study:
-    """Read a study; its plug-in folders, which may hold stages, come first.
-
-    Raises BadInput naming file, key, value and what was expected, for all that is wrong.
-    """
+    """Read a study; its plug-in folders, which may hold stages, come first."""
     complaints = Complaints()
     study, _ = read_study(path, complaints)
     complaints.end()
@@ -76,10 +73,7 @@ def load_study(path: Path) -> Study:
 
 
 def read_study(path: Path, complaints: Complaints) -> tuple[Study, frozenset[str]]:
-    """Return what can be used of a study, and the keys at its top that cannot; note what is wrong with them.
-
-    Raises BadInput for a file that cannot be read, or whose plug-ins cannot.
-    """
+    """Return what can be used of a study, and the keys at its top that cannot; note what is wrong with them."""
     content = load_yaml(path)
     _add_plugins(path, content)
     model, usable = study_model(), {}

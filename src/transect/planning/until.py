@@ -24,10 +24,7 @@ def repeat_until_of(stage: Stage[Any], context: Context) -> RepeatUntil | None:
 
 
 def margin_of(context: Context) -> float:
-    """Return the margin within which two groups are the same, one for the whole report.
-
-    Raises BadInput where the study says several.
-    """
+    """Return the margin within which two groups are the same, one for the whole report."""
     said = {"equal_within": context.study.equal_within}
     if context.study.repeat_until is not None:
         said["repeat_until.equivalence_margin"] = context.study.repeat_until.equivalence_margin
@@ -63,10 +60,7 @@ def check_repeat_until(context: Context) -> None:
 
 
 def more_repeats(cells: Iterable[Cell], stage: Stage[Any], context: Context) -> list[Cell]:
-    """Return a stage's cells with all repeats up to `max_repeats`, and note those beyond `min_repeats`.
-
-    Raises BadInput where a cell has more repeats than `max_repeats`, or none beyond them.
-    """
+    """Return a stage's cells with all repeats up to `max_repeats`, and note those beyond `min_repeats`."""
     cells = list(cells)
     repeat_until = repeat_until_of(stage, context)
     if repeat_until is None:

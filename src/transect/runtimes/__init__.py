@@ -13,7 +13,7 @@ from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import unknown_name
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.runtimes._cuda import no_cuda_reason
 
 __all__ = [
@@ -40,7 +40,7 @@ EVALUATION = "python"
 RUNNERS = Path(__file__).resolve().parents[2] / "runners"
 
 
-class Runtime(ABC):
+class Runtime(Plugin, ABC):
     """Starts one runner program.
 
     One that builds the model itself, without an exporter, gets a JSON file {"workload", "weights"}.

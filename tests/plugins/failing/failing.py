@@ -114,44 +114,39 @@ class SupportsRaises(NumpyFramework):
         raise ZeroDivisionError("asked whether it can")
 
 
-class _SaysOnly(Runtime):
-    """A runner that runs nothing, and whose record is `said`."""
+class _Ends(Runtime):
+    """A runner that runs nothing: `program` writes the record `r`, or does not."""
 
     environment = "base"
     uses_exporter = False
-    said = "{}"
+    program = ""
 
     def supports(self, cell: Cell) -> str | None:
         return None
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         record = arguments[arguments.index("--record") + 1]
-        return [python, "-c", f"open({record!r}, 'w').write({self.said!r})"]
+        return [python, "-c", f"import os, sys; r = {record!r}; {self.program}"]
 
     def files(self, python: str) -> list[Path]:
         return []
 
 
-@RUNTIMES.register("test-fails-silently")
-class FailsSilently(_SaysOnly):
-    said = '{"status": "failed", "cause": "crash", "message": ""}'
+def _says(record: str) -> str:
+    return f"open(r, 'w').write({record!r})"
 
 
-@RUNTIMES.register("test-skips-silently")
-class SkipsSilently(_SaysOnly):
-    said = '{"status": "skipped", "reason": ""}'
-
-
-@RUNTIMES.register("test-unknown-cause")
-class UnknownCause(_SaysOnly):
-    said = '{"status": "failed", "cause": "bad-luck", "message": "the stars"}'
-
-
-@RUNTIMES.register("test-half-a-record")
-class HalfARecord(_SaysOnly):
-    said = '{"status": "ok", "provider_used": "cpu"}'
-
-
-@RUNTIMES.register("test-not-a-record")
-class NotARecord(_SaysOnly):
-    said = "[1, 2"
+_PROGRAMS = {
+    "test-fails-silently": _says('{"status": "failed", "cause": "crash", "message": ""}'),
+    "test-skips-silently": _says('{"status": "skipped", "reason": ""}'),
+    "test-unknown-cause": _says('{"status": "failed", "cause": "bad-luck", "message": "the stars"}'),
+    # It says that all went well, and leaves no outputs.
+    "test-half-a-record": _says('{"status": "ok", "provider_used": "cpu"}'),
+    "test-not-a-record": _says("[1, 2"),
+    "test-lies": _says('{"status": "ok", "provider_used": "cuda"}'),
+    "test-leaves": _says('{"status": "ok"}') + "; sys.exit(7)",
+    "test-aborts": "os.abort()",
+    "test-leaks": "kept = [bytearray(b'x' * 50_000_000) for _ in range(10**6)]",
+}
+for _name, _program in _PROGRAMS.items():
+    RUNTIMES.register(_name)(type("Ends", (_Ends,), {"__doc__": _name, "program": _program}))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from factories import train_cell, write_records
-from result_runs import START, noisy, run_record, stream_run, write_logs, write_planned, write_run
+from result_runs import START, noisy, run_record, write_planned, write_run
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Status
 
@@ -83,24 +83,6 @@ def test_what_is_worse_as_a_whole_is_in_the_outcome(tmp_path, compared):
     assert compared("--provisional")[0] == 4
 
 
-def test_a_cell_that_is_damaged_in_the_base_was_not_compared(tmp_path, compared):
-    for day, name in enumerate("ab"):
-        write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
-    cells = [train_cell(name, repeat) for name in ("torch", "jax") for repeat in range(5)]
-    write_planned(tmp_path / "a", cells)
-    for repeat in range(5):
-        (tmp_path / "a" / "train" / train_cell("jax", repeat).id / "record.json").write_text("{")
-    code, facts = facts_of(compared, "--complete")
-    assert facts["not_compared"] == 1 and code == 5
-
-
-def test_two_outputs_of_one_name_are_refused_before_anything_is_written(tmp_path, compared):
-    for day, name in enumerate("ab"):
-        write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
-    code, out = compared("--html", str(tmp_path / "x"), "--markdown", str(tmp_path / "." / "x"))
-    assert (code, out) == (2, "") and not (tmp_path / "x").exists()
-
-
 def test_no_output_takes_the_place_of_results(tmp_path, compared):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
@@ -133,43 +115,6 @@ def test_what_no_correction_reaches_is_not_confirmed(tmp_path, compared):
     _, facts = facts_of(compared)
     (told,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "log_loss" and ".torch." in one["cell"])
     assert (told["outcome"], told["confidence"]) == ("worse", "provisional")
-
-
-def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
-    for day, name in enumerate(("a", "b")):
-        write_logs(tmp_path / name, "logs", {"x/1.out": stream_run(100)}, read=day)
-    code, facts = facts_of(compared)
-    other = facts["others"][0]
-    assert (code, other["lines"], len(other["same_measurement"])) == (5, [], 1)
-    for day, name in enumerate(("a", "b")):
-        write_run(tmp_path / name, {"torch": noisy(100 + 50 * day, day)}, day=day)
-    assert facts_of(compared, "--complete")[0] == 0, "nothing that can be compared is missing"
-
-
-@pytest.mark.env
-def test_what_changed_is_drawn_among_many_cells(tmp_path, compared):
-    names = [f"framework-{number:02}" for number in range(24)]
-    for day, name in enumerate(("a", "b")):
-        factors = {one: 2.0 if day and one == "framework-07" else 1.0 for one in names}
-        rates = {one: noisy(100 * factors[one], 100 * day + n) for n, one in enumerate(names)}
-        write_run(tmp_path / name, rates, day=day)
-    page = tmp_path / "page.html"
-    compared("--html", str(page))
-    drawn = page.read_text().partition('class="plot"')[2].partition("</svg>")[0]
-    assert "framework-07" in drawn, "the best of all"
-    assert "20 of 24 are drawn" in page.read_text()
-
-
-def test_of_many_problems_the_first_are_printed_and_all_are_counted(tmp_path, compared):
-    for day, name in enumerate(("a", "b")):
-        write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
-    for number in range(14):
-        damaged = tmp_path / "b/train" / f"x~{number:08}" / "record.json"
-        damaged.parent.mkdir()
-        damaged.write_text("{")
-    _, out = compared()
-    told = [line for line in out.splitlines() if line.startswith("B: ")]
-    assert len(told) == 11 and "and 4 more" in told[-1]
 
 
 @pytest.mark.parametrize("label", [None, "1024"])

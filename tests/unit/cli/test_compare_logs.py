@@ -47,29 +47,39 @@ def test_two_clusters_of_one_folder_each_are_compared_as_the_folders_are(tmp_pat
     assert (named["base"], named["other"]) == (["alpha"], ["beta"])
 
 
-def test_other_settings_are_no_pair_and_are_named(tmp_path, compared):
-    for name, size in (("a", 1000), ("b", 2000)):
-        runs = {f"x/{n}.out": stream_run(100 + n, array_size=size) for n in range(3)}
+# What differs between two folders, and whether their runs pair.
+PARAMETERS = {
+    "the problem": ({"array_size": 1000}, {"array_size": 2000}, 0),
+    "the kind of device": ({"device": "CPU"}, {"device": "GPU"}, 0),
+    "a name with a word of tasks": (
+        {"ordering_inter_file": "constant task offset"},
+        {"ordering_inter_file": "no tasks offsets"},
+        0,
+    ),
+    "a name with a word of hosts": ({"use-host-mpi": "0"}, {"use-host-mpi": "1"}, 0),
+    "an option of a command": ({"command": "mdtest -w 0 -d /a"}, {"command": "mdtest -w 4096 -d /a"}, 0),
+    "where a command ran": (
+        {"command": "/a/mdtest -n 10 -d /a -o out-2026-08-01"},
+        {"command": "/b/mdtest -n 10 -d /b -o out-2026-08-02"},
+        1,
+    ),
+    "where and when it ran, and what came of it": (
+        {"device": "GPU 0", "date": "0", "residual_checks": ["0"]},
+        {"device": "GPU 1", "date": "1", "residual_checks": ["1"]},
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PARAMETERS)
+def test_what_was_asked_for_is_a_setting_and_what_came_of_it_is_none(tmp_path, compared, what):
+    *both, pairs = PARAMETERS[what]
+    for place, (name, own) in enumerate(zip("ab", both, strict=True)):
+        runs = {f"x/{n}.out": stream_run(r, **own) for n, r in enumerate(noisy(100, place, 3))}
         write_logs(tmp_path / name, "logs", runs)
-    code, facts = compared()
-    assert code == 5 and not facts["others"][0]["lines"]
-    (lone,) = facts["others"][0]["only_base"]
-    assert "settings" in lone["differs_in"] and "1000" in str(lone["differs_in"])
-
-
-def test_where_and_when_it_ran_and_what_came_of_it_are_no_settings(tmp_path, compared):
-    for place, name in enumerate(("a", "b")):
-        own = {"device": f"GPU {place}", "date": f"{place}", "residual_checks": [f"{place}"]}
-        runs = {f"x/{n}.out": stream_run(r, **own) for n, r in enumerate(noisy(100, place, 4))}
-        write_logs(tmp_path / name, "logs", runs)
-    assert compared()[1]["others"][0]["pairs"] == 1
-
-
-def test_which_kind_of_device_was_asked_for_is_a_setting(tmp_path, compared):
-    for name, device in (("a", "CPU"), ("b", "GPU")):
-        runs = {f"x/{n}.out": stream_run(100 + n, device=device) for n in range(3)}
-        write_logs(tmp_path / name, "logs", runs)
-    assert compared()[1]["others"][0]["pairs"] == 0
+    other = compared()[1]["others"][0]
+    assert other["pairs"] == pairs
+    assert pairs or "settings" in other["only_base"][0]["differs_in"]
 
 
 def test_of_an_archive_that_grew_only_what_is_new_is_held_beside_the_base(tmp_path, compared):
@@ -109,32 +119,6 @@ def test_a_copy_of_a_log_by_another_name_is_no_further_run(tmp_path, compared, n
     write_logs(tmp_path / "a", "logs", runs)
     write_logs(tmp_path / "b", "logs", copies)
     assert compared()[1]["others"][0]["same_measurement"]
-
-
-SETTINGS = [
-    {"ordering_inter_file": ["constant task offset", "no tasks offsets"]},
-    {"use-host-mpi": ["0", "1"]},
-    {"time_based": ["0", "1"]},
-    {"command": ["mdtest -w 0 -d /a", "mdtest -w 4096 -d /a"]},
-]
-
-
-@pytest.mark.parametrize("setting", SETTINGS, ids=[next(iter(one)) for one in SETTINGS])
-def test_a_setting_whose_name_has_a_word_of_places_or_times_is_one(tmp_path, compared, setting):
-    ((key, values),) = setting.items()
-    for place, (name, value) in enumerate(zip("ab", values, strict=True)):
-        rates = noisy(100, place, 3)
-        runs = {f"x/{n}.out": stream_run(r, **{key: value}) for n, r in enumerate(rates)}
-        write_logs(tmp_path / name, "logs", runs)
-    assert compared()[1]["others"][0]["pairs"] == 0
-
-
-def test_a_command_that_differs_in_where_it_ran_is_no_other_setting(tmp_path, compared):
-    for place, name in enumerate("ab"):
-        told = f"/{name}/mdtest -n 10 -d /{name} -o out-2026-08-0{place + 1}"
-        runs = {f"x/{n}.out": stream_run(r, command=told) for n, r in enumerate(noisy(1, place, 3))}
-        write_logs(tmp_path / name, "logs", runs)
-    assert compared()[1]["others"][0]["pairs"] == 1
 
 
 @pytest.mark.parametrize("benchmark", ["osu", "slurm-accounting", "mlperf-inference", "io500", "dl-training"])
@@ -206,18 +190,6 @@ def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
     assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {"alpha", "beta"}
 
 
-def test_of_copies_of_a_log_the_one_that_tells_the_day_counts(tmp_path, transect):
-    rates = noisy(1000, 1, 2)
-    runs = {
-        f"{folder}/alpha/{name}": stream_run(rate)
-        for rate, day in zip(rates, ("2026-08-05", "2026-09-07"), strict=True)
-        for folder, name in (("2026-08", "a.out"), (day, "b.out"), ("c", f"{rate:.0f}.out"))
-        if folder[:7] in day or folder == "c"
-    }
-    code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
-    assert code == 0 and [one["at"][:10] for one in facts["runs"]] == ["2026-08-05", "2026-09-07"]
-
-
 @pytest.mark.parametrize(
     "names",
     [
@@ -231,11 +203,3 @@ def test_versions_and_numbers_of_jobs_are_no_days(tmp_path, transect, names):
     runs = {f"alpha/{name}": stream_run(r) for name, r in zip(names, noisy(1000, 1, 3), strict=True)}
     code, facts = followed(transect, write_logs(tmp_path / "all", "archive", runs))
     assert code == 5 and len(facts["runs"]) == 1
-
-
-def test_runs_that_share_no_cell_are_no_history(tmp_path, transect):
-    for name in ("2026-08", "2026-09"):
-        runs = {f"x/{n}.out": stream_run(100, array_size=int(name[-2:])) for n in range(3)}
-        write_logs(tmp_path / name, name, runs)
-    code, facts = followed(transect, tmp_path)
-    assert code == 5 and len(facts["runs"]) == 2

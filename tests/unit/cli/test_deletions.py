@@ -96,16 +96,6 @@ def test_a_dry_retry_names_the_failed_cells_and_changes_nothing(planned, capsys)
         retry(planned.paths.folder)
 
 
-@pytest.mark.parametrize("facts", [{"status": "ok"}, {"lock_hash": "another"}])
-def test_reset_leaves_environments_that_are_made_or_stand_for_another_lock(planned, facts):
-    failed(planned)
-    (own,) = planned.stage("train").values()
-    told = {"name": "base", "lock_hash": own.spec["lock"], "status": "failed", **facts}
-    mine = stamp(planned, "base", **told)
-    reset(planned.paths.folder)
-    assert mine.exists()
-
-
 @pytest.mark.parametrize("linked", ["stage", "cell", "environments"])
 def test_reset_touches_nothing_behind_a_link(planned, capsys, tmp_path, linked):
     record = failed(planned)
@@ -179,14 +169,3 @@ def test_a_plan_removes_orders_and_stamps_of_its_own_blocks_alone(planned, tmp_p
     assert not old.exists() and not stamp.exists()
     assert all(path.exists() for path in somebodys)
     assert (tmp_path / "blocks/old.json").exists() and (tmp_path / "specs/old.json").exists()
-
-
-def test_by_a_plan_of_another_version_clean_leaves_records_of_another_study(planned):
-    facts = json.loads(planned.paths.plan.read_text())
-    planned.paths.plan.write_text(json.dumps(facts | {"study": facts["study"] | {"later": 1}}))
-    mine, theirs = train_cell(batch=8), train_cell(batch=2)
-    for cell, study in ((mine, "mine"), (theirs, "another")):
-        write_record(planned.paths.record("train", cell.id), make_record(cell, study=study))
-    clean(planned.paths.folder)
-    assert not planned.paths.cell("train", mine.id).exists()
-    assert planned.paths.record("train", theirs.id).exists()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from transect.cli.doctor import examine
@@ -16,32 +14,20 @@ VERSION = "#!/bin/sh\necho slurm 22.05.8\n"
 PING = "#!/bin/sh\necho Slurmctld is UP\n"
 
 
-def slurm_row(monkeypatch: pytest.MonkeyPatch, folder: Path, **programs: str) -> dict[str, str]:
-    for name, text in programs.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder))
-    (row,) = [one for one in examine()["programs"] if one["name"] == "slurm"]
-    return row
-
-
 @pytest.mark.parametrize(
-    "programs",
-    [{"sbatch": BROKEN, "scontrol": BROKEN}, {"sbatch": VERSION, "scontrol": BROKEN}, {"sbatch": VERSION}],
-    ids=["no configuration", "no controller", "half an installation"],
+    ("programs", "state", "detail"),
+    [
+        ({"sbatch": BROKEN, "scontrol": BROKEN}, "no cluster", "/sbatch), no cluster"),
+        ({"sbatch": VERSION}, "no cluster", "/sbatch), no cluster"),
+        ({"sbatch": VERSION, "scontrol": PING}, "found", "slurm 22.05.8"),
+        ({}, "missing", "use profiles/local"),
+    ],
+    ids=["no configuration", "half an installation", "a cluster", "none"],
 )
-def test_commands_without_a_cluster_are_told_in_one_line(monkeypatch, tmp_path, programs):
-    row = slurm_row(monkeypatch, tmp_path, **programs)
-    assert row["state"] == "no cluster"
-    assert f"({tmp_path}/sbatch), no cluster" in row["detail"]
-    assert "\n" not in row["detail"]
-
-
-def test_a_cluster_that_answers_is_found_with_its_version(monkeypatch, tmp_path):
-    row = slurm_row(monkeypatch, tmp_path, sbatch=VERSION, scontrol=PING)
-    assert (row["state"], row["detail"]) == ("found", "slurm 22.05.8")
-
-
-def test_a_machine_without_slurm_says_what_to_use(monkeypatch, tmp_path):
-    row = slurm_row(monkeypatch, tmp_path)
-    assert row["state"] == "missing" and row["detail"].endswith("use profiles/local")
+def test_a_cluster_that_answers_is_told_from_commands_that_are_there(monkeypatch, tmp_path, programs, state, detail):
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (row,) = [one for one in examine()["programs"] if one["name"] == "slurm"]
+    assert row["state"] == state and detail in row["detail"] and "\n" not in row["detail"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from factories import infer_cell, train_cell, write_records
 from result_runs import START, noisy, run_record, write_run
 from transect.analysis.change_points import MIN_RUNS, change_points
 from transect.domain.record import Cause, Status, write_record
-from transect.engine.result_folders import find_runs, letter_of
+from transect.engine.result_folders import find_runs
 
 FRAMEWORKS = ("numpy", "torch", "keras", "jax")
 
@@ -78,12 +78,6 @@ def test_a_change_among_records_that_lack_what_was_told_is_not_confirmed(tmp_pat
     assert told(transect, tmp_path, "--fail")[0] == (0 if old else 4)
 
 
-def test_runs_without_a_change_have_none(tmp_path, transect):
-    code, facts = told(transect, write_runs(tmp_path, 14))
-    assert (code, facts["changes"], facts["lost"]) == (0, [], [])
-    assert told(transect, tmp_path, "--fail")[0] == 0
-
-
 def test_what_all_cells_do_together_is_a_change_of_their_stage(tmp_path, transect):
     write_runs(tmp_path, 14, **dict.fromkeys(FRAMEWORKS, (6, 1.3)))
     _, facts = told(transect, tmp_path)
@@ -92,44 +86,12 @@ def test_what_all_cells_do_together_is_a_change_of_their_stage(tmp_path, transec
     assert [one["with_its_stage"] for one in facts["changes"]] == [False, True, True, True, True]
 
 
-def test_a_change_within_the_margin_is_no_better_and_no_worse(tmp_path, transect):
-    write_runs(tmp_path, 20, torch=(10, 0.95))
-    _, facts = told(transect, tmp_path, "--margin", "20%")
-    assert changes_of(facts) == [("torch", 10, "same")]
-
-
-def test_what_a_damaged_run_lacks_is_no_difference_of_its_software(tmp_path, transect):
-    write_runs(tmp_path, 14, **dict.fromkeys(FRAMEWORKS, (7, 1.3)))
-    for path in tmp_path.glob("day-*/quick/train/*jax*/record.json"):
-        facts = json.loads(path.read_text())
-        facts["provenance"]["environment"]["name"] = "torch"
-        facts["provenance"]["libraries"]["jax"] = "0.9"
-        facts.pop("checksum", None)
-        path.write_text("{" if "day-06" in str(path) else json.dumps(facts))
-    _, facts = told(transect, tmp_path)
-    whole = next(one for one in facts["changes"] if not facts["series"][one["series"]]["cell"])
-    assert whole["run"] == 7
-    assert [one["fact"] for one in whole["differences"]] == ["git commit"]
-
-
 def test_few_runs_tell_no_change_and_say_so(tmp_path, transect):
     write_runs(tmp_path, MIN_RUNS - 1, torch=(4, 0.3))
     code, out, _ = transect("history", tmp_path)
     assert code == 0
     assert f"{MIN_RUNS} are the fewest" in " ".join(out.split())
     assert "no changes" in out
-
-
-def test_one_run_is_no_history(tmp_path, transect):
-    write_runs(tmp_path, 1)
-    assert told(transect, tmp_path)[0] == 5
-
-
-def test_runs_stand_in_the_order_of_their_records_and_not_of_their_names(tmp_path, transect):
-    for day, name in enumerate(("z", "m", "a")):
-        write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
-    _, facts = told(transect, tmp_path / "a", tmp_path / "m", tmp_path / "z")
-    assert [Path(one["folder"]).name for one in facts["runs"]] == ["z", "m", "a"]
 
 
 def test_a_copy_a_folder_given_twice_and_one_without_records_are_left_out_and_named(tmp_path, transect):
@@ -183,13 +145,6 @@ def test_clocks_that_are_wrong_are_told(tmp_path, transect):
     assert Path(undated["folder"]).name == "d" and "date" in undated["why"]
 
 
-def test_runs_that_overlap_are_told(tmp_path, transect):
-    write_run(tmp_path / "a", {"torch": noisy(100, 1), "numpy": noisy(1, 1)})
-    write_run(tmp_path / "b", {"torch": noisy(100, 2), "numpy": noisy(1, 2)}, day=1e-4)
-    _, facts = told(transect, tmp_path)
-    assert "had ended" in str(facts["runs"][1]["notes"]) and not facts["runs"][0]["notes"]
-
-
 def test_a_cell_that_fails_or_goes_missing_is_named(tmp_path, transect):
     write_runs(tmp_path, 3)
     last = tmp_path / "day-02" / "quick" / "train"
@@ -232,11 +187,6 @@ def test_runs_are_found_below_and_loops_end(tmp_path):
     assert all(one.resolve() in {two.resolve() for two in found} for one in again)
 
 
-def test_letters_do_not_run_out():
-    letters = [letter_of(place) for place in range(80)]
-    assert len(set(letters)) == 80 and letters[25:27] == ["Z", "A2"]
-
-
 def noise(seed: int, shape: Any) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape)
 
@@ -247,46 +197,10 @@ def test_changes_of_series_that_are_cut_in_three():
     assert [(one.since, one.at, one.until) for one in found] == [(0, 14, 30), (14, 30, 44)]
 
 
-def test_missing_runs_are_skipped_and_places_stay_those_of_all_runs():
-    values = np.concatenate([noise(1, 12), noise(2, 12) + 9])
-    values[[0, 5, 12, 20]] = np.nan
-    (one,) = change_points({"a": values})
-    assert (one.since, one.at, one.until) == (1, 13, 24)
-
-
-def test_one_outlier_is_no_change():
-    values = noise(1, 30)
-    values[20] = 1e9
-    assert change_points({"a": values}) == []
-
-
-@pytest.mark.parametrize("values", [[], [1.0] * 30, [1.0] * 15 + [float("nan")] * 15, list(range(8))])
-def test_series_that_tell_nothing_have_no_change(values):
-    assert change_points({"a": values}) == []
-
-
-def test_equal_series_give_equal_answers_whatever_stands_beside_them():
-    values = {n: noise(n, 20) for n in range(4)}
-    values[2][10:] += 6
-    assert change_points(values) == change_points(values)
-    # An offset, or another unit, changes nothing.
-    moved = {n: 3 + 2 * series for n, series in values.items()}
-    assert change_points(moved) == change_points(values)
-
-
 def test_false_alarms_over_many_series_stay_below_the_level():
     """Six series a study, of one run each: 60 studies, of which about three may alarm at 5 %."""
     alarms = sum(bool(change_points(dict(enumerate(noise(1000 + n, (6, 12)))), draws=999)) for n in range(60))
     assert alarms <= 8
-
-
-def test_a_date_without_a_zone_is_utc(tmp_path, transect):
-    for day in (0, 1):
-        at = (START + timedelta(days=day)).replace(tzinfo=None)
-        one = run_record(train_cell("torch", 0), {"samples_per_second": 1.0 + day}, at=at)
-        write_records(tmp_path / str(day), one)
-    _, facts = told(transect, tmp_path)
-    assert datetime.fromisoformat(facts["runs"][0]["at"]) == START.astimezone(UTC)
 
 
 def test_what_a_folder_still_held_counts_in_one_run(tmp_path, transect):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,17 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.cli.launch import script
 from transect.cli.main import run
 from transect.cli.output import add_row, new_table, print_table
 from transect.domain.errors import BadInput, say_fault
-from transect.domain.terminal import printable, say
+from transect.domain.terminal import printable
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 # Clears the screen, forges a line, turns text around, and is no UTF-8.
 EVIL = b"a\x1b[2J\ntransect: all is well\xe2\x80\xae\xff"
-# As a program outside of a cluster starts.
-QUIET = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"PYTHONPATH": str(SRC)}
 
 
 def obeyed(output: bytes) -> list[bytes]:
@@ -42,11 +37,6 @@ def test_printable_is_one_line_that_can_be_written(text):
     assert printable(shown) == shown
 
 
-def test_a_message_has_a_line_for_each_argument_and_no_other():
-    error = BadInput("a\nb", "c\x1b[31m\udcff")
-    assert str(error) == "a\\nb\nc\\x1b[31m\\xff"
-
-
 def test_a_table_shows_names_as_they_are_and_takes_no_markup(capsys):
     table = new_table("name", "lines")
     add_row(table, "[red]x[/nothing]\x1b[31m", ["one", "two\nthree"])
@@ -54,18 +44,6 @@ def test_a_table_shows_names_as_they_are_and_takes_no_markup(capsys):
     printed = capsys.readouterr().out
     assert "[red]x[/nothing]\\x1b[31m" in printed
     assert "two\\nthree" in printed and "\x1b" not in printed
-
-
-class Ascii(io.TextIOWrapper):
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), "ascii", "backslashreplace")
-
-
-def test_say_writes_whatever_the_terminal_can_show():
-    stream = Ascii()
-    say("· \x1b", to=stream)
-    stream.flush()
-    assert stream.buffer.getvalue() == b"\\xb7 \\x1b\n"
 
 
 @pytest.mark.parametrize(
@@ -129,11 +107,6 @@ def transect(monkeypatch, capfdbinary):
     return call
 
 
-def as_a_program(*arguments: str | bytes) -> tuple[int, bytes, bytes]:
-    done = subprocess.run([sys.executable, "-m", "transect", *arguments], env=QUIET, capture_output=True)
-    return done.returncode, done.stdout, done.stderr
-
-
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
 def test_names_of_logs_are_shown_and_not_obeyed(tmp_path, form, transect):
     name = os.fsencode(tmp_path) + b"/" + EVIL
@@ -156,36 +129,12 @@ def check_error(arguments: list[str | bytes], code: int, out: bytes, err: bytes)
     [
         ["check", EVIL + b".yaml"],
         ["status", EVIL],
-        ["ingest", EVIL],
         ["why", "quick", EVIL],
-        ["report", EVIL + b".yaml"],
         ["check", "quick", "--system", EVIL + b".yaml"],
         ["launch", "--framework", EVIL, "--strategy", "ddp", "--", "true"],
-        [EVIL],
         [b"--" + EVIL],
-        ["check", b"--" + EVIL],
     ],
 )
 def test_names_in_errors_are_shown_and_not_obeyed(tmp_path, monkeypatch, transect, arguments):
     monkeypatch.chdir(tmp_path)
     check_error(arguments, *transect(*arguments))
-
-
-@pytest.mark.env
-@pytest.mark.parametrize(
-    "arguments", [["launch", "--framework", "torch", "--strategy", "ddp", "--", EVIL], [b"--" + EVIL]]
-)
-def test_a_program_shows_names_in_errors_and_does_not_obey_them(tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
-    check_error(arguments, *as_a_program(*arguments))
-
-
-@pytest.mark.env
-def test_a_dry_run_is_a_script_of_the_same_words_without_orders():
-    words = ["echo", "a\x1b[2Jb", "it's\n\\x41", "plain\nlines", "\udcff"]
-    lines = script([(words, {"A": "\x07"})])
-    assert obeyed(lines.encode("utf-8", "surrogateescape")) == []
-    shown = subprocess.run(
-        ["bash", "-c", lines.replace("echo", "printf '%s|'", 1) + '; printf %s "$A"'], capture_output=True
-    )
-    assert shown.stdout == b"a\x1b[2Jb|it's\n\\x41|plain\nlines|\xff|\x07", lines

@@ -38,13 +38,6 @@ def test_the_umask_holds_for_what_is_written(tmp_path, umask, file, folder):
         os.umask(before)
 
 
-def test_what_could_not_be_written_leaves_nothing_behind(tmp_path):
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError):
-        write_atomic(tmp_path / "taken", "text")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
-
-
 def test_a_user_without_a_name_may_claim(tmp_path, monkeypatch):
     def nameless() -> str:
         raise KeyError("getpwuid(): uid not found: 4242")

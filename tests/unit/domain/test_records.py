@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from factories import TRAIN, bare_record
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.record import Cause, MetricValue, Samples, Status, raw_record, read_record, write_record
+from transect.domain.record import MetricValue, Samples, raw_record, read_record, write_record
 
 train_record = functools.partial(bare_record, Cell.of(**TRAIN))
 
@@ -84,15 +84,6 @@ def test_an_edited_record_is_refused(tmp_path, edit):
             read(path)
 
 
-def test_a_record_without_its_checksum_is_no_record(tmp_path):
-    path = tmp_path / "record.json"
-    content = write(path)
-    del content["checksum"]
-    path.write_text(json.dumps(content))
-    with pytest.raises(BadInput, match="checksum"):
-        read_record(path)
-
-
 @settings(deadline=None, max_examples=40)
 @given(st.binary(max_size=40), st.integers(0, 10_000))
 def test_whatever_stands_in_place_of_a_record_is_refused_by_name(content, length):
@@ -114,19 +105,6 @@ def test_a_name_that_is_no_text_costs_no_record(tmp_path):
     write_record(tmp_path / "record.json", train_record(inputs=["b\udcff 1"], log_tail="\udcfe"))
     read = read_record(tmp_path / "record.json")
     assert (read.inputs, read.log_tail) == (["b? 1"], "?")
-
-
-def test_failed_record_has_a_cause_of_the_closed_list():
-    assert train_record(status="failed", cause="timeout").cause is Cause.TIMEOUT
-    assert train_record(status="skipped", cause="unsupported").status is Status.SKIPPED
-
-
-def test_unreadable_record_is_named(tmp_path):
-    with pytest.raises(BadInput, match="no such record"):
-        read_record(tmp_path / "none.json")
-    (tmp_path / "half.json").write_text('{"study": "s"')
-    with pytest.raises(BadInput, match=r"half\.json"):
-        read_record(tmp_path / "half.json")
 
 
 def test_samples_are_in_one_place():

@@ -156,11 +156,6 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
             "max_repeats 5 leaves nothing beyond min_repeats 5",
         ),
         (
-            "repeat_until: {ci_half_width: 3 %, node_hours: 1}",
-            "",
-            "unknown key 'repeat_until.node_hours': node_hours is no more, there is budget_minutes.",
-        ),
-        (
             "repeat_until: {ci_half_width: 3 %, max_repeat: 5}",
             "",
             "unknown key 'repeat_until.max_repeat': did you mean 'max_repeats'?",

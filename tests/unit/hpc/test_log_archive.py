@@ -92,13 +92,6 @@ def test_a_log_behind_a_link_counts_in_the_summary(archive: Path, tmp_path: Path
         assert sum(sum(row["counts"].values()) for row in told["counted"]) == 6, paths
 
 
-def test_a_table_of_many_systems_is_short(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.cli.logs._MAX_COUNTED", 2)
-    lines = CliRunner().invoke(app, ["ingest", str(archive), "--summary"]).stdout.split("\n")
-    ior = next(line for line in lines if line.startswith("ior") and "3.3.0" in line)
-    assert "2 systems" in ior and ior.split()[-2:] == ["2", "2"], "two runs, both ok"
-
-
 def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
     done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
     assert done.exit_code == 0, done.output
@@ -113,7 +106,7 @@ def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
     assert (refused["benchmark"], refused["status"], refused["runs"]) == ("ior", "truncated", 1)
     table = CliRunner().invoke(app, ["ingest", str(archive), "--summary"])
     assert "5 files had not" in table.stdout
-    assert "Not believed" in table.stdout and "Best valid value" in table.stdout
+    assert "Refused" in table.stdout and "Best valid value" in table.stdout
 
 
 def test_tests_of_one_benchmark_do_not_compete(archive: Path) -> None:
@@ -132,17 +125,9 @@ def test_a_best_value_with_a_doubt_says_so_and_why(archive: Path) -> None:
     assert told == {("mdtest", "suspicious", 1)}
     table = summary_of(archive)
     assert "9e13 1/s (suspicious)" in table
-    _, _, doubts = table.partition("Believed, with a doubt")
+    _, _, doubts = table.partition("Suspicious:")
     assert "9e13" in doubts and "aster/mdtest-3.3.0.txt:" in doubts
     assert str(archive) not in doubts, "below the folder that was given"
-
-
-def test_no_benchmark_is_left_out_of_a_long_table(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.cli.logs._MAX_BEST", 4)
-    _, _, best = summary_of(archive).partition("Best valid value")
-    best = best.partition("Not believed")[0]
-    assert "benchmarks with many" in best
-    assert {line.split()[0] for line in best.splitlines()[2:-2] if line[:1].strip()} >= {"ior", "mdtest"}
 
 
 def summary_of(archive: Path, *options: str) -> str:

@@ -61,15 +61,6 @@ def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
     assert len(every) == len(set(every)) == sum(1 for _ in made)
 
 
-def test_what_reads_files_runs_where_snakemake_runs(tmp_path):
-    made = shapes_plan(tmp_path)
-    local = {block.id for block in make_blocks(made) if block.shape.local}
-    assert local == {"ingest.n1"}
-    (ingest,) = (block for block in make_blocks(made) if block.id == "ingest.n1")
-    # No node is asked for.
-    assert resources(ingest, made.system, made.study.limits) == {}
-
-
 def test_without_a_scheduler_a_shape_is_one_block_that_asks_for_nothing(tmp_path):
     made = shapes_plan(tmp_path, system="name: laptop\ncores_per_node: 2\n")
     blocks = make_blocks(made)
@@ -85,12 +76,6 @@ def test_a_block_ends_where_its_time_limits_do_not_fit(tmp_path):
     assert gpu == [2, 1]
     alone = shapes_plan(tmp_path, system=SYSTEM + "cells_per_job: 1\n")
     assert {len(block.cells) for block in make_blocks(alone)} == {1}
-
-
-def test_repeats_of_disturbed_cells_have_room(tmp_path):
-    text = STUDY.replace("repeats_if_disturbed: 0", "repeats_if_disturbed: 2, repeat_seconds: 50")
-    (block,) = (b for b in make_blocks(shapes_plan(tmp_path, text)) if b.id == "train.digits-cnn.n1")
-    assert block.minutes == -(-3 * (110 + 2 * 50 + 5) // 60) + 5
 
 
 def test_what_a_job_asks_for(tmp_path):
@@ -149,11 +134,6 @@ def test_the_first_studies_fit_the_virtual_cluster_as_it_is_documented(name):
     assert make_blocks(make_plan(find_study(name), system, Path("results")))
 
 
-def test_without_any_gpu_the_cell_runs_to_its_own_skip(tmp_path):
-    blocks = make_blocks(shapes_plan(tmp_path, system=SYSTEM.replace("gpus_per_node: 4", "")))
-    assert all(block.shape.gpus_per_node == 0 for block in blocks)
-
-
 def test_a_block_is_stale_when_a_cell_is_and_not_when_its_queue_changes(tmp_path):
     def prints(**change: str) -> dict[str, str]:
         study, system = STUDY, SYSTEM
@@ -179,3 +159,18 @@ def test_networks_must_be_the_systems(tmp_path):
     cells = [p for p in made if p.cell.network]
     assert {p.spec["system"]["network"]["interface"] for p in cells} == {"ib0"}
     assert all(".ib" in p.id for p in cells)
+
+
+def test_what_reads_files_runs_where_snakemake_runs(tmp_path):
+    made = shapes_plan(tmp_path)
+    local = {block.id for block in make_blocks(made) if block.shape.local}
+    assert local == {"ingest.n1"}
+    (ingest,) = (block for block in make_blocks(made) if block.id == "ingest.n1")
+    # No node is asked for.
+    assert resources(ingest, made.system, made.study.limits) == {}
+
+
+def test_repeats_of_disturbed_cells_have_room(tmp_path):
+    text = STUDY.replace("repeats_if_disturbed: 0", "repeats_if_disturbed: 2, repeat_seconds: 50")
+    (block,) = (b for b in make_blocks(shapes_plan(tmp_path, text)) if b.id == "train.digits-cnn.n1")
+    assert block.minutes == -(-3 * (110 + 2 * 50 + 5) // 60) + 5

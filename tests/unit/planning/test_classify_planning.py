@@ -32,17 +32,6 @@ def test_a_list_does_not_multiply_a_classifier_without_that_knob(tmp_path):
     assert {name: found.count(name) for name in found} == {"encoder": 6, "pairs": 2, "words": 1}
 
 
-def test_updates_stand_in_the_place_of_epochs(tmp_path):
-    found = cells(plan_grids(tmp_path, "models: [encoder], updates: [50], batches: [1, 16]"))
-    assert [(cell.epochs, cell.updates) for cell in found] == [(None, 50)] * 2
-
-
-def test_epochs_stand_in_the_place_of_a_classifiers_own_updates(tmp_path):
-    found = cells(plan_grids(tmp_path, "models: [counted], epochs: [1, 3]", "models: [counted]"))
-    told = {(cell.epochs, cell.updates) for cell in found}
-    assert told == {(None, 6), (1, None), (3, None)}
-
-
 def test_a_record_tells_what_a_preset_gives(tmp_path):
     """Two models that differ in one option differ in one: else no doubt would find the pair."""
     preset = "kind: transformer, options: {preset: published, batch: 8, heads: 4"
@@ -86,9 +75,6 @@ def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
         ("models: [words], heads: [2]", "grids.0.heads: none of words has this knob"),
         ("models: [encoder], heads: [2, 5]", "5 heads do not share vectors of width 12 equally"),
         ("models: [encoder], epochs: [2], updates: [3]", "grids.0.updates: stands in the place"),
-        ("models: [encoder], optimisers: [adam]", "unknown optimiser 'adam': did you mean 'adamw'?"),
-        ("models: [encodre]", "unknown classifier 'encodre': did you mean 'encoder'?"),
-        ("models: [encoder], devices: [gpu]", "grids.0.devices"),
     ],
 )
 def test_what_makes_no_cell_is_refused(tmp_path, grid, told):
@@ -119,9 +105,3 @@ def test_patience_needs_a_part_to_look_at(tmp_path):
 def test_an_option_that_no_classifier_has_is_refused(tmp_path, rule, told):
     with pytest.raises(BadInput, match=told):
         plan_study(tmp_path, f"    odd: {rule}\n")
-
-
-def test_a_gpu_is_asked_for_where_a_cell_trains_on_one(tmp_path):
-    made = plan_grids(tmp_path, "models: [encoder], devices: [cpu, cuda], threads: [1, 2]")
-    found = {(cell.device, cell.threads) for cell in cells(made)}
-    assert found == {(device, threads) for device in ("cpu", "cuda") for threads in (1, 2)}

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from factories import plan_study
-from transect.domain.errors import BadInput
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.study import find_study, find_system
 
@@ -57,22 +54,6 @@ def test_no_reference_where_the_study_says_none(tmp_path):
         assert set(cell.inputs) == {"data"}
 
 
-def test_frameworks_study_has_every_framework_and_strategy_on_three_numbers_of_ranks():
-    made = make_plan(find_study("frameworks"), find_system("laptop"), Path("results"))
-    ranks: dict[tuple[str, str], set[int]] = {}
-    for planned in made.stage("train").values():
-        cell = planned.cell
-        if cell.workload == "digits-cnn":
-            key = (str(cell.framework), str(cell.strategy))
-            ranks.setdefault(key, set()).add(cell.ranks)
-    assert len(ranks) == 38
-    for (_, strategy), found in ranks.items():
-        if strategy == "single":
-            assert found == {1}
-        elif strategy not in ("ddp-nccl", "ddp-mpi"):
-            assert found == {1, 2, 4}
-
-
 def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
     made = make_plan(find_study("frameworks-gpu"), find_system("example-gpu-cluster"), Path("results"))
     cells = list(made.stage("train").values())
@@ -85,65 +66,3 @@ def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
     for one in cells:
         checked = one.cell.workload == "images-resnet20"
         assert ("reference" in one.inputs) == checked
-
-
-def test_rank_studies_have_the_published_ranks_and_every_way_in_both_languages():
-    made = make_plan(find_study("go-mpi"), find_system("laptop"), Path("results"))
-    cells = [one.cell for one in made.stage("train").values()]
-    iris = {cell.ranks for cell in cells if cell.workload == "iris-mlp"}
-    images = {cell.ranks for cell in cells if cell.workload == "images-mlp"}
-    assert iris == {1, 2, 4, 6, 8} and images == {1, 2, 7, 16, 30}
-    ways = {"mpi-allreduce", "mpi-sendrecv", "mpi-overlap", "published-allreduce", "published-sendrecv"}
-    for framework in ("numpy", "go"):
-        assert ways <= {cell.strategy for cell in cells if cell.framework == framework}
-    assert "mpi-allreduce" in {c.strategy for c in cells if c.framework == "go+numpy"}
-    assert {
-        cell.batch // cell.ranks
-        for cell in cells
-        if cell.strategy == "mpi-allreduce" and cell.workload != "iris-mlp-ce"
-    } == {4}
-    mixed = {(cell.strategy, cell.ranks) for cell in cells if cell.framework == "go+numpy"}
-    assert mixed == {("mpi-allreduce", 2)}
-    # What is claimed has enough repeats for an interval.
-    pairs = {c.repeat for c in cells if c.strategy == "mpi-sendrecv" and c.ranks == 2}
-    assert pairs == set(range(6))
-
-
-def test_the_cluster_study_asks_for_2_4_and_8_nodes_and_the_other_for_equal_cells():
-    system = find_system("virtual-cluster-8")
-    made = make_plan(find_study("go-mpi-cluster"), system, Path("results"))
-    cells = [one.cell for one in made.stage("train").values()]
-    assert {cell.nodes for cell in cells} == {1, 2, 4, 8}
-    assert {cell.network for cell in cells} == {None, "1gbit", "1gbit-50us"}
-    equal = make_plan(find_study("go-python"), find_system("laptop"), Path("results"))
-    frameworks: dict[tuple, set[str]] = {}
-    for one in equal.stage("train").values():
-        cell = one.cell
-        frameworks.setdefault((cell.changed(framework=""),), set()).add(cell.framework)
-    every = {"numpy", "torch", "tensorflow", "go", "go-openblas"}
-    with_gorgonia = every | {"go-gorgonia"}
-    assert set(map(frozenset, frameworks.values())) == {frozenset(every), frozenset(with_gorgonia)}
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("{folder: nowhere}", "no such file or folder"),
-        ("{generate: 1}", "dataset_options.generate"),
-        ("{pictures: 3}", "Known: classes, folder"),
-        ("{size: 64}", "32 x 32"),
-    ],
-)
-def test_wrong_image_options_end_the_planning(tmp_path, options, words):
-    with pytest.raises(BadInput, match="dataset_options") as error:
-        torch_plan(tmp_path, "images-resnet20", "ranks: [1]", f"images-resnet20: {{dataset_options: {options}}}")
-    assert words in str(error.value)
-
-
-def test_gorgonia_study_has_small_nets_beside_three_others_and_the_deep_ones():
-    made = make_plan(find_study("go-gorgonia"), find_system("laptop"), Path("results"))
-    cells = [one.cell for one in made.stage("train").values()]
-    small = {one.framework for one in cells if one.workload in ("digits-cnn", "images-resnet20")}
-    assert small == {"go-gorgonia", "go", "numpy", "torch"}
-    deep = {one.workload for one in cells if one.framework == "go-gorgonia"}
-    assert deep == {"digits-cnn", "images-resnet20", *(f"images-resnet{d}" for d in (50, 101, 152))}

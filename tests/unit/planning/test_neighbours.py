@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from transect.planning import code_hash
-from transect.planning.code_hash import closure, hash_sources
+from transect.planning.code_hash import closure
 from transect.planning.named_paths import NamedPaths
 
 
@@ -38,17 +38,12 @@ def followed(ground: Path) -> set[str]:
 
 
 FORMS = {
-    "absolute": "import helper",
     "in a function": "def f():\n    import helper as h, os",
     "behind a word": "try: import helper\nexcept ImportError: pass",
     "of a name": "from helper import (\n    one,\n    two)",
-    "continued": "import os, \\\n    helper",
-    "continued before": "from helper \\\n    import one",
-    "tabulated": "from\thelper import\tone",
     "beside a comment in parentheses": "from os import (\n    path,  # as in x)\n    sep)\nimport helper",
     "named by a format": "import importlib\nh = importlib.import_module(name='helper')",
     "by its location": "import os\nf = f'{os.path.dirname(__file__)}/helper.py'",
-    "relative": "from . import helper",
     "by name": "import importlib\nh = importlib.import_module('helper')",
     "as a file": "import runpy, pathlib\nrunpy.run_path(str(pathlib.Path(__file__).parent / 'helper.py'))",
 }
@@ -109,19 +104,6 @@ def test_what_is_installed_below_the_study_is_its_environments(ground, monkeypat
     assert followed(ground) == {"mine/plugin.py"}
 
 
-def test_a_long_word_in_quotes_is_no_name_of_a_file(ground):
-    write(ground / "mine", plugin=f"import helper\nTABLE = '{'a' * 5000}', '{'b' * 5000}.py'", helper="")
-    assert followed(ground) == {"mine/plugin.py", "mine/helper.py"}
-
-
-def test_files_are_named_from_the_study_on_so_that_two_of_a_name_are_told_apart(ground):
-    write(ground, mine__plugin="import a.one, b.one", mine__a__one="", mine__b__one="")
-    followed(ground)
-    code_hash._hash_sources.cache_clear()
-    names = hash_sources(frozenset({ground / "mine/plugin.py"}), ground).files
-    assert set(names) == {"mine/plugin.py", "mine/a/one.py", "mine/b/one.py"}
-
-
 def named(ground: Path, spec: dict) -> dict[str, str]:
     found = NamedPaths(ground / "study.yaml", ground / "results/x")(spec)
     return {Path(one).relative_to(ground).as_posix(): key for one, key in found.items()}
@@ -158,14 +140,3 @@ NAMED = {
 def test_what_an_option_names_is_found(data, case):
     spec, expected = NAMED[case]
     assert sorted(named(data, spec)) == expected
-
-
-def test_a_path_is_told_with_its_key_and_may_be_absolute(data):
-    spec = {"parameters": {"dataset_options": {"folder": "data", "table": str(data / "word")}}}
-    assert named(data, spec) == {"data": "folder", "word": "table"}
-
-
-def test_of_a_stage_that_says_which_files_it_reads_only_options_are_looked_at(data):
-    spec = {"path": "data/rows.csv", "rule": {"options": {"table": "word"}}}
-    found = NamedPaths(data / "study.yaml", data / "results/x")(spec, options_only=True)
-    assert found == {str(data / "word"): "table"}

@@ -40,19 +40,3 @@ def test_a_study_may_say_that_it_has_more(tmp_path):
     for most in (5, 9):
         with pytest.raises(BadInput, match="max_cells"):
             slip_plan(tmp_path, f"{grid}{most}")
-
-
-def test_a_stage_that_does_not_count_is_counted_as_it_gives_its_cells(tmp_path, monkeypatch):
-    train = type(STAGES.get("train"))
-    made, cells = [], train.cells
-
-    def noted(*arguments):
-        for cell in cells(*arguments):
-            made.append(cell)
-            yield cell
-
-    monkeypatch.setattr(train, "size", lambda *_: 0)
-    monkeypatch.setattr(train, "cells", noted)
-    with pytest.raises(BadInput, match="max_cells"):
-        slip_plan(tmp_path, "train: {repeats: 1000, grids: [{%s}]}\nmax_cells: 20")
-    assert len(made) == 21

@@ -17,11 +17,10 @@ from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner
-from transect.launch import LAUNCHERS, Request
+from transect.launch import Request
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.stage import STAGES
-from transect.training.frameworks import FRAMEWORKS
 
 ALL = [(kind, name) for kind, known in KINDS.items() for name in known.registry]
 OTHERS = [(registry, name) for registry in (EXPORTERS, RENDEZVOUS) for name in registry]
@@ -41,25 +40,11 @@ def test_plugin_is_documented_and_in_a_file(registry, name):
     assert registry.source(name).is_file()
 
 
-def test_plain_launcher_numbers_its_ranks():
-    request = Request(command=["x"], ranks_per_node=3, cores=2)
-    variables = [v for _, v in LAUNCHERS.get("plain").processes(request)]
-    assert [v["RANK"] for v in variables] == ["0", "1", "2"]
-    assert {v["WORLD_SIZE"] for v in variables} == {"3"}
-    assert len({v["MASTER_PORT"] for v in variables}) == 1
-    assert "one node" in str(LAUNCHERS.get("plain").supports(Request(command=["x"], nodes=2)))
-
-
 def test_duplicate_name_is_refused(tmp_path, monkeypatch):
     registry: Registry[object] = Registry("thing", "transect.training.workloads")
     registry.register("a")(Cell)
     with pytest.raises(BadInput, match="registered twice"):
         registry.register("a")(Request)
-
-
-def test_unknown_name_has_a_hint():
-    with pytest.raises(BadInput, match=r"'troch'.*'torch'"):
-        FRAMEWORKS.get("troch")
 
 
 @pytest.mark.env
@@ -113,22 +98,3 @@ def test_what_a_stage_declares_is_there(name):
     # Code of a folder's own would be part of whatever stands in it.
     folder = STAGES.source(name).parent
     assert folder.name == "stages" or (folder / "__init__.py").read_text() == ""
-
-
-@pytest.mark.parametrize("name", ["", " ", "a\u202eb", "a\x1b[31mb", "a\nb", "a\tb", "a\0b", "a\ud800"])
-def test_a_name_that_shows_what_it_does_not_say_is_refused(name):
-    registry: Registry[object] = Registry("workload", "transect.training.workloads")
-    with pytest.raises(BadInput, match=r"workload '.*' cannot have this name") as told:
-        registry.register(name)(object_of_this_file())
-    assert str(told.value).isprintable() and __file__ in str(told.value)
-
-
-@pytest.mark.parametrize("name", ["<b>&amp;'\"</b>", "$\\alpha$", "caf\u00e9 \u2603", "{n}*?[0]"])
-def test_markup_and_other_scripts_are_names(name):
-    registry: Registry[object] = Registry("workload", "transect.training.workloads")
-    kind = object_of_this_file()
-    assert registry.register(name)(kind) is kind
-
-
-def object_of_this_file() -> type[object]:
-    return type("Thing", (), {"__module__": __name__})

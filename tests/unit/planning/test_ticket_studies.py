@@ -13,8 +13,6 @@ from transect.engine.run_chosen import with_inputs
 from transect.planning.plan import StudyPlan
 from transect.report.sections.published import is_meant
 
-SEEDS = 6
-
 
 @pytest.fixture(scope="module", params=["tickets", "tickets-full"])
 def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StudyPlan:
@@ -46,27 +44,3 @@ def test_a_chosen_run_that_goes_on_with_another_comes_after_it(plan):
     assert len(keys) == len(set(keys))
     stages = [stage for stage, _ in keys]
     assert stages == sorted(stages, key=list(plan.cells).index)
-
-
-def test_each_side_of_each_doubt_has_six_seeds(plan):
-    seeds: dict[object, int] = {}
-    for one in plan.stage("classify").values():
-        key = one.cell.without_repeat()
-        seeds[key] = seeds.get(key, 0) + 1
-    whole = {cell for cell, amount in seeds.items() if amount >= SEEDS}
-
-    def differing(axis: str, *values: object) -> bool:
-        """Whether cells of six seeds differ in this axis alone."""
-        levels: dict[object, set[object]] = {}
-        for cell in whole:
-            levels.setdefault(cell.changed(**{axis: None}), set()).add(getattr(cell, axis))
-        return any(set(values) <= found for found in levels.values())
-
-    assert differing("names", "kept", "pseudonyms", "removed")
-    assert differing("view", "conversation", "first")
-    assert differing("vectors", "train", "all")
-    assert differing("model", "transformer", "published-heads")
-    assert differing("batch", 1, 8, 64)
-    assert any(cell.updates is not None and cell.batch == 1 for cell in whole)
-    partition = {cell.partition for cell in whole}
-    assert "time" in partition and partition & {"random", "forty"}

@@ -31,11 +31,6 @@ def grid_plan(folder: Path, rest: str, rule: str = "") -> StudyPlan:
     return plan_study(folder, GRID.format(rest=rest, rule=rule))
 
 
-def test_an_unknown_precision_is_an_error_of_the_study(tmp_path):
-    with pytest.raises(BadInput, match=r"train\.grids\.0\.precisions: .*fp7.*fp16"):
-        grid_plan(tmp_path, "precisions: [fp32, fp7]")
-
-
 def test_a_precision_that_a_framework_lacks_is_planned_and_its_reference_knows_it(tmp_path):
     made = grid_plan(tmp_path, "precisions: [fp32, fp16]")
     assert len(made.stage("train")) == 2
@@ -80,22 +75,7 @@ def test_a_cell_that_is_skipped_asks_for_no_micro_batches_without_samples(tmp_pa
     assert found == [1, 3]
 
 
-def test_a_grid_may_sweep_the_batch(tmp_path):
-    made = grid_plan(tmp_path, "batches: [null, 32], scaling: weak, ranks: [2]")
-    assert sorted(p.cell.batch for p in made.stage("train").values()) == [64, 128]
-    assert sorted(p.cell.batch for p in made.stage("reference").values()) == [64, 128]
-    with pytest.raises(BadInput, match=r"train\.grids\.0\.batches\.0.*\b1\b"):
-        grid_plan(tmp_path, "batches: [0]")
-
-
 def test_an_accuracy_of_more_than_one_is_no_target(tmp_path):
     with pytest.raises(BadInput, match=r"digits-cnn\.quality_target': .* at most 1, found 1\.5"):
         grid_plan(tmp_path, "ranks: [1]", "quality_target: 1.5")
     assert grid_plan(tmp_path, "ranks: [1]", "quality_target: 1").stage("train")
-
-
-def test_an_optimiser_is_chosen_by_name(tmp_path):
-    with pytest.raises(BadInput, match=r"digits-cnn\.optimiser'.*unknown optimiser 'adam'"):
-        grid_plan(tmp_path, "ranks: [1]", "optimiser: adam")
-    (planned,) = grid_plan(tmp_path, "ranks: [1]", "optimiser: adamw").stage("train").values()
-    assert planned.spec["parameters"]["optimiser"] == "adamw"

@@ -11,16 +11,14 @@ from factories import bare_record, bench_cell, plan_study
 from transect.domain.axes.train import ForecastCell, ProfileCell, TrainCell, forecast_of, trained_as
 from transect.domain.errors import BadInput
 from transect.domain.record import LogPoint, MetricValue, Record
-from transect.payloads.forecast import forecast
 from transect.payloads.forecast_prediction import Setting, predict
 from transect.payloads.forecast_sources import collective_points, fitted, lasting_rate, message_points, profiled
 from transect.payloads.profile import profile
 from transect.planning.plan import StudyPlan
-from transect.planning.stage import STAGES, running_order
+from transect.planning.stage import STAGES
 from transect.simulation.collectives import Measured
 from transect.simulation.networks import Machine, Network
 from transect.training.strategies import STRATEGIES
-from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS
 
 WORKLOAD = "digits-mlp"
@@ -105,16 +103,6 @@ def test_a_training_is_the_same_cell_with_and_without_a_prediction(tmp_path):
         assert told.stage("train")[cell_id].fingerprint == planned.fingerprint
 
 
-def test_it_takes_a_profile_of_as_many_ranks_and_probes_of_as_many(tmp_path):
-    made = forecast_plan(tmp_path, "{grids: [{ranks: [2]}]}")
-    (planned,) = made.stage("forecast").values()
-    taken = {role: made.cells[stage][name].cell for role, (stage, name) in planned.inputs.items()}
-    assert (taken["profile"].batch, taken["profile"].ranks_per_node) == (32, 2)
-    assert {(one.benchmark, one.ranks) for name, one in taken.items() if name != "profile"} == {("message-sweep", 2)}
-    tests = {role: dict(one.options).get("test") for role, one in taken.items() if role != "profile"}
-    assert tests == {"messages": "latency", "allreduce": None}
-
-
 def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
     made = forecast_plan(tmp_path, "{grids: [{ranks: [2]}]}", "[mpi-bcast-reduce, mpi-pipeline]")
     told = {
@@ -131,30 +119,6 @@ def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
     }
 
 
-def test_micro_batches_are_profiled_and_gloo_is_asked_about_itself(tmp_path):
-    made = plan_study(
-        tmp_path,
-        """
-name: told
-train:
-  repeats: 1
-  grids:
-    - {workloads: [digits-mlp], frameworks: [torch], strategies: [ddp-gloo], ranks: [2]}
-    - {workloads: [digits-mlp], frameworks: [torch], strategies: [mpi-pipeline], ranks: [2], options: [{micro_batches: 8}]}
-forecast: {grids: [{}]}
-""",
-    )
-    by_strategy = {one.cell.strategy: one for one in made.stage("forecast").values()}
-
-    def taken(strategy: str, role: str) -> Any:
-        stage, name = by_strategy[strategy].inputs[role]
-        return made.cells[stage][name].cell
-
-    assert taken("mpi-pipeline", "profile").batch == 8
-    assert taken("ddp-gloo", "allreduce").benchmark == "message-sweep-torch"
-    assert ("test", "latency") in taken("ddp-gloo", "messages").options
-
-
 BAD = {
     "nothing of that kind": ("{grids: [{ranks: [7]}]}", "trains nothing"),
     "unknown strategy": ("{grids: [{strategies: [no]}]}", "forecast.grids.0.strategies"),
@@ -167,16 +131,6 @@ def test_what_cannot_be_is_an_error_of_the_study(tmp_path, what):
     told, expected = BAD[what]
     with pytest.raises(BadInput, match=expected):
         forecast_plan(tmp_path, told)
-
-
-def test_trainings_that_do_not_fit_need_no_prediction(tmp_path):
-    grid = "workloads: [digits-mlp], frameworks: [numpy], strategies: [mpi-allreduce]"
-    made = plan_study(
-        tmp_path,
-        f"name: large\ntrain:\n  grids:\n    - {{{grid}, ranks: [1, 4096], where_it_fits: true}}\n"
-        "forecast: {grids: [{ranks: [4096]}]}\n",
-    )
-    assert made.left_out == 3 and made.stage("train") and not made.stage("forecast")
 
 
 @pytest.mark.parametrize(
@@ -197,21 +151,6 @@ def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, giv
     assert len(planned[0]) == 2
     for one, other in zip(*planned, strict=True):
         assert one.id == other.id and (one.fingerprint != other.fingerprint) == again
-
-
-def test_a_stage_that_precedes_what_needs_it_is_no_order(monkeypatch):
-    monkeypatch.setattr(type(STAGES.get("reference")), "needs", ("data", "train"))
-    with pytest.raises(BadInput, match="circle"):
-        running_order()
-
-
-def test_a_stage_can_precede_only_what_it_names_and_what_is_planned(tmp_path, monkeypatch):
-    def before(self: object, cell: Any, context: Any) -> list[Any]:
-        return [TrainCell(**trained_as(cell).axes() | {"threads": 7})]
-
-    monkeypatch.setattr(type(STAGES.get("forecast")), "before", before)
-    with pytest.raises(BadInput, match=r"stage 'forecast' precedes .*t7.* expected a planned cell of train"):
-        forecast_plan(tmp_path, "{grids: [{}]}")
 
 
 UNSUPPORTED = {
@@ -324,25 +263,11 @@ def test_measured_collectives_stand_in_for_algorithms(measured):
     assert found.seconds - free == pytest.approx(5e-3, rel=0.05)
 
 
-def test_a_profile_from_before_there_were_whole_steps_is_refused(measured):
-    old = {key: value for key, value in measured[64].items() if key != "trainer"}
-    with pytest.raises(BadInput, match="trainer"):
-        profiled(old, 64)
-
-
-def test_the_systems_numbers_stand_in_for_probes(measured):
-    cell = forecast_of(training("mpi-allreduce"))
-    network = {"latency_s": 1e-3, "bytes_per_s": 1e8}
-    spec = {"cell": cell.axes(), "network_from": "system", "network": network}
-    found = forecast(spec, measured[64], cores=16)
-    assert found["details"]["network"] == {"from": "system", **network}
-    assert found["details"]["for"] == trained_as(cell).id
-    (step, rate) = (one["value"] for one in found["metrics"])
-    assert step > 1e-3 and rate == pytest.approx(64 / step)
-
-
-def test_traffic_of_an_unknown_pattern_is_not_guessed(measured):
-    given = setting(measured[64], "mpi-allreduce", Network(0, 0))
-    odd = Traffic(pattern="telepathy", carrier="mpi")
-    with pytest.raises(Exception, match="telepathy"):
-        predict(Setting(**_fields(given) | {"traffic": odd}))
+def test_trainings_that_do_not_fit_need_no_prediction(tmp_path):
+    grid = "workloads: [digits-mlp], frameworks: [numpy], strategies: [mpi-allreduce]"
+    made = plan_study(
+        tmp_path,
+        f"name: large\ntrain:\n  grids:\n    - {{{grid}, ranks: [1, 4096], where_it_fits: true}}\n"
+        "forecast: {grids: [{ranks: [4096]}]}\n",
+    )
+    assert made.left_out == 3 and made.stage("train") and not made.stage("forecast")

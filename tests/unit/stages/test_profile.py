@@ -11,7 +11,7 @@ import pytest
 from payload_calls import payload_arguments
 from transect.domain.axes.train import ProfileCell
 from transect.payloads.__main__ import main
-from transect.payloads.profile import _until_told, profile
+from transect.payloads.profile import profile
 from transect.planner.costs import Rates, counted_costs, measured_costs
 from transect.planning.expand import reason_to_skip
 from transect.training.workloads import WORKLOADS, model_of
@@ -124,12 +124,6 @@ def test_a_worker_leaves_both_files_and_says_what_failed(tmp_path: Path):
     assert json.loads((tmp_path / "result.json").read_text())["status"] == "failed"
 
 
-def test_steps_as_a_training_does_them_are_told_too():
-    found = profiled("digits-mlp", 8)["trainer"]
-    assert {"input_s", "compute_s", "exchange_s", "update_s", "add_s"} <= found.keys()
-    assert all(len(values) == 3 and min(values) > 0 for values in found.values())
-
-
 def test_a_rank_beside_rank_0_works_until_that_has_told_and_tells_nothing(tmp_path, monkeypatch):
     spec = {
         "cell": ProfileCell(workload="digits-mlp", framework="numpy", batch=8, ranks_per_node=2).axes(),
@@ -146,15 +140,3 @@ def test_a_rank_beside_rank_0_works_until_that_has_told_and_tells_nothing(tmp_pa
     assert main(arguments) == 0
     assert not (tmp_path / "result.json").exists()
     assert (tmp_path / "profile.json").read_text() == told
-
-
-def test_work_beside_goes_on_until_it_is_told(tmp_path):
-    done = []
-
-    def work() -> None:
-        done.append(1)
-        if len(done) == 3:
-            (tmp_path / "told").touch()
-
-    _until_told(work, tmp_path / "told")
-    assert len(done) == 3

@@ -32,18 +32,30 @@ def test_what_follows_the_path_is_right_and_its_distance_is_told():
     assert verdict.ratios["weights_equality_ratio"] == pytest.approx(0.1, rel=1e-2)
 
 
-def test_a_wrong_loss_is_named_with_its_step_and_both_numbers():
-    verdict = judge(LOSS + np.array([0, 0, 0.02, 0.5]), path(), state())
-    assert verdict.fault == ("the loss is 0.62 at step 2, PyTorch's in float64 is 0.6, and the tolerance is 0.01")
-    assert verdict.ratios["equality_ratio"] == pytest.approx(50)
+# Losses, the tolerance of the path, weights, and what is wrong with them.
+FAULTS = {
+    "a loss": (
+        LOSS + np.array([0, 0, 0.02, 0.5]),
+        0.01,
+        1.0,
+        "the loss is 0.62 at step 2, PyTorch's in float64 is 0.6, and the tolerance is 0.01",
+    ),
+    "an infinite loss": (np.array([1.0, 0.8, np.inf, 0.5]), 0.01, 1.0, "the loss is inf"),
+    "other weights": (LOSS, 0.01, 1.5, "the final weights are 0.5 of their size"),
+    "weights that are no numbers": (LOSS, 0.01, np.nan, "the final weights"),
+    "a last digit, without any tolerance": (LOSS + 1e-12, 0.0, 1.0, "the loss is"),
+    "nothing, without any tolerance": (LOSS, 0.0, 1.0, ""),
+}
 
 
-def test_right_losses_and_other_weights_are_wrong():
-    assert "the final weights are 0.5 of their size" in judge(LOSS, path(), state(1.5)).fault
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_is_wrong_is_named_with_its_numbers(name):
+    losses, tolerance, scale, expected = FAULTS[name]
+    fault = judge(losses, path(tolerance=tolerance), state(scale)).fault
+    assert expected in fault and bool(fault) == bool(expected)
 
 
-def test_weights_that_are_no_numbers_are_wrong():
-    assert judge(LOSS, path(), state(np.nan)).fault
+def test_a_state_without_weights_is_no_result():
     with pytest.raises(BadInput, match="no tensor"):
         judge(LOSS, path(), {"step": np.array(4)})
 

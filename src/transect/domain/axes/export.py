@@ -7,26 +7,27 @@ from typing import Annotated, ClassVar, Literal, get_args
 from transect.domain.cell import Axis, Cell
 
 
-class ModelCell(Cell):
+class _FileAxes(Cell):
+    """A workload's model that an exporter wrote."""
+
+    always: ClassVar[tuple[str, ...]] = ("precision",)
+
+    workload: Annotated[str, Axis(place=20, name=True)]
+    exporter: Annotated[str, Axis(place=50, name=True)]
+
+
+class ModelCell(_FileAxes):
     """A model with drawn weights, built in a framework and written to ONNX by an exporter."""
 
-    always: ClassVar[tuple[str, ...]] = ("precision",)
-
     stage: Literal["model"] = "model"
-    workload: Annotated[str, Axis(place=20, name=True)]
     framework: Annotated[str, Axis(place=30, name=True)]
-    exporter: Annotated[str, Axis(place=50, name=True)]
 
 
-class ExportCell(Cell):
+class ExportCell(_FileAxes):
     """One trained model of a framework, written to ONNX by an exporter."""
 
-    always: ClassVar[tuple[str, ...]] = ("precision",)
-
     stage: Literal["export"] = "export"
-    workload: Annotated[str, Axis(place=20, name=True)]
     framework: Annotated[str, Axis(place=30, name=True)]
-    exporter: Annotated[str, Axis(place=50, name=True)]
 
 
 # To which an exported model can be converted.
@@ -34,24 +35,16 @@ Lower = Literal["fp16", "int8-dynamic", "int8-static"]
 PRECISIONS: tuple[Lower, ...] = get_args(Lower)
 
 
-class ConvertCell(Cell):
+class ConvertCell(_FileAxes):
     """An exported model, trained or made, in a lower precision."""
 
-    always: ClassVar[tuple[str, ...]] = ("precision",)
-
     stage: Literal["convert"] = "convert"
-    workload: Annotated[str, Axis(place=20, name=True)]
-    exporter: Annotated[str, Axis(place=50, name=True)]
 
 
-class RoundtripCell(Cell):
+class RoundtripCell(_FileAxes):
     """A made model's file, loaded by another framework."""
 
-    always: ClassVar[tuple[str, ...]] = ("precision",)
-
     stage: Literal["roundtrip"] = "roundtrip"
-    workload: Annotated[str, Axis(place=20, name=True)]
-    exporter: Annotated[str, Axis(place=50, name=True)]
     loader: Annotated[str, Axis(place=60, label=lambda name: f"into {name}", name=True)]
 
 

@@ -40,20 +40,30 @@ Input = Annotated[Literal["stored", "files", "synthetic"], Axis(place=162, label
 MemoryBudget = Annotated[int | None, Axis(place=164, word=_budget, label=_within, kind=True), Field(ge=1)]
 
 
-class TrainCell(Cell):
-    """One training: a workload by a framework, its ranks joined by a strategy."""
+class _FrameworkAxes(Cell):
+    """A workload by a framework, in batches of one size."""
 
     always: ClassVar[tuple[str, ...]] = ("nodes", "precision")
 
-    stage: Literal["train"] = "train"
     workload: Annotated[str, Axis(place=20, name=True)]
     framework: Framework
-    strategy: Strategy
-    # The global batch.
+    # Of a training and its reference the global batch; of a profile a micro-batch.
     batch: Batch
+
+
+class _TrainedAxes(_FrameworkAxes):
+    """What a training shares with its reference."""
+
+    strategy: Strategy
     reduce: Reduce = "mean"
     learning_rate_rule: LearningRateRule = "none"
     input: Input = "stored"
+
+
+class TrainCell(_TrainedAxes):
+    """One training: a workload by a framework, its ranks joined by a strategy."""
+
+    stage: Literal["train"] = "train"
     # Knobs of the strategy that are not at their defaults.
     options: OptionsAxis = ()
     # What becomes of activations between the passes: a name among `training.memory.MEMORIES`.
@@ -62,45 +72,31 @@ class TrainCell(Cell):
     memory_budget: MemoryBudget = None
 
 
-class ReferenceCell(Cell):
+class ReferenceCell(_TrainedAxes):
     """The float64 path that training cells of one problem must follow."""
 
-    always: ClassVar[tuple[str, ...]] = ("nodes", "precision")
-
     stage: Literal["reference"] = "reference"
-    workload: Annotated[str, Axis(place=20, name=True)]
-    framework: Framework
-    strategy: Strategy
-    batch: Batch
     # Parts in which it cuts each batch, as ranks do.
     shards: Annotated[int, Axis(place=150, word=lambda n: f"s{n}"), Field(ge=1)] = 1
     # Micro-batches in which it cuts each part, as pipelines do.
     micro_batches: Annotated[int, Axis(place=151, word=lambda n: f"m{n}"), Field(ge=1)] = 1
-    reduce: Reduce = "mean"
-    learning_rate_rule: LearningRateRule = "none"
-    input: Input = "stored"
 
 
 # The decision, in the cell's folder: what a training's worker reads.
 MEMORY_PLAN = "memory-plan.json"
 
 
-class MemoryCell(Cell):
+class MemoryCell(_FrameworkAxes):
     """What becomes of each layer's activations, under a budget, on a rank with `batch` samples."""
 
-    always: ClassVar[tuple[str, ...]] = ("nodes", "precision")
-
     stage: Literal["memory"] = "memory"
-    workload: Annotated[str, Axis(place=20, name=True)]
-    framework: Framework
-    batch: Batch
     # As of the training cell: gradients and the optimiser's states are taken off it.
     memory_budget: MemoryBudget = None
     # Ranks of its node: where their threads take all cores, nothing hides behind computing.
     together: Annotated[int, Axis(place=166, word=lambda n: f"with{n}"), Field(ge=1)] = 1
 
 
-class ProfileCell(Cell):
+class ProfileCell(_FrameworkAxes):
     """What each layer of a workload takes by a framework, in micro-batches of `batch` samples.
 
     With several ranks on a node: what it takes while all of them do the same, each for itself.
@@ -109,10 +105,6 @@ class ProfileCell(Cell):
     always: ClassVar[tuple[str, ...]] = ("precision",)
 
     stage: Literal["profile"] = "profile"
-    workload: Annotated[str, Axis(place=20, name=True)]
-    framework: Framework
-    # Samples of a micro-batch.
-    batch: Batch
 
 
 def profiled_training(cell: ProfileCell) -> TrainCell:

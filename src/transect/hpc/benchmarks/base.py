@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.hpc.benchmarks._options import complaint
 
 
-class Benchmark(ABC):
+class Benchmark(Plugin, ABC):
     """What a cell of stage `bench` can run. Registered with `@BENCHMARKS.register(name)`.
 
     Required are `name`, and `program`, `python` or another `command`. The caller makes `folder`, runs `command` with it as the working directory, keeps standard

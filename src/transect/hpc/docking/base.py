@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 # Poses per work-item of models whose poses are lanes of a CPU's registers, and of those of devices.
 LANES = (1, 4, 8, 16, 32, 64, 128, 256)
 WORK_ITEMS = (1, 2, 4, 8, 16)
 
 
-class ProgrammingModel(ABC):
+class ProgrammingModel(Plugin, ABC):
     """One way to write the kernel. Registered with `@PROGRAMMING_MODELS.register(name)`.
 
     Required are `name`, `environment` and `per_item`. What it does not have stays empty: a cell that asks for it is

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from transect.domain.errors import unknown_name
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 __all__ = ["KERAS", "NUMBERS", "RENDEZVOUS", "Choice", "Rendezvous", "Service", "World", "choose"]
 
@@ -74,7 +74,7 @@ class Service:
     ends: bool = False
 
 
-class Rendezvous(ABC):
+class Rendezvous(Plugin, ABC):
     """One way to meet. `common` and `per_rank` are variables, `services` what else must run."""
 
     # Framework to the strategies that meet in this way; the first name is the preferred one.

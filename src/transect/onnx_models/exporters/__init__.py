@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 __all__ = ["EXPORTERS", "INPUT", "OUTPUT", "Exporter", "Source"]
 
@@ -40,7 +40,7 @@ class Source:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Exporter(ABC):
+class Exporter(Plugin, ABC):
     """Writes ONNX."""
 
     # Whose models it takes.

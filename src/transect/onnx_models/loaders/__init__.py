@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 __all__ = ["LOADERS", "Compute", "Loader"]
 
@@ -17,7 +17,7 @@ __all__ = ["LOADERS", "Compute", "Loader"]
 Compute = Callable[[Mapping[str, np.ndarray]], Sequence[Any]]
 
 
-class Loader(ABC):
+class Loader(Plugin, ABC):
     """A library that makes a model of an ONNX file."""
 
     # The folder under `envs/` that it runs in.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.onnx_models.tensors import NoTensor
 
 __all__ = ["MODELS", "Arrays", "Built", "MadeModel", "Outputs", "drawing"]
@@ -42,7 +42,7 @@ class Built:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class MadeModel(ABC):
+class MadeModel(Plugin, ABC):
     """A model that is there to be ported, with drawn weights."""
 
     # Those in which it has a form.

@@ -43,7 +43,7 @@ def _sources(context: Context) -> dict[str, Path]:
 
 @STAGES.register("ingest")
 class Ingest(Stage[IngestCell]):
-    """Reads logs, and says what each is and whether to believe it."""
+    """Reads logs: detects the benchmark, extracts its metrics, validates them."""
 
     payload = "transect.payloads.ingest:run"
     runner = "transect.stages.ingest.run:IngestRunner"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.errors import TransectError
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.text.options import Options, checked
 
 __all__ = ["CLASSIFIERS", "MODEL", "STATE", "Classifier", "Diverged", "Fitted", "Task"]
@@ -68,7 +68,7 @@ class Diverged(TransectError):
         self.history = history
 
 
-class Classifier(ABC):
+class Classifier(Plugin, ABC):
     """What tells a ticket's label from its words: fitted in one go, unless its class says more.
 
     A `model.onnx` is from word numbers `x` (batch, length) int64 to `probabilities` (batch, classes) float32. Any

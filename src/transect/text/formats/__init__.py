@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 from transect.text.options import Options, checked
 from transect.text.tickets import Rejected, Ticket
 
@@ -17,7 +17,7 @@ __all__ = ["FORMATS", "Generator", "TicketFormat"]
 Given = TypeVar("Given", bound=Options)
 
 
-class TicketFormat(ABC, Generic[Given]):
+class TicketFormat(Plugin, ABC, Generic[Given]):
     """Reads, or makes, tickets one after another; memory does not grow with their number.
 
     See `Generator` for those that are made up.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from transect.domain.registry import Registry
+from transect.domain.registry import Plugin, Registry
 
 __all__ = ["PARTITIONERS", "Partitioner", "Rows"]
 
@@ -20,7 +20,7 @@ class Rows:
         self.labels, self.times, self.owners = labels, times, owners
 
 
-class Partitioner(ABC):
+class Partitioner(Plugin, ABC):
     """Puts tickets in an order that is then cut into parts."""
 
     @abstractmethod
