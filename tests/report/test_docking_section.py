@@ -10,15 +10,11 @@ from said_of_records import Made, written
 from said_of_records import context as context_of
 
 from factories import bench_cell
-from transect.analysis.comparisons import Confidence
-from transect.analysis.docking import contests, curves, docking_rows, without_result
+from transect.analysis.docking import contests, curves, docking_rows
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, MetricValue, Record, Status
-from transect.report.blocks import Body
-from transect.report.context import Context
 from transect.report.findings.docking import docking_findings
 from transect.report.findings.finding import Finding
-from transect.report.sections.docking import docking_body
 
 REPEATS = 6
 
@@ -76,11 +72,6 @@ RECORDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def context() -> Context:
-    return context_of(*RECORDS)
-
-
 def test_models_are_compared_on_equal_decks_poses_and_threads() -> None:
     found = contests(docking_rows(group_records(RECORDS)))
     assert {(one.deck, one.threads): [row.model for row in one.rows] for one in found} == {
@@ -110,15 +101,6 @@ def said(*records: Record) -> list[Finding]:
 def by_topic(topic: str, *records: Record) -> Finding:
     [found] = [one for one in said(*records) if one.topic == topic]
     return found
-
-
-def claims(*records: Record) -> dict[str, Finding]:
-    """The published claims' findings, by who they are about."""
-    names = ("OpenMP", "Julia", "CUDA")
-    found = [one for one in said(*records) if one.kind == "claim"]
-    told = dict(zip(names, found, strict=True))
-    assert all(name in one.text for name, one in told.items())
-    return told
 
 
 def uneven() -> list[Record]:
@@ -154,59 +136,8 @@ def test_prose(snapshot: Any) -> None:
         "Julia on one deck": [*OTHER_DECK, *ran("openmp", 1, 4e-6)],
         "equals": EQUALS,
     }
-    assert {name: written(said(*own)) for name, own in sets.items()} == snapshot
-
-
-def test_what_has_no_result_is_listed_with_its_words(context: Context) -> None:
-    assert len(without_result(group_records(RECORDS))) == 1
-    made = Made("docking", *RECORDS)
-    text = str(Body.of(docking_body(context)))
-    assert "-fopenacc" in text and "openmp close PPWI 64" in text
-    titles = [one.title for one in made.charts] + [one.text for one in made.headings]
-    for words in ("medium, 4096 poses, 2 threads", "Scaling"):
-        assert any(words in title for title in titles), titles
-
-
-def test_findings_say_who_is_fastest_and_what_claims_need() -> None:
-    [fastest] = [
-        one for one in said(*RECORDS) if one.decision and one.scope.endswith("2 threads") and "medium" in one.scope
-    ]
-    decided = fastest.decision
-    assert decided is not None
-    assert (decided.winner, decided.scope) == ("openmp close PPWI 64", "2 threads")
-    assert not decided.tied and decided.gain.startswith("2 times") and "rust PPWI 64" in decided.gain
-    assert "numba PPWI 256" in fastest.evidence and "500 ms" in fastest.evidence
-    linear = by_topic("threads", *RECORDS)
-    assert "1 to 2" in linear.claim and "95 %" in linear.claim and linear.confidence == "provisional"
-    assert {name: one.confidence for name, one in claims(*RECORDS).items()} == dict.fromkeys(
-        ("OpenMP", "Julia", "CUDA"), Confidence.INCONCLUSIVE
-    )
-    assert "2 threads" in claims(*RECORDS)["OpenMP"].claim
-    assert "15 times" in claims(*RECORDS)["Julia"].claim
-
-
-def test_scaling_that_cannot_be_told_is_not_decided() -> None:
-    assert by_topic("threads", *uneven()).confidence is Confidence.INCONCLUSIVE
-    assert by_topic("threads", *SCALING).confidence is Confidence.PROVISIONAL
-
-
-def test_threads_that_share_cores_claim_no_scaling() -> None:
-    records = [*SCALING, *CROWDED]
-    assert "1 to 2 threads" in by_topic("threads", *records).claim
-    assert "2 threads" in claims(*records)["OpenMP"].claim
-    assert not [one for one in said(*records[:6], *CROWDED) if one.topic == "threads"]
-
-
-def test_julia_stands_beside_openmp_on_its_own_deck_only() -> None:
-    alone = claims(*OTHER_DECK)["Julia"]
-    assert alone.confidence is Confidence.INCONCLUSIVE and "deck" in alone.claim
-    beside = claims(*OTHER_DECK, *ran("openmp", 1, 4e-6))["Julia"]
-    assert beside.confidence is Confidence.PROVISIONAL and "takes 2 times" in beside.claim
-
-
-def test_a_study_without_docking_has_no_such_section() -> None:
-    assert Body.of(docking_body(Context.empty())) is None
-    assert docking_findings(Context.empty()) == []
+    told = {name: written(said(*own)) for name, own in sets.items()}
+    assert told | {"section": Made("docking", *RECORDS).prose} == snapshot
 
 
 def test_no_model_is_called_fastest_beside_equals_and_what_did_not_run_is_named() -> None:
