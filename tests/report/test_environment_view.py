@@ -10,7 +10,6 @@ import pytest
 from make_records import HOSTILE
 
 from factories import make_record, provenance, train_cell, write_records
-from transect.domain.cell import Cell
 from transect.domain.record import Record
 from transect.report.build import build_report
 from transect.report.cell_facts import packed, unpacked
@@ -38,10 +37,6 @@ def differing(*records: Record) -> dict[tuple[str, str], tuple[str | None, str |
     content = json.loads(json.dumps(unpacked(packed(records))))
     one, other = facts_of(content, 0), facts_of(content, 1)
     return {key: (one.get(key), other.get(key)) for key in {*one, *other} if one.get(key) != other.get(key)}
-
-
-def test_two_repeats_differ_by_the_repeat_alone() -> None:
-    assert differing(rate_record(1), rate_record(1, 1)) == {("Settings", "repeat"): ("1", "0")}
 
 
 def test_what_differs_beyond_the_end_of_a_long_value_differs() -> None:
@@ -81,33 +76,6 @@ def test_machine_versions_and_settings_are_told_apart() -> None:
         ("Settings", "dataset_options.noise"): ("1", "2"),
         ("Settings", "session_options.threads"): (None, "4"),
         ("Result", "disturbed"): (None, "yes"),
-    }
-
-
-def test_names_keep_their_hash_only_where_it_is_needed() -> None:
-    one = rate_record(1)
-    twin = Cell.of(**one.cell.axes() | {"reduce": "sum"})
-    names = unpacked(packed([one, make_record(twin, {}), rate_record(2)]))["cells"]
-    assert sum("~" in name for name in names) in (0, 2)
-    assert len(set(names)) == 3
-
-
-def test_a_hundred_thousand_cells_take_little_room() -> None:
-    one = rate_record(1, parameters={"learning_rate": 0.1})
-    cells = [
-        one.model_copy(
-            update={"cell": one.cell.model_copy(update={"batch": n}), "cell_id": f"w.numpy.single.b{n}~{n:08x}"}
-        )
-        for n in range(5000)
-    ]
-    assert len(packed(cells)) < 20 * len(cells)
-
-
-def test_no_record_is_no_fault() -> None:
-    assert unpacked(packed([])) == {
-        "cells": [],
-        "columns": [{"group": "Result", "fact": "status", "values": []}],
-        "sets": [],
     }
 
 

@@ -14,9 +14,8 @@ from factories import make_record, train_cell
 from transect.analysis.groups import Group, group_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
-from transect.report.blocks import digits, table
-from transect.report.explored import Explored
-from transect.report.facets import NOTHING, Facets, FacetTable, facets_of
+from transect.report.blocks import digits
+from transect.report.facets import Facets, FacetTable, facets_of
 from transect.report.text import (
     Quantities,
     Scale,
@@ -56,10 +55,6 @@ def test_a_group_is_about_its_cell_and_all_that_became_of_its_repeats() -> None:
         status=("failed", "ok"),
         cell=(allreduce().id,),
     )
-
-
-def test_a_repeat_has_the_id_of_its_group() -> None:
-    assert facets_of(ended(repeat=3)).cell == (allreduce().id,)
 
 
 @dataclass
@@ -103,18 +98,6 @@ class Own:
 )
 def test_a_row_is_about_what_it_says_it_is(item: Any, frameworks: tuple[str, ...]) -> None:
     assert facets_of(item).framework == frameworks
-
-
-def test_words_of_another_list_are_no_status_and_numbers_no_names() -> None:
-    assert facets_of(Pair(one_group(ended()), one_group(ended()))).status == ("ok",)
-    assert facets_of(Spoken("", True, runtime=3)) == NOTHING
-    assert facets_of({"framework": "go", "ranks": 8}) == Facets(framework=("go",), ranks=("8",))
-
-
-def test_what_is_about_very_many_cells_names_none_of_them_but_all_their_facets() -> None:
-    many = [ended(ranks=ranks) for ranks in range(1, 40)]
-    found = facets_of(many)
-    assert found.cell == () and len(found.ranks) == 39
 
 
 def test_numbers_are_told_once_and_lead_back_to_the_values() -> None:
@@ -178,12 +161,3 @@ def test_kept_numbers_round_to_the_written_ones(values: list[float], write: Writ
         unit = write.scale(value).factor if isinstance(write, Quantities) else 1.0
         factors = {percent: 100.0, MS: 1000.0}
         assert float(kept) == pytest.approx(value / unit * factors.get(write, 1.0), rel=1e-5)
-
-
-def test_a_table_says_of_each_row_what_it_is_about() -> None:
-    groups = [one_group(ended()), one_group(ended(framework="go"))]
-    made = table(groups, [digits("Ranks", lambda one: one.cell.ranks / 3)], about=lambda one: [one])
-    assert [one.framework for one in made.about] == [("torch",), ("go",)]
-    assert made.exact == {0: "0.666667,0.666667"}
-    attributes = Explored().numbers(made)
-    assert attributes == ' data-exact="0:0.666667,0.666667"'

@@ -12,10 +12,10 @@ from pages import Page
 from factories import train_cell
 from transect.analysis.load import Loaded
 from transect.domain.record import Cause, Record, Status, write_record
-from transect.report.blocks import MAX_OPEN, Facts, Failure, Lead, digits, table
+from transect.report.blocks import Facts, Failure, Lead
 from transect.report.build import build_report
 from transect.report.context import Context
-from transect.report.glossary import TERMS, anchor, glossary_parts, term_of
+from transect.report.glossary import glossary_parts
 from transect.report.inline import Inline
 from transect.report.sections.failures import failures_body
 
@@ -45,11 +45,6 @@ def test_each_cause_is_one_block_with_meaning_step_and_command() -> None:
     assert made[1].cells is None, "the one cell stands beside its message"
 
 
-def test_many_different_messages_fold() -> None:
-    [made] = blocks_of(*(failed(Cause.CRASH, f"fault {'x' * n}", n) for n in range(1, 9)))
-    assert made.said.folded == "8 different messages"
-
-
 def test_hostile_names_and_messages_stay_text(tmp_path: Path) -> None:
     one = failed(Cause.CRASH, HOSTILE + " `</code><script>window.HACKED=3</script>`")
     folder = tmp_path / "a'<b>$(x)" / "train" / one.cell_id
@@ -60,15 +55,6 @@ def test_hostile_names_and_messages_stay_text(tmp_path: Path) -> None:
     assert "<script>window.HACKED" not in page
     [command] = Page.read(page).soup.select("pre.command code")
     assert not command.find_all() and "'a'\"'\"'<b>$(x)'" in command.get_text()
-
-
-def test_every_term_has_an_entry_of_its_own_and_is_found_again() -> None:
-    assert len({anchor(term) for term in TERMS}) == len(TERMS)
-    for term in TERMS:
-        assert re.fullmatch(r"term-[a-z0-9-]+", anchor(term))
-        assert term.meaning.endswith((".", ".)")), term.name
-        for form in (term.name, *term.forms):
-            assert term_of(form) is term
 
 
 def test_the_glossary_has_the_terms_that_are_used_and_no_others() -> None:
@@ -96,10 +82,3 @@ def test_every_link_to_a_term_leads_somewhere(report: Path) -> None:
     page = Page.read(report)
     linked = {str(one["href"])[1:] for one in page.soup.select('a[href^="#term-"]')}
     assert len(linked) > 10 and linked <= set(page.ids)
-
-
-def test_a_long_table_hides_behind_its_title() -> None:
-    columns = [digits("n", lambda n: n)]
-    assert table(range(MAX_OPEN), columns, caption="Few").folded == ""
-    assert table(range(MAX_OPEN + 1), columns, caption="Many").folded == "Many"
-    assert table(range(MAX_OPEN + 1), columns, caption="Many", fold_title="All").folded == "All"

@@ -20,10 +20,9 @@ from transect.report.blocks import Body, Chart, Charts, Table
 from transect.report.build import build_report
 from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
 from transect.report.findings.finding import Finding
-from transect.report.findings.ranking import MAX_OPENED, Turn, effect_of, opened, ranked, turn_of
+from transect.report.findings.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
 from transect.report.making import MadeSection, all_parts
 from transect.report.page import chart_links, chart_of
-from transect.report.parts import FindingMaker, Parts
 from transect.report.rerun import Cells
 from transect.report.rules import unknown_names
 
@@ -68,12 +67,6 @@ def test_findings_are_read_by_what_they_change() -> None:
     assert turn_of(nobody) is Turn.FACT, "it decides nothing"
 
 
-def test_the_nearest_rival_tells_how_large_an_effect_is() -> None:
-    both = found("r", comparisons=(comparison(1.5), comparison(100.0)))
-    assert effect_of(both) == effect_of(found("r", comparisons=(comparison(1.5),)))
-    assert effect_of(found("same", comparisons=(comparison(1.0),))) == 0
-
-
 def test_at_most_seven_stand_open_and_two_of_a_rule_as_long_as_others_wait() -> None:
     many = [found("a", comparisons=(comparison(9.0 - n / 10),)) for n in range(9)]
     others = [found(rule, subject="export") for rule in "bcdef"]
@@ -104,13 +97,6 @@ def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> Non
     assert answer(Question(ask="?", answered_by=["b"]), findings).text == "iris: beta."
     every = answer(Question(ask="?", answered_by=["a.*"]), findings)
     assert [one.rule for _, one in every.clauses] == ["a.one", "a.two"]
-
-
-def test_an_answer_of_which_a_part_is_open_is_partly_known() -> None:
-    findings = [found("a"), found("a", Confidence.INCONCLUSIVE, subject="digits")]
-    assert answer(Question(ask="?", answered_by=["a"]), findings).confidence == "partly inconclusive"
-    findings = [found("a", Confidence.INCONCLUSIVE)]
-    assert answer(Question(ask="?", answered_by=["a"]), findings).confidence == "inconclusive"
 
 
 def test_an_answer_speaks_of_every_workload_before_it_says_more_of_one() -> None:
@@ -144,12 +130,6 @@ def test_a_rule_that_says_nothing_here_and_one_that_does_not_exist_differ() -> N
         ("B", "spede"),
     ]
     assert "'serving.runtime'" in told[1][1] and "'speed'" in told[2][1]
-
-
-def test_rules_of_a_plug_in_go_by_the_name_of_their_maker() -> None:
-    parts = Parts(findings=[FindingMaker(order=1, make=lambda context: [], stages=("mine",))])
-    asked = [Question(ask="A", answered_by=[f"{parts.findings[0].name}.best", "other.best"])]
-    assert [what.split("'")[1] for _, what in unknown_names(asked, parts)] == ["other.best"]
 
 
 def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) -> None:
@@ -189,15 +169,6 @@ def test_a_gain_is_written_from_the_better_side_with_its_interval() -> None:
     bare = comparison(2.0, floor=False)
     assert "too few" in gain_text(bare, "sooner than", "torch")
     assert tie_text(bare, "torch") == "" and gain_text(None, "sooner than", "torch") == ""
-
-
-def test_a_tie_is_said_as_one() -> None:
-    equal = Decision(column="c", winner="a", tied=("b",), equal=True, margin=0.05)
-    assert "5 %" in equal.tie and equal.brief == f"{equal.tie}: a and b"
-    open_ = Decision(column="c", winner="a", tied=("b", "d", "e", "f"))
-    assert open_.tie not in ("", equal.tie)
-    assert open_.brief == f"{open_.tie}: a, b, d and 2 more"
-    assert Decision(column="c", instead="nobody").brief == "nobody"
 
 
 def test_the_table_holds_workloads_by_questions(summary: dict[str, Any]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from rank_records import repeated
-from said_of_records import Made, Sets, context, findings, prose, ratios
+from said_of_records import Made, Sets, context, findings, prose
 
 from transect.analysis.comparisons import Confidence
-from transect.analysis.languages import GOAL, installed, is_other, languages
+from transect.analysis.languages import GOAL, languages
 from transect.domain.record import Cause, Status
 
 SIZES = {"go": (9e6, 1), "numpy": (4e8, 7574), "torch": (5.2e9, 21479)}
@@ -47,20 +47,17 @@ SETS = Sets(
 
 
 def test_prose(snapshot):
-    section = Made("languages", *SETS["three"]).prose
-    assert prose(SETS, "language", "installed") | {"section": section} == snapshot
-
-
-@pytest.mark.parametrize("name", ["go", "go-openblas", "go-gorgonia"])
-def test_frameworks_of_another_language_are_known_by_name(name):
-    assert is_other(name) and not is_other("gopher") and not is_other("numpy")
-
-
-def test_python_alone_has_no_such_section():
-    records = [*cells("numpy"), *cells("torch")]
-    assert not {"language", "installed"} & findings(*records).keys()
-    with pytest.raises(AssertionError):
-        Made("languages", *records)
+    shared = [*crowd("go"), *crowd("numpy")]
+    unknown = [
+        one.model_copy(update={"metrics": [m for m in one.metrics if not m.name.startswith("env")]})
+        for one in cells("torch")
+    ]
+    sections = {
+        "section": Made("languages", *SETS["three"]).prose,
+        "section of shared cores": Made("languages", *shared).prose,
+        "section without a size": Made("languages", *cells("go"), *cells("numpy"), *unknown).prose,
+    }
+    assert prose(SETS, "language", "installed") | sections == snapshot
 
 
 def only_pair(name):
@@ -87,15 +84,6 @@ def test_a_step_in_go_is_held_against_numpy_on_equal_work(name, ratio, reached, 
     found, pair = SETS.only("language", name), only_pair(name)
     assert GOAL == 1.1 and pair.reached is reached and confidence in (None, found.confidence)
     assert pair.result.ratio.value == pytest.approx(ratio, rel=1e-3)
-    assert [one.cell for one in found.groups] == [pair.group.cell, pair.other.cell]
-    said = {True: "within the goal of 1.1", False: "beyond the goal of 1.1", None: "cannot be told"}
-    assert [each for each, words in said.items() if words in found.text.replace("is within", "")] == [reached]
-    # Without them two sentences on one workload would contradict each other.
-    assert found.scope.startswith("batch ") and found.scope.endswith(", 1 thread")
-    assert "CPU use 97 %" in found.evidence
-    # Beside the others that a study's findings make, it may be chance.
-    if not pair.result.over_subscribed:
-        assert ratios(found) == pytest.approx([ratio], rel=1e-3)
 
 
 def test_only_cells_that_differ_in_nothing_else_are_compared():
@@ -105,53 +93,7 @@ def test_only_cells_that_differ_in_nothing_else_are_compared():
     assert "language" not in findings(*records)
 
 
-def test_ranks_of_two_languages_are_no_rival_in_python():
-    groups = [
-        record.model_copy(update={"cell": record.cell.changed(framework=framework)})
-        for framework in ("go", "go+numpy", "numpy")
-        for record in cells("go", ranks=2, strategy="mpi-allreduce")
-    ]
-    made = context(*groups)
-    (pair,) = languages(made.of("train"), made.floors)
-    assert (pair.group.cell.framework, pair.other.cell.framework) == ("go", "numpy")
-
-
 def test_a_wrong_trainer_is_compared_with_nobody():
     wrong = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "leaves at step 3"}
     bad = [one.model_copy(update=wrong) for one in cells("go", 1e-6)]
     assert not {"language", "installed"} & findings(*bad, *cells("numpy")).keys()
-
-
-def test_cells_on_shared_cores_decide_no_goal_and_ranks_are_no_finding_of_their_own():
-    shared = [*crowd("go"), *crowd("numpy")]
-    [row] = Made("languages", *shared).table("digits-cnn: steps in Go")
-    assert row["Goal 1.1"] == "shares cores" and (row["Go"], row["Beside"]) == ("go", "numpy")
-    assert "language" not in findings(*shared)
-
-
-def test_what_has_to_be_installed_stands_beside_it():
-    found = SETS.only("installed", "three")
-    assert found.confidence is Confidence.CONFIRMED and found.subject == "digits-cnn"
-    told = installed(context(*SETS["three"]).of("train"), "digits-cnn")
-    assert [(row.bytes, row.files) for row in told] == list(SIZES.values())
-    assert [row.first_step_s for row in told] == pytest.approx([0.3022] * 3, rel=1e-3)
-    # 4e8 / 9e6 bytes.
-    for words in ("1 file of 8.58 MiB", "7574 files", "381 MiB", "44.4 times"):
-        assert words in found.text
-    assert "torch 302 ms" in found.evidence
-    made = Made("languages", *SETS["three"])
-    rows = made.table("digits-cnn: deployment")
-    assert [row["Framework"] for row in rows] == ["go", "numpy", "torch"]
-    assert rows[0]["Files"] == "1" and rows[2]["Size"] == "4.84 GiB"
-    times = {head: value for head, value in rows[0].items() if head.startswith("Start to")}
-    assert list(times.values()) == ["302 ms"] and rows[0]["Memory at rest"] == "47.7 MiB"
-    assert made.chart("What has to be").table.rows
-
-
-def test_a_framework_whose_size_nobody_knows_is_in_no_table_of_sizes():
-    without = [
-        one.model_copy(update={"metrics": [m for m in one.metrics if not m.name.startswith("env")]})
-        for one in cells("torch")
-    ]
-    rows = Made("languages", *cells("go"), *cells("numpy"), *without).table("digits-cnn: deployment")
-    assert [row["Framework"] for row in rows] == ["go", "numpy"]

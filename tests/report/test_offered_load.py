@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from make_records import make_record
 from make_runtime_records import load_record
-from said_of_records import Sets, context, findings, prose
+from said_of_records import Sets, prose
 
 from factories import infer_cell
 from transect.analysis.groups import group_records
@@ -51,10 +51,6 @@ def test_a_runtime_saturates_at_what_it_serves_whatever_was_drawn(load: float) -
     assert verdicts == {0.3: False, 0.5: False, 0.7: False, 2.0: True, 3.0: True}
     assert saturated(served(load, 3.0 / load, sessions=2))
     assert not saturated(served(load, 0.8 / load, sessions=2))
-
-
-def test_a_thousand_requests_tell_a_load_a_little_above_what_is_served() -> None:
-    assert saturated(served(500.0, 1.15 / 500)) and not saturated(served(500.0, 0.9 / 500))
 
 
 def test_one_long_call_is_no_queue() -> None:
@@ -132,43 +128,3 @@ SETS = Sets(
 
 def test_prose(snapshot: Any) -> None:
     assert prose(SETS, "load") == snapshot
-
-
-def highest(name: str) -> dict[str, float]:
-    """Return by runtime the load that it keeps up with."""
-    groups = context(*SETS[name]).of("infer")
-    runtimes = sorted({group.cell.runtime for group in groups})
-    return {one: highest_load([group for group in groups if group.cell.runtime == one]) for one in runtimes}
-
-
-@pytest.mark.parametrize(
-    ("name", "loads", "confidence", "most"),
-    [
-        ("three", {"cpp": 8000, "python": 4000, "java": 1000}, "provisional", True),
-        # Repeats that agree make it confirmed, and one that does not leaves it provisional.
-        ("agreeing", {"cpp": 4000, "python": 1000}, "confirmed", False),
-        ("odd", {"cpp": 4000, "python": 1000}, "provisional", False),
-        ("alike", {"cpp": 8000, "python": 8000}, "inconclusive", True),
-        ("nobody", {"cpp": 0, "python": 0}, "inconclusive", False),
-    ],
-)
-def test_who_keeps_up_with_the_highest_load_is_named_with_the_others(
-    name: str, loads: dict[str, float], confidence: str, most: bool
-) -> None:
-    found = SETS.only("load", name)
-    assert highest(name) == loads and found.confidence == confidence
-    assert "1 session" in found.scope and "4 loads" in found.evidence
-    assert ("highest load offered" in found.claim) is most
-    assert (" alike " in found.claim) is (name == "alike")
-    assert found.claim.startswith("no runtime" if name == "nobody" else "cpp")
-    for load in set(loads.values()) - {0}:
-        assert f"{load:,}".replace(",", "\u202f") in found.claim
-
-
-def test_sessions_stand_apart_and_only_loads_offered_to_all_count() -> None:
-    both = SETS.findings("sessions")["load"]
-    assert [("1 session" in one.scope, "2 sessions" in one.scope) for one in both] == [(True, False), (False, True)]
-    found = SETS.only("load", "offered_to_some")
-    assert found.claim.startswith("cpp and python") and "1\u202f000" in found.claim
-    assert "load" not in findings(*offered("cpp", 9000.0))
-    assert "load" not in findings(*offered("cpp", 9000.0, loads=(1.0,)), *offered("python", 9000.0, loads=(2.0,)))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from said_of_records import context, findings
+from said_of_records import findings
 
 from factories import make_record, train_cell
-from transect.domain.record import Cause, Record, Status
-from transect.report.findings.coverage import coverage_findings
+from transect.domain.record import Record
 from transect.report.findings.finding import Finding
 
 # Samples/s of one rank and of two, of which somebody stopped a run.
@@ -64,15 +63,3 @@ def test_what_distribution_costs_is_its_comparison_less_1(rates: tuple[list[floa
     assert one.ratio is not None
     [said] = numbers(r"takes ([\d.]+) % longer", cost.claim)
     assert said == round(100 * (one.ratio.value - 1))
-
-
-def test_disturbed_runs_are_counted_as_runs_and_skipped_ones_did_not_run() -> None:
-    loud = {"global_batch": 16, "disturbed": True}
-    made = [one.model_copy(update={"details": loud}) for one in trained(SLOWER)]
-    skipped = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "metrics": []}
-    made += [
-        one.model_copy(update=skipped | {"cell": one.cell.changed(batch=32), "cell_id": one.cell.changed(batch=32).id})
-        for one in made
-    ]
-    [noise] = [one for one in coverage_findings(context(*made)) if "other processes" in one.claim]
-    assert noise.claim.startswith("6 of 6 runs") and "2 cells" in noise.claim
