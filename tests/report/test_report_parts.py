@@ -5,25 +5,10 @@ from __future__ import annotations
 import pytest
 from markupsafe import Markup
 
-from transect.analysis.groups import grouped
-from transect.report.blocks import (
-    MAX_OPEN,
-    Body,
-    Chart,
-    Charts,
-    Chip,
-    Heading,
-    Lead,
-    Prose,
-    Table,
-    digits,
-    note,
-    table,
-    words,
-)
+from transect.report.blocks import Body, Chart, Charts, Chip, Heading, Lead, Prose, Table, digits, note, words
 from transect.report.charts.chart import Point, Series
 from transect.report.charts.theme import Style
-from transect.report.text import clipped, in_unit, percent, tenths
+from transect.report.text import in_unit, percent
 
 
 def chart(title: str) -> Chart:
@@ -65,13 +50,6 @@ def test_a_body_says_when_it_has_nothing_to_show() -> None:
     assert Body.of([]) is None
 
 
-def test_only_a_long_table_is_folded_by_its_length() -> None:
-    columns = [digits("n", lambda item: item)]
-    assert not table(range(MAX_OPEN), columns, fold_title="Many").folded
-    assert table(range(MAX_OPEN + 1), columns, fold_title="Many").folded == "Many"
-    assert table([], columns, folded="Always").folded == "Always"
-
-
 def test_points_without_a_claim_are_drawn_apart_and_not_joined() -> None:
     series = Series(
         name="a",
@@ -88,20 +66,3 @@ def test_points_without_a_claim_are_drawn_apart_and_not_joined() -> None:
     assert list(solid.scatter) == [(1, 1.0), (1, 2.0), (1, 9.0), (2, 5.0)]
     assert not hollow.joined and hollow.hollow
     assert hollow.points == [(4, 2.0)]
-
-
-@pytest.mark.parametrize(
-    ("share", "text"), [(0.1234, "12.3 %"), (-0.1234, "−12.3 %"), (-0.0003, "0.0 %"), (1, "100.0 %")]
-)
-def test_tenths_have_a_real_minus_and_no_negative_zero(share: float, text: str) -> None:
-    assert tenths(share) == text
-
-
-def test_foreign_text_is_clipped_to_one_line() -> None:
-    assert clipped("a\nb \x1b[31mred", 20) == "a b red"
-    assert clipped("x" * 30, 10) == "x" * 9 + "…"
-
-
-def test_groups_keep_the_order_in_which_keys_and_items_come() -> None:
-    parts = grouped([3, 1, 4, 1, 5], lambda number: number % 2)
-    assert list(parts.items()) == [(1, [3, 1, 1, 5]), (0, [4])]

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from make_runtime_records import infer_record, load_record, runs
 from option_runs import with_options
-from said_of_records import Sets, findings, prose, ratios
+from said_of_records import Sets, prose, ratios
 
 from transect.domain.record import Cause, Record, Status
-from transect.report.findings.runtimes import Nearness
 
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device here"}
 INSIDE = {"run_includes": ["bind", "copy"]}
@@ -101,105 +100,12 @@ def test_prose(snapshot: Any) -> None:
     assert prose(SETS, "language", "versions", "framework") == snapshot
 
 
-# JavaScript near C++.
-
-
-@pytest.mark.parametrize(
-    ("name", "ratio", "verdict", "confidence"),
-    [
-        ("near", 1.03, Nearness.NEAR, "confirmed"),
-        ("slower", 1.5, Nearness.SLOWER, "confirmed"),
-        ("faster", 0.5, Nearness.FASTER, "confirmed"),
-        ("three_runs", 1.03, Nearness.NEAR, "confirmed"),
-        ("one_run", 1.03, Nearness.UNKNOWN, "inconclusive"),
-        ("edge_below_in_noise", 1.05, Nearness.UNKNOWN, "inconclusive"),
-        ("edge_above_in_noise", 1.15, Nearness.UNKNOWN, "inconclusive"),
-        ("beyond_the_noise", 1.3, Nearness.SLOWER, None),
-        ("across_the_tenth", None, Nearness.UNKNOWN, "inconclusive"),
-        ("more_noise_than_a_tenth", 1.01, Nearness.UNKNOWN, "inconclusive"),
-    ],
-)
-def test_javascript_beside_cpp_is_a_ratio_with_its_interval(
-    name: str, ratio: float | None, verdict: Nearness, confidence: str | None
-) -> None:
-    found = SETS.only("language", name)
-    assert verdict.value in found.claim and (found.subject, found.scope) == ("tickets", "on cpu, batch 1, 1 thread")
-    assert confidence in (None, found.confidence)
-    if ratio:
-        assert ratios(found) == pytest.approx([ratio], rel=2e-3)
-    for cell in ("tickets.torch-dynamo.javascript.cpu.t1", "tickets.torch-dynamo.cpp.cpu.t1"):
-        assert cell in found.evidence
-
-
 def test_three_quiet_runs_have_an_interval_and_two_are_not_confirmed() -> None:
     [few] = SETS.only("language", "three_runs").comparisons
     assert few.decision and (few.decision.low, few.decision.high) == pytest.approx((1.028, 1.032), abs=6e-4)
     assert SETS.only("language", "two_runs").confidence != "confirmed"
     [alone] = SETS.only("language", "one_run").comparisons
     assert alone.decision is None and alone.a.count == 1
-
-
-def test_without_cpp_nothing_is_said_of_it() -> None:
-    found = findings(*runs("javascript", 1e-4), *runs("rust", 1e-4), *runs("python", 1e-4))
-    assert "language" not in found and "FFI overhead" not in found
-
-
-def test_exporters_stand_in_one_sentence_and_many_models_too() -> None:
-    both = SETS.only("language", "exporters")
-    assert ratios(both) == pytest.approx([1.02, 1.02], rel=1e-3)
-    assert both.claim.count(Nearness.NEAR.value) == 1 and "from torch-dynamo" in both.claim
-    found = SETS.only("language", "many_models")
-    assert found.subject == "study"
-    assert sorted(ratios(found)) == pytest.approx([1 + n / 8 for n in range(6)], rel=2e-3)
-    assert f"{Nearness.NEAR.value} in 1 and {Nearness.SLOWER.value} in 5" in found.claim
-
-
-def test_a_language_that_copies_inside_of_run_is_compared_end_to_end() -> None:
-    found = SETS.only("language", "copies_inside")
-    assert ratios(found) == pytest.approx([1.2 / 1.19], rel=1e-4)
-    assert "end to end" in found.claim and Nearness.NEAR.value in found.claim
-    assert "Run includes bind" in found.evidence
-
-
-# Versions.
-
-
-def test_a_version_that_differs_is_named_and_makes_no_ratio_confirmed() -> None:
-    versions = SETS.only("versions", "other_version")
-    assert "javascript ran 1.27.0" in versions.claim and "ran 1.29.0" in versions.claim
-    assert versions.confidence == "confirmed"
-    language = SETS.only("language", "other_version")
-    assert language.confidence == "provisional" and "1.27.0 and 1.29.0" in language.evidence
-
-
-def test_a_baseline_has_a_version_of_its_own() -> None:
-    assert "versions" not in findings(*runs("cpp", 1e-4), *runs("torch-eager", 1e-3))
-
-
-# Ten times PyTorch.
-
-
-@pytest.mark.parametrize(
-    ("name", "factors", "confidence", "said"),
-    [
-        ("pytorch", [4, 2], "confirmed", ["less than 10", "from torch-dynamo", SKIPPED["message"]]),
-        ("pytorch_on_cuda", [3, 22], "confirmed", ["10 times or more", "less than 10"]),
-        ("pytorch_quiet", [7], "confirmed", ["less than 10"]),
-        ("pytorch_in_noise", [7], "inconclusive", ["cannot tell"]),
-        ("pytorch_once", [4], "inconclusive", ["cannot tell", "no pair on cuda"]),
-    ],
-)
-def test_the_factor_over_pytorch_is_judged_on_each_device(
-    name: str, factors: list[float], confidence: str, said: list[str]
-) -> None:
-    found = SETS.only("framework", name)
-    assert sorted(ratios(found)) == pytest.approx(sorted(factors), rel=2e-3)
-    assert found.confidence == confidence and all(words in found.claim for words in said)
-    # What was measured on a GPU is not said to be lacking there.
-    assert ("nothing was measured" in found.claim) is (name == "pytorch")
-
-
-# What is compared with what.
 
 
 def test_neither_load_nor_options_nor_precision_take_part_in_a_race() -> None:

@@ -65,7 +65,8 @@ SETS = Sets(
 
 
 def test_prose(snapshot: Any) -> None:
-    assert prose(SETS, "runtime", "call") == snapshot
+    sections = [Made("runtimes", *own).prose for own in (SETS["calls"], calls())]
+    assert prose(SETS, "runtime", "call") | {"sections": sections} == snapshot
 
 
 @pytest.mark.parametrize(
@@ -91,22 +92,3 @@ def test_whole_calls_race_where_one_language_copies_inside_of_run(
     assert ("end to end" in found.claim) is (name in ("whole_calls", "batches"))
     if ratio:
         assert ratios(found) == pytest.approx([ratio], rel=1e-3)
-
-
-def test_calls_beyond_those_of_c_are_whole_calls_where_run_holds_more_elsewhere() -> None:
-    call = SETS.only("call", "calls")
-    assert "2 µs in C end" in call.claim
-    assert call.claim.index("go 1") < call.claim.index("rust 2")
-    assert "go's Run includes" in call.evidence
-    listed = Made("runtimes", *SETS["calls"]).table("Calls beside those of C")
-    assert [row["Runtime"].split(" · ")[1] for row in listed] == ["c", "go", "rust"]
-    assert {row["Compared by"] for row in listed} == {"end to end"}
-    alone = Made("runtimes", *calls()).table("Calls beside those of C")
-    assert {row["Compared by"] for row in alone} == {"Run"}
-
-
-def test_an_output_that_is_no_table_of_classes_was_compared_too() -> None:
-    boxes = SETS.findings("no_classes")["runtime"][0]
-    assert boxes.confidence == "confirmed" and "outputs checked" in boxes.evidence
-    blind = SETS.findings("not_compared")["runtime"][0]
-    assert blind.confidence == "provisional" and "not compared" in blind.evidence

@@ -65,13 +65,6 @@ def test_logs_without_any_setting_are_compared_with_a_doubt():
     assert told.confidence is Confidence.PROVISIONAL and "do not tell all settings" in told.evidence
 
 
-def test_runs_that_the_best_has_lost_are_told():
-    lost = runs_of("alpha", 9e9, 5, amount=6, status="failed", reason="killed")
-    good = {f"alpha/again/2026-09-{n:02}.out": stream_run(r) for n, r in enumerate(noisy(1000, 1, 4), 1)}
-    (told,) = said(lost | good | runs_of("beta", 800, 2))
-    assert "6 of its 10 runs gave no result" in told.evidence
-
-
 def test_refused_runs_and_logs_of_no_system_win_nothing():
     bad = runs_of("beta", 9e9, 2, status="invalid", reason="contradicted")
     assert said(runs_of("alpha", 1000, 1) | bad) == []

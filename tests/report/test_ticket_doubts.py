@@ -87,21 +87,6 @@ def effect(name: str, doubt: str, after: object = None):
     return found
 
 
-def test_every_doubt_has_one_finding_and_says_how_many_points_of_made_up_tickets():
-    found = SETS.findings("every")
-    doubts = {kind: ones for kind, ones in found.items() if kind.startswith("doubt-")}
-    assert sorted(doubts) == KINDS and all(len(ones) == 1 for ones in doubts.values())
-    assert all("dialogues (synthetic)" in one.claim for [one] in doubts.values())
-    [names], [heads], [batch] = (doubts[f"doubt-{key}"] for key in ("names", "heads", "batch"))
-    # A point of pseudonyms may be the draw of test tickets.
-    assert (names.confidence, heads.confidence) == (Confidence.PROVISIONAL, Confidence.CONFIRMED)
-    # 0.8 with names to 0.5 without, where nobody can reach more than 60 %; 0.7 to 0.8; 0.5 to 0.7.
-    assert "removed −30." in names.claim and "90.0 % to 60.0 %" in names.claim
-    assert "right +10." in heads.claim and "1 → 64 +20." in batch.claim
-    # 200 updates of each.
-    assert "200 of batch 1" in batch.claim and "12800 of batch 64" in batch.claim
-
-
 @pytest.mark.parametrize(
     ("doubt", "after", "points"),
     [
@@ -142,53 +127,6 @@ def test_what_keeps_an_effect_from_being_confirmed_is_named(name, doubt, confide
     assert effect(name, doubt).shown and [one.claimed for one in found.tests] == [True]
 
 
-def test_vectors_fitted_to_more_tickets_are_said_to_be():
-    found = SETS.only("doubt-vectors", "with_texts")
-    assert "600 tickets" in found.claim and "840: more text" in found.claim
-
-
-def test_what_contains_0_tells_nothing():
-    found = SETS.only("doubt-heads", "nothing")
-    assert found.confidence is Confidence.INCONCLUSIVE and not effect("nothing", "heads").shown
-    assert "Nothing can be" in found.claim and "contains 0" in found.claim
-
-
-@pytest.mark.parametrize(
-    ("name", "spread", "words", "confidence"),
-    [
-        ("one_seed", Spread.SINGLE, "(one seed)", Confidence.INCONCLUSIVE),
-        ("three_seeds", Spread.RANGE, "(range of 3", Confidence.PROVISIONAL),
-    ],
-)
-def test_few_seeds_are_no_interval(name, spread, words, confidence):
-    found = SETS.only("doubt-names", name)
-    assert effect(name, "names", "removed").summary.spread is spread
-    assert words in found.claim and "95 %" not in found.claim and found.confidence is confidence
-
-
-def test_a_side_without_result_is_named_and_nothing_is_told():
-    found = SETS.only("doubt-names", "one_side_lost")
-    assert effect("one_side_lost", "names") is None and "kept → removed" in found.claim
-    assert found.confidence is Confidence.INCONCLUSIVE and LOST["message"] in found.evidence
-
-
 def test_a_model_that_differs_in_more_than_the_reshape_decides_nothing():
     assert "doubt-heads" in findings(*seeds(0.8), *seeds(0.7, model="published"))
     assert "doubt-heads" not in findings(*other_width())
-
-
-def test_one_head_is_the_control_of_the_reshape():
-    found = SETS.only("doubt-heads", "one_head")
-    assert "one head" in found.claim and "0.0 (in each of 6" in found.claim
-
-
-def test_one_run_of_what_draws_nothing_stands_for_all_seeds():
-    found = SETS.only("classifier-best", "fixed_beside_seeds")
-    assert found.confidence is Confidence.CONFIRMED
-    assert "loses, −9.9 (95" in found.claim and "6 seeds" in found.evidence
-    names = SETS.only("doubt-names", "fixed")
-    told = effect("fixed", "names")
-    assert told.fixed and told.alone == pytest.approx(0.028, abs=1e-3)
-    assert "no seed plays" in names.claim and "± 2." in names.claim
-    assert names.confidence is Confidence.CONFIRMED
-    assert SETS.only("doubt-names", "fixed_and_near").confidence is Confidence.INCONCLUSIVE
