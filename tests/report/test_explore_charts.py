@@ -146,14 +146,3 @@ def test_hover_and_focus_tell_median_ends_runs_and_cell(page: Any, study: Path) 
     stop.focus()
     page.keyboard.press("Enter")
     assert {id for id, hidden in page.evaluate(ROWS) if not hidden} == {cell}
-
-
-def test_lines_tell_where_a_point_lies(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    chart = page.locator("#chart-ranks-digits-cnn")
-    chart.scroll_into_view_if_needed()
-    chart.locator("[data-mark][tabindex='0']").focus()
-    told = dict(itertools.pairwise(page.locator("#tip").locator("dt, dd").all_inner_texts()))
-    assert told["ranks"] == "1" and told["n"] == "3" and "Median" in told
-    assert chart.locator("[role=img][aria-label*='cell digits-cnn']").count() > 8
-    assert chart.locator("svg.plot").get_attribute("role") == "group"

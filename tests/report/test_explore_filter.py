@@ -9,11 +9,9 @@ from urllib.parse import quote
 
 import pytest
 from explored_pages import ROWS, SHOWN, hash_to, until
-from test_browser import _CONTRAST
 
 from factories import train_cell
 from transect.analysis.load import load_records
-from transect.report.build import build_report
 
 pytestmark = pytest.mark.browser
 
@@ -166,39 +164,12 @@ def test_paper_shows_what_is_filtered_and_says_so(page: Any) -> None:
     page.emulate_media(media="screen")
 
 
-def test_a_page_without_anything_to_filter_says_what_it_cannot_find(browser: Any, tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    build_report(tmp_path / "none", tmp_path / "report.html", title="None", questions=[])
-    page = browser.new_page()
-    page.goto((tmp_path / "report.html").as_uri() + "#nowhere?framework=torch")
-    said = page.inner_text(".filter-ignored")
-    assert "nowhere" in said and "torch" in said
-    assert page.locator(".filter").count() == 0
-    page.close()
-
-
-def test_without_a_script_all_rows_are_there(browser: Any, report: Path) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(report.as_uri())
-    assert page.locator(".filter").count() == 0
-    assert page.locator("tr[hidden]").count() == 0 and page.locator("tbody tr").count() > 300
-    context.close()
-
-
-COLOURED = (".filter-said", ".filter-ignored", ".facet", ".facet.chosen", ".options label", ".matches")
-
-
-@pytest.mark.parametrize("width", [1280, 768, 375, 320])
-def test_the_filter_fits_and_its_words_have_contrast(browser: Any, report: Path, width: int) -> None:
+@pytest.mark.parametrize("width", [1280, 320])
+def test_the_filter_fits(browser: Any, report: Path, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(report.as_uri() + "#nowhere?framework=torch")
     page.click("[popovertarget=facet-ranks]")
     panel = page.locator("#facet-ranks").bounding_box()
     assert panel["x"] >= 0 and panel["x"] + panel["width"] <= width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        for selector in COLOURED:
-            assert page.evaluate(_CONTRAST, selector) >= 4.5, (selector, scheme)
     page.close()

@@ -16,7 +16,7 @@ from explored_pages import UNFOLD, hash_to
 
 from transect.report.blocks import MAX_ROWS, Body, Lead, digits, table, words
 from transect.report.comparison.page import write_sections
-from transect.report.facets import Facets, FacetTable
+from transect.report.facets import Facets
 from transect.report.making import MadeSection
 
 pytestmark = pytest.mark.browser
@@ -84,18 +84,6 @@ def named(page: Any) -> list[str]:
     )
 
 
-def test_a_script_reads_the_values_as_they_were_packed() -> None:
-    known = FacetTable()
-    for row in ROWS:
-        known.number(row)
-    before, read = b"", []
-    for shared, rest in known.data()["values"][0]:
-        # A script cuts after so many units of sixteen bits.
-        before = before[: 2 * shared] + rest.encode("utf-16-le")
-        read.append(before.decode("utf-16-le"))
-    assert sorted(read) == sorted(NAMES)
-
-
 def test_an_address_holds_any_name(odd: Any, path: Path) -> None:
     assert sorted(odd.evaluate("explore.values[0]")) == sorted(NAMES)
     for name in NAMES:
@@ -150,9 +138,3 @@ def test_a_filter_says_that_rows_are_not_in_the_page(odd: Any) -> None:
     # What is not here may match: the table stays, and says how many those are.
     assert "No row" in odd.inner_text("#odd")
     assert odd.get_by_text("40 more rows").is_visible()
-
-
-def test_words_of_two_places_are_two_words(odd: Any) -> None:
-    for wanted, found in (("1.31 of its", MAX_ROWS), ("1.31of", 0)):
-        hash_to(odd, f"#?find={quote(f'odd-many~{wanted}')}")
-        assert len(odd.query_selector_all("#odd-many tbody tr:not([hidden])")) == found, wanted

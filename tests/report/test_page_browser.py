@@ -209,13 +209,6 @@ def test_axe_finds_nothing_serious(which: str, scheme: str, request: pytest.Fixt
     assert serious(page, "[data-look]", runOnly=contrast) == []
 
 
-@pytest.mark.exhaustive
-@LOOKS
-def test_axe_finds_no_text_of_low_contrast_at_all(which: str, scheme: str, request: pytest.FixtureRequest) -> None:
-    page = unfolded(which, scheme, request)
-    assert serious(page, runOnly={"type": "rule", "values": ["color-contrast"]}) == []
-
-
 @pytest.mark.parametrize("width", [320, 768])
 @pytest.mark.parametrize("which", ["frameworks", "hostile"])
 def test_no_width_overflows(which: str, width: int, request: pytest.FixtureRequest) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 from co_design_records import measured
 from rank_records import repeated, scaling
 from said_of_records import Made, context, findings
 
-from transect.analysis.load import load_records
 from transect.analysis.published_series import GO_WITH_MPI
 from transect.analysis.rank_series import problems
 from transect.domain.record import Record
@@ -74,23 +71,3 @@ def test_other_epochs_and_another_rate_are_not_the_same_work():
         assert ("published on as many ranks" in messages.claim) is published
     (linear,) = findings(*other)["near-linear"]
     assert "learning rate 0.5 here, 0.01 published" in linear.claim
-
-
-@pytest.mark.parametrize(
-    ("module", "function"),
-    [
-        ("make_framework_records", "write_framework_study"),
-        ("make_retrain_records", "write_retrain_study"),
-        ("make_runtime_records", "write_runtime_study"),
-        ("co_design_records", "write_measured"),
-        ("make_benchmark_records", "write_benchmark_study"),
-    ],
-)
-def test_no_finding_of_a_study_that_asks_for_no_work_speaks_of_one(tmp_path, module, function):
-    path = getattr(importlib.import_module(module), function)(tmp_path / "s")
-    made = Context(load_records(path), title="t")
-    every = [one.text + one.evidence for one in make_findings(made, all_parts().findings)]
-    assert every
-    # What runs under settings that it calls the thesis's, it asked for.
-    words = ("ublished", "settings were not run")
-    assert [one for one in every if any(word in one for word in words)] == []

@@ -25,7 +25,7 @@ from transect.report.findings.finding import median
 from transect.report.findings.retraining import told_equal
 from transect.report.sections.retrain_factors import factor_parts
 from transect.report.sections.retrain_relay import relay_parts
-from transect.report.text import factor, in_unit, percent, tenths
+from transect.report.text import clean, factor, in_unit, percent, tenths
 
 
 def retraining_body(context: Context) -> Iterator[Part]:
@@ -128,7 +128,7 @@ def _state(group: RetrainGroup) -> Value:
     if group.ok:
         return Chip("disturbed", "warn") if group.disturbed else None
     record = group.records[0]
-    return Chip(str(record.cause or record.status), "warn", title=record.message)
+    return Chip(str(record.cause or record.status), "warn", title=clean(record.message))
 
 
 def _columns(groups: Sequence[RetrainGroup]) -> list[Column[RetrainGroup]]:
