@@ -1,12 +1,8 @@
-"""Writes a made-up study of runtimes: SYNTHETIC records. No number was measured.
-
-Run `python tests/report/make_runtime_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study of runtimes: SYNTHETIC records. No number was measured."""
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -243,7 +239,3 @@ def write_runtime_study(root: Path, *, seed: int = 5, repeats: int = 6) -> Path:
         ),
     ]
     return write_records(study, *records)
-
-
-if __name__ == "__main__":
-    print(write_runtime_study(Path(sys.argv[1])))

@@ -9,7 +9,7 @@ from make_multi_node_records import write_multi_node_study
 from make_records import make_record
 from said_of_records import context, rows
 
-from factories import bench_cell
+from factories import bench_cell, ingest_record, log_metric, log_run
 from transect.analysis.benchmark_table import best_values, refusals
 from transect.analysis.bounds import Rates
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
@@ -25,29 +25,13 @@ from transect.stages.ingest.result import result_of
 
 def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
     """Values of synthetic miniBUDE runs: system, FLOP/s, parameters."""
-    details = {
-        "runs": [
-            {
-                "file": f"logs/{system}/out",
-                "line": 1,
-                "benchmark": "minibude",
-                "status": "ok",
-                "parameters": parameters,
-                "metrics": [
-                    {
-                        "name": "gflops",
-                        "value": value,
-                        "printed": str(value),
-                        "unit": "FLOP/s",
-                        "direction": "higher",
-                        "normalised": {"name": "kernel_flops", "value": value, "unit": "FLOP/s"},
-                    }
-                ],
-            }
-            for system, value, parameters in runs
-        ]
-    }
-    return benchmark_values([make_record(Cell.of(stage="ingest", source="logs"), details=details)])
+    told = [
+        log_run(
+            f"logs/{system}/out", "minibude", log_metric("gflops", value, "FLOP/s", "kernel_flops"), parameters=given
+        )
+        for system, value, given in runs
+    ]
+    return benchmark_values([ingest_record(*told)])
 
 
 def test_equal_poses_are_compared_whatever_the_work_group() -> None:
@@ -71,23 +55,14 @@ def test_one_system_does_not_pick_its_best_across_poses() -> None:
 
 def test_a_time_over_sizes_competes_at_its_smallest_size_and_a_rate_at_any() -> None:
     metrics = [
-        {
-            "name": f"{name}",
-            "value": value,
-            "printed": str(value),
-            "unit": unit,
-            "size": size,
-            "direction": "lower",
-            "normalised": {"name": name, "value": value, "unit": unit},
-        }
+        log_metric(name, value, unit, name, size=size)
         for name, unit, points in (
             ("network_latency", "s", ((8, 2e-6), (64, 1e-6))),
             ("network_bandwidth", "B/s", ((8, 1e6), (64, 9e6))),
         )
         for size, value in points
     ]
-    runs = [{"file": "f", "line": 1, "benchmark": "osu", "status": "ok", "metrics": metrics}]
-    record = make_record(Cell.of(stage="ingest", source="f"), details={"runs": runs})
+    record = ingest_record(log_run("f", "osu", *metrics), source="f")
     found = {row.name: row.value for row in best_values(benchmark_values([record])) if row.value}
     assert (found["network_latency"].value, found["network_latency"].size) == (2e-6, 8)
     assert (found["network_bandwidth"].value, found["network_bandwidth"].size) == (9e6, 64)
@@ -159,9 +134,7 @@ def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: P
 
 def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:
     def system(file: str, source: str = "logs") -> str:
-        details = {"runs": [{"file": file, "line": 1, "benchmark": "nccl-tests", "status": "ok"}]}
-        record = make_record(Cell.of(stage="ingest", source=source), details=details)
-        return benchmark_values([record])[0].system
+        return benchmark_values([ingest_record(log_run(file, "nccl-tests"), source=source)])[0].system
 
     assert system("/data/logs/aster/a/b.txt") == "aster"
     assert system("/data/logs/b.txt") == "b.txt"

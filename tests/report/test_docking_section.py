@@ -9,7 +9,7 @@ from make_records import make_record
 from said_of_records import Made, written
 from said_of_records import context as context_of
 
-from factories import bench_cell
+from factories import bench_cell, log_run
 from transect.analysis.docking import contests, curves, docking_rows
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, MetricValue, Record, Status
@@ -36,14 +36,7 @@ def ran(
         cell = bench_cell("docking-probe", options, threads=threads, repeat=repeat, device=device)
         seconds = time * (1 + 0.001 * repeat)
         parameters = {"implementation": model, "deck": deck, "poses": 4096, "poses_per_item": per_item}
-        run = {
-            "file": "output.log",
-            "line": 1,
-            "benchmark": "docking-probe",
-            "status": "ok",
-            "parameters": parameters,
-            "metrics": [],
-        }
+        run = log_run("output.log", "docking-probe", parameters=parameters)
         numbers = [
             MetricValue.of("pose_time", seconds, "pose-time_median"),
             MetricValue.of("interaction_rate", 24388 / seconds, "interactions_median"),

@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 from said_of_records import findings
 
-from factories import make_record
+from factories import ingest_record
 from result_runs import noisy, stream_run
 from transect.analysis.comparisons import Confidence
-from transect.domain.cell import Cell
 from transect.report.findings.finding import Finding
 
 
 def said(runs: dict[str, dict[str, Any]]) -> list[Finding]:
-    told = [{"file": f"/logs/{name}", **run} for name, run in runs.items()]
-    record = make_record(Cell.of(stage="ingest", source="logs"), details={"runs": told})
-    return findings(record).get("system", [])
+    return findings(ingest_record(*({"file": f"/logs/{name}", **run} for name, run in runs.items()))).get("system", [])
 
 
 def runs_of(system: str, rate: float, seed: int, amount: int = 4, **how: Any) -> dict[str, Any]:
