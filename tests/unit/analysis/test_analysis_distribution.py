@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 
 from factories import bare_record, train_cell
-from transect.analysis.distribution import distribution_costs, relative_speeds
+from transect.analysis.distribution import distribution_costs
 from transect.analysis.groups import Floors, Group, group_records
-from transect.analysis.kinds import Kind, compared, kinds_of, main_kind
-from transect.analysis.labels import group_labels
-from transect.analysis.roofline import roofline_points
+from transect.analysis.kinds import Kind
 from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.statistics import NoiseFloor
-from transect.analysis.table import records_table
-from transect.analysis.twins import input_penalties, rate_factor, rule_groups, sum_twins
+from transect.analysis.twins import input_penalties, rate_factor
 from transect.domain.record import Record
 
 SYNTHETIC = Kind((("input", "synthetic"),))
@@ -123,71 +120,8 @@ def test_an_over_subscribed_cost_carries_no_claim_and_noise_is_not_called_a_cost
     assert found["ddp", 8].comparison is None and not found["ddp", 8].real
 
 
-def test_weights_outside_their_tolerance_are_a_wrong_result() -> None:
-    (group,) = group_records([run(extra={"equality_ratio": 0.1, "weights_equality_ratio": 1.5})])
-    assert group.wrong and not group.ok
-    assert costs(run(), run("ddp", 2, extra={"weights_equality_ratio": 2.0})) == {}
-
-
-def test_frameworks_alone_are_ranked_with_the_noise_in_mind() -> None:
-    groups = group_records(
-        [
-            *repeats(framework="torch"),
-            *repeats(framework="mxnet", step=1.01),
-            *repeats(framework="numpy", step=2.0),
-            *repeats("ddp", 1, framework="torch", step=0.1),
-            *repeats(framework="keras-2", step=0.01, over=True),
-        ]
-    )
-    first, second, third = relative_speeds(groups, FLOOR)
-    assert (first.group.cell.framework, first.ratio, first.comparison) == ("torch", None, None)
-    assert second.comparison is not None and second.comparison.verdict == "not distinguishable"
-    assert third.ratio is not None and third.ratio.value == pytest.approx(0.5, rel=0.01)
-    assert third.ratio.low < third.ratio.value < third.ratio.high
-    assert third.comparison is not None and third.comparison.verdict == "better"
-
-
 def groups_of(*axes: dict[str, Any]) -> list[Group]:
     return group_records([run("mpi", 2, **one) for one in axes])
-
-
-def test_the_usual_training_is_the_main_one_and_twins_stand_aside() -> None:
-    groups = groups_of(
-        {},
-        {"precision": "fp64"},
-        {"framework": "numpy", "precision": "fp64"},
-        {"input": "synthetic"},
-        {"reduce": "sum"},
-    )
-    assert main_kind(groups) == Kind()
-    assert [kind.words for kind in kinds_of(groups)] == ["", "fp64", "sum of gradients", "synthetic input"]
-    assert {group.kind.words for group in compared(groups)} == {"", "fp64"}
-    only = groups_of({"reduce": "sum"}, {"input": "synthetic"})
-    assert [group.kind.words for group in compared(only)] == ["sum of gradients"]
-    assert main_kind(groups_of({"input": "synthetic"})).synthetic
-    assert main_kind([]) == Kind()
-
-
-def test_labels_name_what_is_unusual_only_where_groups_differ() -> None:
-    groups = groups_of(
-        {}, {"reduce": "sum", "precision": "amp-bf16"}, {"input": "files"}, {"learning_rate_rule": "linear"}
-    )
-    assert sorted(group_labels(groups).values()) == [
-        "torch · mpi",
-        "torch · mpi · amp-bf16 · sum of gradients",
-        "torch · mpi · from files",
-        "torch · mpi · linear rate",
-    ]
-    (alone,) = group_labels(groups_of({"reduce": "sum"})).values()
-    assert alone == "torch · mpi"
-    assert set(group_labels(groups, always=("ranks",), never=("ranks",)).values()) == set(group_labels(groups).values())
-
-
-def test_the_table_has_the_axes() -> None:
-    axes = {"reduce": "sum", "learning_rate_rule": "linear", "input": "synthetic"}
-    row = records_table([run(**axes)]).iloc[0]
-    assert {name: row[name] for name in axes} == axes
-    assert row["device"] == "cpu"
 
 
 def test_a_kind_has_a_noise_floor_of_its_own_and_synthetic_noise_is_asked_for() -> None:
@@ -230,21 +164,6 @@ def test_input_costs_what_the_synthetic_twin_is_faster() -> None:
     assert verdicts["numpy", "stored"] == "not distinguishable"
 
 
-def test_a_sum_is_paired_with_its_mean_on_several_ranks_only() -> None:
-    groups = group_records(
-        [
-            *(run("mpi", ranks, reduce=reduce) for ranks in (1, 2, 4) for reduce in ("mean", "sum")),
-            run("ddp", 4, reduce="sum"),
-            run("mpi", 4, reduce="sum", input="synthetic"),
-        ]
-    )
-    pairs = sum_twins(groups)
-    assert [(p.summed.cell.ranks, p.summed.kind.summed, p.mean.kind.summed) for p in pairs] == [
-        (4, True, False),
-        (2, True, False),
-    ]
-
-
 def test_the_rate_grows_with_a_sum_and_with_the_linear_rule() -> None:
     groups = groups_of(
         {},
@@ -255,21 +174,3 @@ def test_the_rate_grows_with_a_sum_and_with_the_linear_rule() -> None:
     assert sorted(filter(None, map(rate_factor, groups))) == [1, 2, 2, 4]
     bare = run("mpi", 2, batch=128, learning_rate_rule="linear").model_copy(update={"parameters": {}})
     assert rate_factor(group_records([bare])[0]) is None
-
-
-def test_only_families_that_know_two_ways_are_listed() -> None:
-    one_way = [run("mpi", 1), run("mpi", 2), run("mpi", 4)]
-    assert rule_groups(group_records(one_way)) == []
-    several = rule_groups(group_records([*one_way, run("mpi", 4, batch=256), run("ddp", 4)]))
-    assert [(g.cell.strategy, g.cell.ranks, g.cell.batch) for g in several] == [
-        ("mpi", 1, 64),
-        ("mpi", 4, 64),
-        ("mpi", 4, 256),
-    ]
-
-
-def test_synthetic_input_is_not_drawn_below_a_roof() -> None:
-    from transect.analysis.bounds import Rates
-
-    points, left_out = roofline_points(groups_of({"input": "synthetic"}), Rates([]))
-    assert points == [] and left_out == {"on synthetic input": 1}

@@ -11,13 +11,9 @@ import pytest
 from factories import bare_record, bench_cell, train_cell
 from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Floors, group_records
-from transect.analysis.hardware import benchmark_values
-from transect.analysis.labels import group_labels
 from transect.analysis.load import load_records
 from transect.analysis.originals import Originals
-from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.table import COLUMNS, records_table
-from transect.domain.cell import Cell
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status, write_record
 
 
@@ -40,12 +36,6 @@ def test_table_has_a_row_per_metric_and_one_for_a_record_without() -> None:
     assert (speed["ranks"], speed["value"], speed["unit"], speed["direction"]) == (2, 100.0, "1/s", "higher")
 
 
-def test_an_empty_table_keeps_its_columns_and_types() -> None:
-    table = records_table([])
-    assert list(table.columns) == list(COLUMNS)
-    assert table["value"].dtype == "float64"
-
-
 def test_repeats_form_one_group_and_wrong_results_are_not_usable() -> None:
     wrong = train(1, 9e9, repeat=1)
     wrong = wrong.model_copy(update={"metrics": [MetricValue.of("equality_ratio", 3.0)]})
@@ -53,11 +43,6 @@ def test_repeats_form_one_group_and_wrong_results_are_not_usable() -> None:
     assert len(group.records) == 2
     assert group.wrong
     assert group.values("samples_per_second") == [100.0]
-
-
-def test_labels_name_only_what_differs() -> None:
-    groups = group_records([train(1, 1.0), train(2, 1.0)])
-    assert sorted(group_labels(groups).values()) == ["torch · ddp · 1 rank", "torch · ddp · 2 ranks"]
 
 
 def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
@@ -68,22 +53,6 @@ def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
     assert floor.relative == pytest.approx(0.1)
 
 
-def test_efficiency_names_its_base_and_flags_superlinear() -> None:
-    groups = group_records([train(1, 100.0, strategy="single"), train(2, 150.0), train(4, 500.0)])
-    found = {one.group.cell.ranks: one for one in efficiencies(groups, None)}
-    assert found[2].value == pytest.approx(0.75)
-    assert found[2].base.cell.strategy == "single"
-    assert found[2].base_rate == 100.0
-    assert found[2].kind is ScalingKind.STRONG
-    assert not found[2].superlinear
-    assert found[4].superlinear
-
-
-def test_an_over_subscribed_cell_has_no_efficiency() -> None:
-    groups = group_records([train(1, 100.0), train(8, 700.0, over_subscribed=True)])
-    assert efficiencies(groups, None) == []
-
-
 def bench(name: str, value: float, threads: int, label: str | None = None) -> Record:
     """Make a synthetic benchmark record."""
     one = bare_record(bench_cell(f"{name}-probe", threads=threads))
@@ -92,45 +61,11 @@ def bench(name: str, value: float, threads: int, label: str | None = None) -> Re
     return one.model_copy(update={"metrics": [MetricValue.of(name, value, label, point)]})
 
 
-def test_bound_is_the_slower_side_shared_by_the_ranks_of_a_node() -> None:
-    rates = Rates([bench("flops", 1e9, 2, "fp32"), bench("memory_bandwidth", 1e9, 2, "triad")])
-    (group,) = group_records([train(2, 100.0, flops_per_step=1e6, bytes_per_step=1e5)])
-    bound = step_bound(group, rates)
-    assert bound is not None
-    assert bound.kind == "arithmetic"
-    assert bound.time_s == pytest.approx(2 * 1e6 / 1e9)
-    assert bound.rate(64) == pytest.approx(64 / 2e-3)
-
-
 def test_no_bound_without_a_benchmark_of_the_same_threads_or_precision() -> None:
     (group,) = group_records([train(2, 100.0, flops_per_step=1e6, bytes_per_step=1e5)])
     band = bench("memory_bandwidth", 1e9, 2)
     assert step_bound(group, Rates([bench("flops", 1e9, 4), band])) is None
     assert step_bound(group, Rates([bench("flops", 1e9, 2, "fp64"), band])) is None
-
-
-def test_only_ok_runs_of_a_log_are_valid() -> None:
-    runs = [
-        {
-            "status": status,
-            "benchmark": "hpl",
-            "file": "a.out",
-            "line": 3,
-            "metrics": [
-                {
-                    "name": "gflops",
-                    "value": 2.0,
-                    "unit": "Gflop/s",
-                    "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"},
-                }
-            ],
-        }
-        for status in ("ok", "invalid", "truncated")
-    ]
-    found = benchmark_values([bare_record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})])
-    assert [one.valid for one in found] == [True, False, False]
-    assert (found[0].name, found[0].value, found[0].unit) == ("flops", 2e9, "FLOP/s")
-    assert found[0].where == "a.out:3"
 
 
 def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> None:

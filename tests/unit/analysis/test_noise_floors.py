@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from factories import bare_record, train_cell
 from transect.analysis.groups import Floors, group_records
 from transect.analysis.statistics import NoiseFloor
-from transect.domain.record import Record
 
 RATE = "samples_per_second"
 FRAMEWORKS = ("numpy", "torch", "keras", "jax")
@@ -81,9 +80,3 @@ def test_a_floor_is_what_undisturbed_runs_of_one_cell_differ_by(cells: list[list
         for x, y in itertools.combinations([rate for rate, disturbed in runs if not disturbed], 2)
     )
     assert floor is not None and floor.relative <= math.expm1(widest) * (1 + 1e-9) + 1e-12
-
-
-def test_records_are_made_as_runs_leave_them() -> None:
-    record: Record = bare_record(train_cell("torch"), {RATE: 1.0}, details={"disturbed": True})
-    (group,) = group_records([record])
-    assert group.by_repeat(RATE) == {0: 1.0} and group.by_repeat(RATE, quiet=True) == {}
