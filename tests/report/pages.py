@@ -14,6 +14,8 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
+from transect.report.build import build_report
+
 
 @dataclass(frozen=True)
 class Part:
@@ -76,3 +78,9 @@ class Page(Part):
         """The summary that stands inside of the page."""
         [found] = self.soup.select("script#summary")
         return json.loads(found.get_text())
+
+
+def page_of(study: Path, folder: Path, **given: Any) -> tuple[dict[str, Any], str]:
+    """Write a study's report into a folder; return its summary and its page."""
+    summary = build_report(study, folder / "report.html", title="t", questions=[], **given)
+    return summary, (folder / "report.html").read_text(encoding="utf-8")

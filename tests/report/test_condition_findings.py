@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from make_runtime_records import KERNELS, load_record, runs, seen
-from option_runs import thesis_runs
+from make_runtime_records import KERNELS, load_record, runs, seen, thesis_runs
 from said_of_records import findings, only, prose
 
 from transect.domain.record import Cause, Status

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from make_runtime_records import runs
-from option_runs import thesis_runs
+from make_runtime_records import runs, thesis_runs
 from said_of_records import Sets, context, only, prose, ratios
 
 from transect.analysis.serving import beyond

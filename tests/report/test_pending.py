@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from make_framework_records import train_record
-from pending_pages import page_of, text
+from pages import Page, page_of
 
 from factories import write_records as write
 from transect.adapters.snakemake import strict
@@ -47,7 +47,7 @@ def test_earlier_cells_are_listed_apart_and_stand_in_no_count_or_verdict(study: 
     assert summary["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
     assert summary["failures"] == []
     assert summary["earlier"] == sorted("/".join(key(one)) for one in (gone, fast))
-    assert "2 earlier cells" in text(page) and "<code>transect clean</code>" in page
+    assert "2 earlier cells" in Page.read(page).text and "<code>transect clean</code>" in page
     assert not [one for one in summary["findings"] if "mxnet" in one["text"]]
     assert set(pd.read_parquet(tmp_path / "records.parquet")["cell"]) == {kept.cell_id}
 
@@ -103,7 +103,7 @@ def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path, e
     assert summary["problems"] == []
     assert summary["pending"] == {"running": 1, "waiting": 2}
     assert summary["running"] == ["/".join(key(at_work))]
-    assert "1 running" in text(page) and "2 not there" in text(page)
+    assert "1 running" in Page.read(page).text and "2 not there" in Page.read(page).text
     [progress] = [one["text"] for one in summary["findings"] if one["kind"] == "progress"]
     assert re.findall(r"\d+", progress) == ["3", "1", "2"]
     states = {one.cell: one.state for one in cell_states(study, planned)}

@@ -12,10 +12,12 @@ from typing import Any
 import pandas as pd
 import pytest
 from make_framework_records import train_record
-from pages import Page
-from pending_pages import page_of, unknown
+from pages import Page, page_of
 
+from factories import make_record
 from factories import write_records as write
+from transect.domain.cell import Cell
+from transect.domain.record import Record
 from transect.report import making
 from transect.report.context import Context
 from transect.report.parts import FindingMaker, Section
@@ -27,6 +29,11 @@ in_a_process = pytest.mark.env
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     return tmp_path / "results" / "s"
+
+
+def unknown(repeat: int, value: float) -> Record:
+    cell = Cell.of(stage="outlook", workload="w", horizon=12, method="arima", repeat=repeat)
+    return make_record(cell, {"accuracy": value})
 
 
 def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(study: Path, tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from make_runtime_records import infer_record, load_record, runs
-from option_runs import with_options
+from make_runtime_records import infer_record, load_record, runs, with_options
 from said_of_records import Sets, prose, ratios
 
 from transect.domain.record import Cause, Record, Status

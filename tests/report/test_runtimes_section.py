@@ -6,93 +6,26 @@ from functools import partial
 from typing import Any
 
 import pytest
-from make_runtime_records import infer_record, load_record, runs, seen
+from make_runtime_records import (
+    CRASH,
+    WRONG,
+    conditions,
+    fourteen_models,
+    infer_record,
+    matrix,
+    other_options,
+    profiled,
+    runs,
+    sizes,
+    under_load,
+)
 from said_of_records import Made as Section
 from said_of_records import rows
 
-from transect.domain.record import Cause, Record, Status
-
-WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
-SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device"}
-CRASH = {"status": Status.FAILED, "cause": Cause.CRASH, "message": "signal 11 in the session"}
+from transect.domain.record import Record
 
 # The section that records make.
 Made = partial(Section, "runtimes")
-
-
-def many(*records: list[Record]) -> list[Record]:
-    return [record for part in records for record in part]
-
-
-def matrix() -> list[Record]:
-    return [
-        *runs("cpp", 1e-4),
-        *runs("rust", 1.0003e-4),
-        *runs("python", 2e-4),
-        *runs("torch-eager", 5e-4),
-        infer_record("go", 1.0, fields=CRASH),
-        infer_record("java", 1e-9, fields=WRONG),
-        *runs("cpp", 3e-4, exporter="torchscript"),
-        infer_record("python", 1.0, provider="cuda", fields=SKIPPED),
-        infer_record("cpp", 1.0, provider="cuda", fields=SKIPPED),
-    ]
-
-
-def under_load(**changes: Any) -> list[Record]:
-    loads = (100.0, 4000.0, 8000.0, 16000.0)
-    return [
-        load_record(name, load, 1, capacity, **changes)
-        for name, capacity in (("cpp", 9000.0), ("python", 5000.0))
-        for load in loads
-    ]
-
-
-def sizes(*names: str) -> list[Record]:
-    """Make models that hand 1 and 1000 numbers on, in C and others."""
-    latencies = {"c": 1e-6, "python": 5e-6, "rust": 1.001e-6}
-    return many(
-        *(
-            runs(name, latencies[name] * (1 + size / 100), workload=f"identity-{word}", exporter="onnx")
-            for word, size in (("1", 1), ("1k", 1000))
-            for name in names
-        )
-    )
-
-
-def other_options() -> list[Record]:
-    basic = runs("rust", 2e-4, options="basic", details={"session_options": {"graph_optimization_level": "basic"}})
-    unset = runs("cpp", 1.1e-4, options="language-defaults", details={"session_options": {}})
-    return [*runs("cpp", 1e-4), *runs("rust", 1e-4), *basic, *unset]
-
-
-def conditions() -> list[Record]:
-    other = {"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]}
-    return [
-        *runs("cpp", 1e-4),
-        *runs("c", 1e-4),
-        *runs("java", 1e-4, details=other),
-        *runs("go", 1e-4, told=False),
-        *runs("torch-eager", 1e-3),
-    ]
-
-
-def profiled() -> list[Record]:
-    def ratio(runtime: str, *values: float, workload: str = "tickets") -> list[Record]:
-        return [
-            infer_record(runtime, 1e-4, n, workload=workload, details={"run_over_profiler": value})
-            for n, value in enumerate(values)
-        ]
-
-    return [
-        *ratio("cpp", 1.01, 1.02, 1.9),
-        *ratio("go", 1.5),
-        *runs("c", 1e-4, 1),
-        *ratio("go", 1.25, 1.25, workload="images"),
-    ]
-
-
-def fourteen_models() -> list[Record]:
-    return many(*(runs(name, 1e-4, 1, workload=f"model-{n:02}") for n in range(14) for name in ("cpp", "c")))
 
 
 def without_cpp() -> list[Record]:
