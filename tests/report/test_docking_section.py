@@ -131,14 +131,3 @@ def test_prose(snapshot: Any) -> None:
     }
     told = {name: written(said(*own)) for name, own in sets.items()}
     assert told | {"section": Made("docking", *RECORDS).prose} == snapshot
-
-
-def test_no_model_is_called_fastest_beside_equals_and_what_did_not_run_is_named() -> None:
-    told = by_topic("fastest", *EQUALS)
-    decided = told.decision
-    assert len(told.comparisons) == 3 and decided is not None
-    assert decided.winner == "openmp PPWI 64" and decided.tied == ("rust PPWI 64", "numba PPWI 64")
-    assert decided.equal and decided.margin == 0.05 and decided.second == "go PPWI 64"
-    assert all(name in told.claim for name in (decided.winner, *decided.tied))
-    assert ["openacc" in one.what for one in decided.left_out] == [True]
-    assert decided.left_out[0].why == "skipped: missing-dependency"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from transect.analysis.groups import Group, group_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
 from transect.report.blocks import digits
-from transect.report.facets import Facets, FacetTable, facets_of
+from transect.report.facets import Facets, facets_of
 from transect.report.text import (
     Quantities,
     Scale,
@@ -98,27 +97,6 @@ class Own:
 )
 def test_a_row_is_about_what_it_says_it_is(item: Any, frameworks: tuple[str, ...]) -> None:
     assert facets_of(item).framework == frameworks
-
-
-def test_numbers_are_told_once_and_lead_back_to_the_values() -> None:
-    numbers = FacetTable()
-    groups = [one_group(ended(ranks=ranks)) for ranks in (16, 2, 1)]
-    assert [numbers.number(one) for one in (*groups, groups[0])] == [0, 1, 2, 0]
-    assert numbers.number("nothing") is None
-    data = json.loads(json.dumps(numbers.data()))
-    values = []
-    for packed in data["values"]:
-        before, known = "", []
-        for shared, rest in packed:
-            before = before[:shared] + rest
-            known.append(before)
-        values.append(known)
-    at = data["names"].index("ranks")
-    assert values[at] == ["1", "2", "16"], "as people count"
-    assert [values[at][row[at]] for row in data["rows"]] == ["16", "2", "1"]
-    ids = data["names"].index("cell")
-    assert [values[ids][row[ids]] for row in data["rows"]] == [one.cell.id for one in groups]
-    assert data["rows"][0][data["names"].index("runtime")] is None
 
 
 # ---- the numbers behind the written ones ----

@@ -11,7 +11,7 @@ from make_records import make_record
 from said_of_records import context, findings, prose
 
 from factories import bench_cell, infer_cell, train_cell
-from transect.analysis.bounds import run_bound, step_bound
+from transect.analysis.bounds import step_bound
 from transect.analysis.distribution import DistributionCost
 from transect.analysis.groups import group_records
 from transect.analysis.scaling import ScalingKind
@@ -81,16 +81,6 @@ def test_prose(snapshot: Any) -> None:
     assert diverged == snapshot(name="diverged")
 
 
-def test_a_floor_is_stated_as_findings_use_it() -> None:
-    made = context(*SEEDS)
-    floor = made.floors.paired("train", "w", "time_to_quality", made.of("train")[0].kind)
-    assert floor is not None and floor.relative < 0.02
-    [noise] = findings(*SEEDS)["noise"]
-    stated = re.search(r"seed by seed\): w ([\d.]+) %", noise.evidence)
-    assert stated is not None
-    assert float(stated[1]) == pytest.approx(100 * floor.relative, abs=0.05)
-
-
 @pytest.mark.parametrize(
     ("parts", "cost", "written"),
     [
@@ -156,12 +146,6 @@ def infer_above() -> list[Record]:
     [record] = infer("w", [0.001], threads=1)
     record.details.update(flops_per_run=1e6, bytes_per_run=2e7)
     return [*bench(), record]
-
-
-def test_inference_and_memory_are_held_against_their_bound_too() -> None:
-    made = context(*infer_above())
-    bound = run_bound(made.of("infer")[0], made.rates)
-    assert bound is not None and (bound.time_s, bound.kind) == (pytest.approx(2e-3), "memory bandwidth")
 
 
 def test_a_diverged_cell_reaches_nothing_and_is_no_wrong_result() -> None:

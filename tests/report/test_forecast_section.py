@@ -178,12 +178,3 @@ def test_more_stages_than_cores_have_a_curve_too(tmp_path):
     study = write_measured(tmp_path / "co-design", [*measured("profile"), hybrid])
     [curve] = drawn(study)
     assert (curve.parts, curve.points[0].ranks) == (2, 2)
-
-
-def test_a_damaged_profile_costs_its_curve_and_no_section(tmp_path):
-    study = write_measured(tmp_path / "co-design")
-    for path in study.glob("profile/*/profile.json"):
-        path.write_text('{"batch": 16, "layers": [{"name": "0"}]}')
-    body, problems = section_of(read(study))
-    assert problems and all("profile.json" in one for one in problems)
-    assert "Predicted over" in str(body)

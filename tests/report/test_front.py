@@ -99,14 +99,6 @@ def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> Non
     assert [one.rule for _, one in every.clauses] == ["a.one", "a.two"]
 
 
-def test_an_answer_speaks_of_every_workload_before_it_says_more_of_one() -> None:
-    findings = [found("a", comparisons=(comparison(9.0 - n),), claim=f"c{n}.") for n in range(5)]
-    findings += [found("a", Confidence.PROVISIONAL, subject="digits", claim="d.")]
-    told = answer(Question(ask="?", answered_by=["a"]), findings)
-    assert [one.claim for _, one in told.clauses][:3] == ["c0.", "d.", "c1."]
-    assert told.rest == 2 and told.text.endswith("; 2 more.")
-
-
 def test_a_question_without_rules_points_to_what_was_found() -> None:
     findings = [found("a", section="speed"), found("b", section="speed")]
     told = answer(Question(ask="Is it good?"), findings)
@@ -169,21 +161,6 @@ def test_a_gain_is_written_from_the_better_side_with_its_interval() -> None:
     bare = comparison(2.0, floor=False)
     assert "too few" in gain_text(bare, "sooner than", "torch")
     assert tie_text(bare, "torch") == "" and gain_text(None, "sooner than", "torch") == ""
-
-
-def test_the_table_holds_workloads_by_questions(summary: dict[str, Any]) -> None:
-    rows = {(one["workload"], one["question"]): one for one in summary["decisions"]}
-    assert {question for _, question in rows} == {"train", "scale", "serve-one", "serve-many"}
-    by_id = {one["id"]: one for one in summary["findings"]}
-    decided = [one for row in rows.values() for one in row["decided"]]
-    assert len(decided) > 5
-    for one in decided:
-        assert by_id[one["finding"]]["confidence"] == one["confidence"]
-        assert one["winner"] or one["instead"]
-        assert not one["tied"] or "times" not in one["gain"]
-    assert all(row.get("why_not") for row in rows.values() if not row["decided"])
-    apart = [left for one in decided for left in one["left_out"]]
-    assert any("skipped" in one["why"] or "failed" in one["why"] for one in apart)
 
 
 # --- cells and the command that runs them again

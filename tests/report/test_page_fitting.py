@@ -7,15 +7,15 @@ from typing import Any
 
 from transect.analysis.comparisons import Confidence
 from transect.report.answers import Answer
-from transect.report.blocks import Body, Charts, Difference, Facts, Heading, Prose, Table, digits, table, words
+from transect.report.blocks import Body, Difference, Facts, Heading, Prose, Table, digits, table, words
 from transect.report.build import _inlined
-from transect.report.charts.chart import Point, Series, dot_chart, gather, line_chart
+from transect.report.charts.chart import Point, Series, dot_chart, gather
 from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
 from transect.report.decisions import DecisionTable, Entry, Row
 from transect.report.findings.decision import Decision
 from transect.report.findings.finding import Finding
-from transect.report.fitting import MIN_ROWS, fitted
+from transect.report.fitting import fitted
 from transect.report.inline import Inline
 from transect.report.making import MadeSection
 from transect.report.page import Front, Shown, shortened
@@ -62,13 +62,6 @@ def test_the_longest_tables_lose_their_rows_first_and_say_how_many() -> None:
     assert cut.rows[76] == given[0].body.blocks[0].rows[76]  # type: ignore[union-attr]
 
 
-def test_every_table_keeps_some_rows_and_counts_those_it_had_left_out_before() -> None:
-    [made] = fitted([section(*[400] * 9)], 10)
-    assert rows(made) == [MIN_ROWS] * 9
-    # 300 of 400 stood in the table before.
-    assert {one.note.split(" ")[0] for one in made.body.blocks if isinstance(one, Table)} == {str(400 - MIN_ROWS)}
-
-
 def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
     [style] = palette(1)
     points = [Point(x=x, repeats=[y, y + 1.0, y + 2.0]) for x in (1, 2, 4) for y in range(500)]
@@ -82,20 +75,6 @@ def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
     [spread], _ = gather([Series(name="s", style=style, points=many)])
     places = [point.x for point in spread.points]
     assert len(places) < 60 and places[0] == 0 and places[-1] == 4999
-
-    chart = line_chart(
-        [Series(name="s", style=style, points=points)],
-        range(3),
-        COLUMNS,
-        title="t",
-        x="x",
-        y="y",
-        name="n",
-        alt="a",
-        most=4,
-    )
-    assert said in chart.note and chart.svg.count("<path") < 60
-    assert Charts(items=[chart]).items[0].table.rows
 
 
 def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None:
@@ -130,9 +109,6 @@ def test_a_mark_of_many_runs_has_few_dots_and_counts_all() -> None:
     )
     assert made is not None and made.svg.count("<path") < 12
     assert "more than 12" in made.note and made.marks[0].count == 500
-    points = [Point(x=x, repeats=[y, y + 1.0]) for x in (1, 2) for y in range(400)]
-    [one], _ = gather([Series(name="s", style=style, points=points)])
-    assert [mark.count for line in one.lines() for mark in line.marks] == [800, 800]
 
 
 def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_rest() -> None:

@@ -16,10 +16,9 @@ from pages import Page, page_of
 
 from factories import write_records as write
 from transect.adapters.snakemake import strict
-from transect.analysis.load import cell_states, load_records
+from transect.analysis.load import cell_states
 from transect.domain.cell import Cell
 from transect.domain.files import digest
-from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Record, Status
 from transect.engine.make_report import make_report
 
@@ -65,16 +64,6 @@ def test_strict_passes_when_only_an_earlier_cell_failed(
     assert strict.main() == 1
     make_report(file, study.parent, planned=lambda paths: ["/".join(key(kept))])
     assert strict.main() == 0
-
-
-def test_the_plan_beside_the_records_says_which_cells_the_study_has(study: Path, tmp_path: Path) -> None:
-    kept, gone = train_record("numpy", "single"), failed("torch")
-    write(study, kept, gone)
-    file = tmp_path / "s.yaml"
-    file.write_text("name: s\n", encoding="utf-8")
-    plan = StudyPaths(results=study.parent, study="s").plan
-    plan.write_text(json.dumps({"file": str(file), "cells": {"/".join(key(kept)): kept.fingerprint}}))
-    assert make_report(file, study.parent)["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
 
 
 def attempt(pid: int | None = None) -> str:
@@ -131,23 +120,6 @@ def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_p
         assert summary["pending"] == {"running": 0, "waiting": 1}
     [state] = [one for one in cell_states(study, planned) if one.state == "waiting"]
     assert state.cell == before.cell_id and "earlier plan" in state.message
-
-
-def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem(study: Path) -> None:
-    for name, files in (("a~00000001", ["attempt.json"]), ("b~00000002", [])):
-        (study / "train" / name).mkdir(parents=True)
-        for file in files:
-            (study / "train" / name / file).write_text(attempt())
-    loaded = load_records(study)
-    assert loaded.running == [("train", "a~00000001")]
-    assert [problem.where for problem in loaded.problems] == ["train/b~00000002/record.json"]
-    assert "stopped before" in loaded.problems[0].what
-
-
-def test_states_name_cause_and_message(study: Path) -> None:
-    write(study, failed("torch"))
-    [state] = cell_states(study)
-    assert (state.stage, state.state, state.cause, state.message) == ("train", "failed", "crash", "signal 11")
 
 
 def test_of_thousands_of_failures_the_first_show_their_logs_and_the_rest_are_counted(

@@ -9,11 +9,9 @@ import pytest
 
 from factories import make_record, train_cell, write_records
 from transect.domain.errors import BadInput
-from transect.domain.record import Status
-from transect.report import writing
 from transect.report.formats import Contents
 from transect.report.made import Made, make_all
-from transect.report.writing import EXPORTS, noted_exports, older_exports, put, write_formats
+from transect.report.writing import EXPORTS, older_exports, put, write_formats
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -34,29 +32,6 @@ def test_what_is_no_longer_made_goes_with_its_folder(tmp_path: Path) -> None:
     write(tmp_path, a="3")
     assert files_of(tmp_path) == {"mine/a": b"3"}
     assert not (tmp_path / "mine/sub").exists()
-
-
-def test_what_another_export_notes_meanwhile_stays_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner, other = writing.write_atomic, Contents(files={"b": b"2"})
-
-    def beside(path: Path, data: bytes) -> None:
-        inner(path, data)
-        if path.name == "a":
-            put(tmp_path, "other", "other/", other, state="s")
-
-    monkeypatch.setattr(writing, "write_atomic", beside)
-    write(tmp_path, a="1")
-    assert noted_exports(tmp_path) == ["mine", "other"]
-    put(tmp_path, "other", "other/", Contents(files={"b": b"3"}), state="t")
-    assert files_of(tmp_path) == {"mine/a": b"1", "other/b": b"3"}
-
-
-def test_a_file_that_did_not_change_is_not_written_again(tmp_path: Path) -> None:
-    write(tmp_path, a="1")
-    before = (tmp_path / "mine/a").stat()
-    write(tmp_path, a="1")
-    after = (tmp_path / "mine/a").stat()
-    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
 def test_what_somebody_wrote_or_changed_is_refused_and_stays(tmp_path: Path) -> None:
@@ -82,15 +57,6 @@ def test_a_changed_file_that_is_no_longer_made_is_refused_and_stays(tmp_path: Pa
     (tmp_path / "mine/b").unlink()
     write(tmp_path, a="1")
     assert files_of(tmp_path) == {"mine/a": b"1", "mine/c": b"foreign"}
-
-
-def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "outside").write_text("not ours")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/a").symlink_to(tmp_path / "outside")
-    with pytest.raises(BadInput):
-        write(tmp_path, a="1")
-    assert (tmp_path / "outside").read_text() == "not ours"
 
 
 def test_an_export_that_was_ended_half_way_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,11 +126,3 @@ def test_a_study_without_any_record_can_be_written(tmp_path: Path) -> None:
     told = write_formats(made, tmp_path / "none", ["markdown", "latex-tables", "json", "mlperf-logs", "deep500"])
     assert {one.format for one in told} >= {"markdown", "latex-tables", "json"}
     assert json.loads((tmp_path / "none/report.json").read_text())["summary"]["counts"]["ok"] == 0
-
-
-def test_a_failed_cell_has_its_cause_among_what_is_left_out(tmp_path: Path) -> None:
-    cell = train_cell("torch")
-    lost = {"status": Status.FAILED, "cause": "timeout", "message": "over <b>180 s</b>\n"}
-    write_records(tmp_path, make_record(cell, **lost))
-    (told,) = write_formats(made_of(tmp_path, 0), tmp_path, ["deep500"])
-    assert told.left_out == [f"train/{cell.id}: failed, timeout: over <b>180 s</b>"]
