@@ -1,4 +1,4 @@
-"""The sections on hardware and roofline: what is best, what is refused, what is left out."""
+"""Hardware and roofline: which values compete, what is best, what is refused, what bounds what."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Any
 
 import pytest
 from make_benchmark_records import IMPOSSIBLE, MEMORY, PEAK, write_benchmark_study
-from said_of_records import Made, findings, rows
+from make_multi_node_records import write_multi_node_study
+from make_records import make_record
+from said_of_records import Made, context, findings, rows
 
-from transect.analysis.benchmark_table import best_values, scaling_series
+from factories import bench_cell, ingest_record, log_metric, log_run
+from transect.analysis.benchmark_table import best_values, refusals, scaling_series
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
-from transect.analysis.hardware import benchmark_values
+from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.load import load_records
 from transect.analysis.roofline import roofline_points
-from transect.domain.record import Record
-from transect.report.blocks import Chart
+from transect.domain.cell import Cell
+from transect.domain.record import LogPoint, MetricValue, Record
+from transect.hpc.ingest import ingest
+from transect.report.blocks import Chart, Prose
+from transect.report.sections.roofline import roofline_body
+from transect.stages.ingest.result import result_of
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +104,123 @@ def test_points_below_the_roof_are_those_of_the_calculation_by_hand(records: lis
     assert (run.intensity, run.roof) == pytest.approx((1, 10e9))
     assert run.share == pytest.approx(0.41)
     assert run.bound.kind == "memory bandwidth"
+
+
+def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
+    """Values of synthetic miniBUDE runs: system, FLOP/s, parameters."""
+    told = [
+        log_run(
+            f"logs/{system}/out", "minibude", log_metric("gflops", value, "FLOP/s", "kernel_flops"), parameters=given
+        )
+        for system, value, given in runs
+    ]
+    return benchmark_values([ingest_record(*told)])
+
+
+def test_equal_poses_are_compared_whatever_the_work_group() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 4, "wgsize": 1}), ("b", 2e9, {"ppwi": 4, "wgsize": 64})))
+    assert refusals(found) == []
+    assert [(row.system, row.wins, row.rivals) for row in found] == [("b", True, 2), ("a", False, 2)]
+
+
+def test_an_unknown_number_of_poses_is_compared_with_no_known_one() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 4}), ("b", 2e9, {})))
+    [refusal] = refusals(found)
+    assert len(refusal.values) == 2
+    assert not any(row.wins for row in found)
+
+
+def test_one_system_does_not_pick_its_best_across_poses() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 1}), ("a", 9e9, {"ppwi": 8})))
+    assert [row.value.value for row in found if row.value] == [1e9, 9e9]
+    assert all(row.refused for row in found)
+
+
+def test_a_time_over_sizes_competes_at_its_smallest_size_and_a_rate_at_any() -> None:
+    metrics = [
+        log_metric(name, value, unit, name, size=size)
+        for name, unit, points in (
+            ("network_latency", "s", ((8, 2e-6), (64, 1e-6))),
+            ("network_bandwidth", "B/s", ((8, 1e6), (64, 9e6))),
+        )
+        for size, value in points
+    ]
+    record = ingest_record(log_run("f", "osu", *metrics), source="f")
+    found = {row.name: row.value for row in best_values(benchmark_values([record])) if row.value}
+    assert (found["network_latency"].value, found["network_latency"].size) == (2e-6, 8)
+    assert (found["network_bandwidth"].value, found["network_bandwidth"].size) == (9e6, 64)
+
+
+LOGS = {
+    "hpl": "hpl-2.0-netlib.txt",
+    "hpcc": "hpcc-1.5.0-two-ranks.txt",
+    "memory-bandwidth-probe": "memory-bandwidth-probe.txt",
+}
+
+
+@pytest.mark.parametrize("benchmark", LOGS)
+def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchmark) -> None:
+    data = Path(__file__).parents[1] / "data" / "hpc" / LOGS[benchmark]
+    log = tmp_path / "aster" / "out.log"
+    log.parent.mkdir()
+    log.write_bytes(data.read_bytes())
+    result = result_of(ingest([log]), must_have=True)
+    here = bench_cell(benchmark)
+    there = Cell.of(stage="ingest", source=tmp_path.name)
+    records = [make_record(c, result.metrics, details=result.details) for c in (here, there)]
+    found = [row for row in best_values(benchmark_values(records)) if row.value is not None]
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for row in found:
+        key = (row.benchmark, row.variant, row.name, row.series, *row.barrier)
+        groups.setdefault(key, set()).add(row.system)
+    assert groups and set(map(frozenset, groups.values())) == {frozenset({"aster", "synthetic-node-1"})}
+    assert {row.rivals for row in found} == {2}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "told", "precision"),
+    [
+        ("matrix-multiply-probe", "fp32", "fp32"),
+        ("hpcc", None, "fp64"),
+        ("matrix-multiply-probe", "fp64", "fp64"),
+        ("hpl", None, "fp64"),
+    ],
+)
+def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> None:
+    cell = bench_cell(benchmark)
+    point = LogPoint(series="gemm_best", size=512, precision=told)
+    rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])])
+    assert rates.best("flops", 1, precision) is not None
+    assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
+
+
+def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: Path) -> None:
+    records = load_records(write_multi_node_study(tmp_path)).records
+    for record in records:
+        if record.stage == "train":
+            record.details.update(flops_per_step=1e7, bytes_per_step=1e6)
+    rates = [
+        make_record(bench_cell(name, threads=threads), {metric: 1e10})
+        for name, metric in (("m", "memory_bandwidth"), ("a", "flops"))
+        for threads in (1, 2)
+    ]
+    made = context(*records, *rates)
+    groups = made.of("train")
+    points, missing = roofline_points(groups, made.rates)
+    assert missing == {"over-subscribed": 4} and len(points) == len(groups) - 4
+    parts = list(roofline_body(made))
+    assert any("4 over-subscribed" in part.text for part in parts if isinstance(part, Prose))
+    table = [row for one in parts if isinstance(one, Chart) for row in rows(one.table)]
+    beside = [row["Communication, of its bound"] for row in table]
+    assert any(share.endswith("%") for share in beside) and "1gbit" in str(table)
+
+
+def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:
+    def system(file: str, source: str = "logs") -> str:
+        return benchmark_values([ingest_record(log_run(file, "nccl-tests"), source=source)])[0].system
+
+    assert system("/data/logs/aster/a/b.txt") == "aster"
+    assert system("/data/logs/b.txt") == "b.txt"
+    assert system("/data/b.txt", "b.txt") == "b.txt"
+    assert system("../logs/NCCL-tests/birch/b.txt") == "birch"
+    assert system("/data/logs/NCCL-tests/b.txt") == "b.txt"

@@ -1,15 +1,20 @@
-"""What a report says of ranks beside published minutes and of where they stop, from made-up records."""
+"""What a report says of ranks, sums, messages and batches, and of published minutes, from made-up records."""
 
 from __future__ import annotations
 
 import pytest
-from rank_records import data_record, probe, repeated, scaling
-from said_of_records import Made, Sets, context, prose
+from co_design_records import measured
+from rank_records import data_record, probe, rank_record, repeated, scaling
+from said_of_records import Made, Sets, context, findings, prose
 
+from transect.analysis.batch_sweeps import batch_sweeps
 from transect.analysis.comparisons import Confidence
-from transect.analysis.published_series import PUBLISHED
-from transect.analysis.rank_costs import published_ratio
+from transect.analysis.published_series import GO_WITH_MPI, PUBLISHED
+from transect.analysis.rank_costs import point_to_point, published_ratio, sum_paths
 from transect.analysis.rank_series import problems
+from transect.domain.record import Cause, Record, Status
+from transect.report.context import Context
+from transect.report.making import all_parts, make_findings, make_section
 
 KINDS = ("near-linear", "rank-stop", "sum-rate", "point-to-point", "larger-batch")
 
@@ -84,3 +89,172 @@ def test_a_series_begins_with_one_rank_and_stays_within_its_cores():
 def test_a_speed_up_that_is_none_or_may_be_noise_is_none(name):
     [one] = series(*SETS[name]).measured
     assert not one.stop.faster and SETS.only("rank-stop", name).confidence is Confidence.INCONCLUSIVE
+
+
+WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "leaves at step 3"}
+
+
+def triple(times: int, *, ends: tuple[float, float, float], ranks: int = 4, **axes):
+    """Make a sum, the mean at the scaled rate, and the mean."""
+    how = ({"reduce": "sum"} | axes, {"learning_rate_rule": "linear"}, {})
+    return [
+        rank_record(ranks=ranks, repeat=n, loss=loss, **axis)
+        for n in range(times)
+        for loss, axis in zip(ends, how, strict=True)
+    ]
+
+
+def idle():
+    """Make a sum in which one of four ranks trains nothing, and both its twins."""
+    means = [r for r in triple(6, ends=(0.2, 0.2, 0.4), ranks=3) if r.cell.reduce == "mean"]
+    how = {"strategy": "published-sendrecv", "ranks": 4, "loss": 0.2}
+    return [*means, *(rank_record(repeat=n, **how) for n in range(6))]
+
+
+def networks():
+    return [
+        record
+        for network in ("1gbit", "direct")
+        for nodes in (2, 4)
+        for strategy, waited in (("mpi-sendrecv", 1.2e-3), ("mpi-allreduce", 1e-4))
+        for record in repeated(strategy=strategy, ranks=1, nodes=nodes, network=network, batch=8, waited=waited)
+    ]
+
+
+def sweep(*steps: float | None, cores: int = 4):
+    return [
+        record
+        for batch, number in zip((8, 16, 32), steps, strict=False)
+        for record in repeated(workload="iris-mlp-ce", batch=batch, steps_to_quality=number, cores=cores)
+    ]
+
+
+COSTS_SETS = Sets(
+    sum_is_rate=lambda: triple(6, ends=(0.2, 0.2 + 1e-9, 0.4)),
+    sum_of_few_seeds=lambda: triple(3, ends=(0.2, 0.2 + 1e-9, 0.4)),
+    sum_elsewhere=lambda: triple(6, ends=(0.4, 0.2, 0.4)),
+    sum_between=lambda: triple(6, ends=(0.2, 0.21, 0.25)),
+    sum_with_idle_rank=idle,
+    messages=lambda: [*repeated(strategy="mpi-sendrecv", ranks=4, waited=1.2e-3), *repeated(ranks=4)],
+    messages_crowded=lambda: [*repeated(strategy="mpi-sendrecv", ranks=8), *repeated(ranks=8)],
+    messages_on_networks=networks,
+    batches=lambda: sweep(400, 200, 160),
+    batches_learn_slower=lambda: sweep(100, 200, 300),
+    batches_alike=lambda: sweep(100, 100.1, 100.2),
+    batches_that_miss=lambda: sweep(100, None, None),
+    batches_crowded=lambda: sweep(400, 200, 160, cores=1),
+)
+
+
+def test_prose_costs(snapshot):
+    sections = {
+        f"section of {name}": Made("ranks", *COSTS_SETS[name]).prose for name in ("sum_is_rate", "messages", "batches")
+    }
+    assert prose(COSTS_SETS, *KINDS) | sections == snapshot
+
+
+@pytest.mark.parametrize(
+    ("name", "confidence", "same", "other"),
+    [
+        ("sum_is_rate", Confidence.CONFIRMED, True, False),
+        ("sum_of_few_seeds", Confidence.PROVISIONAL, True, False),
+        ("sum_elsewhere", Confidence.PROVISIONAL, False, True),
+        ("sum_between", Confidence.INCONCLUSIVE, False, False),
+        # Three of four ranks train, and are held against three that do.
+        ("sum_with_idle_rank", Confidence.CONFIRMED, True, False),
+    ],
+)
+def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, same, other):
+    [path] = sum_paths(context(*COSTS_SETS[name]).of("train"))
+    assert COSTS_SETS.only("sum-rate", name).confidence is confidence
+    assert (path.same, path.other) == (same, other)
+    assert path.factor == (3 if "idle" in name else 4)
+
+
+def test_a_sum_s_distances_are_those_of_the_losses():
+    [path] = sum_paths(context(*COSTS_SETS["sum_is_rate"]).of("train"))
+    assert path.to_scaled == pytest.approx([5e-9] * 6, rel=1e-3) and path.to_mean == (0.5,) * 6
+    # A wrong sum proves nothing.
+    bad = [one.model_copy(update=WRONG) if one.cell.reduce == "sum" else one for one in idle()]
+    assert "sum-rate" not in findings(*bad)
+
+
+def test_messages_from_rank_to_rank_stand_beside_the_collective():
+    found = COSTS_SETS.only("point-to-point", "messages")
+    made = context(*COSTS_SETS["messages"])
+    [pair] = point_to_point(made.of("train"), made.floors)
+    assert found.confidence is Confidence.CONFIRMED and found.comparisons == pair.result.told
+    assert [one.cell for one in found.groups] == [pair.group.cell, pair.other.cell]
+    ratio = pair.result.ratio
+    assert ratio.value == pytest.approx(2, rel=1e-3) and ratio.low < ratio.value < ratio.high
+    assert pair.published == pytest.approx(4 / 3, abs=0.01) and not pair.crowded
+
+
+def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
+    found = COSTS_SETS.only("larger-batch", "batches")
+    [told] = batch_sweeps((made := context(*COSTS_SETS["batches"])).of("train"), made.floors)
+    assert found.confidence is Confidence.CONFIRMED and found.comparisons == (told.comparison,)
+    assert told.best.batch == 32 and 1 / told.comparison.factor == pytest.approx(0.4, rel=1e-3)
+    # An epoch of 14, 7 and 3 steps that wait as long each.
+    waited = [row.waited_s for row in told.rows]
+    assert waited == pytest.approx([14 * 1.0025e-4, 7 * 1.0025e-4, 3 * 1.0025e-4])
+
+
+MPI = [*scaling((1, 2, 4)), *repeated(strategy="mpi-sendrecv", ranks=4)]
+OTHER = {"epochs": 5, "learning_rate": 0.5, "loss": "mse"}
+SAME = {"epochs": 100, "learning_rate": 0.01, "loss": "mse"}
+
+
+def told(records: list[Record], parameters: dict) -> list[Record]:
+    return [one.model_copy(update={"parameters": parameters}) for one in records]
+
+
+def section(made: Context, key: str) -> str:
+    (one,) = (part for part in all_parts().sections if part.key == key)
+    found = make_section(one, made)
+    return "" if found is None else f"{found.title} {found.body.lead} {found.body.blocks!r}"
+
+
+def test_of_a_work_that_nobody_asked_for_nothing_is_said():
+    made = context(*MPI, *measured(), asks=())
+    every = make_findings(made, all_parts().findings)
+    assert not [one.claim for one in every if one.subject == "claims" or GO_WITH_MPI in one.claim]
+    assert section(made, "claims") == ""
+    shown = section(made, "ranks")
+    assert shown and "ublished" not in shown and "Point-to-point" in shown
+
+
+ASKS = {
+    "a question's rule": {"asks": ["rank.*"]},
+    "a published figure of it": {"asks": (), "published": [{"study": GO_WITH_MPI}]},
+}
+
+
+@pytest.mark.parametrize("how", ASKS)
+def test_a_study_asks_for_a_work_by(how):
+    made = context(*MPI, **ASKS[how])
+    said = [one.claim for one in make_findings(made, all_parts().findings)]
+    assert any(GO_WITH_MPI in one for one in said) and "published" in section(made, "ranks")
+
+
+def test_a_work_is_known_by_its_name_however_its_dash_is_written():
+    made = context(published=[{"study": "ResNet in Go (Gorgonia), 2023-24"}], asks=())
+    assert made.asks_for("ResNet in Go (Gorgonia), 2023–24")
+    assert not made.asks_for(GO_WITH_MPI, "rank.stop") and not made.asks_for("", section="ranks")
+
+
+def test_other_epochs_and_another_rate_are_not_the_same_work():
+    other, same = told(MPI, OTHER), told(MPI, SAME)
+    (problem,) = problems(context(*other).of("train"), [])
+    assert problem.differs == ("epochs 5 here, 100 published", "learning rate 0.5 here, 0.01 published")
+    (problem,) = problems(context(*same).of("train"), [])
+    assert problem.differs == ()
+    shown = Made("ranks", *other).prose
+    assert "same work" not in shown and "epochs 5 here, 100 published" in shown
+    assert "what the same work gives here" in Made("ranks", *same).prose
+    # Ratios of published minutes stand beside equal work alone.
+    for records, published in ((other, False), (same, True)):
+        (messages,) = findings(*records)["point-to-point"]
+        assert ("published on as many ranks" in messages.claim) is published
+    (linear,) = findings(*other)["near-linear"]
+    assert "learning rate 0.5 here, 0.01 published" in linear.claim

@@ -1,13 +1,14 @@
-"""What is said of runtimes beside each other: with which numbers, with which confidence, and when not at all."""
+"""What is said of runtimes beside each other: conditions, outputs, calls, versions, and how surely."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from make_runtime_records import infer_record, load_record, runs, with_options
-from said_of_records import Sets, prose, ratios
+from make_runtime_records import KERNELS, infer_record, load_record, runs, seen, thesis_runs, with_options
+from said_of_records import Sets, context, findings, only, prose, ratios
 
+from transect.analysis.serving import beyond
 from transect.domain.record import Cause, Record, Status
 
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device here"}
@@ -115,3 +116,122 @@ def test_neither_load_nor_options_nor_precision_take_part_in_a_race() -> None:
     assert first.decision.gain.startswith("2 times") and "rust" in first.decision.gain
     assert any(one.scope == "on cpu, fp16, batch 1" for one in found)
     assert not any("options" in one.scope for one in found), "a set is no race of its own"
+
+
+WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
+CPP = runs("cpp", 1e-4)
+PAIR = [*CPP, *runs("rust", 1e-4)]
+OTHERS = [
+    *PAIR,
+    *runs(
+        "java",
+        1e-4,
+        details={"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]},
+    ),
+    *runs(
+        "go", 1e-4, details={"kernels": {"count": 3, "names": [*KERNELS, "Cast CPUExecutionProvider"], "digest": "cd"}}
+    ),
+]
+DRAW = [*CPP, *runs("a-first", 1e-4, details={"kernels": {"count": 9, "names": [], "digest": "zz"}})]
+SILENT = [*PAIR, *runs("java", 1e-4, told=False)]
+CONDITIONS = {
+    "equal": [*PAIR, *runs("torch-eager", 1e-3)],
+    "one tells nothing": SILENT,
+    "other options and kernels": OTHERS,
+    "a draw": DRAW,
+}
+NAN = {
+    name: [*CPP, *runs("c", 1.2e-4), *runs("rust", 1e-9, metrics={"nonfinite_outputs": 3}, fields=fields)]
+    for name, fields in {"failed": WRONG, "marked ok": {}}.items()
+}
+FAR = [*PAIR, *runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3})]
+TURNED = [
+    record
+    for name, time in (("cpp", 1e-4), ("c", 1.2e-4))
+    for record in runs(name, time, precision="int8-dynamic", metrics={"top1_agreement": 0.99})
+]
+PARTLY = [
+    *runs("cpp", 1e-4, details={"outputs_compared": 2, "outputs_expected": 2}),
+    *runs("rust", 1e-4, details={"outputs_compared": 1, "outputs_expected": 2}),
+    *(
+        record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
+        for record in runs("go", 1e-4)
+    ),
+]
+OUTPUTS = {**NAN, "right": PAIR, "one of another precision": FAR, "turned classes": TURNED, "partly": PARTLY}
+
+
+def test_prose_conditions(snapshot: Any) -> None:
+    assert prose(CONDITIONS, "conditions") | prose(OUTPUTS, "outputs") == snapshot
+    assert "conditions" not in findings(*runs("cpp", 1e-4, told=False), *runs("rust", 1e-4, told=False))
+
+
+def test_other_sets_of_options_are_meant_to_differ() -> None:
+    under_load = [load_record(name, 100.0, 1, 9000.0) for name in ("cpp", "rust")]
+    records = [*thesis_runs(), *under_load]
+    assert only("conditions", *records).confidence == "confirmed"
+
+
+@pytest.mark.parametrize("name", NAN)
+def test_a_nan_has_no_latency_and_is_named(name: str) -> None:
+    found = findings(*NAN[name])
+    [outputs] = found["outputs"]
+    assert outputs.alarm and outputs.confidence == "confirmed"
+    assert "1 of 3" in outputs.claim and "rust" in outputs.claim and "cpp" not in outputs.claim
+    assert "NaN" in outputs.evidence
+    assert not any("rust" in one.claim for one in found["runtime"])
+    assert "FFI overhead" not in found
+
+
+def test_a_turned_class_of_another_precision_is_its_tolerance_s_matter() -> None:
+    assert not only("outputs", *TURNED).alarm
+
+
+def calls(**latencies: float) -> list[Record]:
+    return [
+        record
+        for name, latency in latencies.items()
+        for record in runs(name, latency, workload="identity-1k", exporter="onnx")
+    ]
+
+
+def settings(equal: float, thesis: float) -> list[Record]:
+    """Make ratios to C++, which takes 102 us with its language's defaults."""
+    return thesis_runs(equal=equal * 1e-4, thesis=thesis * 1.02e-4)
+
+
+# Ratios under equal settings and under the thesis's: it made Rust slower or not, and something is left to calls or not.
+EFFECTS = ((1.08, 1.05), (1.09, 1.11), (1.09, 0.9), (1.02, 2.3), (1.0, 0.9), (0.8, 0.9), (1.4, 2.3))
+OVERHEAD_SETS = Sets(
+    thesis=thesis_runs,
+    nothing_left=lambda: thesis_runs(equal=1.0001e-4),
+    alike=lambda: settings(1.08, 1.08),
+    one_run=lambda: [record for record in thesis_runs() if record.cell.repeat == 0],
+    equal_only=lambda: [*runs("cpp", 1e-4), *runs("rust", 1.01e-4)],
+    calls=lambda: calls(python=6e-6, c=1e-6, rust=1.001e-6, go=3e-6),
+    calls_alike=lambda: calls(c=1e-6, rust=1.001e-6),
+)
+
+
+def test_prose_overhead(snapshot: Any) -> None:
+    told = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim for equal, thesis in EFFECTS}
+    assert prose(OVERHEAD_SETS, "FFI overhead", "call") | told == snapshot
+
+
+def test_the_thesis_s_settings_and_equal_ones_stand_in_one_sentence() -> None:
+    found = OVERHEAD_SETS.only("FFI overhead", "thesis")
+    # Under the thesis's settings, equal ones, one thread alone and basic optimisations alone.
+    assert ratios(found) == pytest.approx([2.1 / 1.02, 1.01, 1.9 / 1.01, 1.0002], rel=2e-3)
+    assert [one.equal for one in found.comparisons] == [False, True, False, True]
+
+
+# What a call costs.
+
+
+def test_calls_are_ranked_by_what_they_take_beyond_c() -> None:
+    found = OVERHEAD_SETS.findings("calls")
+    made = context(*OVERHEAD_SETS["calls"])
+    rows = {row.group.cell.runtime: row for row in beyond(made.of("infer"), made.floors)}
+    taken = {name: row.excess.value for name, row in rows.items() if row.excess}
+    assert taken == pytest.approx({"go": 2e-6, "python": 5e-6, "rust": 1e-9}, rel=1e-2, abs=2e-9)
+    assert "runtime" not in found, "a model that computes nothing serves nobody"

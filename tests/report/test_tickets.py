@@ -1,15 +1,18 @@
-"""Tickets, classifiers and knobs: what is said of effects that are known."""
+"""Tickets, classifiers, knobs, and the doubts about a published study: what is said of effects that are known."""
 
 from __future__ import annotations
 
 import pytest
 from make_records import make_record
-from make_ticket_records import effects, seeds, text_records
-from said_of_records import Made, Sets, context, prose
+from make_ticket_records import classify_record, effects, seeds, text_records
+from said_of_records import Made, Sets, context, findings, prose
 
 from transect.analysis.classifiers import difference, selected, sweeps
 from transect.analysis.comparisons import Confidence
+from transect.analysis.doubts import DOUBTS, cases
+from transect.analysis.statistics import Spread
 from transect.domain.axes.text import SearchCell
+from transect.domain.record import Cause, Status
 from transect.report.sections.doubts import verdict
 
 FIGURE = {
@@ -131,3 +134,124 @@ def test_what_draws_nothing_is_not_said_to_lack_seeds():
     records = [*seeds(0.8, 1, model="tfidf"), *seeds(0.79, 1, model="tfidf", vectors="all")]
     [effect] = [sweep.effects["all"] for sweep in sweeps(context(*records).of("classify"))]
     assert verdict(effect).text == "may be the draw"
+
+
+KINDS = [f"doubt-{key}" for key in ("batch", "heads", "names", "split", "vectors", "view")]
+LOST = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "ended after 300 s"}
+
+
+def drawn_once(**axes):
+    return [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, **axes)]
+
+
+def reshaped(tickets: int):
+    return [*seeds(0.83, tickets=tickets), *seeds(0.8, model="published", tickets=tickets)]
+
+
+def still_learning(*losses: float):
+    def history(*losses):
+        return {"history": [{"epoch": n, "valid_loss": loss} for n, loss in enumerate(losses)]}
+
+    return [
+        *seeds(0.8, names="kept", tickets=9000, details=history(2.0, 1.0, 1.1)),
+        *seeds(0.5, names="removed", details=history(*losses)),
+    ]
+
+
+def other_width():
+    """Make a model that differs in more than the reshape."""
+    other = {"kind": "transformer", "options": {"reshape": "published", "width": 9}}
+    return [
+        r.model_copy(update={"parameters": r.parameters | {"model": other}}) if r.cell.model == "published" else r
+        for r in [*seeds(0.8), *seeds(0.7, model="published")]
+    ]
+
+
+def fixed(removed: float):
+    """Make one run a side of what draws nothing."""
+    return [*seeds(0.8, 1, model="tfidf", names="kept"), *seeds(removed, 1, model="tfidf", names="removed")]
+
+
+DOUBTS_SETS = Sets(
+    every=effects,
+    with_texts=lambda: [*text_records(), *effects()],
+    few_test_tickets=lambda: reshaped(100),
+    many_test_tickets=lambda: reshaped(9000),
+    vectors_once=lambda: drawn_once(vectors="all"),
+    partition_once=lambda: drawn_once(partition="time"),
+    learnt=lambda: still_learning(2.0, 1.0, 1.1),
+    still_learning=lambda: still_learning(2.0, 1.5, 1.4),
+    nothing=lambda: effects(published=0.8),
+    one_seed=lambda: effects(1),
+    three_seeds=lambda: effects(3),
+    one_side_lost=lambda: [
+        *seeds(0.8, names="kept"),
+        *(classify_record(names="removed", repeat=n, fields=LOST) for n in range(6)),
+    ],
+    one_seed_lacks=lambda: [*seeds(0.8, 7, names="kept"), *seeds(0.5, 6, names="removed")],
+    one_head=lambda: [
+        *effects(),
+        *seeds(0.6, heads=1, names="kept", spread=0.0),
+        *seeds(0.6, heads=1, names="kept", model="published", spread=0.0),
+    ],
+    fixed_beside_seeds=lambda: [*seeds(0.7), *seeds(0.8, 1, model="tfidf")],
+    fixed=lambda: fixed(0.5),
+    fixed_and_near=lambda: fixed(0.79),
+)
+
+
+def test_prose_doubts(snapshot):
+    assert prose(DOUBTS_SETS, *KINDS, "classifier-best") == snapshot
+
+
+def effect(name: str, doubt: str, after: object = None):
+    """Return what a change does in a set: the difference of `after`, or of the only case."""
+    [asked] = [one for one in DOUBTS if one.key == doubt]
+    told = cases(asked, context(*DOUBTS_SETS[name]).of("classify"))
+    [found] = [one.effect for one in told if after in (None, one.after)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("doubt", "after", "points"),
+    [
+        ("names", "removed", -30),
+        ("names", "pseudonyms", -1),
+        ("heads", None, 10),
+        ("batch", 64, 20),
+        ("view", None, -40),
+        ("vectors", None, 0.2),
+        ("split", None, -20),
+    ],
+)
+def test_an_effect_is_the_difference_within_a_seed(doubt, after, points):
+    one = effect("every", doubt, after).summary
+    assert one.median == pytest.approx(points / 100, abs=1e-3) and one.spread is Spread.INTERVAL
+    assert one.low <= one.median <= one.high and one.count == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "doubt", "confidence", "why"),
+    [
+        # The draw of test tickets alone may move an accuracy.
+        ("few_test_tickets", "heads", Confidence.PROVISIONAL, "by 10.8"),
+        ("many_test_tickets", "heads", Confidence.CONFIRMED, ""),
+        # What is drawn once for all seeds makes nothing confirmed.
+        ("vectors_once", "vectors", Confidence.PROVISIONAL, "draw of each set of vectors"),
+        ("partition_once", "split", Confidence.PROVISIONAL, "draw of each partition"),
+        # Runs that were still learning.
+        ("learnt", "names", Confidence.CONFIRMED, ""),
+        ("still_learning", "names", Confidence.PROVISIONAL, "6 runs ended"),
+        ("one_seed_lacks", "names", Confidence.PROVISIONAL, "1 seed of one"),
+    ],
+)
+def test_what_keeps_an_effect_from_being_confirmed_is_named(name, doubt, confidence, why):
+    found = DOUBTS_SETS.only(f"doubt-{doubt}", name)
+    assert found.confidence is confidence and why in found.evidence
+    assert ("runs ended" in found.evidence) is (name == "still_learning")
+    assert effect(name, doubt).shown and [one.claimed for one in found.tests] == [True]
+
+
+def test_a_model_that_differs_in_more_than_the_reshape_decides_nothing():
+    assert "doubt-heads" in findings(*seeds(0.8), *seeds(0.7, model="published"))
+    assert "doubt-heads" not in findings(*other_width())
