@@ -16,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from explored_pages import BOUND_MS
 from make_records import write_synthetic_study
-from pages import Page
 
 from transect.report.build import write_page
 from transect.report.charts import drawing
@@ -109,12 +108,6 @@ def report(synthetic: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("report") / "report.html"
     write_page(synthetic, output)
     return output
-
-
-@pytest.fixture(scope="session")
-def report_page(report: Path) -> Page:
-    """The synthetic study's report, parsed."""
-    return Page.read(report)
 
 
 @pytest.fixture(scope="session")

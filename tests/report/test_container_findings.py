@@ -12,7 +12,6 @@ from said_of_records import Made, findings, prose
 from factories import bench_cell, make_record, train_cell
 from transect.analysis.containers import ContainerCost, Published, container_costs, published_answer
 from transect.analysis.groups import group_records
-from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.domain.until import AnalysisPlan
 from transect.report.findings.finding import Finding
@@ -111,16 +110,6 @@ def test_costs_keep_to_the_studys_margin_and_looks():
     assert strict.decision.low < plain.decision.low < plain.decision.high < strict.decision.high
 
 
-def test_a_later_start_is_found_with_its_interval_and_the_rest_is_noise():
-    found = costs(records(later=0.2))
-    start, step = found["startup_time", None], found["step_time", None]
-    assert start.shown and 0.18 < start.more.value < 0.22 and start.more.low > 0.15
-    assert start.ratio.spread is Spread.INTERVAL and start.pairs == 6
-    assert not step.shown and step.ratio.low < 1 < step.ratio.high
-    # Nothing is read in a step whose input is stored.
-    assert set(found) == {("startup_time", None), ("step_time", None)}
-
-
 def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     # Repeats differ by 25 %, pairs by 8 %.
     assert costs(records(step=1.08, noise=0.001))["step_time", None].shown
@@ -132,23 +121,12 @@ def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     assert "1.030" in said("step", made).claim and "1.028" in said("step", made).claim
 
 
-def test_files_are_asked_for_where_they_are_read():
-    assert ("input_time", None) in costs(records(input="files"))
-
-
 def test_a_container_without_its_twin_costs_nothing_that_is_known():
     assert costs([one for one in records() if one.cell.container]) == {}
     other = [one for one in records() if one.cell.container] + [
         one for one in records(batch=128) if not one.cell.container
     ]
     assert costs(other) == {}
-
-
-def test_the_smallest_and_the_largest_message_are_told():
-    found = costs(sweep(3.0))
-    assert set(found) == {("collective_time", 4), ("collective_time", 1048576)}
-    assert 2.9 < found["collective_time", 4].ratio.value < 3.1
-    assert not found["collective_time", 1048576].shown
 
 
 def answer(*made: list[Record]) -> Published | None:
@@ -171,14 +149,3 @@ def test_the_published_claim_needs_every_interval(made: list[Record], verdict: s
     [found] = findings(*made)["container claim"]
     assert found.subject == "claims" and found.confidence == told.confidence
     assert bool(found.comparisons) == (verdict == "not little")
-
-
-def test_ranks_that_share_cores_answer_no_claim() -> None:
-    assert answer(records(over=True)) is None
-    assert published_answer([]) is None
-
-
-def test_a_container_is_no_base_of_another_training() -> None:
-    groups = group_records(records())
-    kinds = {group.cell.container: group.kind for group in groups}
-    assert kinds[None] != kinds["podman"] and kinds["podman"].words == "in podman"

@@ -91,11 +91,6 @@ def said(*records: Record) -> list[Finding]:
     return docking_findings(context_of(*records))
 
 
-def by_topic(topic: str, *records: Record) -> Finding:
-    [found] = [one for one in said(*records) if one.topic == topic]
-    return found
-
-
 def uneven() -> list[Record]:
     """Runs of two threads of which some scale and some do not."""
     records = [*ran("openmp", 1, 4e-6), *ran("openmp", 2, 2e-6)]

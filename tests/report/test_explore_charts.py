@@ -60,18 +60,6 @@ def test_every_mark_of_a_measurement_is_about_what_the_filter_knows(synthetic: M
     assert {name for name, label in wrong if label not in ("ideal: as many times as ranks", "roofline bound")} == set()
 
 
-def test_charts_of_another_workload_go_and_their_bounds_and_references_with_them(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    shown = (
-        "[...document.querySelectorAll('.chart[id]')].filter((one) => one.getClientRects().length).map((one) => one.id)"
-    )
-    assert any("digits-cnn" in name for name in page.evaluate(shown))
-    hash_to(page, "#?workload=iris-mlp")
-    left = page.evaluate(shown)
-    assert "chart-loss-iris-mlp" in left and "chart-speed-up-iris-mlp" in left
-    assert [name for name in left if "digits-cnn" in name] == []
-
-
 def test_rows_that_stay_move_together_and_the_drawing_with_them(page: Any) -> None:
     page.evaluate(UNFOLD)
     chart = "#chart-frameworks-digits-cnn-1"

@@ -152,18 +152,6 @@ def test_what_an_address_cannot_mean_is_left_out_and_said(page: Any) -> None:
         assert not page.is_visible(".filter-ignored")
 
 
-def test_paper_shows_what_is_filtered_and_says_so(page: Any) -> None:
-    hash_to(page, "#?framework=torch")
-    page.emulate_media(media="print")
-    assert "by framework torch" in page.inner_text(".filter-said")
-    assert not page.locator(".filter-controls").is_visible()
-    assert page.locator(".tools:visible").count() == 0
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("tbody tr[hidden]:visible").count() == 0
-    assert page.pdf(format="A4").startswith(b"%PDF")
-    page.emulate_media(media="screen")
-
-
 @pytest.mark.parametrize("width", [1280, 320])
 def test_the_filter_fits(browser: Any, report: Path, width: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": 800})

@@ -98,13 +98,6 @@ def test_an_address_holds_any_name(odd: Any, path: Path) -> None:
         assert not odd.is_visible(".filter-ignored")
 
 
-def test_the_longest_cell_is_found_by_its_link(odd: Any) -> None:
-    hash_to(odd, f"#odd-few?cell={quote(MAX_LENGTH)}")
-    assert named(odd) == [NAMES[2]] and not odd.is_visible(".filter-ignored")
-    hash_to(odd, f"#odd-few?cell={quote(MAX_LENGTH)}x")
-    assert "256 characters" in odd.inner_text(".filter-ignored")
-
-
 def test_infinite_numbers_are_sorted_as_numbers_and_what_is_missing_stays_last(odd: Any) -> None:
     button = odd.locator("#odd-few").get_by_role("button", name="Value")
     button.click()

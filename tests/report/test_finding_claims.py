@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from make_framework_records import train_record
 from make_records import make_record
-from said_of_records import context, findings, prose
+from said_of_records import findings, prose
 
 from factories import bench_cell, infer_cell, train_cell
-from transect.analysis.bounds import step_bound
 from transect.analysis.distribution import DistributionCost
 from transect.analysis.groups import group_records
 from transect.analysis.scaling import ScalingKind
@@ -117,21 +116,6 @@ def test_the_parts_of_a_cost_add_up_as_they_are_written(
     assert ", ".join(map(" ".join, told)) == written
     shares = [int(share.replace("−", "-")) for share in re.findall(r"(−?\d+) %", found)]
     assert sum(shares) == round(100 * cost)
-
-
-def test_a_cell_above_its_bound_names_itself_and_the_bound() -> None:
-    made = context(*ABOVE)
-    told = {g.cell.workload: step_bound(g, made.rates) for g in made.of("train")}
-    assert {name: bound and (bound.time_s, bound.kind) for name, bound in told.items()} == {
-        "w": (pytest.approx(1e-3), "arithmetic"),
-        "slow": (pytest.approx(1e-3), "arithmetic"),
-    }
-    # Not the fastest of its workload, and named all the same.
-    faster = [*bench(), *bench(4), *train([0.0008]), *train([0.0005], threads=4, workload="w")]
-    for record in faster[-1:]:
-        record.details["flops_per_step"] = 1e6
-    [above] = findings(*faster)["bound"]
-    assert above.claim.startswith("1 cell") and "1 thread" in above.text
 
 
 def test_nothing_above_its_bound_is_nothing_to_say() -> None:

@@ -13,7 +13,7 @@ from make_records import make_record
 from said_of_records import Made, context, findings, rows
 
 from factories import bench_cell, ingest_record, log_metric, log_run
-from transect.analysis.benchmark_table import best_values, refusals, scaling_series
+from transect.analysis.benchmark_table import best_values, refusals
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
@@ -60,21 +60,6 @@ def test_prose(records: list[Record], hardware: Made, snapshot: Any) -> None:
 def test_times_and_residuals_of_freely_chosen_problems_have_no_best(records: list[Record]) -> None:
     names = {row.name for row in best_values(benchmark_values(records))}
     assert "benchmark_time" not in names and "flops" in names
-
-
-def test_benchmarks_are_drawn_over_threads_and_nodes(records: list[Record], hardware: Made) -> None:
-    values = benchmark_values(records)
-    threads = {
-        (one.first.benchmark, one.first.series): [at for at, _ in one.points]
-        for one in scaling_series(values, "threads")
-    }
-    assert threads["memory-bandwidth-probe", "copy_median"] == [1, 2, 4]
-    assert threads["stream", "rate-triad"] == [1, 2, 8]
-    [nodes] = scaling_series(values, "nodes")
-    assert nodes.first.benchmark == "hpl"
-    assert nodes.points == ((1, (80e9,)), (2, (80e9 * 2**0.9,)))
-    titles = {chart.title for chart in hardware.charts}
-    assert {"Flops over threads", "Memory bandwidth over threads", "Flops over nodes"} <= titles
 
 
 def test_no_number_of_an_invalid_run_is_in_a_chart(hardware: Made) -> None:

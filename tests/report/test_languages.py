@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from rank_records import repeated
 from said_of_records import Made, Sets, context, findings, prose
 
-from transect.analysis.comparisons import Confidence
-from transect.analysis.languages import GOAL, languages
+from transect.analysis.languages import languages
 from transect.domain.record import Cause, Status
 
 SIZES = {"go": (9e6, 1), "numpy": (4e8, 7574), "torch": (5.2e9, 21479)}
@@ -58,32 +56,6 @@ def test_prose(snapshot):
         "section without a size": Made("languages", *cells("go"), *cells("numpy"), *unknown).prose,
     }
     assert prose(SETS, "language", "installed") | sections == snapshot
-
-
-def only_pair(name):
-    made = context(*SETS[name])
-    return next(one for one in languages(made.of("train"), made.floors) if one.other.cell.framework == "numpy")
-
-
-@pytest.mark.parametrize(
-    ("name", "ratio", "reached", "confidence"),
-    [
-        ("faster", 0.8, True, Confidence.CONFIRMED),
-        ("within", 1.08, True, Confidence.CONFIRMED),
-        ("beyond", 1.3, False, Confidence.CONFIRMED),
-        ("at_the_goal", 1.1, None, Confidence.INCONCLUSIVE),
-        # One run a side decides no goal, and neither does a miss within the noise.
-        ("one_run", 2.0, None, Confidence.INCONCLUSIVE),
-        ("two_runs", 1.5, False, None),
-        ("two_runs_in_noise", 1.5, False, Confidence.PROVISIONAL),
-        ("two_loud_runs", 1.5, None, Confidence.INCONCLUSIVE),
-        ("crowded", 1.0, None, Confidence.INCONCLUSIVE),
-    ],
-)
-def test_a_step_in_go_is_held_against_numpy_on_equal_work(name, ratio, reached, confidence):
-    found, pair = SETS.only("language", name), only_pair(name)
-    assert GOAL == 1.1 and pair.reached is reached and confidence in (None, found.confidence)
-    assert pair.result.ratio.value == pytest.approx(ratio, rel=1e-3)
 
 
 def test_only_cells_that_differ_in_nothing_else_are_compared():

@@ -9,8 +9,7 @@ from transect.analysis.comparisons import Confidence
 from transect.report.answers import Answer
 from transect.report.blocks import Body, Difference, Facts, Heading, Prose, Table, digits, table, words
 from transect.report.build import _inlined
-from transect.report.charts.chart import Point, Series, dot_chart, gather
-from transect.report.charts.marks import Dot
+from transect.report.charts.chart import Point, Series, gather
 from transect.report.charts.theme import palette
 from transect.report.decisions import DecisionTable, Entry, Row
 from transect.report.findings.decision import Decision
@@ -95,20 +94,6 @@ def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None
     assert isinstance(told, Prose) and f"{len(left)} tables" in told.text
     assert "Left out here" in told.text and "records.parquet" in told.text
     assert f"workload {-(-len(before) // 3)}, " in told.text and "more. " in told.text
-
-
-def test_a_mark_of_many_runs_has_few_dots_and_counts_all() -> None:
-    [style] = palette(1)
-    made = dot_chart(
-        [range(500)],
-        lambda runs: Dot(label="r", value=249.5, points=list(runs), style=style),
-        [words("Run", str)],
-        title="t",
-        axis="a",
-        name="n",
-    )
-    assert made is not None and made.svg.count("<path") < 12
-    assert "more than 12" in made.note and made.marks[0].count == 500
 
 
 def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_rest() -> None:

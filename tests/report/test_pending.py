@@ -17,7 +17,6 @@ from pages import Page, page_of
 from factories import write_records as write
 from transect.adapters.snakemake import strict
 from transect.analysis.load import cell_states
-from transect.domain.cell import Cell
 from transect.domain.files import digest
 from transect.domain.record import Cause, Record, Status
 from transect.engine.make_report import make_report
@@ -120,22 +119,3 @@ def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_p
         assert summary["pending"] == {"running": 0, "waiting": 1}
     [state] = [one for one in cell_states(study, planned) if one.state == "waiting"]
     assert state.cell == before.cell_id and "earlier plan" in state.message
-
-
-def test_of_thousands_of_failures_the_first_show_their_logs_and_the_rest_are_counted(
-    study: Path, tmp_path: Path
-) -> None:
-    alike = [failed("torch").model_copy(update={"log_tail": f"log of {batch}"}) for batch in range(60)]
-    for batch, one in enumerate(alike):
-        cell = one.cell.model_copy(update={"batch": batch + 1})
-        cell = Cell.of(**cell.axes())
-        write(study, one.model_copy(update={"cell": cell, "cell_id": cell.id}))
-    other = train_record("mxnet", "single").model_copy(
-        update={"status": Status.FAILED, "cause": Cause.TIMEOUT, "log_tail": "the late one"}
-    )
-    write(study, other)
-    summary, page = page_of(study, tmp_path)
-    assert summary["counts"]["failed"] == len(summary["failures"]) == 61
-    assert page.count(">log of") == 3
-    assert "the late one" in page, "every cause shows a log"
-    assert "60 in train" in page and f"{study}/STAGE/CELL/output.log" in page

@@ -10,9 +10,9 @@ from said_of_records import Made, Sets, context, findings, prose
 from transect.analysis.batch_sweeps import batch_sweeps
 from transect.analysis.comparisons import Confidence
 from transect.analysis.published_series import GO_WITH_MPI, PUBLISHED
-from transect.analysis.rank_costs import point_to_point, published_ratio, sum_paths
+from transect.analysis.rank_costs import published_ratio, sum_paths
 from transect.analysis.rank_series import problems
-from transect.domain.record import Cause, Record, Status
+from transect.domain.record import Record
 from transect.report.context import Context
 from transect.report.making import all_parts, make_findings, make_section
 
@@ -89,9 +89,6 @@ def test_a_series_begins_with_one_rank_and_stays_within_its_cores():
 def test_a_speed_up_that_is_none_or_may_be_noise_is_none(name):
     [one] = series(*SETS[name]).measured
     assert not one.stop.faster and SETS.only("rank-stop", name).confidence is Confidence.INCONCLUSIVE
-
-
-WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "leaves at step 3"}
 
 
 def triple(times: int, *, ends: tuple[float, float, float], ranks: int = 4, **axes):
@@ -171,25 +168,6 @@ def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, sa
     assert path.factor == (3 if "idle" in name else 4)
 
 
-def test_a_sum_s_distances_are_those_of_the_losses():
-    [path] = sum_paths(context(*COSTS_SETS["sum_is_rate"]).of("train"))
-    assert path.to_scaled == pytest.approx([5e-9] * 6, rel=1e-3) and path.to_mean == (0.5,) * 6
-    # A wrong sum proves nothing.
-    bad = [one.model_copy(update=WRONG) if one.cell.reduce == "sum" else one for one in idle()]
-    assert "sum-rate" not in findings(*bad)
-
-
-def test_messages_from_rank_to_rank_stand_beside_the_collective():
-    found = COSTS_SETS.only("point-to-point", "messages")
-    made = context(*COSTS_SETS["messages"])
-    [pair] = point_to_point(made.of("train"), made.floors)
-    assert found.confidence is Confidence.CONFIRMED and found.comparisons == pair.result.told
-    assert [one.cell for one in found.groups] == [pair.group.cell, pair.other.cell]
-    ratio = pair.result.ratio
-    assert ratio.value == pytest.approx(2, rel=1e-3) and ratio.low < ratio.value < ratio.high
-    assert pair.published == pytest.approx(4 / 3, abs=0.01) and not pair.crowded
-
-
 def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
     found = COSTS_SETS.only("larger-batch", "batches")
     [told] = batch_sweeps((made := context(*COSTS_SETS["batches"])).of("train"), made.floors)
@@ -235,12 +213,6 @@ def test_a_study_asks_for_a_work_by(how):
     made = context(*MPI, **ASKS[how])
     said = [one.claim for one in make_findings(made, all_parts().findings)]
     assert any(GO_WITH_MPI in one for one in said) and "published" in section(made, "ranks")
-
-
-def test_a_work_is_known_by_its_name_however_its_dash_is_written():
-    made = context(published=[{"study": "ResNet in Go (Gorgonia), 2023-24"}], asks=())
-    assert made.asks_for("ResNet in Go (Gorgonia), 2023–24")
-    assert not made.asks_for(GO_WITH_MPI, "rank.stop") and not made.asks_for("", section="ranks")
 
 
 def test_other_epochs_and_another_rate_are_not_the_same_work():

@@ -116,6 +116,23 @@ def rules(synthetic: Made, studies: dict[str, Made]) -> set[str]:
     return {one.rule for made in (synthetic, *studies.values()) for one in made.findings}
 
 
+def test_claims_and_evidence_are_of_the_ratio_that_decides(synthetic: Made, studies: dict[str, Made]) -> None:
+    told = 0
+    for one in (one for made in (synthetic, *studies.values()) for one in made.findings):
+        gain = re.match(
+            r"([\d.]+) times .*\(95 % interval ([\d.]+) to ([\d.]+)\)", one.decision.gain if one.decision else ""
+        )
+        if gain is None or not one.comparisons or not one.comparisons[0].decision:
+            continue
+        ratio = one.comparisons[0].ratio
+        assert ratio is not None and f"ratio of trimmed geometric means {ratio.value:.3g}" in one.evidence
+        value, low, high = map(float, gain.groups())
+        assert low <= value <= high
+        assert value in (float(f"{ratio.value:.3g}"), float(f"{1 / ratio.value:.3g}")), one.text
+        told += 1
+    assert told > 5
+
+
 def test_every_rule_is_tested_and_its_name_is_its_own(rules: set[str]) -> None:
     makers = all_parts().findings
     names = [maker.name for maker in makers]

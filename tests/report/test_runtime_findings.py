@@ -100,14 +100,6 @@ def test_prose(snapshot: Any) -> None:
     assert prose(SETS, "language", "versions", "framework") == snapshot
 
 
-def test_three_quiet_runs_have_an_interval_and_two_are_not_confirmed() -> None:
-    [few] = SETS.only("language", "three_runs").comparisons
-    assert few.decision and (few.decision.low, few.decision.high) == pytest.approx((1.028, 1.032), abs=6e-4)
-    assert SETS.only("language", "two_runs").confidence != "confirmed"
-    [alone] = SETS.only("language", "one_run").comparisons
-    assert alone.decision is None and alone.a.count == 1
-
-
 def test_neither_load_nor_options_nor_precision_take_part_in_a_race() -> None:
     found = SETS.findings("race")["runtime"]
     first = next(one for one in found if one.scope == "on cpu, batch 1")
@@ -216,13 +208,6 @@ OVERHEAD_SETS = Sets(
 def test_prose_overhead(snapshot: Any) -> None:
     told = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim for equal, thesis in EFFECTS}
     assert prose(OVERHEAD_SETS, "FFI overhead", "call") | told == snapshot
-
-
-def test_the_thesis_s_settings_and_equal_ones_stand_in_one_sentence() -> None:
-    found = OVERHEAD_SETS.only("FFI overhead", "thesis")
-    # Under the thesis's settings, equal ones, one thread alone and basic optimisations alone.
-    assert ratios(found) == pytest.approx([2.1 / 1.02, 1.01, 1.9 / 1.01, 1.0002], rel=2e-3)
-    assert [one.equal for one in found.comparisons] == [False, True, False, True]
 
 
 # What a call costs.

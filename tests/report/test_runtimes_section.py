@@ -20,7 +20,7 @@ from make_runtime_records import (
     under_load,
 )
 from said_of_records import Made as Section
-from said_of_records import findings, rows
+from said_of_records import rows
 
 from transect.domain.record import Record
 
@@ -201,11 +201,6 @@ def calls_of_two() -> list[Record]:
 def test_prose_measure(snapshot: Any) -> None:
     made = (beside, partly_told, without_calls, calls_of_two)
     assert snapshot == {each.__name__: Made(*each()).prose for each in made}
-
-
-def test_the_charts_and_the_findings_name_the_same_first() -> None:
-    [latency, _] = findings(*beside())["runtime"]
-    assert latency.claim.startswith("javascript") and "end to end" in latency.claim
 
 
 @pytest.mark.parametrize("details", [{}, INSIDE])

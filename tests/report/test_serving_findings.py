@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from make_records import make_record
 from make_runtime_records import infer_record, load_record, runs
-from said_of_records import Made, Sets, prose, ratios
+from said_of_records import Made, Sets, prose
 
 from factories import infer_cell
 from transect.analysis.groups import group_records
@@ -74,31 +74,6 @@ SETS = Sets(
 def test_prose(snapshot: Any) -> None:
     sections = [Made("runtimes", *own).prose for own in (SETS["calls"], calls())]
     assert prose(SETS, "runtime", "call") | {"sections": sections} == snapshot
-
-
-@pytest.mark.parametrize(
-    ("name", "at", "winner", "reached", "ratio"),
-    [
-        ("whole_calls", 0, "go", "110 µs", 1.1 / 1.2),
-        ("whole_calls", 1, "go", "9\u202f068", 1.2 / 1.1),
-        # 8 samples in 4.3e-4 s, medians of six runs that differ by a thousandth each.
-        ("batches", 1, "cpp", "18\u202f558", None),
-        ("same_parts", 0, "python", "100 µs", 0.5),
-        # Without whole calls Run alone is said to hold more.
-        ("run_alone", 0, "cpp", "100 µs", 0.5),
-    ],
-)
-def test_whole_calls_race_where_one_language_copies_inside_of_run(
-    name: str, at: int, winner: str, reached: str, ratio: float | None
-) -> None:
-    found = SETS.findings(name)["runtime"][at]
-    assert found.decision is not None and found.decision.winner.startswith(winner)
-    assert reached in found.claim and reached in found.decision.value
-    assert found.claim.startswith(f"{winner} ") and found.confidence == "confirmed"
-    assert "Run includes" in found.evidence
-    assert ("end to end" in found.claim) is (name in ("whole_calls", "batches"))
-    if ratio:
-        assert ratios(found) == pytest.approx([ratio], rel=1e-3)
 
 
 def served(load: float, service_s: float, *, sessions: int = 1, repeat: int = 0, runtime: str = "cpp") -> Record:

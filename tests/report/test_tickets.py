@@ -7,8 +7,7 @@ from make_records import make_record
 from make_ticket_records import classify_record, effects, seeds, text_records
 from said_of_records import Made, Sets, context, findings, prose
 
-from transect.analysis.classifiers import difference, selected, sweeps
-from transect.analysis.comparisons import Confidence
+from transect.analysis.classifiers import selected, sweeps
 from transect.analysis.doubts import DOUBTS, cases
 from transect.analysis.statistics import Spread
 from transect.domain.axes.text import SearchCell
@@ -97,22 +96,6 @@ def test_prose(snapshot):
         "section searches": Made("searches", *searched()).prose,
     }
     assert prose(SETS, *kinds) | sections == snapshot
-
-
-def groups_of(name):
-    """Return a set's groups by the kind of their model, in order of their cells."""
-    found = {}
-    for group in context(*SETS[name]).of("classify"):
-        found.setdefault(group.cell.kind, []).append(group)
-    return found
-
-
-def test_a_transformer_that_loses_to_tfidf_is_said_to():
-    found, groups = SETS.only("classifier-best", "loses"), groups_of("loses")
-    assert found.subject == "dialogues (synthetic)" and found.confidence is Confidence.CONFIRMED
-    [lost] = found.tests
-    told = difference([(groups["tfidf"][0], groups["transformer"][0])])
-    assert told.summary.median == pytest.approx(-0.1, abs=1e-3) and told.confirmed and lost.claimed
 
 
 def test_of_several_settings_validation_chooses_not_the_test():
@@ -228,28 +211,6 @@ def test_an_effect_is_the_difference_within_a_seed(doubt, after, points):
     one = effect("every", doubt, after).summary
     assert one.median == pytest.approx(points / 100, abs=1e-3) and one.spread is Spread.INTERVAL
     assert one.low <= one.median <= one.high and one.count == 6
-
-
-@pytest.mark.parametrize(
-    ("name", "doubt", "confidence", "why"),
-    [
-        # The draw of test tickets alone may move an accuracy.
-        ("few_test_tickets", "heads", Confidence.PROVISIONAL, "by 10.8"),
-        ("many_test_tickets", "heads", Confidence.CONFIRMED, ""),
-        # What is drawn once for all seeds makes nothing confirmed.
-        ("vectors_once", "vectors", Confidence.PROVISIONAL, "draw of each set of vectors"),
-        ("partition_once", "split", Confidence.PROVISIONAL, "draw of each partition"),
-        # Runs that were still learning.
-        ("learnt", "names", Confidence.CONFIRMED, ""),
-        ("still_learning", "names", Confidence.PROVISIONAL, "6 runs ended"),
-        ("one_seed_lacks", "names", Confidence.PROVISIONAL, "1 seed of one"),
-    ],
-)
-def test_what_keeps_an_effect_from_being_confirmed_is_named(name, doubt, confidence, why):
-    found = DOUBTS_SETS.only(f"doubt-{doubt}", name)
-    assert found.confidence is confidence and why in found.evidence
-    assert ("runs ended" in found.evidence) is (name == "still_learning")
-    assert effect(name, doubt).shown and [one.claimed for one in found.tests] == [True]
 
 
 def test_a_model_that_differs_in_more_than_the_reshape_decides_nothing():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -119,10 +118,3 @@ def test_an_unknown_format_is_named_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="did you mean 'markdown'"):
         write_formats(made_of(tmp_path, 1), tmp_path, ["html", "markdwn"])
     assert not (tmp_path / "report.html").exists(), "nothing is written before all names are known"
-
-
-def test_a_study_without_any_record_can_be_written(tmp_path: Path) -> None:
-    made = make_all(tmp_path / "none", title="x")
-    told = write_formats(made, tmp_path / "none", ["markdown", "latex-tables", "json", "mlperf-logs", "deep500"])
-    assert {one.format for one in told} >= {"markdown", "latex-tables", "json"}
-    assert json.loads((tmp_path / "none/report.json").read_text())["summary"]["counts"]["ok"] == 0

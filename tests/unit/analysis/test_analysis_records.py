@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factories import bare_record, bench_cell, train_cell
-from transect.analysis.bounds import Rates, step_bound
+from factories import bare_record, train_cell
 from transect.analysis.groups import Floors, group_records
 from transect.analysis.load import load_records
 from transect.analysis.originals import Originals
 from transect.analysis.table import COLUMNS, records_table
-from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status, write_record
+from transect.domain.record import Cause, MetricValue, Record, Samples, Status, write_record
 
 
 def train(ranks: int, rate: float, repeat: int = 0, strategy: str = "ddp", **details: Any) -> Record:
@@ -51,21 +50,6 @@ def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
     floor = Floors(groups).get("train", "v", "samples_per_second")
     assert floor is not None
     assert floor.relative == pytest.approx(0.1)
-
-
-def bench(name: str, value: float, threads: int, label: str | None = None) -> Record:
-    """Make a synthetic benchmark record."""
-    one = bare_record(bench_cell(f"{name}-probe", threads=threads))
-    precision = label if name == "flops" else None
-    point = LogPoint(series=label or name, precision=precision)
-    return one.model_copy(update={"metrics": [MetricValue.of(name, value, label, point)]})
-
-
-def test_no_bound_without_a_benchmark_of_the_same_threads_or_precision() -> None:
-    (group,) = group_records([train(2, 100.0, flops_per_step=1e6, bytes_per_step=1e5)])
-    band = bench("memory_bandwidth", 1e9, 2)
-    assert step_bound(group, Rates([bench("flops", 1e9, 4), band])) is None
-    assert step_bound(group, Rates([bench("flops", 1e9, 2, "fp64"), band])) is None
 
 
 def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> None:

@@ -166,23 +166,6 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, parsed: list[Path], damag
         assert len(parsed) == 2
 
 
-def test_rows_of_cells_that_are_not_asked_for_stay_and_of_cells_that_have_gone_go(
-    tmp_path: Path, parsed: list[Path]
-) -> None:
-    one, other, gone = (write(tmp_path, timed(name)) for name in ("numpy", "torch", "mxnet"))
-    load_records(tmp_path)
-    gone.unlink()
-    gone.parent.rmdir()
-    load_records(tmp_path, [("train", one.parent.name)])
-    assert len(load_records(tmp_path).records) == 2
-    assert len(parsed) == 3
-    path = index_file(tmp_path)
-    assert path is not None
-    with sqlite3.connect(path) as database:
-        known = {name for (name,) in database.execute("SELECT path FROM rows")}
-    assert known == {f"train/{path.parent.name}" for path in (one, other)}
-
-
 def test_a_cache_folder_that_takes_no_file_is_done_without(tmp_path: Path, cache_folder: Path) -> None:
     write(tmp_path, timed("numpy", 1.0))
     cache_folder.write_text("a file where a folder should be")
