@@ -6,15 +6,13 @@ import functools
 import random
 from typing import Any
 
-import pytest
-from said_of_records import Made, findings, prose
+from said_of_records import Made, prose
 
 from factories import bench_cell, make_record, train_cell
-from transect.analysis.containers import ContainerCost, Published, container_costs, published_answer
+from transect.analysis.containers import ContainerCost, container_costs
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.domain.until import AnalysisPlan
-from transect.report.findings.finding import Finding
 
 mlp_cell = functools.partial(train_cell, workload="digits-mlp", batch=64)
 
@@ -61,11 +59,6 @@ def sweep(factor: float) -> list[Record]:
     return found
 
 
-def said(topic: str, made: list[Record]) -> Finding:
-    [found] = [one for one in findings(*made)["container"] if one.topic == topic]
-    return found
-
-
 def costs(made: list[Record]) -> dict[tuple[str, int | None], ContainerCost]:
     groups = group_records(made)
     return {(one.metric, one.size): one for one in container_costs(groups)}
@@ -78,6 +71,7 @@ SETS = {
     "loud": records(noise=0.2),
     "little": records(noise=0.002),
     "not little": records(step=1.2),
+    "three pairs": records(repeats=3),
 }
 
 
@@ -117,8 +111,6 @@ def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     made = SETS["surely within 5 %"]
     step = costs(made)["step_time", None]
     assert step.same and 1.02 < step.ratio.low < step.ratio.value < step.ratio.high < 1.04
-    assert said("step", made).confidence == "confirmed"
-    assert "1.030" in said("step", made).claim and "1.028" in said("step", made).claim
 
 
 def test_a_container_without_its_twin_costs_nothing_that_is_known():
@@ -127,25 +119,3 @@ def test_a_container_without_its_twin_costs_nothing_that_is_known():
         one for one in records(batch=128) if not one.cell.container
     ]
     assert costs(other) == {}
-
-
-def answer(*made: list[Record]) -> Published | None:
-    return published_answer(costs([one for part in made for one in part]).values())
-
-
-# Too few pairs, a wide interval: nothing is decided.
-@pytest.mark.parametrize(
-    ("made", "verdict"),
-    [
-        (records(noise=0.002), "little"),
-        (records(step=1.2), "not little"),
-        (records(repeats=3), "open"),
-        (records(noise=0.2), "open"),
-    ],
-)
-def test_the_published_claim_needs_every_interval(made: list[Record], verdict: str) -> None:
-    told = answer(made)
-    assert told is not None and told.verdict == verdict
-    [found] = findings(*made)["container claim"]
-    assert found.subject == "claims" and found.confidence == told.confidence
-    assert bool(found.comparisons) == (verdict == "not little")

@@ -60,23 +60,6 @@ def test_every_mark_of_a_measurement_is_about_what_the_filter_knows(synthetic: M
     assert {name for name, label in wrong if label not in ("ideal: as many times as ranks", "roofline bound")} == set()
 
 
-def test_rows_that_stay_move_together_and_the_drawing_with_them(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    chart = "#chart-frameworks-digits-cnn-1"
-    before = page.evaluate(f"document.querySelector('{chart} svg.plot').getBoundingClientRect().height")
-    hash_to(page, "#?framework=go")
-    drawing = page.locator(f"{chart} svg.plot")
-    assert drawing.bounding_box()["height"] < before / 2
-    inside = page.evaluate(
-        f"""[...document.querySelectorAll('{chart} [data-mark]:not(.off), {chart} .role-axis-title text')].every((one) => {{
-          const box = one.getBoundingClientRect(), all = one.closest('svg').getBoundingClientRect();
-          return box.top >= all.top - 2 && box.bottom <= all.bottom + 2; }})"""
-    )
-    assert inside
-    hash_to(page, "#")
-    assert drawing.bounding_box()["height"] == pytest.approx(before)
-
-
 def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> None:
     page.evaluate(UNFOLD)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")

