@@ -43,7 +43,7 @@ MADE = {
 }
 # Rules that none of these studies calls for, and the tests that do.
 ELSEWHERE = {
-    "asynchronous": "test_asynchronous.py",
+    "asynchronous": "test_co_design.py",
     "docking": "test_docking_section.py",
     "conformance": "test_conformance_section.py",
     "container": "test_container_findings.py",
