@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from make_framework_records import train_record, write_framework_study
 from make_records import make_record
-from said_of_records import Made, findings, only, prose, rows
+from said_of_records import Made, only, prose, rows
 
 from factories import make_record, train_cell
-from transect.analysis.comparisons import Verdict
 from transect.analysis.load import load_records
 from transect.domain.record import Cause, Record, Status
 from transect.report.charts.theme import Styles
@@ -87,19 +86,6 @@ def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
     [left_out] = beside.left_out
     assert "synthetic" in left_out.what and "another training" in left_out.why
     assert alone is not None and not alone.winner and "synthetic" in alone.instead
-
-
-def test_a_sum_wins_no_race_against_means_and_kinds_race_apart() -> None:
-    means, double = findings(*KINDS)["fastest"]
-    assert means.decision is not None and double.decision is not None
-    assert means.decision.winner == "numpy · mpi-allreduce · 2 ranks" and not means.comparisons
-    assert double.decision.scope == "with fp64" and len(double.comparisons) == 1
-    assert double.decision.winner.startswith("torch · single")
-
-
-def test_a_distributed_step_within_the_noise_carries_no_cost() -> None:
-    found = only("distribution", *NOISY)
-    assert found.confidence == "inconclusive" and found.comparisons[0].verdict is Verdict.SAME
 
 
 def test_eight_frameworks_with_twelve_strategies_look_different() -> None:

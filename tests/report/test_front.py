@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markupsafe import Markup
 
 from factories import make_record, train_cell
 from transect.analysis.comparisons import Comparison, Confidence, compare
@@ -16,13 +15,11 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.study import Question
 from transect.report.answers import answer, shortened
-from transect.report.blocks import Body, Chart, Charts, Table
 from transect.report.build import build_report
 from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
 from transect.report.findings.finding import Finding
 from transect.report.findings.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
-from transect.report.making import MadeSection, all_parts
-from transect.report.page import chart_links, chart_of
+from transect.report.making import all_parts
 from transect.report.rerun import Cells
 from transect.report.rules import unknown_names
 
@@ -180,21 +177,3 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
     words = shlex.split(cells.command(named))
     assert words == ["transect", "run", "my study.yaml", "--system", "hpc", *named, "--force"]
     assert cells.command([]) == ""
-
-
-def test_a_finding_links_to_the_chart_of_its_workload_and_stage() -> None:
-    def chart(name: str) -> Chart:
-        return Chart(title=name, name=name, drawing=Markup("<svg/>"), table=Table(columns=[], rows=[]))
-
-    drawn = [chart(one) for one in ("rate-iris-mlp-ce", "rate-iris-mlp", "roof-train-1", "roof-infer-1")]
-    made = MadeSection(key="speed", title="Speed", body=Body(lead="", blocks=[Charts(items=drawn)]))
-    links = chart_links([made], {"iris-mlp", "iris-mlp-ce", "study"})
-
-    def of(subject: str, **more: Any) -> str:
-        told = chart_of(found("a", subject=subject, section="speed", **more), links)
-        return told[0] if told else ""
-
-    assert of("iris-mlp") == "chart-rate-iris-mlp" and of("iris-mlp-ce") == "chart-rate-iris-mlp-ce"
-    [group] = group_records([make_record(cell_of("other", 0), {"step_time": 1.0})])
-    assert of("other") == of("other", groups=(group,)) == "chart-roof-train-1"
-    assert chart_of(found("a", section="elsewhere"), links) is None

@@ -58,11 +58,6 @@ def test_prose(records: list[Record], hardware: Made, snapshot: Any) -> None:
     }
 
 
-def test_times_and_residuals_of_freely_chosen_problems_have_no_best(records: list[Record]) -> None:
-    names = {row.name for row in best_values(benchmark_values(records))}
-    assert "benchmark_time" not in names and "flops" in names
-
-
 def test_no_number_of_an_invalid_run_is_in_a_chart(hardware: Made) -> None:
     assert len(hardware.charts) > 5
     for chart in hardware.charts:

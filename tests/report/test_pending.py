@@ -1,4 +1,4 @@
-"""What stands beside the records: cells at work, to come, and of earlier studies."""
+"""What stands beside the records: cells at work, to come, and of earlier studies; stages and sections that fail."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from make_framework_records import train_record
 from pages import Page, page_of
 
+from factories import make_record
 from factories import write_records as write
 from transect.adapters.snakemake import strict
 from transect.analysis.load import cell_states
+from transect.domain.cell import Cell
 from transect.domain.files import digest
 from transect.domain.record import Cause, Record, Status
 from transect.engine.make_report import make_report
+from transect.report import making
+from transect.report.context import Context
+from transect.report.parts import FindingMaker, Section
 
 
 @pytest.fixture
@@ -119,3 +125,43 @@ def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_p
         assert summary["pending"] == {"running": 0, "waiting": 1}
     [state] = [one for one in cell_states(study, planned) if one.state == "waiting"]
     assert state.cell == before.cell_id and "earlier plan" in state.message
+
+
+def unknown(repeat: int, value: float) -> Record:
+    cell = Cell.of(stage="outlook", workload="w", horizon=12, method="arima", repeat=repeat)
+    return make_record(cell, {"accuracy": value})
+
+
+def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(study: Path, tmp_path: Path) -> None:
+    write(study, unknown(0, 0.5), unknown(1, 0.7), train_record("numpy", "single"))
+    for _ in ("parsed", "from the cache"):
+        summary, page = page_of(study, tmp_path)
+        assert summary["problems"] == []
+        assert summary["by_stage"]["outlook"]["ok"] == 2
+        others = Page.read(page).section("others").text
+        assert "outlook" in others and "0.5 – 0.7" in others
+        table = pd.read_parquet(tmp_path / "records.parquet")
+        row = table[table["stage"] == "outlook"].iloc[0]
+        assert (row["horizon"], row["method"]) == (12, "arima")
+
+
+def raises(context: Context) -> Any:
+    raise RuntimeError("no <b>luck</b>")
+
+
+def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(study, train_record("numpy", "single"))
+    parts = making.all_parts()
+    parts.sections.insert(0, Section(key="unlucky", title="Unlucky", order=1, make=raises))
+    parts.findings.append(FindingMaker(order=1, make=raises))
+    monkeypatch.setattr("transect.report.made.all_parts", lambda: parts)
+    summary, page = page_of(study, tmp_path)
+    assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises", "section unlucky"]
+    read = Page.read(page)
+    assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
+    [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
+    assert "RuntimeError" in fault["text"] and fault["confidence"] == "inconclusive"
+    assert "<b>luck</b>" not in page
+    assert summary["counts"]["ok"] == 1 and "numpy · single" in read.text

@@ -11,7 +11,6 @@ import pytest
 from factories import bare_record, bench_cell, train_cell
 from transect.analysis.groups import group_records
 from transect.analysis.network import allreduce_bound, communications, fit_for, network_fits
-from transect.analysis.scaling import efficiencies
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 from transect.simulation.networks import AlphaBeta, fit_alpha_beta
@@ -174,17 +173,3 @@ def test_ranks_that_share_a_model_do_no_all_reduce_of_its_gradient() -> None:
     ]
     (row,) = communications(group_records(records), fits)
     assert row.group.cell.strategy == "mpi-overlap" and row.ratio is not None and row.ratio < 1
-
-
-def test_efficiency_takes_its_base_from_the_same_network_or_from_one_node() -> None:
-    slow, fast = train("slow", 2, 1e-3), train("fast", 4, 1e-3)
-    own, none = train("slow", 1, 0.0), train(None, 1, 0.0)
-    assert efficiencies(group_records([slow, fast]), None) == []
-    (one,) = efficiencies(group_records([slow, none]), None)
-    assert one.base.cell.network is None
-    (one,) = efficiencies(group_records([slow, none, own]), None)
-    assert one.base.cell.network == "slow"
-    assert efficiencies(group_records([fast, own]), None) == []
-    across = train("slow", 4, 1e-3)
-    (one,) = efficiencies(group_records([across, train(None, 2, 1e-3), own]), None)
-    assert one.base.cell.nodes == 1
