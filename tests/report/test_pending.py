@@ -165,3 +165,9 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     assert "RuntimeError" in fault["text"] and fault["confidence"] == "inconclusive"
     assert "<b>luck</b>" not in page
     assert summary["counts"]["ok"] == 1 and "numpy · single" in read.text
+
+
+def test_a_stage_whose_report_file_cannot_be_imported_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transect.report.parts.report_files", lambda: [Path("outlook/report.py")])
+    [problem] = making.all_parts().problems
+    assert problem.where == "stage outlook" and "cannot be imported" in problem.what
