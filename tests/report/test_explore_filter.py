@@ -114,20 +114,6 @@ def test_the_address_brings_everything_back_and_the_back_button_works(page: Any,
     page.goto(report.as_uri())
 
 
-def test_links_within_the_page_keep_the_filter(page: Any) -> None:
-    hash_to(page, "#?framework=torch")
-    page.click("nav a[href='#speed']")
-    assert page.evaluate("location.hash") == "#speed?framework=torch"
-    assert page.locator("#speed .lead").is_visible()
-    hash_to(page, "#?framework=keras&only=1")
-    anchor = page.evaluate("document.querySelector('.finding[hidden]').id")
-    page.evaluate(
-        "(id) => { const a = document.createElement('a'); a.href = `#${id}`; document.body.append(a); a.click() }",
-        anchor,
-    )
-    assert "not match" in page.inner_text(".filter-ignored")
-
-
 MEANINGLESS = [
     "#nowhere",
     "#<img src=x onerror=window.HACKED=1>?framework=<script>window.HACKED=2</script>",
