@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 
 from transect.report.blocks import Charts, Table
 from transect.report.formats import REPORT_FORMATS, Contents
-from transect.report.formats._latex_text import latex
 from transect.report.formats._markdown_text import fenced, inline, row
+from transect.report.formats.latex_tables import latex
 from transect.report.made import Made
 
 # What any log or name may hold: each character of the first planes, and what has a meaning somewhere.

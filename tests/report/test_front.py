@@ -20,7 +20,7 @@ from transect.report.findings.decision import Decision, factor_interval, gain_te
 from transect.report.findings.finding import Finding
 from transect.report.findings.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
 from transect.report.making import all_parts
-from transect.report.rerun import Cells
+from transect.report.page import Cells
 from transect.report.rules import unknown_names
 
 
