@@ -14,8 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from explored_pages import BOUND_MS
 from make_records import write_synthetic_study
+from pages import BOUND_MS
 
 from transect.report.build import write_page
 from transect.report.charts import drawing

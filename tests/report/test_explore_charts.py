@@ -9,12 +9,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from explored_pages import ROWS, UNFOLD, downloaded, hash_to
+from pages import ROWS, UNFOLD, downloaded, hash_to
 
 from transect.analysis.load import load_records
-from transect.report.blocks import Charts
-from transect.report.facets import NOTHING, facets_of
-from transect.report.made import Made
 
 pytestmark = pytest.mark.browser
 
@@ -38,26 +35,6 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
     assert {tuple(names) for names, _, drawn in told if drawn} == {("torch",)}
     legend = page.locator("#chart-ranks-digits-cnn .legend li:visible").all_inner_texts()
     assert "torch · ddp-gloo" in legend and not any(name.startswith("numpy") for name in legend)
-
-
-def test_every_mark_of_a_measurement_is_about_what_the_filter_knows(synthetic: Made) -> None:
-    charts = [
-        chart
-        for section in synthetic.every
-        for block in section.body.blocks
-        if isinstance(block, Charts)
-        for chart in block.items
-    ]
-    told = [chart for chart in charts if chart.table.about and all(one != NOTHING for one in chart.table.about)]
-    assert len(told) > 20 and any(not mark.what for chart in told for mark in chart.marks)
-    # Bars and rows of dots are cells; of lines it is the points with runs: a bound is of no cell.
-    wrong = {
-        (chart.name, mark.label)
-        for chart in told
-        for mark in chart.marks
-        if (mark.count or not chart.across) and facets_of(mark.about) == NOTHING
-    }
-    assert {name for name, label in wrong if label not in ("ideal: as many times as ranks", "roofline bound")} == set()
 
 
 def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> None:

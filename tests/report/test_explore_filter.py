@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from explored_pages import ROWS, SHOWN, hash_to, until
+from pages import ROWS, SHOWN, hash_to, until
 
 from factories import train_cell
 from transect.analysis.load import load_records

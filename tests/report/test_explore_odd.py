@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from explored_pages import UNFOLD, hash_to
+from pages import UNFOLD, hash_to
 
 from transect.report.blocks import MAX_ROWS, Body, Lead, digits, table, words
 from transect.report.comparison.page import write_sections

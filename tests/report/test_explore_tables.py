@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from explored_pages import UNFOLD, downloaded, hash_to, until
 from make_records import HOSTILE, make_record, provenance
+from pages import UNFOLD, downloaded, hash_to, until
 
 from factories import train_cell
 from transect.analysis.load import load_records

@@ -16,7 +16,7 @@ from transect.domain.metrics import Direction
 from transect.domain.study import Question
 from transect.report.answers import answer, shortened
 from transect.report.build import build_report
-from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
+from transect.report.findings.decision import Decision
 from transect.report.findings.finding import Finding
 from transect.report.findings.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
 from transect.report.making import all_parts
@@ -141,23 +141,6 @@ def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) ->
 )
 def test_long_claims_end_where_a_part_of_them_ends(text: str, short: str) -> None:
     assert shortened(text) == short
-
-
-# --- decisions
-
-
-def test_a_gain_is_written_from_the_better_side_with_its_interval() -> None:
-    told = comparison(2.0)
-    better = factor_interval(told)
-    assert better is not None and better.low < better.value < better.high
-    assert better.value == pytest.approx(2.0) and better.low > 1.8
-    ends = f"{better.low:.3g} to {better.high:.3g}"
-    written = gain_text(told, "sooner than", "torch")
-    assert written.startswith("2 times sooner") and "torch" in written and ends in written
-    assert "95 %" in tie_text(comparison(1.0), "torch")
-    bare = comparison(2.0, floor=False)
-    assert "too few" in gain_text(bare, "sooner than", "torch")
-    assert tie_text(bare, "torch") == "" and gain_text(None, "sooner than", "torch") == ""
 
 
 # --- cells and the command that runs them again

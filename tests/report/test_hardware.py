@@ -10,7 +10,7 @@ import pytest
 from make_benchmark_records import IMPOSSIBLE, MEMORY, PEAK, write_benchmark_study
 from make_multi_node_records import write_multi_node_study
 from make_records import make_record
-from said_of_records import Made, context, findings, prose, rows
+from said_of_records import Made, findings, prose, rows
 
 from factories import bench_cell, ingest_record, log_metric, log_run
 from result_runs import noisy, stream_run
@@ -23,8 +23,7 @@ from transect.analysis.roofline import roofline_points
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 from transect.hpc.ingest import ingest
-from transect.report.blocks import Chart, Prose
-from transect.report.sections.roofline import roofline_body
+from transect.report.blocks import Chart
 from transect.stages.ingest.result import result_of
 
 
@@ -48,12 +47,12 @@ def drawn(chart: Chart) -> str:
     return chart.svg + repr(rows(chart.table))
 
 
-def test_prose(records: list[Record], hardware: Made, snapshot: Any) -> None:
+def test_prose(records: list[Record], hardware: Made, tmp_path: Path, snapshot: Any) -> None:
     found = findings(*records)
     told = {kind: [f"{one.text} ({one.evidence})" for one in found[kind]] for kind in ("hardware", "limit")}
     none = {key: Made(key).prose for key in ("hardware", "roofline")}
     assert snapshot == told | {
-        "sections": [hardware.prose, Made("roofline", *records).prose],
+        "sections": [hardware.prose, *(Made("roofline", *own).prose for own in (records, on_networks(tmp_path)))],
         "sections of nothing": none,
     }
 
@@ -175,25 +174,17 @@ def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> N
     assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
 
 
-def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: Path) -> None:
-    records = load_records(write_multi_node_study(tmp_path)).records
+def on_networks(folder: Path) -> list[Record]:
+    """Trainings on several networks, with what their roof and their communication's bound are made of."""
+    records = list(load_records(write_multi_node_study(folder)).records)
     for record in records:
         if record.stage == "train":
             record.details.update(flops_per_step=1e7, bytes_per_step=1e6)
-    rates = [
+    return records + [
         make_record(bench_cell(name, threads=threads), {metric: 1e10})
         for name, metric in (("m", "memory_bandwidth"), ("a", "flops"))
         for threads in (1, 2)
     ]
-    made = context(*records, *rates)
-    groups = made.of("train")
-    points, missing = roofline_points(groups, made.rates)
-    assert missing == {"over-subscribed": 4} and len(points) == len(groups) - 4
-    parts = list(roofline_body(made))
-    assert any("4 over-subscribed" in part.text for part in parts if isinstance(part, Prose))
-    table = [row for one in parts if isinstance(one, Chart) for row in rows(one.table)]
-    beside = [row["Communication, of its bound"] for row in table]
-    assert any(share.endswith("%") for share in beside) and "1gbit" in str(table)
 
 
 def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:

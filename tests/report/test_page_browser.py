@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explored_pages import BOUND_MS
 from make_framework_records import write_framework_study
 from make_hostile_records import PAYLOADS, QUESTIONS, TITLE, payload, write_hostile_study
+from pages import BOUND_MS
 
 from transect.report.build import build_report
 

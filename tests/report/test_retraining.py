@@ -9,7 +9,6 @@ from make_retrain_records import factor_records, lacking, published_like, retrai
 from said_of_records import Made as Section
 from said_of_records import Sets, context, prose
 
-from transect.analysis.comparisons import Confidence
 from transect.analysis.retraining import attribution, designs, effects
 from transect.domain.record import Cause, Status
 
@@ -105,14 +104,6 @@ def test_a_gain_is_shared_out_to_its_factors_with_intervals():
     assert not set(own.scores[0]) & {("sgd", rate, "ort-training") for rate in ("old", "new")}
     alone = {one.given["optimiser"]: one.summary.median for one in effects(own) if one.apart and one.after == "new"}
     assert alone == pytest.approx({("sgd",): 0.2, ("adamw",): 0.05}, abs=0.01)
-
-
-def test_effects_that_contain_0_decide_nothing():
-    [gain], [factor] = (SETS.findings("flat")[f"retraining-{kind}"] for kind in ("gain", "factor"))
-    assert gain.confidence is factor.confidence is Confidence.INCONCLUSIVE
-    own = [one for one in effects(design("flat")) if not one.apart]
-    assert len(own) == factor.claim.count("contains 0") == 5
-    assert not any(one.shown for one in own)
 
 
 def test_a_seed_that_lacks_a_combination_is_left_out_and_counted():

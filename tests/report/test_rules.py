@@ -45,7 +45,7 @@ MADE = {
 ELSEWHERE = {
     "asynchronous": "test_co_design.py",
     "docking": "test_docking_section.py",
-    "conformance": "test_conformance_section.py",
+    "conformance": "test_docking_section.py",
     "container": "test_container_findings.py",
     "drift": "test_drift_energy.py",
 }

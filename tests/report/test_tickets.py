@@ -7,12 +7,11 @@ from make_records import make_record
 from make_ticket_records import classify_record, effects, seeds, text_records
 from said_of_records import Made, Sets, context, findings, prose
 
-from transect.analysis.classifiers import selected, sweeps
+from transect.analysis.classifiers import selected
 from transect.analysis.doubts import DOUBTS, cases
 from transect.analysis.statistics import Spread
 from transect.domain.axes.text import SearchCell
 from transect.domain.record import Cause, Status
-from transect.report.sections.doubts import verdict
 
 FIGURE = {
     "study": "T 2024",
@@ -103,20 +102,6 @@ def test_of_several_settings_validation_chooses_not_the_test():
     assert selected([low, high]) is low
     found = SETS.only("classifier-best", "two_settings")
     assert low.cell.id in found.evidence
-
-
-def test_a_sweep_holds_all_else_equal():
-    groups = context(*seeds(0.6, heads=1), *seeds(0.7, heads=4), *seeds(0.5, heads=4, layers=2)).of("classify")
-    found = {sweep.axis: sweep for sweep in sweeps(groups)}
-    assert [g.cell.heads for g in found["heads"].groups] == [1, 4]
-    assert found["heads"].effects[4].shown and found["heads"].effects[4].confirmed
-    assert [g.cell.layers for g in found["layers"].groups] == [1, 2]
-
-
-def test_what_draws_nothing_is_not_said_to_lack_seeds():
-    records = [*seeds(0.8, 1, model="tfidf"), *seeds(0.79, 1, model="tfidf", vectors="all")]
-    [effect] = [sweep.effects["all"] for sweep in sweeps(context(*records).of("classify"))]
-    assert verdict(effect).text == "may be the draw"
 
 
 KINDS = [f"doubt-{key}" for key in ("batch", "heads", "names", "split", "vectors", "view")]
