@@ -32,14 +32,7 @@ PAYLOADS = (
 
 def payload(number: int, where: str) -> str:
     """Return one of the texts, which names where it stands."""
-    return (
-        PAYLOADS[number % len(PAYLOADS)]
-        .replace("{{", "\0")
-        .replace("}}", "\1")
-        .replace("{}", where)
-        .replace("\0", "{{")
-        .replace("\1", "}}")
-    )
+    return PAYLOADS[number % len(PAYLOADS)].replace("{}", where)
 
 
 TITLE = "".join(payload(number, "title") for number in range(len(PAYLOADS)))
