@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 from make_records import make_record, provenance
-from pages import Page
 
 from factories import infer_cell, train_cell, write_records
 from transect.analysis.comparisons import Confidence, compare
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, Record, Status
-from transect.report.build import write_page
 from transect.report.findings.finding import Race
 from transect.report.made import Made as Report
 from transect.report.made import make_all
@@ -209,16 +207,6 @@ def test_prose(tables: dict[str, Table], snapshot: Any) -> None:
 
 def test_no_workload_is_missing_and_nothing_that_was_asked_is_called_not_asked(reports: dict[str, Report]) -> None:
     assert reports["lacking"].front.table.absent == ()
-
-
-def test_cells_to_come_are_said_under_the_table(tmp_path: Path) -> None:
-    made = Made()
-    made.train("iris", repeats=1)
-    keys = [(record.stage, record.cell_id) for record in made.records]
-    report = made.report(planned=[*keys, ("train", "late.torch~00000000")])
-    assert report.summary["pending"] == {"running": 0, "waiting": 1}
-    write_page(report, tmp_path / "report.html")
-    assert "still to come" in Page.read(tmp_path / "report.html").section("decisions").text
 
 
 def test_nobody_wins_by_a_median_that_the_comparison_turns_over() -> None:
