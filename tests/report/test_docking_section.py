@@ -1,4 +1,4 @@
-"""The sections and the findings on docking and on conformance, of made-up records."""
+"""The sections and the findings on docking, conformance, and models that are made, converted and loaded."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from said_of_records import context as context_of
 from factories import bench_cell, log_run
 from transect.analysis.docking import contests, curves, docking_rows
 from transect.analysis.groups import group_records
+from transect.domain.axes.export import ConvertCell, ModelCell, RoundtripCell
+from transect.domain.axes.retrain import StepCell
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.findings import conformance
@@ -178,3 +180,32 @@ def test_runtimes_differ_in_tests_and_not_in_counts(name: str, passed: list[int]
 def test_prose_conformance(snapshot: Any) -> None:
     sections = {f"section of {name}": Made("conformance", *own).prose for name, own in SETS.items()}
     assert prose(SETS, "conformance") | sections == snapshot
+
+
+def ported(*ends: dict[str, Any]) -> list[Record]:
+    """Cells of every stage that makes, converts or loads a file, ended so."""
+    details = {
+        "tolerance": {"y": 1e-5, "z": 1e-4},
+        "tolerance_rule": "16 eps",
+        "converter": "onnxruntime",
+        "model_bytes_before": 100,
+        "rows_compared": 5,
+        "problems": {"a": {"not_checkable_from": 3, "detects_rate_error": 0.1}, "b": {}},
+    }
+    return [
+        make_record(cell, {} if end else {"model_bytes": 80, "max_abs_difference": 1e-6}, details=details, **end)
+        for n, end in enumerate(ends)
+        for cell in (
+            ModelCell(workload=f"w{n}", framework="torch", exporter="dynamo"),
+            ConvertCell(workload=f"w{n}", exporter="dynamo", precision="fp16"),
+            RoundtripCell(workload=f"w{n}", exporter="dynamo", loader="tensorflow"),
+            StepCell(workload=f"w{n}", optimiser="sgd"),
+        )
+    ]
+
+
+def test_prose_of_ported_models(snapshot: Any) -> None:
+    failed = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "0.1 off"}
+    skipped = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no such operator"}
+    records = ported({}, failed, skipped)
+    assert {key: Made(key, *records).prose for key in ("models", "conversions", "roundtrips", "steps")} == snapshot
