@@ -1,44 +1,21 @@
 """Records of small cells that really ran, for tests of the sections on sharing a training.
 
 `tests/data/co-design/records.json` holds them without samples, logs and what tells the machine, beside it the
-profiles that they took. Made by
-
-    python tests/report/co_design_records.py RESULTS/STUDY…
-
-from folders of results: nothing in it is written by hand. What a test needs otherwise (more repeats, a
+profiles that they took. They were collected from folders of results, and nothing in them is written by hand. What a test needs otherwise (more repeats, a
 machine that was quiet, a wrong result) it changes in the open, by `changed`.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from transect.domain.record import MetricValue, Record, read_record, write_record
+from transect.domain.record import MetricValue, Record, write_record
 
 FILE = Path(__file__).parent.parent / "data" / "co-design" / "records.json"
-# Whose records sections on sharing a training read.
-STAGES = ("bench", "profile", "forecast", "memory", "train")
-_DETAILS = (
-    "global_batch",
-    "over_subscribed",
-    "layout",
-    "ranks",
-    "quality",
-    "reference_steps",
-    "tolerance",
-    "not_checkable_from",
-    "restarts",
-    "restarts_not_checkable",
-    "for",
-    "network",
-    "pattern",
-    "memory",
-)
 
 
 @cache
@@ -92,48 +69,3 @@ def write_measured(study: Path, records: Iterable[Record] | None = None) -> Path
         if profile.exists():
             (folder / "profile.json").write_bytes(profile.read_bytes())
     return study
-
-
-def _kept(record: Record) -> dict[str, Any]:
-    """Return what sections read: no samples, no log, nothing that tells where it ran."""
-    details = {key: value for key, value in record.details.items() if key in _DETAILS}
-    kept = record.model_copy(
-        update={
-            "study": "co-design",
-            "fingerprint": "measured",
-            "log_tail": "",
-            "samples": {},
-            "files": {},
-            "checksum": "",
-            "details": details,
-            "parameters": {},
-            "provenance": {},
-            "limits": {},
-            "inputs": [],
-        }
-    )
-    row = kept.model_dump(mode="json", exclude_defaults=True)
-    row["cell"]["stage"] = record.cell.stage
-    row["metrics"] = [[number.name, number.value, number.label] for number in record.metrics]
-    return row
-
-
-def main(folders: Sequence[str]) -> None:
-    """Collect records of results into the file; of one point all repeats are the last folder's."""
-    points: dict[str, list[dict[str, Any]]] = {}
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    for folder in map(Path, folders):
-        own: dict[str, list[dict[str, Any]]] = {}
-        for stage in STAGES:
-            for path in sorted(folder.glob(f"{stage}/*/record.json")):
-                record = read_record(path)
-                own.setdefault(f"{stage}/{record.cell.without_repeat().id}", []).append(_kept(record))
-        points |= own
-        for path in folder.glob("profile/*/profile.json"):
-            (FILE.parent / f"{path.parent.name}.json").write_bytes(path.read_bytes())
-    lines = [json.dumps(row, sort_keys=True) for key in sorted(points) for row in points[key]]
-    FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

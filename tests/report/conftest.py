@@ -14,13 +14,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from explored_pages import BOUND_MS
 from make_records import write_synthetic_study
-from pages import Page
-from rank_records import write_rank_study
+from pages import BOUND_MS
 
-from transect.domain.study import Question
-from transect.report.build import build_report, write_page
+from transect.report.build import write_page
 from transect.report.charts import drawing
 from transect.report.made import Made, make_all
 
@@ -111,22 +108,6 @@ def report(synthetic: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("report") / "report.html"
     write_page(synthetic, output)
     return output
-
-
-@pytest.fixture(scope="session")
-def report_page(report: Path) -> Page:
-    """The synthetic study's report, parsed."""
-    return Page.read(report)
-
-
-@pytest.fixture(scope="session")
-def ranks_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """report.html of a made-up study of ranks and languages."""
-    folder = tmp_path_factory.mktemp("ranks")
-    with unsynced():
-        study = write_rank_study(folder)
-    build_report(study, folder / "report.html", title="Ranks", questions=[Question(ask="?", answered_by=["rank.*"])])
-    return folder / "report.html"
 
 
 @pytest.fixture(scope="session")

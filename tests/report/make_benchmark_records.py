@@ -1,17 +1,13 @@
-"""Writes a made-up study of benchmarks: SYNTHETIC records of invented systems. Nothing is measured.
-
-Run `python tests/report/make_benchmark_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study of benchmarks: SYNTHETIC records of invented systems. Nothing is measured."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from make_records import HOSTILE, make_record, provenance, write_records
 
-from factories import bench_cell, infer_cell, train_cell
+from factories import bench_cell, infer_cell, ingest_record, log_metric, log_run, train_cell
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 
@@ -24,72 +20,32 @@ IMPOSSIBLE = 98765.0
 _HERE = provenance(system={"name": "riverbed", "description": "", "interconnect": ""})
 
 
-def _metric(name: str, value: float, unit: str, registered: str, factor: float, **more: Any) -> dict[str, Any]:
-    bases = {
-        "storage_bandwidth": "B/s",
-        "memory_bandwidth": "B/s",
-        "metadata_rate": "1/s",
-        "flops": "FLOP/s",
-        "kernel_flops": "FLOP/s",
-        "io500_score": "1",
-        "benchmark_time": "s",
-    }
-    return {
-        "name": name,
-        "value": value,
-        "printed": f"{value:.3f}",
-        "unit": unit,
-        "direction": "lower" if unit == "s" else "higher",
-        "normalised": {"name": registered, "value": value * factor, "unit": bases[registered]},
-        **more,
-    }
-
-
-def _run(
-    file: str,
-    benchmark: str,
-    metrics: list[dict[str, Any]],
-    *,
-    line: int = 3,
-    status: str = "ok",
-    reason: str = "",
-    **parameters: Any,
-) -> dict[str, Any]:
-    return {
-        "file": f"/somewhere/logs/{file}",
-        "line": line,
-        "benchmark": benchmark,
-        "variant": parameters.pop("variant", ""),
-        "version": "1.0",
-        "status": status,
-        "reason": reason,
-        "parameters": parameters,
-        "metrics": metrics,
-        "warnings": [],
-    }
+def _run(file: str, benchmark: str, metrics: list[dict[str, Any]], *, line: int = 3, **fields: Any) -> dict[str, Any]:
+    own = {name: fields.pop(name) for name in ("variant", "status", "reason") if name in fields}
+    return log_run(f"/somewhere/logs/{file}", benchmark, *metrics, line=line, **own, parameters=fields)
 
 
 def _hpl(file: str, gflops: float, **more: Any) -> dict[str, Any]:
-    metrics = [_metric("gflops", gflops, "GFLOP/s", "flops", 1e9), _metric("time", 12.5, "s", "benchmark_time", 1)]
+    metrics = [log_metric("gflops", gflops, "GFLOP/s", "flops", 1e9), log_metric("time", 12.5, "s", "benchmark_time")]
     return _run(file, "hpl", metrics, variant="netlib", N=40000, NB=192, P=2, Q=4, **more)
 
 
 def _stream(file: str, threads: int, triad: float) -> dict[str, Any]:
     metrics = [
-        _metric(f"rate-{kernel}", triad * scale, "MB/s", "memory_bandwidth", 1e6, phase=kernel)
+        log_metric(f"rate-{kernel}", triad * scale, "MB/s", "memory_bandwidth", 1e6, phase=kernel)
         for kernel, scale in (("copy", 1.1), ("triad", 1.0))
     ]
     return _run(file, "stream", metrics, threads_counted=threads, array_size=80_000_000)
 
 
 def _bude(file: str, gflops: float, **parameters: int) -> dict[str, Any]:
-    metrics = [_metric("gflops", gflops, "GFLOP/s", "kernel_flops", 1e9)]
+    metrics = [log_metric("gflops", gflops, "GFLOP/s", "kernel_flops", 1e9)]
     return _run(file, "minibude", metrics, variant="omp", **parameters)
 
 
 def _io500(file: str, scale: float, score: float) -> dict[str, Any]:
     metrics = [
-        _metric(phase, value * scale, "GiB/s", "storage_bandwidth", 2**30, phase=phase)
+        log_metric(phase, value * scale, "GiB/s", "storage_bandwidth", 2**30, phase=phase)
         for phase, value in (
             ("ior-easy-write", 3.25),
             ("ior-hard-write", 0.5),
@@ -97,7 +53,7 @@ def _io500(file: str, scale: float, score: float) -> dict[str, Any]:
             ("ior-hard-read", 4.5),
         )
     ] + [
-        _metric(phase, value * scale, "kIOPS", "metadata_rate", 1e3, phase=phase)
+        log_metric(phase, value * scale, "kIOPS", "metadata_rate", 1e3, phase=phase)
         for phase, value in (
             ("mdtest-easy-write", 52.5),
             ("mdtest-hard-write", 12.0),
@@ -106,7 +62,7 @@ def _io500(file: str, scale: float, score: float) -> dict[str, Any]:
             ("mdtest-hard-delete", 13.0),
         )
     ]
-    metrics.append(_metric("score", score, "1", "io500_score", 1))
+    metrics.append(log_metric("score", score, "1", "io500_score"))
     return _run(file, "io500", metrics, nodes=10, variant="standard")
 
 
@@ -130,8 +86,7 @@ def _logs() -> Record:
         _io500("birch/io500.txt", 2.0, 23.0),
         _io500("birch/io500-worse.txt", 1.5, 17.0),
     ]
-    counts = {"ok": 10, "invalid": 2, "truncated": 1}
-    return make_record(Cell.of(stage="ingest", source="logs"), details={"runs": runs, "status_counts": counts})
+    return ingest_record(*runs, status_counts={"ok": 10, "invalid": 2, "truncated": 1})
 
 
 def _bench(cell: Cell, name: str, values: dict[str, float]) -> Record:
@@ -197,7 +152,3 @@ def write_benchmark_study(root: Path) -> Path:
         cell = bench_cell("hpl", nodes=nodes, ranks_per_node=2)
         records.append(_bench(cell, "flops", {"gflops": 80e9 * nodes**0.9}))
     return write_records(study, *records)
-
-
-if __name__ == "__main__":
-    print(write_benchmark_study(Path(sys.argv[1])))

@@ -1,12 +1,8 @@
-"""Writes a made-up study of frameworks side by side: SYNTHETIC records. No number was measured.
-
-Run `python tests/report/make_framework_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study of frameworks side by side: SYNTHETIC records. No number was measured."""
 
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +180,3 @@ def write_framework_study(root: Path, *, seed: int = 3) -> Path:
         ),
     ]
     return write_records(study, *records)
-
-
-if __name__ == "__main__":
-    print(write_framework_study(Path(sys.argv[1])))

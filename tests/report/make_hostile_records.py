@@ -1,19 +1,15 @@
-"""Writes a made-up study whose every name and text would run if it were not escaped: SYNTHETIC records.
-
-Run `python tests/report/make_hostile_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study whose every name and text would run if it were not escaped: SYNTHETIC records."""
 
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
 from make_framework_records import train_record
 from make_records import make_record
 
-from factories import bench_cell, train_cell, write_records
+from factories import bench_cell, ingest_record, log_metric, log_run, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status
 
@@ -36,14 +32,7 @@ PAYLOADS = (
 
 def payload(number: int, where: str) -> str:
     """Return one of the texts, which names where it stands."""
-    return (
-        PAYLOADS[number % len(PAYLOADS)]
-        .replace("{{", "\0")
-        .replace("}}", "\1")
-        .replace("{}", where)
-        .replace("\0", "{{")
-        .replace("\1", "}}")
-    )
+    return PAYLOADS[number % len(PAYLOADS)].replace("{}", where)
 
 
 TITLE = "".join(payload(number, "title") for number in range(len(PAYLOADS)))
@@ -105,29 +94,16 @@ def _records() -> list[Record]:
         cell = bench_cell(payload(number, "benchmark"), threads=1)
         point = LogPoint(series=payload(number, "series"))
         records.append(make_record(cell, [MetricValue.of("flops", 1e9 + number, payload(number, "label"), point)]))
-        cell = Cell.of(stage="ingest", source=payload(number, "source"))
-        runs = [
-            {
-                "file": payload(number, "file"),
-                "line": 3,
-                "benchmark": payload(number, "parsed"),
-                "status": "ok",
-                "reason": payload(number, "reason"),
-                "variant": payload(number, "variant"),
-                "parameters": {payload(number, "parameter"): payload(number, "given")},
-                "metrics": [
-                    {
-                        "name": payload(number, "metric"),
-                        "value": 2e9,
-                        "printed": payload(number, "printed"),
-                        "unit": payload(number, "unit"),
-                        "direction": "higher",
-                        "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"},
-                    }
-                ],
-            }
-        ]
-        records.append(make_record(cell, details={"runs": runs}))
+        metric = log_metric(payload(number, "metric"), 2e9, payload(number, "unit"), "flops")
+        run = log_run(
+            payload(number, "file"),
+            payload(number, "parsed"),
+            metric | {"printed": payload(number, "printed")},
+            reason=payload(number, "reason"),
+            variant=payload(number, "variant"),
+            parameters={payload(number, "parameter"): payload(number, "given")},
+        )
+        records.append(ingest_record(run, source=payload(number, "source")))
         # A stage that is not there keeps whatever axes its records have.
         cell = Cell.of(stage="unknown", workload=payload(number, "workload"), **{"axis": payload(number, "axis")})
         records.append(make_record(cell, {"step_time": 1.0 + number}))
@@ -143,7 +119,3 @@ def write_hostile_study(root: Path) -> Path:
     broken.parent.mkdir()
     broken.write_text('{"message": "' + QUESTIONS[0])
     return study
-
-
-if __name__ == "__main__":
-    print(write_hostile_study(Path(sys.argv[1])))

@@ -1,12 +1,8 @@
-"""Writes a made-up study over nodes and networks: SYNTHETIC records. No number was measured.
-
-Run `python tests/report/make_multi_node_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study over nodes and networks: SYNTHETIC records. No number was measured."""
 
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 from make_records import make_record, write_records
@@ -81,7 +77,3 @@ def write_multi_node_study(root: Path, *, probes: bool = True, seed: int = 2) ->
                     details = {"over_subscribed": nodes == 4, "global_batch": 64}
                     records.append(make_record(cell, metrics, details=details))
     return write_records(study, *records)
-
-
-if __name__ == "__main__":
-    print(write_multi_node_study(Path(sys.argv[1])))

@@ -1,7 +1,4 @@
-"""Writes a made-up study: SYNTHETIC records for tests of the report. No number was measured.
-
-Run `python tests/report/make_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study: SYNTHETIC records for tests of the report. No number was measured."""
 
 from __future__ import annotations
 
@@ -15,7 +12,17 @@ import numpy as np
 # Where a person runs this file, nobody else has put it there.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 
-from factories import bench_cell, infer_cell, make_record, provenance, train_cell, write_records
+from factories import (
+    bench_cell,
+    infer_cell,
+    ingest_record,
+    log_metric,
+    log_run,
+    make_record,
+    provenance,
+    train_cell,
+    write_records,
+)
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Samples, Status
 
@@ -198,31 +205,15 @@ def _hardware(rng: random.Random) -> list[Record]:
             cell = bench_cell("matrix-multiply-probe", threads=threads, repeat=repeat)
             values = [MetricValue.of("flops", 6e10 * threads**0.95 * noise, "fp32")]
             records.append(make_record(cell, values))
+    given = {"variant": "WR11C2R4", "parameters": {"N": 8000, "NB": 192}}
     runs = [
-        {
-            "file": "hpl.out",
-            "line": 12,
-            "benchmark": "hpl",
-            "variant": "WR11C2R4",
-            "version": "2.3",
-            "status": status,
-            "reason": reason,
-            "parameters": {"N": 8000, "NB": 192},
-            "metrics": [
-                {
-                    "name": "gflops",
-                    "value": value,
-                    "unit": "Gflop/s",
-                    "direction": "higher",
-                    "normalised": {"name": "flops", "value": value * 1e9, "unit": "FLOP/s"},
-                }
-            ],
-            "warnings": [],
-        }
-        for status, reason, value in (("ok", "", 151.0), ("invalid", "residual above the threshold " + HOSTILE, 987.0))
+        log_run("hpl.out", "hpl", log_metric("gflops", value, "Gflop/s", "flops", 1e9), **given, **ended)
+        for value, ended in (
+            (151.0, {}),
+            (987.0, {"status": "invalid", "reason": "residual above the threshold " + HOSTILE}),
+        )
     ]
-    ingest = make_record(Cell.of(stage="ingest", source="hpl-logs"), details={"runs": runs})
-    return [*records, ingest]
+    return [*records, ingest_record(*runs, source="hpl-logs")]
 
 
 def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
@@ -287,7 +278,3 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
     broken.parent.mkdir(parents=True)
     broken.write_text('{"study": "<script>window.HACKED=3</script>"', encoding="utf-8")
     return study
-
-
-if __name__ == "__main__":
-    print(write_synthetic_study(Path(sys.argv[1])))

@@ -1,12 +1,8 @@
-"""Writes a made-up study of retraining: SYNTHETIC records. No number was measured.
-
-Run `python tests/report/make_retrain_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study of retraining: SYNTHETIC records. No number was measured."""
 
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +155,3 @@ def write_retrain_study(root: Path, *, seed: int = 5, repeats: int = 6) -> Path:
         *lacking(),
     ]
     return write_records(study, *records)
-
-
-if __name__ == "__main__":
-    print(write_retrain_study(Path(sys.argv[1])))

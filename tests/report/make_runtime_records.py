@@ -1,35 +1,17 @@
-"""Writes a made-up study of runtimes: SYNTHETIC records. No number was measured.
-
-Run `python tests/report/make_runtime_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study of runtimes: SYNTHETIC records. No number was measured."""
 
 from __future__ import annotations
 
-import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from make_records import HOSTILE, make_record, provenance, write_records
 
 from factories import infer_cell
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Samples, Status
 
-# Microseconds that a call costs, beside the model itself.
-CALLS = {
-    "c": 0.8,
-    "cpp": 0.85,
-    "rust": 0.9,
-    "go": 2.4,
-    "java": 3.1,
-    "javascript": 6.0,
-    "python": 5.0,
-    "python-iobinding": 9.0,
-    "torch-eager": 90.0,
-}
 EQUAL = {
     "intra_op_num_threads": 1,
     "inter_op_num_threads": 1,
@@ -147,103 +129,113 @@ def load_record(runtime: str, load: float, sessions: int, capacity: float, repea
     return make_record(cell, metrics, details={"runtime_version": VERSION, "provider_used": "cpu"})
 
 
-def _timed(rng: random.Random, runtime: str, model_s: float, repeat: int, **axes: Any) -> Record:
-    batch, threads = axes.get("batch", 1), axes.get("threads", 1)
-    exporter = 1.2 if axes.get("exporter") == "torchscript" else 1.0
-    slow = {"thesis-rust": 2.1, "thesis-cpp": 1.02, "one-thread": 1.9, "basic": 1.1}
-    base = (CALLS[runtime] * 1e-6 + exporter * model_s * batch / threads**0.7) * (
-        slow.get(axes.get("options", ""), 1.0)
-    )
-    base *= 1 + rng.gauss(0, 0.004)
-    noise = np.abs([rng.gauss(0, 0.04) for _ in range(400)])
-    tail = [rng.paretovariate(3) - 1 if rng.random() > 0.97 else 0.0 for _ in range(400)]
-    samples = base * (1 + noise + np.array(tail) * (4 if runtime in ("java", "go") else 1))
-    changes = {
-        "thesis-rust": {"intra_op_num_threads": 1, "graph_optimization_level": "basic"},
-        "one-thread": {"intra_op_num_threads": 1},
-        "basic": {"graph_optimization_level": "basic"},
-    }.get(axes.get("options", ""), {})
-    details: dict[str, Any] = {"session_options": {**EQUAL, "intra_op_num_threads": threads, **changes}}
-    if axes.get("options") == "thesis-cpp":
-        details["session_options"] = {}
-    if runtime == "javascript":
-        details["run_includes"] = ["bind", "copy"]
-    if runtime == "java":
-        details["options_not_set"] = ["session.inter_op.allow_spinning"]
-        details["session_options_seen"] = seen(
-            **{"intra_op_num_threads": threads, "session.inter_op.allow_spinning": "0"}
-        )
-    median = float(np.median(samples))
-    metrics = {
-        "latency_p95": float(np.quantile(samples, 0.95)),
-        "first_result_time": {"java": 0.31, "javascript": 0.11, "python": 0.16, "torch-eager": 1.9}.get(runtime, 0.03),
-        "peak_memory": 4e7 * (1 + CALLS[runtime]),
-        "program_bytes": 2.2e7 * (1 + CALLS[runtime] / 4),
-    }
-    if runtime == "javascript":
-        metrics |= {"bind_time": 0.0, "copy_time": 0.0, "end_to_end_time": median}
-    whole = 1.0 if runtime == "javascript" else 1.075
-    return infer_record(
-        runtime,
-        median,
-        repeat,
-        samples=samples.tolist(),
-        metrics=metrics,
-        calls=(whole * samples).tolist(),
-        details=details,
-        **axes,
-    )
+WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": f"3 elements are NaN {HOSTILE}"}
+SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device"}
+CRASH = {"status": Status.FAILED, "cause": Cause.CRASH, "message": "signal 11 in the session"}
 
 
-def write_runtime_study(root: Path, *, seed: int = 5, repeats: int = 6) -> Path:
-    """Write `root/runtimes`: languages, exporters, option sets, load, identity models, failures."""
-    rng, study = random.Random(seed), root / "runtimes"
-    records: list[Record] = []
-    for repeat in range(repeats):
-        for runtime in CALLS:
-            onnx = runtime != "torch-eager"
-            for exporter in ("torch-dynamo", "torchscript") if onnx else (None,):
-                for batch, threads in ((1, 1), (8, 1), (64, 1), (1, 2)):
-                    records.append(_timed(rng, runtime, 6e-5, repeat, exporter=exporter, batch=batch, threads=threads))
-            if onnx:
-                for name, model_s in (("1", 1e-7), ("1k", 3e-7), ("1m", 1.6e-4)):
-                    records.append(_timed(rng, runtime, model_s, repeat, workload=f"identity-{name}", exporter="onnx"))
-                records.append(_timed(rng, runtime, 9e-4, repeat, workload="images"))
-        for options in ("thesis-rust", "one-thread", "basic"):
-            records.append(_timed(rng, "rust", 6e-5, repeat, options=options, threads=2))
-        records.append(_timed(rng, "cpp", 6e-5, repeat, options="thesis-cpp", threads=2))
-    for runtime, capacity in (("cpp", 9000.0), ("python", 4000.0), ("javascript", 5000.0)):
-        for sessions in (1, 2):
-            for load in (20.0, 500.0, 2000.0, 4000.0, 8000.0, 16000.0):
-                records.append(load_record(runtime, load, sessions, capacity * sessions**0.6))
-    bad = {
-        "status": Status.FAILED,
-        "cause": Cause.WRONG_RESULT,
-        "message": "output 'output' has 3 NaN or infinite elements too many " + HOSTILE,
-    }
-    records += [
-        infer_record("javascript-wasm", 1e-9, metrics={"nonfinite_outputs": 3}, fields=bad),
-        infer_record(
-            "cpp",
-            1.0,
-            provider="cuda",
-            fields={"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "cuda: no device (cuInit 100)"},
-        ),
-        infer_record(
-            "python",
-            1.0,
-            provider="cuda",
-            fields={"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "cuda: no device (cuInit 100)"},
-        ),
-        infer_record(
-            "javascript-wasm",
-            1.0,
-            workload="images",
-            fields={"status": Status.FAILED, "cause": Cause.CRASH, "message": "memory access out of bounds"},
-        ),
+def many(*records: list[Record]) -> list[Record]:
+    return [record for part in records for record in part]
+
+
+def matrix() -> list[Record]:
+    return [
+        *runs("cpp", 1e-4),
+        *runs("rust", 1.0003e-4),
+        *runs("python", 2e-4),
+        *runs("torch-eager", 5e-4),
+        infer_record("go", 1.0, fields=CRASH),
+        infer_record("java", 1e-9, fields=WRONG),
+        *runs("cpp", 3e-4, exporter="torchscript"),
+        infer_record("python", 1.0, provider="cuda", fields=SKIPPED),
+        infer_record("cpp", 1.0, provider="cuda", fields=SKIPPED),
     ]
-    return write_records(study, *records)
 
 
-if __name__ == "__main__":
-    print(write_runtime_study(Path(sys.argv[1])))
+def under_load(**changes: Any) -> list[Record]:
+    loads = (100.0, 4000.0, 8000.0, 16000.0)
+    return [
+        load_record(name, load, 1, capacity, **changes)
+        for name, capacity in (("cpp", 9000.0), ("python", 5000.0))
+        for load in loads
+    ]
+
+
+def sizes(*names: str) -> list[Record]:
+    """Make models that hand 1 and 1000 numbers on, in C and others."""
+    latencies = {"c": 1e-6, "python": 5e-6, "rust": 1.001e-6}
+    return many(
+        *(
+            runs(name, latencies[name] * (1 + size / 100), workload=f"identity-{word}", exporter="onnx")
+            for word, size in (("1", 1), ("1k", 1000))
+            for name in names
+        )
+    )
+
+
+def other_options() -> list[Record]:
+    basic = runs("rust", 2e-4, options="basic", details={"session_options": {"graph_optimization_level": "basic"}})
+    unset = runs("cpp", 1.1e-4, options="language-defaults", details={"session_options": {}})
+    return [*runs("cpp", 1e-4), *runs("rust", 1e-4), *basic, *unset]
+
+
+def conditions() -> list[Record]:
+    other = {"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]}
+    return [
+        *runs("cpp", 1e-4),
+        *runs("c", 1e-4),
+        *runs("java", 1e-4, details=other),
+        *runs("go", 1e-4, told=False),
+        *runs("torch-eager", 1e-3),
+    ]
+
+
+def profiled() -> list[Record]:
+    def ratio(runtime: str, *values: float, workload: str = "tickets") -> list[Record]:
+        return [
+            infer_record(runtime, 1e-4, n, workload=workload, details={"run_over_profiler": value})
+            for n, value in enumerate(values)
+        ]
+
+    return [
+        *ratio("cpp", 1.01, 1.02, 1.9),
+        *ratio("go", 1.5),
+        *runs("c", 1e-4, 1),
+        *ratio("go", 1.25, 1.25, workload="images"),
+    ]
+
+
+def fourteen_models() -> list[Record]:
+    return many(*(runs(name, 1e-4, 1, workload=f"model-{n:02}") for n in range(14) for name in ("cpp", "c")))
+
+
+def with_options(name: str, latency: float, options: str, **changed: Any) -> list[Record]:
+    """Repeats with another set of options, on two threads."""
+    given = {"session_options": {**EQUAL, "intra_op_num_threads": 2, **changed}}
+    return runs(name, latency, options=options, threads=2, details=given)
+
+
+def thesis_runs(equal: float = 1.01e-4, thesis: float = 2.1e-4) -> list[Record]:
+    """Rust and C++ with equal options, with the thesis's, and Rust with one of them at a time."""
+    return [
+        *with_options("cpp", 1e-4, "equal"),
+        *with_options("rust", equal, "equal"),
+        *with_options("cpp", 1.02e-4, "language-defaults"),
+        *with_options("rust", thesis, "thesis-rust", intra_op_num_threads=1, graph_optimization_level="basic"),
+        *with_options("rust", 1.9e-4, "one-thread", intra_op_num_threads=1),
+        *with_options("rust", 1.0102e-4, "basic", graph_optimization_level="basic"),
+    ]
+
+
+def write_runtime_study(root: Path) -> Path:
+    """Write `root/runtimes`: languages, exporters, option sets, load, identity models, failures."""
+    records = [
+        *matrix(),
+        *runs("javascript", 3e-4, samples=[3e-4 * (1 + n / 4000) for n in range(400)]),
+        *runs("python", 3e-4, batch=8),
+        *under_load(),
+        *sizes("c", "python", "rust"),
+        *other_options(),
+    ]
+    # Some of these are of the same cell.
+    return write_records(root / "runtimes", *{record.cell_id: record for record in records}.values())

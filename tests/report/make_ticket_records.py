@@ -1,12 +1,8 @@
-"""Writes a made-up study of classifiers of tickets: SYNTHETIC records. No number was measured.
-
-Run `python tests/report/make_ticket_records.py FOLDER` to look at a report by eye.
-"""
+"""Writes a made-up study of classifiers of tickets: SYNTHETIC records. No number was measured."""
 
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +182,3 @@ def write_ticket_study(root: Path) -> Path:
         classify_record(names="kept", heads=8, fields=lost),
     ]
     return write_records(study, *records)
-
-
-if __name__ == "__main__":
-    print(write_ticket_study(Path(sys.argv[1])))

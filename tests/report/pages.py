@@ -1,4 +1,4 @@
-"""A report's page as tests read it: parsed once, its sections, tables and texts by name.
+"""A report's page as tests read it: parsed once, its sections, tables and texts by name, or explored in a browser.
 
 `Page.read(folder / "report.html")`, then `page.section("hardware").tables["By host"]`. Anything else is a CSS selector:
 `page.soup.select("svg.plot")`.
@@ -7,12 +7,24 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
+
+from transect.report.build import build_report
+
+# Against hanging, on a machine however busy.
+BOUND_MS = 300_000
+# What stands in every row of a table that is about one cell: its id, and whether it is hidden.
+ROWS = """[...explore.tables.values()].flatMap((table) => table.rows.map(({ row, number }) =>
+  [explore.cells(number), row.hidden])).filter(([ids]) => ids.length === 1).map(([[id], hidden]) => [id, hidden])"""
+SHOWN = """[...explore.tables.values()].flatMap((table) =>
+  [...table.body.rows].filter((row) => !row.hidden).map((row) => `${table.id}: ${row.innerText}`))"""
+UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true })"
 
 
 @dataclass(frozen=True)
@@ -76,3 +88,29 @@ class Page(Part):
         """The summary that stands inside of the page."""
         [found] = self.soup.select("script#summary")
         return json.loads(found.get_text())
+
+
+def page_of(study: Path, folder: Path, **given: Any) -> tuple[dict[str, Any], str]:
+    """Write a study's report into a folder; return its summary and its page."""
+    summary = build_report(study, folder / "report.html", title="t", questions=[], **given)
+    return summary, (folder / "report.html").read_text(encoding="utf-8")
+
+
+def until(page: Any, what: str) -> None:
+    """Wait for something to be so; Playwright's own waiting needs the eval that the page forbids."""
+    limit = time.monotonic() + BOUND_MS / 1000
+    while not page.evaluate(what):
+        assert time.monotonic() < limit, f"never came to be: {what}"
+        page.wait_for_timeout(25)
+
+
+def hash_to(page: Any, text: str) -> None:
+    """Go to another address of the same page."""
+    page.evaluate("(text) => { location.hash = text }", text)
+    page.wait_for_timeout(50)
+
+
+def downloaded(page: Any, button: Any) -> bytes:
+    with page.expect_download() as waiting:
+        button.click()
+    return Path(waiting.value.path()).read_bytes()

@@ -1,11 +1,7 @@
-"""Made-up records of trainings over ranks: SYNTHETIC. No number was measured.
-
-Run `python tests/report/rank_records.py FOLDER` to look at a report by eye.
-"""
+"""Made-up records of trainings over ranks: SYNTHETIC. No number was measured."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -160,7 +156,3 @@ def write_rank_study(root: Path) -> Path:
         for loss, axes in ((0.2, {"reduce": "sum"}), (0.4, {}), (0.2 * (1 + 1e-7), {"learning_rate_rule": "linear"})):
             records.append(rank_record(repeat=repeat, ranks=4, loss=loss, workload="iris-mlp-ce", **axes))
     return write_records(study, *records)
-
-
-if __name__ == "__main__":
-    print(write_rank_study(Path(sys.argv[1])))

@@ -117,9 +117,12 @@ class Made:
 
     @property
     def prose(self) -> str:
-        """All sentences, titles and captions, without rows and drawings."""
-        tables = [f"table: {one.caption or one.folded}" for one in self.tables]
-        charts = [f"chart: {one.title} [{one.axis}] {one.note}".rstrip().replace(" []", "") for one in self.charts]
+        """All that is read: sentences, titles, captions, and the first rows behind charts and in tables."""
+        charts = [
+            "\n".join([f"chart: {one.title} [{one.axis}] {one.note}".rstrip().replace(" []", ""), *listed(one.table)])
+            for one in self.charts
+        ]
+        tables = ["\n".join([f"table: {one.caption or one.folded}", *listed(one)]) for one in self.tables]
         return "\n".join(filter(None, [self.lead, self.text, *charts, *tables]))
 
     def chart(self, title: str) -> Chart:
@@ -138,6 +141,14 @@ def rows(table: Table) -> list[dict[str, str]]:
     heads = [column.title for column in table.columns]
     plain = [[v.text if isinstance(v, Chip) else str(v) for v in row] for row in table.rows]
     return [dict(zip(heads, row, strict=True)) for row in plain]
+
+
+def listed(table: Table, most: int = 16) -> list[str]:
+    """Return the head and the first rows of a table as a line each; a chip is shown with its tone."""
+    lines = [[column.title for column in table.columns]]
+    lines += [[f"{v.text} [{v.tone}]" if isinstance(v, Chip) else v or "" for v in row] for row in table.rows[:most]]
+    more = len(table.rows) - most
+    return ["  " + " | ".join(line).rstrip() for line in lines] + [f"  … {more} more"] * (more > 0)
 
 
 def ratios(found: Finding) -> list[float]:

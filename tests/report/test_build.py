@@ -1,21 +1,29 @@
-"""The report's files: complete, deterministic, inert, and made from whatever there is."""
+"""The report's files: complete, deterministic, inert, and made from whatever there is; failures, glossary, sentences."""
 
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from make_records import make_record
 from pages import Page
 
+from factories import train_cell
+from transect.analysis.load import Loaded
 from transect.analysis.table import COLUMNS
+from transect.domain.record import Cause, Record, Status
+from transect.report.blocks import Facts, Failure, Lead
 from transect.report.build import build_report, write_page
+from transect.report.context import Context
+from transect.report.glossary import glossary_parts
+from transect.report.inline import Inline
 from transect.report.made import Made
+from transect.report.sections.failures import failures_body
 from transect.report.shell import SCRIPTS, script_json
-from transect.report.text import clean, number, quantity
+from transect.report.text import clean, quantity
 
 
 def test_summary_counts_every_record_and_names_what_failed(summary: dict[str, Any]) -> None:
@@ -45,31 +53,19 @@ def test_equal_records_give_equal_bytes(report: Path, synthetic_again: Made, tmp
         assert (tmp_path / file).read_bytes() == (report.parent / file).read_bytes()
 
 
-class _Tags(HTMLParser):
-    """Collects every start tag with its attributes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-
 def test_foreign_text_becomes_no_tag_and_nothing_is_fetched(report: Path) -> None:
     page = report.read_text(encoding="utf-8")
-    parser = _Tags()
-    parser.feed(page)
-    names = [tag for tag, _ in parser.tags]
+    tags = Page.read(page).soup.find_all(True)
+    names = [one.name for one in tags]
     data = page.count('<script type="application/json"')
     assert names.count("script") == data + len(SCRIPTS) == 2 + len(SCRIPTS), "data, and our own"
-    policy = next(one["content"] for _, one in parser.tags if one.get("http-equiv"))
-    assert (policy or "").count("'sha256-") == len(SCRIPTS), "each script of ours has its hash"
+    policy = str(next(one["content"] for one in tags if one.get("http-equiv")))
+    assert policy.count("'sha256-") == len(SCRIPTS), "each script of ours has its hash"
     assert "img" not in names and "b" not in names and "i" not in names
-    for _, attributes in parser.tags:
-        assert not [name for name in attributes if name.startswith("on")]
+    for one in tags:
+        assert not [name for name in one.attrs if name.startswith("on")]
         for name in ("src", "href", "xlink:href"):
-            assert (attributes.get(name) or "#").startswith(("#", "data:,"))
+            assert str(one.get(name) or "#").startswith(("#", "data:,"))
     assert "<script>window.HACKED" not in page
     assert "{{ 7*7 }}" in page, "log text is no template"
     assert "url(http" not in page and "@import" not in page
@@ -80,15 +76,6 @@ def test_the_inlined_summary_cannot_end_its_script(report: Path, summary: dict[s
     page = report.read_text(encoding="utf-8")
     assert Page.read(page).summary == summary
     assert not set("<>\u2028\u2029") & set(script_json({"a": "</script>\u2028\u2029"}))
-
-
-def test_every_chart_is_drawn_in_theme_colours_only(report: Path) -> None:
-    page = Page.read(report)
-    assert len(page.plots) > 20
-    for plot in page.plots:
-        assert plot["role"] == "img" and plot["aria-label"]
-        assert not re.search(r'(?:fill|stroke)="(?:#|black|white|rgb)', str(plot))
-    assert len(page.ids) == len(set(page.ids))
 
 
 @pytest.mark.parametrize("folder", ["absent", "hollow"])
@@ -114,5 +101,53 @@ def test_quantities_read_well(value: float | None, unit: str, text: str) -> None
     assert quantity(value, unit) == text
 
 
-def test_numbers_keep_three_digits() -> None:
-    assert [number(x) for x in (12345.6, 12.345, 1.2e-5, -1.5)] == ["12\u202f346", "12.3", "1.2e-5", "−1.5"]
+def failed(cause: Cause, message: str, batch: int = 1, status: Status = Status.FAILED) -> Record:
+    cell = train_cell(workload="w", batch=batch)
+    return make_record(cell, status=status, cause=cause, message=message, log_tail=f"log {batch}")
+
+
+def blocks_of(*records: Record) -> list[Failure]:
+    made = Context(Loaded(study="my study", records=list(records)), title="t")
+    return [part for part in failures_body(made) if isinstance(part, Failure)]
+
+
+def test_each_cause_is_one_block_with_meaning_step_and_command() -> None:
+    made = blocks_of(
+        *(failed(Cause.TIMEOUT, f"ended after its limit of {n} s", n) for n in range(1, 31)),
+        failed(Cause.UNSUPPORTED, "rank 0 does not train", 31, Status.SKIPPED),
+    )
+    assert [one.cause for one in made] == ["timeout", "unsupported"]
+    assert [re.findall(r"\d+|train", one.amount) for one in made] == [["30", "30", "train"], ["1", "1", "train"]]
+    assert "limits.seconds" in made[0].action
+    assert made[0].command == "make report STUDY='my study'"
+    assert len(made[0].said.rows) == 1 and made[0].cells is not None
+    assert len(made[0].cells.rows) == 30
+    assert [log for _, log in made[0].logs] == ["log 1", "log 10", "log 11"]
+    assert made[1].cells is None, "the one cell stands beside its message"
+
+
+def test_the_glossary_has_the_terms_that_are_used_and_no_others() -> None:
+    lead, facts = glossary_parts(["the Speed-up of a", "<b>wrong-result</b>, stepping"])
+    assert isinstance(lead, Lead) and isinstance(facts, Facts)
+    assert [term for term, _ in facts.items] == ["speed-up", "wrong result"]
+    assert list(facts.ids) == ["term-speed-up", "term-wrong-result"]
+    assert list(glossary_parts(["nothing"])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("`a < b`", "<code>a &lt; b</code>"),
+        ("<b>cell</b>", '&lt;b&gt;<a class="term" href="#term-cell">cell</a>&lt;/b&gt;'),
+        ("STUDY and un`closed", "STUDY and un`closed"),
+        ("all-reduces/cell x-cell", "all-reduces/cell x-cell"),
+    ],
+)
+def test_sentences_are_escaped_before_anything_else(text: str, written: str) -> None:
+    assert str(Inline()(text)) == written
+
+
+def test_every_link_to_a_term_leads_somewhere(report: Path) -> None:
+    page = Page.read(report)
+    linked = {str(one["href"])[1:] for one in page.soup.select('a[href^="#term-"]')}
+    assert len(linked) > 10 and linked <= set(page.ids)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,27 +63,6 @@ def pages(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     return made
 
 
-@pytest.fixture
-def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Any]:
-    """Return what opens a page, counting what it asks for and complains about."""
-    contexts = []
-
-    def open_page(name: str, width: int = 1280, **how: Any) -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **how)
-        contexts.append(context)
-        page = context.new_page()
-        page.requests_made, page.complaints = [], []
-        page.on("request", lambda request: page.requests_made.append(request.url))
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(pages[name].as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-
-
 @pytest.mark.parametrize("name", ["compare", "history"])
 def test_a_page_says_what_changed_and_names_are_told_and_not_obeyed(pages, name):
     text = pages[name].read_text()
@@ -97,32 +74,19 @@ def test_a_page_says_what_changed_and_names_are_told_and_not_obeyed(pages, name)
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["compare", "history"])
-def test_a_page_is_inert_offline_and_has_its_charts(opened, pages, name):
-    page = opened(name)
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+def test_a_page_is_inert_offline_has_its_charts_and_fits(browser, pages, name):
+    page, complaints, asked = browser.new_page(viewport={"width": 320, "height": 900}), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
     own = pages[name].as_uri()
-    assert [u for u in page.requests_made if not u.startswith(("data:", own))] == []
-    assert page.complaints == []
+    page.goto(own)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    assert [url for url in asked if not url.startswith(("data:", own))] == [] == complaints
     assert page.evaluate("window.HACKED") is None
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
     empty = "[...document.querySelectorAll('svg.plot')].filter((one) => one.querySelectorAll('path').length < 3)"
     assert page.evaluate(f"{empty}.length") == 0
     anchors = page.evaluate("[...document.querySelectorAll('nav a')].map((a) => a.hash.slice(1))")
     assert anchors == page.evaluate("[...document.querySelectorAll('main > section')].map((s) => s.id)")
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("name", ["compare", "history"])
-def test_a_page_is_no_wider_than_its_window(opened, name):
-    page = opened(name)
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-    for width in (1280, 320):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("name", ["compare", "history"])
-def test_a_page_reads_without_scripts(opened, name):
-    page = opened(name, java_script_enabled=False)
-    assert page.locator("h2").count() >= 5
-    assert page.get_by_text("worse", exact=True).first.is_visible()
+    page.close()

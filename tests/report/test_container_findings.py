@@ -6,17 +6,13 @@ import functools
 import random
 from typing import Any
 
-import pytest
-from said_of_records import Made, context, findings, prose, rows
+from said_of_records import Made, prose
 
 from factories import bench_cell, make_record, train_cell
-from transect.analysis.containers import ContainerCost, Published, container_costs, published_answer
+from transect.analysis.containers import ContainerCost, container_costs
 from transect.analysis.groups import group_records
-from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.domain.until import AnalysisPlan
-from transect.report.findings.finding import Finding
-from transect.report.making import all_parts, make_section
 
 mlp_cell = functools.partial(train_cell, workload="digits-mlp", batch=64)
 
@@ -63,11 +59,6 @@ def sweep(factor: float) -> list[Record]:
     return found
 
 
-def said(topic: str, made: list[Record]) -> Finding:
-    [found] = [one for one in findings(*made)["container"] if one.topic == topic]
-    return found
-
-
 def costs(made: list[Record]) -> dict[tuple[str, int | None], ContainerCost]:
     groups = group_records(made)
     return {(one.metric, one.size): one for one in container_costs(groups)}
@@ -80,11 +71,24 @@ SETS = {
     "loud": records(noise=0.2),
     "little": records(noise=0.002),
     "not little": records(step=1.2),
+    "three pairs": records(repeats=3),
 }
 
 
 def test_prose(snapshot: Any) -> None:
-    assert prose(SETS, "container", "container claim") == snapshot
+    told = {"environment": {"wrapper_version": "0.31"}}
+    sets = SETS | {"a version": [one.model_copy(update={"provenance": told}) for one in records()]}
+    absent = make_record(
+        mlp_cell(container="enroot"),
+        status=Status.SKIPPED,
+        cause=Cause.MISSING_DEPENDENCY,
+        message="enroot is not on PATH <b>",
+    )
+    sections = {"section": Made("containers", *records(later=0.2), absent).prose}
+    # Noise that hides nothing, some, and all: in between a row is provisional before it is open.
+    noises = (0.004, 0.05, 0.3)
+    sections |= {f"noise {n}": Made("containers", *records(later=0.2, step=1.1, noise=n)).prose for n in noises}
+    assert prose(sets, "container", "container claim") | sections == snapshot
 
 
 def test_costs_keep_to_the_studys_margin_and_looks():
@@ -100,16 +104,6 @@ def test_costs_keep_to_the_studys_margin_and_looks():
     assert strict.decision.low < plain.decision.low < plain.decision.high < strict.decision.high
 
 
-def test_a_later_start_is_found_with_its_interval_and_the_rest_is_noise():
-    found = costs(records(later=0.2))
-    start, step = found["startup_time", None], found["step_time", None]
-    assert start.shown and 0.18 < start.more.value < 0.22 and start.more.low > 0.15
-    assert start.ratio.spread is Spread.INTERVAL and start.pairs == 6
-    assert not step.shown and step.ratio.low < 1 < step.ratio.high
-    # Nothing is read in a step whose input is stored.
-    assert set(found) == {("startup_time", None), ("step_time", None)}
-
-
 def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     # Repeats differ by 25 %, pairs by 8 %.
     assert costs(records(step=1.08, noise=0.001))["step_time", None].shown
@@ -117,12 +111,6 @@ def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     made = SETS["surely within 5 %"]
     step = costs(made)["step_time", None]
     assert step.same and 1.02 < step.ratio.low < step.ratio.value < step.ratio.high < 1.04
-    assert said("step", made).confidence == "confirmed"
-    assert "1.030" in said("step", made).claim and "1.028" in said("step", made).claim
-
-
-def test_files_are_asked_for_where_they_are_read():
-    assert ("input_time", None) in costs(records(input="files"))
 
 
 def test_a_container_without_its_twin_costs_nothing_that_is_known():
@@ -131,107 +119,3 @@ def test_a_container_without_its_twin_costs_nothing_that_is_known():
         one for one in records(batch=128) if not one.cell.container
     ]
     assert costs(other) == {}
-
-
-def test_the_smallest_and_the_largest_message_are_told():
-    found = costs(sweep(3.0))
-    assert set(found) == {("collective_time", 4), ("collective_time", 1048576)}
-    assert 2.9 < found["collective_time", 4].ratio.value < 3.1
-    assert not found["collective_time", 1048576].shown
-
-
-def test_each_question_has_a_finding_on_its_two_groups() -> None:
-    found = {one.topic: one for one in findings(*SETS["a later start"])["container"]}
-    assert set(found) == {"start-up", "step", "latency", "bandwidth"}
-    for topic, (metric, size) in {
-        "start-up": ("startup_time", None),
-        "step": ("step_time", None),
-        "latency": ("collective_time", 4),
-    }.items():
-        cost, one = costs(SETS["a later start"])[metric, size], found[topic]
-        assert [group.cell.container for group in one.groups] == ["podman", None]
-        assert len(one.comparisons) == 1 and one.confidence == cost.confidence == "confirmed"
-        assert one.comparisons[0].interval == cost.comparison.interval
-        assert f"{cost.pairs} pairs" in one.evidence and "podman" in one.claim
-    assert "4 B" in found["latency"].claim and "1x2 ranks" in found["latency"].claim
-    assert "ms" in found["start-up"].claim
-
-
-@pytest.mark.parametrize(
-    ("words", "written"), [("0.31", "podman 0.31"), ("podman version 4.3.1", "podman version 4.3.1")]
-)
-def test_a_version_says_whose_it_is(words: str, written: str) -> None:
-    told = {"environment": {"wrapper_version": words}}
-    made = [one.model_copy(update={"provenance": told}) for one in records()]
-    assert any(one.evidence.endswith(f"; {written}") for one in findings(*made)["container"])
-
-
-def test_ranks_that_share_cores_decide_nothing() -> None:
-    made = SETS["shared cores"]
-    found = said("start-up", made)
-    assert costs(made)["startup_time", None].over_subscribed
-    assert found.confidence == "inconclusive" and not found.comparisons and "cores" in found.claim
-
-
-def answer(*made: list[Record]) -> Published | None:
-    return published_answer(costs([one for part in made for one in part]).values())
-
-
-# Too few pairs, a wide interval: nothing is decided.
-@pytest.mark.parametrize(
-    ("made", "verdict"),
-    [
-        (records(noise=0.002), "little"),
-        (records(step=1.2), "not little"),
-        (records(repeats=3), "open"),
-        (records(noise=0.2), "open"),
-    ],
-)
-def test_the_published_claim_needs_every_interval(made: list[Record], verdict: str) -> None:
-    told = answer(made)
-    assert told is not None and told.verdict == verdict
-    [found] = findings(*made)["container claim"]
-    assert found.subject == "claims" and found.confidence == told.confidence
-    assert bool(found.comparisons) == (verdict == "not little")
-
-
-def test_ranks_that_share_cores_answer_no_claim() -> None:
-    assert answer(records(over=True)) is None
-    assert published_answer([]) is None
-
-
-def test_the_section_lists_pairs_and_what_did_not_run() -> None:
-    absent = make_record(
-        mlp_cell(container="enroot"),
-        status=Status.SKIPPED,
-        cause=Cause.MISSING_DEPENDENCY,
-        message="enroot is not on PATH <b>",
-    )
-    made = Made("containers", *records(later=0.2), absent)
-    ([start], [step], [claim], [missing]) = map(rows, made.tables)
-    assert (start["Container"], start["Pairs"], start[""]) == ("podman", "6", "longer")
-    assert "5 %" in step[""] and "longer" not in step[""]
-    assert list(claim.values())[2] == "no timings" and "enroot" in str(missing)
-
-
-def test_one_row_of_many_is_likely_at_most() -> None:
-    def words(**of: float) -> set[str]:
-        tables = Made("containers", *records(**of)).tables[:2]
-        return {row[""] for one in tables for row in rows(one)}
-
-    # Noise that hides nothing, some, and all: in between a row is provisional before it is open.
-    said = [words(later=0.2, step=1.1, noise=noise) for noise in (0.004, 0.03, 0.05, 0.3)]
-    assert said[0] == {"longer"} and said[-1] == {"open: within noise"}
-    assert any("longer (provisional)" in one for one in said[1:-1]), said
-
-
-def test_a_study_without_containers_has_no_such_section() -> None:
-    (one,) = (part for part in all_parts().sections if part.key == "containers")
-    made = make_section(one, context(*(r for r in records() if r.cell.container is None)))
-    assert made is None or not made.body.blocks
-
-
-def test_a_container_is_no_base_of_another_training() -> None:
-    groups = group_records(records())
-    kinds = {group.cell.container: group.kind for group in groups}
-    assert kinds[None] != kinds["podman"] and kinds["podman"].words == "in podman"

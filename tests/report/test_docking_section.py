@@ -1,4 +1,4 @@
-"""The section and the findings on docking, of made-up records."""
+"""The sections and the findings on docking, conformance, and models that are made, converted and loaded."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 from make_records import make_record
-from said_of_records import Made, written
+from said_of_records import Made, context, prose, written
 from said_of_records import context as context_of
 
-from factories import bench_cell
-from transect.analysis.comparisons import Confidence
-from transect.analysis.docking import contests, curves, docking_rows, without_result
+from factories import bench_cell, log_run
+from transect.analysis.docking import contests, curves, docking_rows
 from transect.analysis.groups import group_records
+from transect.domain.axes.export import ConvertCell, ModelCell, RoundtripCell
+from transect.domain.axes.retrain import StepCell
+from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
-from transect.report.blocks import Body
-from transect.report.context import Context
+from transect.report.findings import conformance
 from transect.report.findings.docking import docking_findings
 from transect.report.findings.finding import Finding
-from transect.report.sections.docking import docking_body
 
 REPEATS = 6
 
@@ -40,14 +40,7 @@ def ran(
         cell = bench_cell("docking-probe", options, threads=threads, repeat=repeat, device=device)
         seconds = time * (1 + 0.001 * repeat)
         parameters = {"implementation": model, "deck": deck, "poses": 4096, "poses_per_item": per_item}
-        run = {
-            "file": "output.log",
-            "line": 1,
-            "benchmark": "docking-probe",
-            "status": "ok",
-            "parameters": parameters,
-            "metrics": [],
-        }
+        run = log_run("output.log", "docking-probe", parameters=parameters)
         numbers = [
             MetricValue.of("pose_time", seconds, "pose-time_median"),
             MetricValue.of("interaction_rate", 24388 / seconds, "interactions_median"),
@@ -76,11 +69,6 @@ RECORDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def context() -> Context:
-    return context_of(*RECORDS)
-
-
 def test_models_are_compared_on_equal_decks_poses_and_threads() -> None:
     found = contests(docking_rows(group_records(RECORDS)))
     assert {(one.deck, one.threads): [row.model for row in one.rows] for one in found} == {
@@ -105,20 +93,6 @@ def test_a_curve_needs_several_numbers_of_threads() -> None:
 
 def said(*records: Record) -> list[Finding]:
     return docking_findings(context_of(*records))
-
-
-def by_topic(topic: str, *records: Record) -> Finding:
-    [found] = [one for one in said(*records) if one.topic == topic]
-    return found
-
-
-def claims(*records: Record) -> dict[str, Finding]:
-    """The published claims' findings, by who they are about."""
-    names = ("OpenMP", "Julia", "CUDA")
-    found = [one for one in said(*records) if one.kind == "claim"]
-    told = dict(zip(names, found, strict=True))
-    assert all(name in one.text for name, one in told.items())
-    return told
 
 
 def uneven() -> list[Record]:
@@ -154,67 +128,84 @@ def test_prose(snapshot: Any) -> None:
         "Julia on one deck": [*OTHER_DECK, *ran("openmp", 1, 4e-6)],
         "equals": EQUALS,
     }
-    assert {name: written(said(*own)) for name, own in sets.items()} == snapshot
+    told = {name: written(said(*own)) for name, own in sets.items()}
+    assert told | {"section": Made("docking", *RECORDS).prose} == snapshot
 
 
-def test_what_has_no_result_is_listed_with_its_words(context: Context) -> None:
-    assert len(without_result(group_records(RECORDS))) == 1
-    made = Made("docking", *RECORDS)
-    text = str(Body.of(docking_body(context)))
-    assert "-fopenacc" in text and "openmp close PPWI 64" in text
-    titles = [one.title for one in made.charts] + [one.text for one in made.headings]
-    for words in ("medium, 4096 poses, 2 threads", "Scaling"):
-        assert any(words in title for title in titles), titles
+KERNEL = {"outcome": "failed", "reason": "no kernel", "tests": ["test_a", "test_b"]}
+WRONG = {"outcome": "wrong", "reason": "output 'y' differs", "tests": ["test_c"]}
 
 
-def test_findings_say_who_is_fastest_and_what_claims_need() -> None:
-    [fastest] = [
-        one for one in said(*RECORDS) if one.decision and one.scope.endswith("2 threads") and "medium" in one.scope
+def of_runtime(runtime: str, *not_passed: dict[str, Any], provider: str = "cpu", tests: int = 10) -> Record:
+    """A record with five tests of opset 9 and the others of opset 13; what fails is of opset 13."""
+    cell = Cell.of(stage="conformance", runtime=runtime, provider=provider)
+    left = sum(len(group["tests"]) for group in not_passed)
+    opsets = {"13": {"pass": tests - 5 - left, "failed": left}, "9": {"pass": 5}}
+    details = {"tests": tests, "opsets": opsets, "not_passed": list(not_passed)}
+    return make_record(cell, {"conformance_pass_rate": 1 - left / tests}, details=details)
+
+
+OTHER = {**KERNEL, "tests": ["test_a", "test_d"]}
+NOT_RUN = make_record(
+    Cell.of(stage="conformance", runtime="go", provider="cpu"),
+    status=Status.FAILED,
+    cause=Cause.CRASH,
+    message="it fell over",
+)
+LONGER = {**KERNEL, "reason": "OrtException: no kernel"}
+SETS = {
+    "two providers": [of_runtime("python"), of_runtime("python", WRONG, provider="cuda")],
+    "all the same": [of_runtime("python", KERNEL), of_runtime("rust", KERNEL)],
+    "different": [of_runtime("python"), of_runtime("rust", KERNEL, WRONG)],
+    "as many others": [of_runtime("python", KERNEL), of_runtime("rust", OTHER)],
+    "a longer message": [of_runtime("java", LONGER), of_runtime("python", KERNEL), of_runtime("rust")],
+    "one not run": [of_runtime("python"), of_runtime("rust"), NOT_RUN],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "passed", "differ"),
+    [
+        ("all the same", [8, 8], []),
+        ("different", [10, 7], ["test_a", "test_b", "test_c"]),
+        ("as many others", [8, 8], ["test_b", "test_d"]),
+    ],
+)
+def test_runtimes_differ_in_tests_and_not_in_counts(name: str, passed: list[int], differ: list[str]) -> None:
+    runtimes = conformance.tested(context(*SETS[name]))
+    assert [one.passed for one in runtimes] == passed
+    assert conformance.differing_tests(runtimes) == differ
+
+
+def test_prose_conformance(snapshot: Any) -> None:
+    sections = {f"section of {name}": Made("conformance", *own).prose for name, own in SETS.items()}
+    assert prose(SETS, "conformance") | sections == snapshot
+
+
+def ported(*ends: dict[str, Any]) -> list[Record]:
+    """Cells of every stage that makes, converts or loads a file, ended so."""
+    details = {
+        "tolerance": {"y": 1e-5, "z": 1e-4},
+        "tolerance_rule": "16 eps",
+        "converter": "onnxruntime",
+        "model_bytes_before": 100,
+        "rows_compared": 5,
+        "problems": {"a": {"not_checkable_from": 3, "detects_rate_error": 0.1}, "b": {}},
+    }
+    return [
+        make_record(cell, {} if end else {"model_bytes": 80, "max_abs_difference": 1e-6}, details=details, **end)
+        for n, end in enumerate(ends)
+        for cell in (
+            ModelCell(workload=f"w{n}", framework="torch", exporter="dynamo"),
+            ConvertCell(workload=f"w{n}", exporter="dynamo", precision="fp16"),
+            RoundtripCell(workload=f"w{n}", exporter="dynamo", loader="tensorflow"),
+            StepCell(workload=f"w{n}", optimiser="sgd"),
+        )
     ]
-    decided = fastest.decision
-    assert decided is not None
-    assert (decided.winner, decided.scope) == ("openmp close PPWI 64", "2 threads")
-    assert not decided.tied and decided.gain.startswith("2 times") and "rust PPWI 64" in decided.gain
-    assert "numba PPWI 256" in fastest.evidence and "500 ms" in fastest.evidence
-    linear = by_topic("threads", *RECORDS)
-    assert "1 to 2" in linear.claim and "95 %" in linear.claim and linear.confidence == "provisional"
-    assert {name: one.confidence for name, one in claims(*RECORDS).items()} == dict.fromkeys(
-        ("OpenMP", "Julia", "CUDA"), Confidence.INCONCLUSIVE
-    )
-    assert "2 threads" in claims(*RECORDS)["OpenMP"].claim
-    assert "15 times" in claims(*RECORDS)["Julia"].claim
 
 
-def test_scaling_that_cannot_be_told_is_not_decided() -> None:
-    assert by_topic("threads", *uneven()).confidence is Confidence.INCONCLUSIVE
-    assert by_topic("threads", *SCALING).confidence is Confidence.PROVISIONAL
-
-
-def test_threads_that_share_cores_claim_no_scaling() -> None:
-    records = [*SCALING, *CROWDED]
-    assert "1 to 2 threads" in by_topic("threads", *records).claim
-    assert "2 threads" in claims(*records)["OpenMP"].claim
-    assert not [one for one in said(*records[:6], *CROWDED) if one.topic == "threads"]
-
-
-def test_julia_stands_beside_openmp_on_its_own_deck_only() -> None:
-    alone = claims(*OTHER_DECK)["Julia"]
-    assert alone.confidence is Confidence.INCONCLUSIVE and "deck" in alone.claim
-    beside = claims(*OTHER_DECK, *ran("openmp", 1, 4e-6))["Julia"]
-    assert beside.confidence is Confidence.PROVISIONAL and "takes 2 times" in beside.claim
-
-
-def test_a_study_without_docking_has_no_such_section() -> None:
-    assert Body.of(docking_body(Context.empty())) is None
-    assert docking_findings(Context.empty()) == []
-
-
-def test_no_model_is_called_fastest_beside_equals_and_what_did_not_run_is_named() -> None:
-    told = by_topic("fastest", *EQUALS)
-    decided = told.decision
-    assert len(told.comparisons) == 3 and decided is not None
-    assert decided.winner == "openmp PPWI 64" and decided.tied == ("rust PPWI 64", "numba PPWI 64")
-    assert decided.equal and decided.margin == 0.05 and decided.second == "go PPWI 64"
-    assert all(name in told.claim for name in (decided.winner, *decided.tied))
-    assert ["openacc" in one.what for one in decided.left_out] == [True]
-    assert decided.left_out[0].why == "skipped: missing-dependency"
+def test_prose_of_ported_models(snapshot: Any) -> None:
+    failed = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "0.1 off"}
+    skipped = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no such operator"}
+    records = ported({}, failed, skipped)
+    assert {key: Made(key, *records).prose for key in ("models", "conversions", "roundtrips", "steps")} == snapshot

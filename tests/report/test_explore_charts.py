@@ -9,12 +9,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from explored_pages import ROWS, UNFOLD, downloaded, hash_to
+from pages import ROWS, UNFOLD, downloaded, hash_to
 
 from transect.analysis.load import load_records
-from transect.report.blocks import Charts
-from transect.report.facets import NOTHING, facets_of
-from transect.report.made import Made
 
 pytestmark = pytest.mark.browser
 
@@ -38,55 +35,6 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
     assert {tuple(names) for names, _, drawn in told if drawn} == {("torch",)}
     legend = page.locator("#chart-ranks-digits-cnn .legend li:visible").all_inner_texts()
     assert "torch · ddp-gloo" in legend and not any(name.startswith("numpy") for name in legend)
-
-
-def test_every_mark_of_a_measurement_is_about_what_the_filter_knows(synthetic: Made) -> None:
-    charts = [
-        chart
-        for section in synthetic.every
-        for block in section.body.blocks
-        if isinstance(block, Charts)
-        for chart in block.items
-    ]
-    told = [chart for chart in charts if chart.table.about and all(one != NOTHING for one in chart.table.about)]
-    assert len(told) > 20 and any(not mark.what for chart in told for mark in chart.marks)
-    # Bars and rows of dots are cells; of lines it is the points with runs: a bound is of no cell.
-    wrong = {
-        (chart.name, mark.label)
-        for chart in told
-        for mark in chart.marks
-        if (mark.count or not chart.across) and facets_of(mark.about) == NOTHING
-    }
-    assert {name for name, label in wrong if label not in ("ideal: as many times as ranks", "roofline bound")} == set()
-
-
-def test_charts_of_another_workload_go_and_their_bounds_and_references_with_them(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    shown = (
-        "[...document.querySelectorAll('.chart[id]')].filter((one) => one.getClientRects().length).map((one) => one.id)"
-    )
-    assert any("digits-cnn" in name for name in page.evaluate(shown))
-    hash_to(page, "#?workload=iris-mlp")
-    left = page.evaluate(shown)
-    assert "chart-loss-iris-mlp" in left and "chart-speed-up-iris-mlp" in left
-    assert [name for name in left if "digits-cnn" in name] == []
-
-
-def test_rows_that_stay_move_together_and_the_drawing_with_them(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    chart = "#chart-frameworks-digits-cnn-1"
-    before = page.evaluate(f"document.querySelector('{chart} svg.plot').getBoundingClientRect().height")
-    hash_to(page, "#?framework=go")
-    drawing = page.locator(f"{chart} svg.plot")
-    assert drawing.bounding_box()["height"] < before / 2
-    inside = page.evaluate(
-        f"""[...document.querySelectorAll('{chart} [data-mark]:not(.off), {chart} .role-axis-title text')].every((one) => {{
-          const box = one.getBoundingClientRect(), all = one.closest('svg').getBoundingClientRect();
-          return box.top >= all.top - 2 && box.bottom <= all.bottom + 2; }})"""
-    )
-    assert inside
-    hash_to(page, "#")
-    assert drawing.bounding_box()["height"] == pytest.approx(before)
 
 
 def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> None:
@@ -146,14 +94,3 @@ def test_hover_and_focus_tell_median_ends_runs_and_cell(page: Any, study: Path) 
     stop.focus()
     page.keyboard.press("Enter")
     assert {id for id, hidden in page.evaluate(ROWS) if not hidden} == {cell}
-
-
-def test_lines_tell_where_a_point_lies(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    chart = page.locator("#chart-ranks-digits-cnn")
-    chart.scroll_into_view_if_needed()
-    chart.locator("[data-mark][tabindex='0']").focus()
-    told = dict(itertools.pairwise(page.locator("#tip").locator("dt, dd").all_inner_texts()))
-    assert told["ranks"] == "1" and told["n"] == "3" and "Median" in told
-    assert chart.locator("[role=img][aria-label*='cell digits-cnn']").count() > 8
-    assert chart.locator("svg.plot").get_attribute("role") == "group"

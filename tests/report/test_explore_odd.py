@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from explored_pages import UNFOLD, hash_to
+from pages import UNFOLD, hash_to
 
 from transect.report.blocks import MAX_ROWS, Body, Lead, digits, table, words
 from transect.report.comparison.page import write_sections
-from transect.report.facets import Facets, FacetTable
+from transect.report.facets import Facets
 from transect.report.making import MadeSection
 
 pytestmark = pytest.mark.browser
@@ -84,18 +84,6 @@ def named(page: Any) -> list[str]:
     )
 
 
-def test_a_script_reads_the_values_as_they_were_packed() -> None:
-    known = FacetTable()
-    for row in ROWS:
-        known.number(row)
-    before, read = b"", []
-    for shared, rest in known.data()["values"][0]:
-        # A script cuts after so many units of sixteen bits.
-        before = before[: 2 * shared] + rest.encode("utf-16-le")
-        read.append(before.decode("utf-16-le"))
-    assert sorted(read) == sorted(NAMES)
-
-
 def test_an_address_holds_any_name(odd: Any, path: Path) -> None:
     assert sorted(odd.evaluate("explore.values[0]")) == sorted(NAMES)
     for name in NAMES:
@@ -108,13 +96,6 @@ def test_an_address_holds_any_name(odd: Any, path: Path) -> None:
         odd.goto(address)
         assert named(odd) == [name]
         assert not odd.is_visible(".filter-ignored")
-
-
-def test_the_longest_cell_is_found_by_its_link(odd: Any) -> None:
-    hash_to(odd, f"#odd-few?cell={quote(MAX_LENGTH)}")
-    assert named(odd) == [NAMES[2]] and not odd.is_visible(".filter-ignored")
-    hash_to(odd, f"#odd-few?cell={quote(MAX_LENGTH)}x")
-    assert "256 characters" in odd.inner_text(".filter-ignored")
 
 
 def test_infinite_numbers_are_sorted_as_numbers_and_what_is_missing_stays_last(odd: Any) -> None:
@@ -150,9 +131,3 @@ def test_a_filter_says_that_rows_are_not_in_the_page(odd: Any) -> None:
     # What is not here may match: the table stays, and says how many those are.
     assert "No row" in odd.inner_text("#odd")
     assert odd.get_by_text("40 more rows").is_visible()
-
-
-def test_words_of_two_places_are_two_words(odd: Any) -> None:
-    for wanted, found in (("1.31 of its", MAX_ROWS), ("1.31of", 0)):
-        hash_to(odd, f"#?find={quote(f'odd-many~{wanted}')}")
-        assert len(odd.query_selector_all("#odd-many tbody tr:not([hidden])")) == found, wanted

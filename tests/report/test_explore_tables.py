@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from explored_pages import UNFOLD, downloaded, hash_to, until
 from make_records import HOSTILE, make_record, provenance
+from pages import UNFOLD, downloaded, hash_to, until
 
 from factories import train_cell
 from transect.analysis.load import load_records
@@ -153,19 +153,6 @@ def test_a_downloaded_table_holds_the_numbers_of_the_records(page: Any, study: P
         assert int(row["Runs"]) == len(values[row["Cell id"]])
         assert row["Cell id"].split(".")[1] in ("torch", "go")
         assert element.inner_text().startswith(next(iter(row.values())))
-
-
-def test_cells_are_shown_as_links_that_lead_to_them(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    block = page.locator("#chart-rate-digits-cnn details.fold")
-    block.scroll_into_view_if_needed()
-    block.get_by_role("button", name="Show the cells").click()
-    links = block.locator("td.cell-id a")
-    assert links.count() == block.locator("tbody tr").count()
-    id = links.nth(1).inner_text()
-    links.nth(1).click()
-    assert block.locator("tbody tr:visible").count() == 1
-    assert id in page.inner_text(".filter-said")
 
 
 FORMULAS = ["=1+1", "+2", "-3+4", "@SUM(A1)", "\t=5", ' =HYPERLINK("http://x")', "＝7", 'a "quoted", one']

@@ -1,22 +1,25 @@
-"""What rows are about, as the page's filter finds it."""
+"""What rows and cells are about, as the page's filter and its view of any two cells find it."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from make_records import HOSTILE
 
-from factories import make_record, train_cell
+from factories import make_record, provenance, train_cell, write_records
 from transect.analysis.groups import Group, group_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
-from transect.report.blocks import digits, table
-from transect.report.explored import Explored
-from transect.report.facets import NOTHING, Facets, FacetTable, facets_of
+from transect.report.blocks import digits
+from transect.report.build import build_report
+from transect.report.cell_facts import packed, unpacked
+from transect.report.facets import Facets, facets_of
 from transect.report.text import (
     Quantities,
     Scale,
@@ -56,10 +59,6 @@ def test_a_group_is_about_its_cell_and_all_that_became_of_its_repeats() -> None:
         status=("failed", "ok"),
         cell=(allreduce().id,),
     )
-
-
-def test_a_repeat_has_the_id_of_its_group() -> None:
-    assert facets_of(ended(repeat=3)).cell == (allreduce().id,)
 
 
 @dataclass
@@ -105,39 +104,6 @@ def test_a_row_is_about_what_it_says_it_is(item: Any, frameworks: tuple[str, ...
     assert facets_of(item).framework == frameworks
 
 
-def test_words_of_another_list_are_no_status_and_numbers_no_names() -> None:
-    assert facets_of(Pair(one_group(ended()), one_group(ended()))).status == ("ok",)
-    assert facets_of(Spoken("", True, runtime=3)) == NOTHING
-    assert facets_of({"framework": "go", "ranks": 8}) == Facets(framework=("go",), ranks=("8",))
-
-
-def test_what_is_about_very_many_cells_names_none_of_them_but_all_their_facets() -> None:
-    many = [ended(ranks=ranks) for ranks in range(1, 40)]
-    found = facets_of(many)
-    assert found.cell == () and len(found.ranks) == 39
-
-
-def test_numbers_are_told_once_and_lead_back_to_the_values() -> None:
-    numbers = FacetTable()
-    groups = [one_group(ended(ranks=ranks)) for ranks in (16, 2, 1)]
-    assert [numbers.number(one) for one in (*groups, groups[0])] == [0, 1, 2, 0]
-    assert numbers.number("nothing") is None
-    data = json.loads(json.dumps(numbers.data()))
-    values = []
-    for packed in data["values"]:
-        before, known = "", []
-        for shared, rest in packed:
-            before = before[:shared] + rest
-            known.append(before)
-        values.append(known)
-    at = data["names"].index("ranks")
-    assert values[at] == ["1", "2", "16"], "as people count"
-    assert [values[at][row[at]] for row in data["rows"]] == ["16", "2", "1"]
-    ids = data["names"].index("cell")
-    assert [values[ids][row[ids]] for row in data["rows"]] == [one.cell.id for one in groups]
-    assert data["rows"][0][data["names"].index("runtime")] is None
-
-
 # ---- the numbers behind the written ones ----
 MS = Scale(factor=1e-3, unit="ms")
 
@@ -180,10 +146,88 @@ def test_kept_numbers_round_to_the_written_ones(values: list[float], write: Writ
         assert float(kept) == pytest.approx(value / unit * factors.get(write, 1.0), rel=1e-5)
 
 
-def test_a_table_says_of_each_row_what_it_is_about() -> None:
-    groups = [one_group(ended()), one_group(ended(framework="go"))]
-    made = table(groups, [digits("Ranks", lambda one: one.cell.ranks / 3)], about=lambda one: [one])
-    assert [one.framework for one in made.about] == [("torch",), ("go",)]
-    assert made.exact == {0: "0.666667,0.666667"}
-    attributes = Explored().numbers(made)
-    assert attributes == ' data-exact="0:0.666667,0.666667"'
+def rate_record(batch: int, repeat: int = 0, **fields: Any) -> Record:
+    cell = train_cell(batch=batch, repeat=repeat)
+    return make_record(cell, {"samples_per_second": 1.0}, **fields)
+
+
+def facts_of(content: dict[str, Any], cell: int) -> dict[tuple[str, str], str]:
+    """As the page's script puts them together."""
+    at = lambda one: one["at"][cell] if "at" in one else 0  # noqa: E731
+    found: dict[tuple[str, str], str] = {}
+    for column in content["columns"]:
+        if column["values"][at(column)] is not None:
+            found[column["group"], column["fact"]] = column["values"][at(column)]
+    for one in content["sets"]:
+        for group, fact, value in one["facts"][at(one)]:
+            found.setdefault((group, fact), value)
+    return found
+
+
+def differing(*records: Record) -> dict[tuple[str, str], tuple[str | None, str | None]]:
+    content = json.loads(json.dumps(unpacked(packed(records))))
+    one, other = facts_of(content, 0), facts_of(content, 1)
+    return {key: (one.get(key), other.get(key)) for key in {*one, *other} if one.get(key) != other.get(key)}
+
+
+def test_machine_versions_and_settings_are_told_apart() -> None:
+    other = provenance(
+        cpu_model="Other CPU", libraries={"numpy": "2.2.0"}, variables={"OMP_NUM_THREADS": "2"}, memory_bytes=32 * 2**30
+    )
+    found = differing(
+        rate_record(1, parameters={"learning_rate": 0.1, "dataset_options": {"noise": 1}}),
+        rate_record(
+            2,
+            parameters={"learning_rate": 0.2, "dataset_options": {"noise": 2}},
+            provenance=other,
+            details={"session_options": {"threads": 4}, "disturbed": True},
+        ),
+    )
+    assert found == {
+        ("Machine", "CPU model"): ("Synthetic CPU 2.0 GHz", "Other CPU"),
+        ("Machine", "memory"): ("16 GiB", "32 GiB"),
+        ("Versions", "numpy"): ("2.1.0", "2.2.0"),
+        ("Settings", "OMP_NUM_THREADS"): ("1", "2"),
+        ("Settings", "batch"): ("1", "2"),
+        ("Settings", "learning_rate"): ("0.1", "0.2"),
+        ("Settings", "dataset_options.noise"): ("1", "2"),
+        ("Settings", "session_options.threads"): (None, "4"),
+        ("Result", "disturbed"): (None, "yes"),
+    }
+
+
+@pytest.mark.browser
+def test_a_browser_shows_in_what_two_cells_differ(browser: Any, tmp_path: Path) -> None:
+    hostile = provenance(cpu_model=HOSTILE, libraries={"<img src=x onerror=alert(1)>": "1"})
+    for one in (rate_record(1), rate_record(2), rate_record(3, provenance=hostile)):
+        write_records(tmp_path / "s", one)
+    build_report(tmp_path / "s", tmp_path / "report.html", title="t", questions=[])
+    page = browser.new_page(viewport={"width": 320, "height": 700})
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda asked: wrong.append(asked.url) if asked.url[:4] == "http" else None)
+    page.goto((tmp_path / "report.html").as_uri())
+    page.evaluate(
+        "() => { for (let e = document.querySelector('#differ'); e; e = e.parentElement)"
+        " if (e.tagName === 'DETAILS') e.open = true; }"
+    )
+    said = page.locator("#differ-said")
+    page.wait_for_function("() => document.querySelector('#differ-said').textContent !== ''")
+    page.get_by_label("One cell", exact=True).select_option(index=0)
+    page.get_by_label("The other cell", exact=True).select_option(index=1)
+    assert "1 of" in said.inner_text()
+    assert page.locator("#differ tr.differs").all_inner_texts() == ["batch\t1\t2"]
+    page.get_by_label("also facts that are the same").check()
+    assert page.locator("#differ-facts tr").count() > 20
+    page.get_by_label("Words in the name of the other").fill("b3")
+    page.get_by_label("The other cell", exact=True).select_option(index=0)
+    shown = page.locator("#differ-facts").inner_text()
+    assert "onerror=alert(1)" in shown and "window.HACKED" in shown
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.get_by_label("Words in the name of one cell").fill("nobody")
+    assert "No cell" in said.inner_text()
+    assert page.evaluate("window.HACKED") is None
+    assert page.locator("#differ-facts img").count() == 0
+    page.close()
+    assert wrong == []

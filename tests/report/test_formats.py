@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ElementTree
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +15,8 @@ from markdown_it import MarkdownIt
 
 from transect.report.blocks import Charts, Table
 from transect.report.formats import REPORT_FORMATS, Contents
-from transect.report.formats._latex_text import latex
 from transect.report.formats._markdown_text import fenced, inline, row
-from transect.report.formats._names import Names, slug
+from transect.report.formats.latex_tables import latex
 from transect.report.made import Made
 
 # What any log or name may hold: each character of the first planes, and what has a meaning somewhere.
@@ -200,26 +196,6 @@ def test_foreign_text_in_latex_is_text(text: str) -> None:
     assert "&" not in told.replace(r"\&", "")
 
 
-@pytest.mark.env
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
-def test_a_latex_compiler_takes_all_tables_and_all_characters(contents: dict[str, Contents], tmp_path: Path) -> None:
-    for name, data in contents["latex-tables"].files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    whole = tmp_path / "all-tables.tex"
-    extra = "\n\n".join(map(latex, NASTY))
-    whole.write_text(whole.read_text().replace(r"\end{document}", extra + "\n\\end{document}"))
-    run = subprocess.run(
-        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", whole.name],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout.decode("latin-1")[-2000:]
-
-
 # --- JSON and figures
 
 
@@ -252,9 +228,3 @@ def test_figures_stand_alone(made: Made, contents: dict[str, Contents]) -> None:
             for key, value in one.attrib.items():
                 assert not key.startswith(("on", "data-")) and "var(" not in value, f"{name}: {key}={value}"
         assert b"http" not in data.replace(b"http://www.w3.org/2000/svg", b""), name
-
-
-def test_names_are_stable_and_never_alike() -> None:
-    names = Names()
-    assert [names.of("A b"), names.of("a/b"), names.of("../..")] == ["a-b", "a-b-2", "unnamed"]
-    assert slug("x" * 500) == "x" * 80

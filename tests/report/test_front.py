@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markupsafe import Markup
 
 from factories import make_record, train_cell
 from transect.analysis.comparisons import Comparison, Confidence, compare
@@ -16,15 +15,12 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.study import Question
 from transect.report.answers import answer, shortened
-from transect.report.blocks import Body, Chart, Charts, Table
 from transect.report.build import build_report
-from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
+from transect.report.findings.decision import Decision
 from transect.report.findings.finding import Finding
-from transect.report.findings.ranking import MAX_OPENED, Turn, effect_of, opened, ranked, turn_of
-from transect.report.making import MadeSection, all_parts
-from transect.report.page import chart_links, chart_of
-from transect.report.parts import FindingMaker, Parts
-from transect.report.rerun import Cells
+from transect.report.findings.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
+from transect.report.making import all_parts
+from transect.report.page import Cells
 from transect.report.rules import unknown_names
 
 
@@ -68,12 +64,6 @@ def test_findings_are_read_by_what_they_change() -> None:
     assert turn_of(nobody) is Turn.FACT, "it decides nothing"
 
 
-def test_the_nearest_rival_tells_how_large_an_effect_is() -> None:
-    both = found("r", comparisons=(comparison(1.5), comparison(100.0)))
-    assert effect_of(both) == effect_of(found("r", comparisons=(comparison(1.5),)))
-    assert effect_of(found("same", comparisons=(comparison(1.0),))) == 0
-
-
 def test_at_most_seven_stand_open_and_two_of_a_rule_as_long_as_others_wait() -> None:
     many = [found("a", comparisons=(comparison(9.0 - n / 10),)) for n in range(9)]
     others = [found(rule, subject="export") for rule in "bcdef"]
@@ -106,21 +96,6 @@ def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> Non
     assert [one.rule for _, one in every.clauses] == ["a.one", "a.two"]
 
 
-def test_an_answer_of_which_a_part_is_open_is_partly_known() -> None:
-    findings = [found("a"), found("a", Confidence.INCONCLUSIVE, subject="digits")]
-    assert answer(Question(ask="?", answered_by=["a"]), findings).confidence == "partly inconclusive"
-    findings = [found("a", Confidence.INCONCLUSIVE)]
-    assert answer(Question(ask="?", answered_by=["a"]), findings).confidence == "inconclusive"
-
-
-def test_an_answer_speaks_of_every_workload_before_it_says_more_of_one() -> None:
-    findings = [found("a", comparisons=(comparison(9.0 - n),), claim=f"c{n}.") for n in range(5)]
-    findings += [found("a", Confidence.PROVISIONAL, subject="digits", claim="d.")]
-    told = answer(Question(ask="?", answered_by=["a"]), findings)
-    assert [one.claim for _, one in told.clauses][:3] == ["c0.", "d.", "c1."]
-    assert told.rest == 2 and told.text.endswith("; 2 more.")
-
-
 def test_a_question_without_rules_points_to_what_was_found() -> None:
     findings = [found("a", section="speed"), found("b", section="speed")]
     told = answer(Question(ask="Is it good?"), findings)
@@ -146,12 +121,6 @@ def test_a_rule_that_says_nothing_here_and_one_that_does_not_exist_differ() -> N
     assert "'serving.runtime'" in told[1][1] and "'speed'" in told[2][1]
 
 
-def test_rules_of_a_plug_in_go_by_the_name_of_their_maker() -> None:
-    parts = Parts(findings=[FindingMaker(order=1, make=lambda context: [], stages=("mine",))])
-    asked = [Question(ask="A", answered_by=[f"{parts.findings[0].name}.best", "other.best"])]
-    assert [what.split("'")[1] for _, what in unknown_names(asked, parts)] == ["other.best"]
-
-
 def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) -> None:
     asked = [Question(ask="<b>Who?</b>", answered_by=["trianing.fastest"])]
     (tmp_path / "s").mkdir()
@@ -174,47 +143,6 @@ def test_long_claims_end_where_a_part_of_them_ends(text: str, short: str) -> Non
     assert shortened(text) == short
 
 
-# --- decisions
-
-
-def test_a_gain_is_written_from_the_better_side_with_its_interval() -> None:
-    told = comparison(2.0)
-    better = factor_interval(told)
-    assert better is not None and better.low < better.value < better.high
-    assert better.value == pytest.approx(2.0) and better.low > 1.8
-    ends = f"{better.low:.3g} to {better.high:.3g}"
-    written = gain_text(told, "sooner than", "torch")
-    assert written.startswith("2 times sooner") and "torch" in written and ends in written
-    assert "95 %" in tie_text(comparison(1.0), "torch")
-    bare = comparison(2.0, floor=False)
-    assert "too few" in gain_text(bare, "sooner than", "torch")
-    assert tie_text(bare, "torch") == "" and gain_text(None, "sooner than", "torch") == ""
-
-
-def test_a_tie_is_said_as_one() -> None:
-    equal = Decision(column="c", winner="a", tied=("b",), equal=True, margin=0.05)
-    assert "5 %" in equal.tie and equal.brief == f"{equal.tie}: a and b"
-    open_ = Decision(column="c", winner="a", tied=("b", "d", "e", "f"))
-    assert open_.tie not in ("", equal.tie)
-    assert open_.brief == f"{open_.tie}: a, b, d and 2 more"
-    assert Decision(column="c", instead="nobody").brief == "nobody"
-
-
-def test_the_table_holds_workloads_by_questions(summary: dict[str, Any]) -> None:
-    rows = {(one["workload"], one["question"]): one for one in summary["decisions"]}
-    assert {question for _, question in rows} == {"train", "scale", "serve-one", "serve-many"}
-    by_id = {one["id"]: one for one in summary["findings"]}
-    decided = [one for row in rows.values() for one in row["decided"]]
-    assert len(decided) > 5
-    for one in decided:
-        assert by_id[one["finding"]]["confidence"] == one["confidence"]
-        assert one["winner"] or one["instead"]
-        assert not one["tied"] or "times" not in one["gain"]
-    assert all(row.get("why_not") for row in rows.values() if not row["decided"])
-    apart = [left for one in decided for left in one["left_out"]]
-    assert any("skipped" in one["why"] or "failed" in one["why"] for one in apart)
-
-
 # --- cells and the command that runs them again
 
 
@@ -232,21 +160,3 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
     words = shlex.split(cells.command(named))
     assert words == ["transect", "run", "my study.yaml", "--system", "hpc", *named, "--force"]
     assert cells.command([]) == ""
-
-
-def test_a_finding_links_to_the_chart_of_its_workload_and_stage() -> None:
-    def chart(name: str) -> Chart:
-        return Chart(title=name, name=name, drawing=Markup("<svg/>"), table=Table(columns=[], rows=[]))
-
-    drawn = [chart(one) for one in ("rate-iris-mlp-ce", "rate-iris-mlp", "roof-train-1", "roof-infer-1")]
-    made = MadeSection(key="speed", title="Speed", body=Body(lead="", blocks=[Charts(items=drawn)]))
-    links = chart_links([made], {"iris-mlp", "iris-mlp-ce", "study"})
-
-    def of(subject: str, **more: Any) -> str:
-        told = chart_of(found("a", subject=subject, section="speed", **more), links)
-        return told[0] if told else ""
-
-    assert of("iris-mlp") == "chart-rate-iris-mlp" and of("iris-mlp-ce") == "chart-rate-iris-mlp-ce"
-    [group] = group_records([make_record(cell_of("other", 0), {"step_time": 1.0})])
-    assert of("other") == of("other", groups=(group,)) == "chart-roof-train-1"
-    assert chart_of(found("a", section="elsewhere"), links) is None

@@ -2,22 +2,167 @@
 
 from __future__ import annotations
 
+import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from contested_records import Made, elsewhere, lacking, targets, unequal, ways
-from pages import Page
+from make_records import make_record, provenance
 
+from factories import infer_cell, train_cell, write_records
 from transect.analysis.comparisons import Confidence, compare
 from transect.analysis.groups import group_records
-from transect.domain.record import Cause
-from transect.domain.study import Question
-from transect.report.answers import answer
-from transect.report.build import write_page
-from transect.report.findings.finding import Finding, Race, lost_runs
+from transect.domain.record import Cause, Record, Status
+from transect.report.findings.finding import Race
 from transect.report.made import Made as Report
-from transect.report.rerun import Cells
+from transect.report.made import make_all
+
+OTHER = provenance(host="other", cpu_model="Another CPU", cores=64)
+
+
+class Made:
+    """Records of one study; `noise` is drawn from a stored seed."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._random = random.Random(5)
+
+    def noise(self, size: float = 0.01) -> float:
+        return 1 + self._random.gauss(0, size)
+
+    def train(
+        self,
+        workload: str,
+        framework: str = "numpy",
+        strategy: str = "single",
+        *,
+        time: float | None = 1.0,
+        rate: float = 100.0,
+        ranks: int = 1,
+        repeats: int = 5,
+        batch: int = 64,
+        target: float = 0.9,
+        accuracy: float = 0.95,
+        checked: bool = True,
+        over: bool = False,
+        cause: Cause | None = None,
+        first: int = 0,
+        **more: Any,
+    ) -> None:
+        axes = more.pop("axes", {})
+        for repeat in range(first, repeats):
+            cell = train_cell(
+                framework, repeat, workload=workload, strategy=strategy, ranks_per_node=ranks, batch=batch, **axes
+            )
+            if cause is not None:
+                self.records.append(make_record(cell, status=Status.FAILED, cause=cause))
+                continue
+            metrics = {"samples_per_second": rate * self.noise(), "accuracy": accuracy}
+            metrics |= {"equality_ratio": 0.5} if checked else {}
+            metrics |= {"time_to_quality": time * self.noise()} if time is not None else {}
+            quality = {"metric": "accuracy", "target": target, "reached": time is not None}
+            details = {"quality": quality, "over_subscribed": over, "global_batch": batch}
+            self.records.append(make_record(cell, metrics, details=details, **more))
+
+    def infer(
+        self,
+        workload: str,
+        runtime: str,
+        latency: float,
+        *,
+        batch: int = 1,
+        threads: int = 1,
+        cause: Cause | None = None,
+        repeats: int = 5,
+        first: int = 0,
+        axes: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        for repeat in range(first, repeats):
+            cell = infer_cell(
+                runtime, repeat, workload=workload, exporter="dynamo", batch=batch, threads=threads, **(axes or {})
+            )
+            if cause is not None:
+                self.records.append(make_record(cell, status=Status.FAILED, cause=cause))
+                continue
+            time = latency * self.noise()
+            metrics = {"latency": time, "throughput": batch / time, "max_abs_difference": 1e-7, "top1_agreement": 1.0}
+            self.records.append(make_record(cell, metrics, **more))
+
+    def report(self, **more: Any) -> Report:
+        """Everything but the sections."""
+        with tempfile.TemporaryDirectory() as folder:
+            write_records(Path(folder) / "s", *self.records)
+            return make_all(Path(folder) / "s", title="t", only=(), **more)
+
+
+def ways() -> Made:
+    """Two ways on as many ranks: a tie, a winner, and both slower than fewer ranks."""
+    made = Made()
+    for framework, strategy, rate in (("numpy", "mpi-allreduce", 350), ("torch", "ddp-gloo", 351)):
+        made.train("tie", framework, time=4.0)
+        made.train("tie", framework, strategy, ranks=4, time=1.2, rate=rate)
+        made.train("won", framework, time=4.0)
+        made.train("won", framework, strategy, ranks=4, time=None, rate=rate + 200 * (framework == "torch"))
+        made.train("slow", framework, time=4.0)
+    made.train("slow", "torch", "ddp-gloo", ranks=4, time=9.0, rate=40)
+    # More samples a second with a larger batch are another training.
+    made.train("tie", "numpy", "mpi-allreduce", ranks=4, batch=256, rate=900, time=3.0)
+    return made
+
+
+def lacking() -> Made:
+    """Workloads of which nothing can be decided, each for another reason."""
+    made = Made()
+    made.train("broken", time=4.0)
+    made.train("broken", "numpy", "mpi-allreduce", ranks=4, cause=Cause.CRASH)
+    made.train("shared", time=4.0)
+    made.train("shared", "numpy", "mpi-allreduce", ranks=8, over=True)
+    made.train("random", time=None, axes={"input": "synthetic"})
+    made.infer("none", "cpp", 1e-4, cause=Cause.TIMEOUT)
+    return made
+
+
+def unequal() -> Made:
+    """Winners that lost runs, or ran on another machine, beside fair ones."""
+    made = Made()
+    for workload, more in (("lost", {}), ("apart", {"provenance": OTHER}), ("fair", {})):
+        made.train(workload, "numpy", time=5.0)
+        made.infer(workload, "python", 1e-4)
+        kept = 3 if workload == "lost" else 5
+        made.train(workload, "torch", time=1.0, repeats=kept, **more)
+        made.infer(workload, "cpp", 1e-5, repeats=kept, **more)
+    made.train("lost", "torch", first=3, cause=Cause.TIMEOUT)
+    made.infer("lost", "cpp", 1e-5, first=3, cause=Cause.TIMEOUT)
+    return made
+
+
+def targets() -> Made:
+    """Races with other targets, other trainings, and what ends below its target."""
+    made = Made()
+    for framework, target, time in (("numpy", 0.99, 3.0), ("torch", 0.99, 2.0), ("keras", 0.5, 0.1)):
+        made.train("iris", framework, time=time, target=target, accuracy=target + 0.001)
+    made.train("iris", "numpy", time=0.01, axes={"precision": "fp64"})
+    made.train("below", "numpy", time=1.0, accuracy=0.3)
+    made.train("below", "torch", time=3.0, checked=False)
+    return made
+
+
+def elsewhere() -> Made:
+    """Runtimes that were not all measured at the same batches and threads."""
+    made = Made()
+    for batch in (1, 64):
+        made.infer("iris", "python", 1e-4 * batch**0.5, batch=batch)
+    made.infer("iris", "cpp", 5e-5)
+    made.infer("small", "rust", 5e-5)
+    for runtime in ("python", "cpp"):
+        made.infer("small", runtime, 4e-5, batch=8)
+    for threads in (1, 2):
+        made.infer("alike", "python", 1e-5, threads=threads)
+    made.infer("alike", "cpp", 9e-5, threads=1)
+    return made
+
 
 Table = dict[tuple[str, str], dict[str, Any]]
 SETS = {"ways": ways, "lacking": lacking, "unequal": unequal, "targets": targets, "elsewhere": elsewhere}
@@ -40,132 +185,28 @@ def tables(reports: dict[str, Report]) -> dict[str, Table]:
     }
 
 
-def why(entry: dict[str, Any]) -> dict[str, str]:
-    return {one["what"]: one["why"] for one in entry["left_out"]}
-
-
 def test_prose(tables: dict[str, Table], snapshot: Any) -> None:
-    kept = ("winner", "tied", "instead", "gain", "value", "quality", "limit", "left_out", "why_not")
+    kept = (
+        "winner",
+        "confidence",
+        "second",
+        "tied",
+        "instead",
+        "gain",
+        "value",
+        "quality",
+        "limit",
+        "left_out",
+        "why_not",
+    )
     assert {
         name: {" ".join(place): {key: entry[key] for key in kept if entry.get(key)} for place, entry in table.items()}
         for name, table in tables.items()
     } == snapshot
 
 
-def test_ways_on_as_many_ranks_are_compared_before_one_of_them_wins(tables: dict[str, Table]) -> None:
-    tie, won, slow = (tables["ways"][name, "scale"] for name in ("tie", "won", "slow"))
-    both = {"numpy · mpi-allreduce", "torch · ddp-gloo"}
-    assert {tie["winner"], *tie["tied"]} == both
-    assert won["winner"] == "torch · ddp-gloo" and not won["tied"]
-    assert won["second"] == "numpy · mpi-allreduce" and "numpy · mpi" in won["gain"]
-    assert "5.5" in won["value"] and "missed" in won["quality"]
-    assert slow["winner"] == "" and "slower" in slow["instead"]
-
-
-def test_no_workload_is_missing_and_nothing_that_was_asked_is_called_not_asked(
-    tables: dict[str, Table], reports: dict[str, Report]
-) -> None:
-    table = tables["lacking"]
-    for place, words in {
-        ("broken", "scale"): "crash",
-        ("shared", "scale"): "cores",
-        ("none", "serve-many"): "failed: timeout",
-        ("broken", "serve-one"): "not part",
-    }.items():
-        assert words in table[place]["why_not"], place
-    assert "1 cell" in table["broken", "scale"]["why_not"]
-    assert "synthetic" in table["random", "train"]["instead"]
+def test_no_workload_is_missing_and_nothing_that_was_asked_is_called_not_asked(reports: dict[str, Report]) -> None:
     assert reports["lacking"].front.table.absent == ()
-
-
-def test_who_lost_runs_or_ran_on_another_machine_is_no_sure_winner(tables: dict[str, Table]) -> None:
-    table = tables["unequal"]
-    for column in ("train", "serve-one", "serve-many"):
-        lost, apart, fair = (table[name, column] for name in ("lost", "apart", "fair"))
-        assert fair["confidence"] == "confirmed"
-        assert lost["confidence"] == apart["confidence"] == "provisional"
-        assert "2 of its 5" in lost["quality"] and "timeout" in lost["quality"]
-        assert "of its 5" not in fair["quality"]
-
-
-def test_a_race_is_to_one_target_and_of_one_training(tables: dict[str, Table]) -> None:
-    table = tables["targets"]
-    iris = table["iris", "train"]
-    assert iris["winner"].startswith("torch") and "accuracy 0.99," in iris["quality"]
-    assert why(iris) == {
-        "keras · single · 1 rank": "another target",
-        "numpy · single · 1 rank, fp64": "another training",
-    }
-    assert "below" in table["below", "train"]["quality"] and "below" not in iris["quality"]
-
-
-def test_a_runtime_that_was_not_measured_where_the_best_was_is_named(
-    tables: dict[str, Table], reports: dict[str, Report]
-) -> None:
-    table = tables["elsewhere"]
-    many = table["iris", "serve-many"]
-    assert many["winner"].startswith("python") and many["confidence"] == "provisional"
-    assert list(why(many)) == ["cpp"] and "batch 64, 1 thread" in why(many)["cpp"]
-    one = table["small", "serve-one"]
-    assert set(why(one)) == {"cpp", "python"}
-    assert all(reason.endswith("batch 1") for reason in why(one).values())
-    alone = next(
-        x for x in reports["elsewhere"].findings if (x.subject, x.kind) == ("small", "runtime") and "batch 1" in x.scope
-    )
-    assert not alone.comparisons and alone.decision is not None and not alone.decision.second
-    assert "python" in table["alike", "serve-one"]["quality"]
-
-
-def test_strange_workloads_run_again_by_their_own_ids_and_no_others() -> None:
-    made = Made()
-    for name in ("a b", "iris.big", "iris", "plain"):
-        made.train(name, repeats=2)
-    made.infer("other", "cpp", 1e-4, repeats=1)
-    cells = Cells(made.records, ["s"])
-
-    def of(subject: str) -> list[str]:
-        finding = Finding(
-            subject=subject,
-            claim="c",
-            evidence="e",
-            confidence=Confidence.CONFIRMED,
-            kind="k",
-            stages=("train", "infer"),
-        )
-        return cells.of(finding)
-
-    ids = {
-        name: sorted(f"train/{r.cell_id}" for r in made.records if r.cell.workload == name) for name in ("a b", "iris")
-    }
-    assert of("a b") == ids["a b"] and of("iris") == ids["iris"]
-    assert of("iris.big") == ["train/iris.big.*"] and of("plain") == ["train/plain.*"]
-    assert of("study") == ["train", "infer"]
-
-
-def test_a_rule_that_is_nearly_right_is_told_from_those_that_say_something() -> None:
-    finding = Finding(
-        subject="iris", claim="c.", evidence="e", confidence=Confidence.CONFIRMED, kind="k", rule="training.fastest"
-    )
-    told = answer(Question(ask="?", answered_by=["training.fastes"]), [finding])
-    assert "training.fastest" in told.text
-
-
-def test_cells_to_come_are_said_under_the_table(tmp_path: Path) -> None:
-    made = Made()
-    made.train("iris", repeats=1)
-    keys = [(record.stage, record.cell_id) for record in made.records]
-    report = made.report(planned=[*keys, ("train", "late.torch~00000000")])
-    assert report.summary["pending"] == {"running": 0, "waiting": 1}
-    write_page(report, tmp_path / "report.html")
-    assert "still to come" in Page.read(tmp_path / "report.html").section("decisions").text
-
-
-def test_lost_runs_are_said_of_those_that_kept_some() -> None:
-    made = Made()
-    made.train("iris", repeats=3)
-    assert lost_runs(group_records(made.records)[0]) == ""
-    made.train("iris", first=3, repeats=5, cause=Cause.CRASH)
-    assert lost_runs(group_records(made.records)[0]).startswith("2 of its 5")
 
 
 def test_nobody_wins_by_a_median_that_the_comparison_turns_over() -> None:

@@ -1,4 +1,4 @@
-"""The sections on hardware and roofline: what is best, what is refused, what is left out."""
+"""Hardware, systems and roofline: which values compete, what is best, what is refused, what bounds what."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import Any
 
 import pytest
 from make_benchmark_records import IMPOSSIBLE, MEMORY, PEAK, write_benchmark_study
-from pages import Page
-from said_of_records import Made, findings, rows
+from make_multi_node_records import write_multi_node_study
+from make_records import make_record
+from said_of_records import Made, findings, prose, rows
 
-from transect.analysis.benchmark_table import best_values, scaling_series
+from factories import bench_cell, ingest_record, log_metric, log_run
+from result_runs import noisy, stream_run
+from transect.analysis.benchmark_table import best_values, refusals
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
-from transect.analysis.hardware import benchmark_values
+from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.load import load_records
 from transect.analysis.roofline import roofline_points
-from transect.domain.record import Record
+from transect.domain.cell import Cell
+from transect.domain.record import LogPoint, MetricValue, Record
+from transect.hpc.ingest import ingest
 from transect.report.blocks import Chart
-from transect.report.build import build_report
-from transect.report.findings.finding import Finding
+from transect.stages.ingest.result import result_of
 
 
 @pytest.fixture(scope="module")
@@ -38,101 +42,19 @@ def hardware(records: list[Record]) -> Made:
     return Made("hardware", *records)
 
 
-@pytest.fixture(scope="module")
-def roofline(records: list[Record]) -> Made:
-    return Made("roofline", *records)
-
-
-@pytest.fixture(scope="module")
-def found(records: list[Record]) -> dict[str, list[Finding]]:
-    return findings(*records)
-
-
-@pytest.fixture(scope="module")
-def built(folder: Path) -> Path:
-    output = folder.parent / "out" / "report.html"
-    build_report(folder, output, title="Benchmarks", questions=[])
-    return output
-
-
 def drawn(chart: Chart) -> str:
     """A chart's drawing and numbers."""
     return chart.svg + repr(rows(chart.table))
 
 
-def test_prose(hardware: Made, roofline: Made, found: dict[str, list[Finding]], snapshot: Any) -> None:
+def test_prose(records: list[Record], hardware: Made, tmp_path: Path, snapshot: Any) -> None:
+    found = findings(*records)
     told = {kind: [f"{one.text} ({one.evidence})" for one in found[kind]] for kind in ("hardware", "limit")}
     none = {key: Made(key).prose for key in ("hardware", "roofline")}
-    assert snapshot == told | {"sections": [hardware.prose, roofline.prose], "sections of nothing": none}
-
-
-def test_nothing_goes_wrong_and_the_roofline_stands_before_the_hardware(built: Path) -> None:
-    page = Page.read(built)
-    order = page.sections
-    assert order[order.index("roofline") + 1] == "hardware"
-    assert page.summary["problems"] == []
-
-
-def test_the_table_holds_the_best_valid_value_of_each_system(hardware: Made) -> None:
-    best = hardware.table("Best valid value of each benchmark")
-    heads = ("System", "Best", "", "As printed", "With")
-    hpl = [row for row in best if row["Benchmark"] == "hpl · netlib · gflops"]
-    parameters = "N=40000, NB=192, P=2, Q=4"
-    assert [tuple(row[head] for head in heads) for row in hpl] == [
-        ("birch", "402 GFLOP/s", "best of 2", "402.500 GFLOP/s", parameters),
-        ("aster", "151 GFLOP/s", "None", "151.000 GFLOP/s", parameters),
-    ]
-    reason = hpl[0]["Runs, and why not valid"]
-    assert reason.startswith("4, of them 1 invalid, 1 truncated: ") and "98765.0 GFLOP/s" in reason
-    [here] = [row for row in best if row["Benchmark"] == "hpl · gflops"]
-    assert (here["System"], here["With"]) == ("riverbed", "nodes=2, ranks=4, threads=1")
-    [cedar] = [row for row in best if "cedar" in row["System"]]
-    assert [cedar[head] for head in heads[:3]] == ["<b>cedar<i>.out", "–", "no valid run"]
-    score = [row for row in best if row["Benchmark"] == "io500 · standard · score"]
-    assert [tuple(row[head] for head in heads[:3]) for row in score] == [
-        ("birch", "23", "best of 2"),
-        ("aster", "11.5", "None"),
-    ]
-
-
-def test_times_and_residuals_of_freely_chosen_problems_have_no_best(records: list[Record]) -> None:
-    names = {row.name for row in best_values(benchmark_values(records))}
-    assert "benchmark_time" not in names and "flops" in names
-
-
-def test_minibude_with_other_poses_per_work_item_is_refused_with_the_reason(hardware: Made) -> None:
-    [why] = [line for line in hardware.text.splitlines() if "miniBUDE" in line]
-    for words in ("33 GFLOP/s (aster", "71 GFLOP/s (birch", "not compared", "poses"):
-        assert words in why
-    best = hardware.table("Best valid value of each")
-    bude = [row[""] for row in best if row["Benchmark"].startswith("minibude")]
-    assert bude == ["not compared"] * 2
-    assert not any("minibude" in drawn(chart) for chart in hardware.charts)
-
-
-def test_benchmarks_are_drawn_over_threads_and_nodes(records: list[Record], hardware: Made) -> None:
-    values = benchmark_values(records)
-    threads = {
-        (one.first.benchmark, one.first.series): [at for at, _ in one.points]
-        for one in scaling_series(values, "threads")
+    assert snapshot == told | {
+        "sections": [hardware.prose, *(Made("roofline", *own).prose for own in (records, on_networks(tmp_path)))],
+        "sections of nothing": none,
     }
-    assert threads["memory-bandwidth-probe", "copy_median"] == [1, 2, 4]
-    assert threads["stream", "rate-triad"] == [1, 2, 8]
-    [nodes] = scaling_series(values, "nodes")
-    assert nodes.first.benchmark == "hpl"
-    assert nodes.points == ((1, (80e9,)), (2, (80e9 * 2**0.9,)))
-    titles = {chart.title for chart in hardware.charts}
-    assert {"Flops over threads", "Memory bandwidth over threads", "Flops over nodes"} <= titles
-
-
-def test_io500_draws_one_whole_run_of_each_system(hardware: Made) -> None:
-    assert hardware.chart("IO500 metadata rate")
-    found = rows(hardware.chart("IO500 bandwidth").table)
-    assert [tuple(row.values()) for row in found[:2]] == [
-        ("ior-easy-write", "aster", "3.25", "3.250 GiB/s", "/somewhere/logs/aster/io500.txt:3"),
-        ("ior-easy-write", "birch", "6.5", "6.500 GiB/s", "/somewhere/logs/birch/io500.txt:3"),
-    ]
-    assert len(found) == 8
 
 
 def test_no_number_of_an_invalid_run_is_in_a_chart(hardware: Made) -> None:
@@ -145,13 +67,6 @@ def test_no_number_of_an_invalid_run_is_in_a_chart(hardware: Made) -> None:
     # It stands among the runs that are not valid.
     invalid = hardware.table("Runs that are not valid")
     assert "98.8 TFLOP/s" in {row["Value"] for row in invalid}
-
-
-def test_text_of_logs_and_names_of_files_stay_text(built: Path) -> None:
-    page = built.read_text(encoding="utf-8")
-    assert "<script>window.HACKED" not in page and "<b>cedar" not in page
-    assert "&lt;b&gt;cedar&lt;i&gt;.out" in page
-    assert "\x1b" not in page and "\x00" not in page
 
 
 def test_points_below_the_roof_are_those_of_the_calculation_by_hand(records: list[Record]) -> None:
@@ -171,49 +86,147 @@ def test_points_below_the_roof_are_those_of_the_calculation_by_hand(records: lis
     assert run.bound.kind == "memory bandwidth"
 
 
-def test_the_roofline_says_what_a_cell_reaches_and_where_counts_come_from(roofline: Made) -> None:
-    said = roofline.prose
-    for words in ("reaches 41 %", "reaches 40 %", "counted, not measured", "2 cells left out"):
-        assert words in said
-    assert list(roofline.table("Training: share of the roof")[0].values())[:8] == [
-        "numpy · single · 1 rank · 1 thread",
-        "200",
-        "9.54 MiB",
-        "20",
-        "10 ms",
-        "20",
-        "40 %",
-        "peak FLOP/s",
+def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
+    """Values of synthetic miniBUDE runs: system, FLOP/s, parameters."""
+    told = [
+        log_run(
+            f"logs/{system}/out", "minibude", log_metric("gflops", value, "FLOP/s", "kernel_flops"), parameters=given
+        )
+        for system, value, given in runs
     ]
-    assert len(roofline.charts) == 3
-    for chart in roofline.charts:
-        assert 'aria-label="Roofline of' in chart.svg
-        assert not re.search(r'(?:fill|stroke)="(?:#|black|white|rgb)', chart.svg)
+    return benchmark_values([ingest_record(*told)])
 
 
-def test_findings_name_the_limit_of_inference_and_both_numbers_of_a_contradiction(
-    found: dict[str, list[Finding]],
-) -> None:
-    [limit] = [one for one in found["limit"] if "python" in one.text]
-    assert "41 %" in limit.text and "memory bandwidth" in limit.text
-    [wrong] = found["hardware"]
-    assert re.findall(r"\d+", wrong.text)[:3] == ["2", "28", "1"]
-    assert "98765.0 GFLOP/s" in wrong.evidence and "412 GFLOP/s" in wrong.evidence
+def test_equal_poses_are_compared_whatever_the_work_group() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 4, "wgsize": 1}), ("b", 2e9, {"ppwi": 4, "wgsize": 64})))
+    assert refusals(found) == []
+    assert [(row.system, row.wins, row.rivals) for row in found] == [("b", True, 2), ("a", False, 2)]
 
 
-def test_without_benchmarks_there_is_no_roof_and_no_table() -> None:
-    for key, words in (("roofline", "no roof"), ("hardware", "No benchmark")):
-        made = Made(key)
-        assert words in made.lead + made.text and not made.tables and not made.charts
+def test_an_unknown_number_of_poses_is_compared_with_no_known_one() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 4}), ("b", 2e9, {})))
+    [refusal] = refusals(found)
+    assert len(refusal.values) == 2
+    assert not any(row.wins for row in found)
 
 
-@pytest.mark.browser
-@pytest.mark.parametrize("width", [1280, 375])
-def test_long_tables_and_log_text_stay_inside_a_real_page(browser: Any, built: Path, width: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    page.goto(built.as_uri())
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("window.HACKED") is None
-    assert page.locator("#hardware img, #hardware script, #hardware b").count() == 0
-    page.close()
+def test_one_system_does_not_pick_its_best_across_poses() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 1}), ("a", 9e9, {"ppwi": 8})))
+    assert [row.value.value for row in found if row.value] == [1e9, 9e9]
+    assert all(row.refused for row in found)
+
+
+def test_a_time_over_sizes_competes_at_its_smallest_size_and_a_rate_at_any() -> None:
+    metrics = [
+        log_metric(name, value, unit, name, size=size)
+        for name, unit, points in (
+            ("network_latency", "s", ((8, 2e-6), (64, 1e-6))),
+            ("network_bandwidth", "B/s", ((8, 1e6), (64, 9e6))),
+        )
+        for size, value in points
+    ]
+    record = ingest_record(log_run("f", "osu", *metrics), source="f")
+    found = {row.name: row.value for row in best_values(benchmark_values([record])) if row.value}
+    assert (found["network_latency"].value, found["network_latency"].size) == (2e-6, 8)
+    assert (found["network_bandwidth"].value, found["network_bandwidth"].size) == (9e6, 64)
+
+
+LOGS = {
+    "hpl": "hpl-2.0-netlib.txt",
+    "hpcc": "hpcc-1.5.0-two-ranks.txt",
+    "memory-bandwidth-probe": "memory-bandwidth-probe.txt",
+}
+
+
+@pytest.mark.parametrize("benchmark", LOGS)
+def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchmark) -> None:
+    data = Path(__file__).parents[1] / "data" / "hpc" / LOGS[benchmark]
+    log = tmp_path / "aster" / "out.log"
+    log.parent.mkdir()
+    log.write_bytes(data.read_bytes())
+    result = result_of(ingest([log]), must_have=True)
+    here = bench_cell(benchmark)
+    there = Cell.of(stage="ingest", source=tmp_path.name)
+    records = [make_record(c, result.metrics, details=result.details) for c in (here, there)]
+    found = [row for row in best_values(benchmark_values(records)) if row.value is not None]
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for row in found:
+        key = (row.benchmark, row.variant, row.name, row.series, *row.barrier)
+        groups.setdefault(key, set()).add(row.system)
+    assert groups and set(map(frozenset, groups.values())) == {frozenset({"aster", "synthetic-node-1"})}
+    assert {row.rivals for row in found} == {2}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "told", "precision"),
+    [
+        ("matrix-multiply-probe", "fp32", "fp32"),
+        ("hpcc", None, "fp64"),
+        ("matrix-multiply-probe", "fp64", "fp64"),
+        ("hpl", None, "fp64"),
+    ],
+)
+def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> None:
+    cell = bench_cell(benchmark)
+    point = LogPoint(series="gemm_best", size=512, precision=told)
+    rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])])
+    assert rates.best("flops", 1, precision) is not None
+    assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
+
+
+def on_networks(folder: Path) -> list[Record]:
+    """Trainings on several networks, with what their roof and their communication's bound are made of."""
+    records = list(load_records(write_multi_node_study(folder)).records)
+    for record in records:
+        if record.stage == "train":
+            record.details.update(flops_per_step=1e7, bytes_per_step=1e6)
+    return records + [
+        make_record(bench_cell(name, threads=threads), {metric: 1e10})
+        for name, metric in (("m", "memory_bandwidth"), ("a", "flops"))
+        for threads in (1, 2)
+    ]
+
+
+def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:
+    def system(file: str, source: str = "logs") -> str:
+        return benchmark_values([ingest_record(log_run(file, "nccl-tests"), source=source)])[0].system
+
+    assert system("/data/logs/aster/a/b.txt") == "aster"
+    assert system("/data/logs/b.txt") == "b.txt"
+    assert system("/data/b.txt", "b.txt") == "b.txt"
+    assert system("../logs/NCCL-tests/birch/b.txt") == "birch"
+    assert system("/data/logs/NCCL-tests/b.txt") == "b.txt"
+
+
+def told(runs: dict[str, dict[str, Any]]) -> Record:
+    return ingest_record(*({"file": f"/logs/{name}", **run} for name, run in runs.items()))
+
+
+def runs_of(system: str, rate: float, seed: int, amount: int = 4, **how: Any) -> dict[str, Any]:
+    return {f"{system}/2026-08-{n + 1:02}.out": stream_run(r, **how) for n, r in enumerate(noisy(rate, seed, amount))}
+
+
+def by_days(days: str) -> dict[str, dict[str, Any]]:
+    runs = runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2)
+    return {name.replace("2026-08-", days): run for name, run in runs.items()}
+
+
+APART = by_days("2026-08-")
+LOST = runs_of("alpha", 9e9, 5, amount=6, status="failed", reason="killed")
+SETS = {
+    "a faster one": APART,
+    "alike": runs_of("alpha", 1000, 1) | runs_of("beta", 1003, 2),
+    "one run each": runs_of("alpha", 1000, 1, 1) | runs_of("beta", 700, 2, 1),
+    "two runs each": runs_of("alpha", 1000, 1, 2) | runs_of("beta", 700, 2, 2),
+    "of one day": by_days("2026-08-09-"),
+    "other settings": runs_of("alpha", 1000, 1) | runs_of("beta", 800, 2, array_size=5),
+    "no settings": {name: run | {"parameters": {}} for name, run in APART.items()},
+    "lost runs": LOST | {name.replace("alpha/", "alpha/again/"): run for name, run in APART.items()},
+    # Refused runs and logs of no system win nothing.
+    "refused": runs_of("alpha", 1000, 1) | runs_of("beta", 9e9, 2, status="invalid", reason="contradicted"),
+    "no system": {f"stream-{n}.out": stream_run(n + 1) for n in range(4)},
+}
+
+
+def test_prose_systems(snapshot: Any) -> None:
+    assert prose({name: [told(runs)] for name, runs in SETS.items()}, "system") == snapshot

@@ -1,4 +1,4 @@
-"""What stands beside the records: cells at work, to come, and of earlier studies."""
+"""What stands beside the records: cells at work, to come, and of earlier studies; stages and sections that fail."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from make_framework_records import train_record
-from pending_pages import page_of, text
+from pages import Page, page_of
 
+from factories import make_record
 from factories import write_records as write
 from transect.adapters.snakemake import strict
-from transect.analysis.load import cell_states, load_records
+from transect.analysis.load import cell_states
 from transect.domain.cell import Cell
 from transect.domain.files import digest
-from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Record, Status
 from transect.engine.make_report import make_report
+from transect.report import making
+from transect.report.context import Context
+from transect.report.parts import FindingMaker, Section
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def test_earlier_cells_are_listed_apart_and_stand_in_no_count_or_verdict(study: 
     assert summary["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
     assert summary["failures"] == []
     assert summary["earlier"] == sorted("/".join(key(one)) for one in (gone, fast))
-    assert "2 earlier cells" in text(page) and "<code>transect clean</code>" in page
+    assert "2 earlier cells" in Page.read(page).text and "<code>transect clean</code>" in page
     assert not [one for one in summary["findings"] if "mxnet" in one["text"]]
     assert set(pd.read_parquet(tmp_path / "records.parquet")["cell"]) == {kept.cell_id}
 
@@ -65,16 +69,6 @@ def test_strict_passes_when_only_an_earlier_cell_failed(
     assert strict.main() == 1
     make_report(file, study.parent, planned=lambda paths: ["/".join(key(kept))])
     assert strict.main() == 0
-
-
-def test_the_plan_beside_the_records_says_which_cells_the_study_has(study: Path, tmp_path: Path) -> None:
-    kept, gone = train_record("numpy", "single"), failed("torch")
-    write(study, kept, gone)
-    file = tmp_path / "s.yaml"
-    file.write_text("name: s\n", encoding="utf-8")
-    plan = StudyPaths(results=study.parent, study="s").plan
-    plan.write_text(json.dumps({"file": str(file), "cells": {"/".join(key(kept)): kept.fingerprint}}))
-    assert make_report(file, study.parent)["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
 
 
 def attempt(pid: int | None = None) -> str:
@@ -103,7 +97,7 @@ def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path, e
     assert summary["problems"] == []
     assert summary["pending"] == {"running": 1, "waiting": 2}
     assert summary["running"] == ["/".join(key(at_work))]
-    assert "1 running" in text(page) and "2 not there" in text(page)
+    assert "1 running" in Page.read(page).text and "2 not there" in Page.read(page).text
     [progress] = [one["text"] for one in summary["findings"] if one["kind"] == "progress"]
     assert re.findall(r"\d+", progress) == ["3", "1", "2"]
     states = {one.cell: one.state for one in cell_states(study, planned)}
@@ -133,37 +127,47 @@ def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_p
     assert state.cell == before.cell_id and "earlier plan" in state.message
 
 
-def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem(study: Path) -> None:
-    for name, files in (("a~00000001", ["attempt.json"]), ("b~00000002", [])):
-        (study / "train" / name).mkdir(parents=True)
-        for file in files:
-            (study / "train" / name / file).write_text(attempt())
-    loaded = load_records(study)
-    assert loaded.running == [("train", "a~00000001")]
-    assert [problem.where for problem in loaded.problems] == ["train/b~00000002/record.json"]
-    assert "stopped before" in loaded.problems[0].what
+def unknown(repeat: int, value: float) -> Record:
+    cell = Cell.of(stage="outlook", workload="w", horizon=12, method="arima", repeat=repeat)
+    return make_record(cell, {"accuracy": value})
 
 
-def test_states_name_cause_and_message(study: Path) -> None:
-    write(study, failed("torch"))
-    [state] = cell_states(study)
-    assert (state.stage, state.state, state.cause, state.message) == ("train", "failed", "crash", "signal 11")
+def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(study: Path, tmp_path: Path) -> None:
+    write(study, unknown(0, 0.5), unknown(1, 0.7), train_record("numpy", "single"))
+    for _ in ("parsed", "from the cache"):
+        summary, page = page_of(study, tmp_path)
+        assert summary["problems"] == []
+        assert summary["by_stage"]["outlook"]["ok"] == 2
+        others = Page.read(page).section("others").text
+        assert "outlook" in others and "0.5 – 0.7" in others
+        table = pd.read_parquet(tmp_path / "records.parquet")
+        row = table[table["stage"] == "outlook"].iloc[0]
+        assert (row["horizon"], row["method"]) == (12, "arima")
 
 
-def test_of_thousands_of_failures_the_first_show_their_logs_and_the_rest_are_counted(
-    study: Path, tmp_path: Path
+def raises(context: Context) -> Any:
+    raise RuntimeError("no <b>luck</b>")
+
+
+def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alike = [failed("torch").model_copy(update={"log_tail": f"log of {batch}"}) for batch in range(60)]
-    for batch, one in enumerate(alike):
-        cell = one.cell.model_copy(update={"batch": batch + 1})
-        cell = Cell.of(**cell.axes())
-        write(study, one.model_copy(update={"cell": cell, "cell_id": cell.id}))
-    other = train_record("mxnet", "single").model_copy(
-        update={"status": Status.FAILED, "cause": Cause.TIMEOUT, "log_tail": "the late one"}
-    )
-    write(study, other)
+    write(study, train_record("numpy", "single"))
+    parts = making.all_parts()
+    parts.sections.insert(0, Section(key="unlucky", title="Unlucky", order=1, make=raises))
+    parts.findings.append(FindingMaker(order=1, make=raises))
+    monkeypatch.setattr("transect.report.made.all_parts", lambda: parts)
     summary, page = page_of(study, tmp_path)
-    assert summary["counts"]["failed"] == len(summary["failures"]) == 61
-    assert page.count(">log of") == 3
-    assert "the late one" in page, "every cause shows a log"
-    assert "60 in train" in page and f"{study}/STAGE/CELL/output.log" in page
+    assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises", "section unlucky"]
+    read = Page.read(page)
+    assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
+    [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
+    assert "RuntimeError" in fault["text"] and fault["confidence"] == "inconclusive"
+    assert "<b>luck</b>" not in page
+    assert summary["counts"]["ok"] == 1 and "numpy · single" in read.text
+
+
+def test_a_stage_whose_report_file_cannot_be_imported_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transect.report.parts.report_files", lambda: [Path("outlook/report.py")])
+    [problem] = making.all_parts().problems
+    assert problem.where == "stage outlook" and "cannot be imported" in problem.what

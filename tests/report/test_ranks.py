@@ -1,16 +1,21 @@
-"""What a report says of ranks beside published minutes and of where they stop, from made-up records."""
+"""What a report says of ranks, sums, messages, batches, languages, and of published minutes, from made-up records."""
 
 from __future__ import annotations
 
 import pytest
-from pages import Page
-from rank_records import data_record, probe, repeated, scaling
+from co_design_records import measured
+from rank_records import data_record, probe, rank_record, repeated, scaling
 from said_of_records import Made, Sets, context, findings, prose
 
+from transect.analysis.batch_sweeps import batch_sweeps
 from transect.analysis.comparisons import Confidence
-from transect.analysis.published_series import PUBLISHED
-from transect.analysis.rank_costs import published_ratio
+from transect.analysis.languages import languages
+from transect.analysis.published_series import GO_WITH_MPI, PUBLISHED
+from transect.analysis.rank_costs import published_ratio, sum_paths
 from transect.analysis.rank_series import problems
+from transect.domain.record import Cause, Record, Status
+from transect.report.context import Context
+from transect.report.making import all_parts, make_findings, make_section
 
 KINDS = ("near-linear", "rank-stop", "sum-rate", "point-to-point", "larger-batch")
 
@@ -41,8 +46,12 @@ SETS = Sets(
 
 
 def test_prose(snapshot):
-    section = Made("ranks", *SETS["exact"]).prose
-    assert prose(SETS, *KINDS) | {"section of exact": section} == snapshot
+    images = [*scaling((1, 7, 16, 30), workload="images-mlp"), data_record(), probe()]
+    sections = {
+        "section of exact": Made("ranks", *SETS["exact"]).prose,
+        "section of images": Made("ranks", *images).prose,
+    }
+    assert prose(SETS, *KINDS) | sections == snapshot
 
 
 def series(*records):
@@ -61,13 +70,6 @@ def test_the_published_numbers_are_those_of_the_source():
     assert iris_messages.idle == 1 == image_messages.idle
 
 
-def test_without_ranks_there_is_no_section_and_no_finding():
-    records = repeated(strategy="single", ranks=1, workload="digits-cnn", batch=64)
-    assert not findings(*records).keys() & set(KINDS)
-    with pytest.raises(AssertionError):
-        Made("ranks", *records)
-
-
 def test_a_series_begins_with_one_rank_and_stays_within_its_cores():
     problem = series(*SETS["exact"])
     [one] = problem.measured
@@ -84,79 +86,211 @@ def test_a_series_begins_with_one_rank_and_stays_within_its_cores():
     assert first.stop.speed_up == pytest.approx(1.4 / 0.79)
 
 
-def test_other_batches_of_a_rank_are_no_part_of_what_was_published():
-    with pytest.raises(ValueError, match="not enough values"):
-        series(*repeated(ranks=2, batch=16), *repeated(ranks=4, batch=16))
+@pytest.mark.parametrize("name", ["slower", "flat"])
+def test_a_speed_up_that_is_none_or_may_be_noise_is_none(name):
+    [one] = series(*SETS[name]).measured
+    assert not one.stop.faster and SETS.only("rank-stop", name).confidence is Confidence.INCONCLUSIVE
+
+
+def triple(times: int, *, ends: tuple[float, float, float], ranks: int = 4, **axes):
+    """Make a sum, the mean at the scaled rate, and the mean."""
+    how = ({"reduce": "sum"} | axes, {"learning_rate_rule": "linear"}, {})
+    return [
+        rank_record(ranks=ranks, repeat=n, loss=loss, **axis)
+        for n in range(times)
+        for loss, axis in zip(ends, how, strict=True)
+    ]
+
+
+def idle():
+    """Make a sum in which one of four ranks trains nothing, and both its twins."""
+    means = [r for r in triple(6, ends=(0.2, 0.2, 0.4), ranks=3) if r.cell.reduce == "mean"]
+    how = {"strategy": "published-sendrecv", "ranks": 4, "loss": 0.2}
+    return [*means, *(rank_record(repeat=n, **how) for n in range(6))]
+
+
+def networks():
+    return [
+        record
+        for network in ("1gbit", "direct")
+        for nodes in (2, 4)
+        for strategy, waited in (("mpi-sendrecv", 1.2e-3), ("mpi-allreduce", 1e-4))
+        for record in repeated(strategy=strategy, ranks=1, nodes=nodes, network=network, batch=8, waited=waited)
+    ]
+
+
+def sweep(*steps: float | None, cores: int = 4):
+    return [
+        record
+        for batch, number in zip((8, 16, 32), steps, strict=False)
+        for record in repeated(workload="iris-mlp-ce", batch=batch, steps_to_quality=number, cores=cores)
+    ]
+
+
+COSTS_SETS = Sets(
+    sum_is_rate=lambda: triple(6, ends=(0.2, 0.2 + 1e-9, 0.4)),
+    sum_of_few_seeds=lambda: triple(3, ends=(0.2, 0.2 + 1e-9, 0.4)),
+    sum_elsewhere=lambda: triple(6, ends=(0.4, 0.2, 0.4)),
+    sum_between=lambda: triple(6, ends=(0.2, 0.21, 0.25)),
+    sum_with_idle_rank=idle,
+    messages=lambda: [*repeated(strategy="mpi-sendrecv", ranks=4, waited=1.2e-3), *repeated(ranks=4)],
+    messages_crowded=lambda: [*repeated(strategy="mpi-sendrecv", ranks=8), *repeated(ranks=8)],
+    messages_on_networks=networks,
+    batches=lambda: sweep(400, 200, 160),
+    batches_learn_slower=lambda: sweep(100, 200, 300),
+    batches_alike=lambda: sweep(100, 100.1, 100.2),
+    batches_that_miss=lambda: sweep(100, None, None),
+    batches_crowded=lambda: sweep(400, 200, 160, cores=1),
+)
+
+
+def test_prose_costs(snapshot):
+    sections = {
+        f"section of {name}": Made("ranks", *COSTS_SETS[name]).prose for name in ("sum_is_rate", "messages", "batches")
+    }
+    assert prose(COSTS_SETS, *KINDS) | sections == snapshot
 
 
 @pytest.mark.parametrize(
-    ("name", "ranks", "speed_up", "ideal", "share", "measured"),
-    [("exact", (1, 6), 1.77, 6, (0.52, 0.38, 0.71), 2.5), ("images", (7, 30), 2.05, 30 / 7, None, None)],
+    ("name", "confidence", "same", "other"),
+    [
+        ("sum_is_rate", Confidence.CONFIRMED, True, False),
+        ("sum_of_few_seeds", Confidence.PROVISIONAL, True, False),
+        ("sum_elsewhere", Confidence.PROVISIONAL, False, True),
+        ("sum_between", Confidence.INCONCLUSIVE, False, False),
+        # Three of four ranks train, and are held against three that do.
+        ("sum_with_idle_rank", Confidence.CONFIRMED, True, False),
+    ],
 )
-def test_near_linear_is_held_against_its_own_minutes(name, ranks, speed_up, ideal, share, measured):
-    problem, found = series(*SETS[name]), SETS.only("near-linear", name)
-    assert (found.confidence, found.subject) == (Confidence.CONFIRMED, "claims")
-    one = problem.published[0]
-    assert (one.stop.base, one.stop.fastest) == ranks
-    assert (one.stop.speed_up, one.stop.ideal) == pytest.approx((speed_up, ideal), abs=0.005)
-    assert f"{speed_up}" in found.text
-    if share:
-        assert (one.serial.share, one.serial.low, one.serial.high) == pytest.approx(share, abs=5e-3)
-    # More ranks of images than cores: nothing is claimed of them.
-    assert ("numpy" in found.text) is bool(measured)
-    assert ("shares cores" in found.text) is (not measured)
-    if measured:
-        [own] = problem.measured
-        assert own.stop.speed_up == pytest.approx(measured, rel=0.01) and own.stop.faster
+def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, same, other):
+    [path] = sum_paths(context(*COSTS_SETS[name]).of("train"))
+    assert COSTS_SETS.only("sum-rate", name).confidence is confidence
+    assert (path.same, path.other) == (same, other)
+    assert path.factor == (3 if "idle" in name else 4)
 
 
-def test_where_no_ranks_are_faster_nothing_is():
-    [one] = series(*SETS["slower"]).measured
-    assert one.stop.fastest == one.stop.base == 1 and not one.stop.faster
-    assert one.serial.share is None and "90 %" in one.stop.reason
-    assert "numpy" not in SETS.only("near-linear", "slower").text
-    stop = SETS.only("rank-stop", "slower")
-    assert stop.confidence is Confidence.INCONCLUSIVE and "cannot be told" in stop.evidence
+def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
+    found = COSTS_SETS.only("larger-batch", "batches")
+    [told] = batch_sweeps((made := context(*COSTS_SETS["batches"])).of("train"), made.floors)
+    assert found.confidence is Confidence.CONFIRMED and found.comparisons == (told.comparison,)
+    assert told.best.batch == 32 and 1 / told.comparison.factor == pytest.approx(0.4, rel=1e-3)
+    # An epoch of 14, 7 and 3 steps that wait as long each.
+    waited = [row.waited_s for row in told.rows]
+    assert waited == pytest.approx([14 * 1.0025e-4, 7 * 1.0025e-4, 3 * 1.0025e-4])
 
 
-def test_a_speed_up_that_may_be_noise_is_none():
-    [one] = series(*SETS["flat"]).measured
-    assert one.stop.fastest == 2 and one.serial.high == 1.0 and not one.stop.faster
-    stop = SETS.only("rank-stop", "flat")
-    assert stop.confidence is Confidence.INCONCLUSIVE and "noise" in stop.text
-    assert [one.claimed for one in stop.tests] == [False]
-    assert "numpy" not in SETS.only("near-linear", "flat").text
+MPI = [*scaling((1, 2, 4)), *repeated(strategy="mpi-sendrecv", ranks=4)]
+OTHER = {"epochs": 5, "learning_rate": 0.5, "loss": "mse"}
+SAME = {"epochs": 100, "learning_rate": 0.01, "loss": "mse"}
 
 
-def test_where_it_stops_is_confirmed_within_the_cores_and_open_past_them():
-    found = SETS.only("rank-stop", "exact")
-    assert found.confidence is Confidence.CONFIRMED and all(one.claimed for one in found.tests)
-    assert "20 % (95 %" in found.evidence
-    crowded = SETS.only("rank-stop", "crowded")
-    assert crowded.confidence is Confidence.INCONCLUSIVE and crowded.tests == () and "more cores" in crowded.text
-    [one] = series(*SETS["unprobed"]).measured
-    assert "network probe" in one.stop.reason and one.stop.reason in SETS.only("rank-stop", "unprobed").text
+def told(records: list[Record], parameters: dict) -> list[Record]:
+    return [one.model_copy(update={"parameters": parameters}) for one in records]
 
 
-def test_the_chart_has_published_and_measured_lines_each_scaled_to_itself():
-    made = Made("ranks", *scaling((1, 7, 16, 30), workload="images-mlp"), data_record(), probe())
-    rows = [
-        dict(zip([c.title for c in t.columns], row, strict=True))
-        for t in [made.chart("Time for the same samples").table]
-        for row in t.rows
+def section(made: Context, key: str) -> str:
+    (one,) = (part for part in all_parts().sections if part.key == key)
+    found = make_section(one, made)
+    return "" if found is None else f"{found.title} {found.body.lead} {found.body.blocks!r}"
+
+
+def test_of_a_work_that_nobody_asked_for_nothing_is_said():
+    made = context(*MPI, *measured(), asks=())
+    every = make_findings(made, all_parts().findings)
+    assert not [one.claim for one in every if one.subject == "claims" or GO_WITH_MPI in one.claim]
+    assert section(made, "claims") == ""
+    shown = section(made, "ranks")
+    assert shown and "ublished" not in shown and "Point-to-point" in shown
+
+
+ASKS = {
+    "a question's rule": {"asks": ["rank.*"]},
+    "a published figure of it": {"asks": (), "published": [{"study": GO_WITH_MPI}]},
+}
+
+
+@pytest.mark.parametrize("how", ASKS)
+def test_a_study_asks_for_a_work_by(how):
+    made = context(*MPI, **ASKS[how])
+    said = [one.claim for one in make_findings(made, all_parts().findings)]
+    assert any(GO_WITH_MPI in one for one in said) and "published" in section(made, "ranks")
+
+
+def test_other_epochs_and_another_rate_are_not_the_same_work():
+    other, same = told(MPI, OTHER), told(MPI, SAME)
+    (problem,) = problems(context(*other).of("train"), [])
+    assert problem.differs == ("epochs 5 here, 100 published", "learning rate 0.5 here, 0.01 published")
+    (problem,) = problems(context(*same).of("train"), [])
+    assert problem.differs == ()
+    shown = Made("ranks", *other).prose
+    assert "same work" not in shown and "epochs 5 here, 100 published" in shown
+    assert "what the same work gives here" in Made("ranks", *same).prose
+    # Ratios of published minutes stand beside equal work alone.
+    for records, published in ((other, False), (same, True)):
+        (messages,) = findings(*records)["point-to-point"]
+        assert ("published on as many ranks" in messages.claim) is published
+    (linear,) = findings(*other)["near-linear"]
+    assert "learning rate 0.5 here, 0.01 published" in linear.claim
+
+
+SIZES = {"go": (9e6, 1), "numpy": (4e8, 7574), "torch": (5.2e9, 21479)}
+
+
+def cells(framework: str, step_s: float = 1e-3, times: int = 6, **axes):
+    """Make the same cell in one framework, on one rank."""
+    size, files = SIZES[framework.partition("-")[0]]
+    changes = {"environment_bytes": size, "environment_files": files}
+    given = {"strategy": "single", "ranks": 1, "workload": "digits-cnn", "batch": 64} | axes
+    return repeated(times, framework=framework, computing=step_s, changes=changes, **given)
+
+
+def crowd(framework: str, **axes):
+    return cells(framework, ranks=8, strategy="mpi-allreduce", **axes)
+
+
+def few(**how):
+    """Make two runs a side, of which Go's take 1.5 times as long."""
+    return [*cells("go", 1.5e-3, times=2, **how), *cells("numpy", times=2, **how)]
+
+
+LANGUAGES_SETS = Sets(
+    faster=lambda: [*cells("go-openblas", 0.8e-3), *cells("numpy")],
+    within=lambda: [*cells("go-openblas", 1.08e-3), *cells("numpy")],
+    beyond=lambda: [*cells("go-openblas", 1.3e-3), *cells("numpy")],
+    at_the_goal=lambda: [*cells("go-openblas", 1.1e-3), *cells("numpy")],
+    one_run=lambda: [*cells("go", 2e-3, times=1), *cells("numpy", times=1)],
+    two_runs=few,
+    # Repeats of torch are four times apart: the noise of this workload is too large for two runs.
+    two_runs_in_noise=lambda: [*few(), *cells("torch", times=2, spread=3.0)],
+    # Each side's own repeats are 30 % apart: what is 1.5 times as long may be noise.
+    two_loud_runs=lambda: few(spread=0.3),
+    crowded=lambda: [*cells("go", cores=0), *cells("numpy", cores=0)],
+    three=lambda: [*cells("go"), *cells("numpy"), *cells("torch")],
+)
+
+
+def test_prose_languages(snapshot):
+    shared = [*crowd("go"), *crowd("numpy")]
+    unknown = [
+        one.model_copy(update={"metrics": [m for m in one.metrics if not m.name.startswith("env")]})
+        for one in cells("torch")
     ]
-    at = {(str(row["Series"]), str(row["Ranks"])): row for row in rows}
-    assert at["published, Allreduce", "7"]["Times that"] == "1.000"
-    assert at["published, Allreduce", "30"]["As it is"] == "44 min"
-    ours = at["numpy · mpi-allreduce", "7"]
-    assert ours["Times that"] == "1.000" and ours["Scaled to (ranks)"] == "7"
-    assert ours["As it is"].endswith("a sample")
-    assert float(str(at["numpy · mpi-allreduce", "1"]["Times that"])) > 1
-    [table] = [t for t in made.tables if "where it stops" in t.caption]
-    assert len(table.rows) == 3
+    sections = {
+        "section": Made("languages", *LANGUAGES_SETS["three"]).prose,
+        "section of shared cores": Made("languages", *shared).prose,
+        "section without a size": Made("languages", *cells("go"), *cells("numpy"), *unknown).prose,
+    }
+    assert prose(LANGUAGES_SETS, "language", "installed") | sections == snapshot
 
 
-def test_a_whole_report_can_be_made_of_it(ranks_report):
-    page = Page.read(ranks_report)
-    assert page.summary["problems"] == [] and {"ranks", "languages"} <= set(page.sections)
-    assert "synthetic twin" in page.text
+def test_only_cells_that_differ_in_nothing_else_are_compared():
+    records = [*cells("go"), *cells("numpy", threads=2), *cells("numpy", batch=32), *cells("numpy", precision="fp64")]
+    made = context(*records)
+    assert languages(made.of("train"), made.floors) == []
+    assert "language" not in findings(*records)
+
+
+def test_a_wrong_trainer_is_compared_with_nobody():
+    wrong = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "leaves at step 3"}
+    bad = [one.model_copy(update=wrong) for one in cells("go", 1e-6)]
+    assert not {"language", "installed"} & findings(*bad, *cells("numpy")).keys()

@@ -1,17 +1,22 @@
-"""What sections are put together from: columns, parts, series."""
+"""What sections are put together from, and what a page of many cells leaves out."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from markupsafe import Markup
 
-from transect.analysis.groups import grouped
+from transect.analysis.comparisons import Confidence
+from transect.report.answers import Answer
 from transect.report.blocks import (
-    MAX_OPEN,
     Body,
     Chart,
     Charts,
     Chip,
+    Difference,
+    Facts,
     Heading,
     Lead,
     Prose,
@@ -21,9 +26,19 @@ from transect.report.blocks import (
     table,
     words,
 )
-from transect.report.charts.chart import Point, Series
-from transect.report.charts.theme import Style
-from transect.report.text import clipped, in_unit, percent, tenths
+from transect.report.build import _inlined
+from transect.report.charts.chart import Point, Series, gather
+from transect.report.charts.theme import Style, palette
+from transect.report.decisions import DecisionTable, Entry, Row
+from transect.report.findings.decision import Decision
+from transect.report.findings.finding import Finding
+from transect.report.fitting import fitted
+from transect.report.inline import Inline
+from transect.report.making import MadeSection
+from transect.report.page import Front, Shown, shortened
+from transect.report.parts import DecisionColumn
+from transect.report.shell import templates
+from transect.report.text import in_unit, percent
 
 
 def chart(title: str) -> Chart:
@@ -65,13 +80,6 @@ def test_a_body_says_when_it_has_nothing_to_show() -> None:
     assert Body.of([]) is None
 
 
-def test_only_a_long_table_is_folded_by_its_length() -> None:
-    columns = [digits("n", lambda item: item)]
-    assert not table(range(MAX_OPEN), columns, fold_title="Many").folded
-    assert table(range(MAX_OPEN + 1), columns, fold_title="Many").folded == "Many"
-    assert table([], columns, folded="Always").folded == "Always"
-
-
 def test_points_without_a_claim_are_drawn_apart_and_not_joined() -> None:
     series = Series(
         name="a",
@@ -90,18 +98,120 @@ def test_points_without_a_claim_are_drawn_apart_and_not_joined() -> None:
     assert hollow.points == [(4, 2.0)]
 
 
-@pytest.mark.parametrize(
-    ("share", "text"), [(0.1234, "12.3 %"), (-0.1234, "−12.3 %"), (-0.0003, "0.0 %"), (1, "100.0 %")]
-)
-def test_tenths_have_a_real_minus_and_no_negative_zero(share: float, text: str) -> None:
-    assert tenths(share) == text
+COLUMNS = [words("Name", lambda n: f"row {n}"), digits("Value", lambda n: n / 7)]
 
 
-def test_foreign_text_is_clipped_to_one_line() -> None:
-    assert clipped("a\nb \x1b[31mred", 20) == "a b red"
-    assert clipped("x" * 30, 10) == "x" * 9 + "…"
+def section(*lengths: int) -> MadeSection:
+    blocks = [table(range(length), COLUMNS) for length in lengths]
+    return MadeSection(key="k", title="T", body=Body(lead="", blocks=blocks))
 
 
-def test_groups_keep_the_order_in_which_keys_and_items_come() -> None:
-    parts = grouped([3, 1, 4, 1, 5], lambda number: number % 2)
-    assert list(parts.items()) == [(1, [3, 1, 1, 5]), (0, [4])]
+def rows(made: MadeSection) -> list[int]:
+    return [len(one.rows) for one in made.body.blocks if isinstance(one, Table)]
+
+
+def test_prose(snapshot: Any) -> None:
+    """What is said of what a page leaves out."""
+    [cut] = fitted([section(300)], 100)
+    [style] = palette(1)
+    points = [Point(x=x, repeats=[1.0]) for x in range(5000)]
+    long = [block for n in range(40) for block in (Heading(f"workload {n}"), table(range(20), COLUMNS))]
+    _, short = fitted([section(5), MadeSection(key="l", title="L", body=Body(lead="", blocks=long))], size=20_000)
+    assert snapshot == {
+        "rows": cut.body.blocks[0].note,  # type: ignore[union-attr]
+        "runs": gather([Series(name="s", style=style, points=points)])[1],
+        "the end of a section": short.body.blocks[-1].text,  # type: ignore[union-attr]
+    }
+
+
+def test_the_longest_tables_lose_their_rows_first_and_say_how_many() -> None:
+    given = [section(300, 5), section(40, 200)]
+    assert fitted(given, 1000) == given
+    first, second = fitted(given, 200)
+    assert rows(first) == [77, 5] and rows(second) == [40, 77]
+    assert sum(rows(first) + rows(second)) <= 200
+    [cut, whole] = first.body.blocks
+    assert isinstance(cut, Table) and isinstance(whole, Table)
+    assert cut.note.startswith("223 more rows") and whole.note == ""
+    assert len(cut.about) == 77
+    assert {len(text.split(",")) for text in cut.exact.values()} == {77}
+    assert cut.rows[76] == given[0].body.blocks[0].rows[76]  # type: ignore[union-attr]
+
+
+def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
+    [style] = palette(1)
+    points = [Point(x=x, repeats=[y, y + 1.0, y + 2.0]) for x in (1, 2, 4) for y in range(500)]
+    [one], said = gather([Series(name="s", style=style, points=points)])
+    assert said.startswith("4500 runs are")
+    assert [(point.x, point.y) for point in one.points] == [(1, 251), (2, 251), (4, 251)]
+    assert list(one.points[0].repeats) == [1, 126, 251, 375, 500]
+    few = [Series(name="s", style=style, points=points[:9])]
+    assert gather(few) == (few, "")
+    many = [Point(x=x, repeats=[1.0]) for x in range(5000)]
+    [spread], _ = gather([Series(name="s", style=style, points=many)])
+    places = [point.x for point in spread.points]
+    assert len(places) < 60 and places[0] == 0 and places[-1] == 4999
+
+
+def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None:
+    long = []
+    for n in range(40):
+        long += [Heading(f"workload {n}"), table(range(20), COLUMNS), Prose("x" * 100)]
+    kept = [Difference(title="Two cells", data="y" * 90_000), Facts(items=[("t", "v")], ids=["id"])]
+    given = [MadeSection(key="long", title="L", body=Body(lead="", blocks=[*long, *kept])), section(5)]
+    first, second = fitted(given, size=20_000)
+    assert second == given[1]
+    *before, difference, facts, told = first.body.blocks
+    assert [difference, facts] == kept
+    assert before == long[: len(before)]
+    page = templates().get_template("section.html.j2")
+    written = page.render(body=Body(lead="", blocks=before), inline=Inline())
+    assert 10_000 < len(written) <= 20_000
+    left = [block for block in long[len(before) :] if isinstance(block, Table)]
+    assert isinstance(told, Prose) and f"{len(left)} tables" in told.text
+    assert "Left out here" in told.text and "records.parquet" in told.text
+    assert f"workload {-(-len(before) // 3)}, " in told.text and "more. " in told.text
+
+
+def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_rest() -> None:
+    column = DecisionColumn(key="train", title="Train", order=1, stage="train")
+    findings = [
+        Finding(
+            subject=f"w{n}",
+            claim=f"claim {n}.",
+            confidence=Confidence.CONFIRMED,
+            evidence="e",
+            kind="fastest",
+            rule="r",
+        )
+        for n in range(400)
+    ]
+    shown = [Shown(finding=one, anchor=f"finding-{n}", cells=(), command="") for n, one in enumerate(findings)]
+    told = Decision(column="train", winner="a")
+    rows = tuple(
+        Row(subject=one.subject, entries=(Entry(column=column, told=((told, one),)),)) for one in reversed(findings)
+    )
+    front = Front(
+        answers=(Answer(question="?", clauses=(("c", findings[350]),)),),
+        table=DecisionTable(columns=(column,), rows=rows, absent=()),
+        first=tuple(shown[:7]),
+        more=tuple((one.finding.subject, (one,)) for one in shown[7:]),
+        tally="",
+        all=tuple(shown),
+        anchors={id(one.finding): one.anchor for one in shown},
+    )
+    fit = shortened(front, most=30, rows=20)
+    kept = {one.finding.subject for _, members in fit.more for one in members}
+    assert kept == {f"w{n}" for n in (*range(380, 400), 350, 7, 8)}
+    assert (fit.left_out, fit.rows_left_out, len(fit.table.rows)) == (370, 380, 20)
+    assert fit.all == front.all
+    assert shortened(replace(fit, left_out=0), most=400).left_out == 0
+
+
+def test_the_data_in_the_page_is_cut_and_says_by_how_much() -> None:
+    finding = {"cells": ["c"], "run_again": "", "text": "x" * 900}
+    given = {"study": "s", "findings": [finding] * 3000, "decisions": [], "failures": [1, 2]}
+    cut = _inlined(given)
+    assert len(cut["findings"]) + cut["left_out"]["findings"] == 3000
+    assert 100 < len(cut["findings"]) < 300
+    assert cut["failures"] == [1, 2] and "failures" not in cut["left_out"]

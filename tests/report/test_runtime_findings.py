@@ -1,16 +1,15 @@
-"""What is said of runtimes beside each other: with which numbers, with which confidence, and when not at all."""
+"""What is said of runtimes beside each other: conditions, outputs, calls, versions, and how surely."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from make_runtime_records import infer_record, load_record, runs
-from option_runs import with_options
-from said_of_records import Sets, findings, prose, ratios
+from make_runtime_records import KERNELS, infer_record, load_record, runs, seen, thesis_runs, with_options
+from said_of_records import Sets, context, findings, only, prose, ratios
 
+from transect.analysis.serving import beyond
 from transect.domain.record import Cause, Record, Status
-from transect.report.findings.runtimes import Nearness
 
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device here"}
 INSIDE = {"run_includes": ["bind", "copy"]}
@@ -101,107 +100,6 @@ def test_prose(snapshot: Any) -> None:
     assert prose(SETS, "language", "versions", "framework") == snapshot
 
 
-# JavaScript near C++.
-
-
-@pytest.mark.parametrize(
-    ("name", "ratio", "verdict", "confidence"),
-    [
-        ("near", 1.03, Nearness.NEAR, "confirmed"),
-        ("slower", 1.5, Nearness.SLOWER, "confirmed"),
-        ("faster", 0.5, Nearness.FASTER, "confirmed"),
-        ("three_runs", 1.03, Nearness.NEAR, "confirmed"),
-        ("one_run", 1.03, Nearness.UNKNOWN, "inconclusive"),
-        ("edge_below_in_noise", 1.05, Nearness.UNKNOWN, "inconclusive"),
-        ("edge_above_in_noise", 1.15, Nearness.UNKNOWN, "inconclusive"),
-        ("beyond_the_noise", 1.3, Nearness.SLOWER, None),
-        ("across_the_tenth", None, Nearness.UNKNOWN, "inconclusive"),
-        ("more_noise_than_a_tenth", 1.01, Nearness.UNKNOWN, "inconclusive"),
-    ],
-)
-def test_javascript_beside_cpp_is_a_ratio_with_its_interval(
-    name: str, ratio: float | None, verdict: Nearness, confidence: str | None
-) -> None:
-    found = SETS.only("language", name)
-    assert verdict.value in found.claim and (found.subject, found.scope) == ("tickets", "on cpu, batch 1, 1 thread")
-    assert confidence in (None, found.confidence)
-    if ratio:
-        assert ratios(found) == pytest.approx([ratio], rel=2e-3)
-    for cell in ("tickets.torch-dynamo.javascript.cpu.t1", "tickets.torch-dynamo.cpp.cpu.t1"):
-        assert cell in found.evidence
-
-
-def test_three_quiet_runs_have_an_interval_and_two_are_not_confirmed() -> None:
-    [few] = SETS.only("language", "three_runs").comparisons
-    assert few.decision and (few.decision.low, few.decision.high) == pytest.approx((1.028, 1.032), abs=6e-4)
-    assert SETS.only("language", "two_runs").confidence != "confirmed"
-    [alone] = SETS.only("language", "one_run").comparisons
-    assert alone.decision is None and alone.a.count == 1
-
-
-def test_without_cpp_nothing_is_said_of_it() -> None:
-    found = findings(*runs("javascript", 1e-4), *runs("rust", 1e-4), *runs("python", 1e-4))
-    assert "language" not in found and "FFI overhead" not in found
-
-
-def test_exporters_stand_in_one_sentence_and_many_models_too() -> None:
-    both = SETS.only("language", "exporters")
-    assert ratios(both) == pytest.approx([1.02, 1.02], rel=1e-3)
-    assert both.claim.count(Nearness.NEAR.value) == 1 and "from torch-dynamo" in both.claim
-    found = SETS.only("language", "many_models")
-    assert found.subject == "study"
-    assert sorted(ratios(found)) == pytest.approx([1 + n / 8 for n in range(6)], rel=2e-3)
-    assert f"{Nearness.NEAR.value} in 1 and {Nearness.SLOWER.value} in 5" in found.claim
-
-
-def test_a_language_that_copies_inside_of_run_is_compared_end_to_end() -> None:
-    found = SETS.only("language", "copies_inside")
-    assert ratios(found) == pytest.approx([1.2 / 1.19], rel=1e-4)
-    assert "end to end" in found.claim and Nearness.NEAR.value in found.claim
-    assert "Run includes bind" in found.evidence
-
-
-# Versions.
-
-
-def test_a_version_that_differs_is_named_and_makes_no_ratio_confirmed() -> None:
-    versions = SETS.only("versions", "other_version")
-    assert "javascript ran 1.27.0" in versions.claim and "ran 1.29.0" in versions.claim
-    assert versions.confidence == "confirmed"
-    language = SETS.only("language", "other_version")
-    assert language.confidence == "provisional" and "1.27.0 and 1.29.0" in language.evidence
-
-
-def test_a_baseline_has_a_version_of_its_own() -> None:
-    assert "versions" not in findings(*runs("cpp", 1e-4), *runs("torch-eager", 1e-3))
-
-
-# Ten times PyTorch.
-
-
-@pytest.mark.parametrize(
-    ("name", "factors", "confidence", "said"),
-    [
-        ("pytorch", [4, 2], "confirmed", ["less than 10", "from torch-dynamo", SKIPPED["message"]]),
-        ("pytorch_on_cuda", [3, 22], "confirmed", ["10 times or more", "less than 10"]),
-        ("pytorch_quiet", [7], "confirmed", ["less than 10"]),
-        ("pytorch_in_noise", [7], "inconclusive", ["cannot tell"]),
-        ("pytorch_once", [4], "inconclusive", ["cannot tell", "no pair on cuda"]),
-    ],
-)
-def test_the_factor_over_pytorch_is_judged_on_each_device(
-    name: str, factors: list[float], confidence: str, said: list[str]
-) -> None:
-    found = SETS.only("framework", name)
-    assert sorted(ratios(found)) == pytest.approx(sorted(factors), rel=2e-3)
-    assert found.confidence == confidence and all(words in found.claim for words in said)
-    # What was measured on a GPU is not said to be lacking there.
-    assert ("nothing was measured" in found.claim) is (name == "pytorch")
-
-
-# What is compared with what.
-
-
 def test_neither_load_nor_options_nor_precision_take_part_in_a_race() -> None:
     found = SETS.findings("race")["runtime"]
     first = next(one for one in found if one.scope == "on cpu, batch 1")
@@ -210,3 +108,115 @@ def test_neither_load_nor_options_nor_precision_take_part_in_a_race() -> None:
     assert first.decision.gain.startswith("2 times") and "rust" in first.decision.gain
     assert any(one.scope == "on cpu, fp16, batch 1" for one in found)
     assert not any("options" in one.scope for one in found), "a set is no race of its own"
+
+
+WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
+CPP = runs("cpp", 1e-4)
+PAIR = [*CPP, *runs("rust", 1e-4)]
+OTHERS = [
+    *PAIR,
+    *runs(
+        "java",
+        1e-4,
+        details={"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]},
+    ),
+    *runs(
+        "go", 1e-4, details={"kernels": {"count": 3, "names": [*KERNELS, "Cast CPUExecutionProvider"], "digest": "cd"}}
+    ),
+]
+DRAW = [*CPP, *runs("a-first", 1e-4, details={"kernels": {"count": 9, "names": [], "digest": "zz"}})]
+SILENT = [*PAIR, *runs("java", 1e-4, told=False)]
+CONDITIONS = {
+    "equal": [*PAIR, *runs("torch-eager", 1e-3)],
+    "one tells nothing": SILENT,
+    "other options and kernels": OTHERS,
+    "a draw": DRAW,
+}
+NAN = {
+    name: [*CPP, *runs("c", 1.2e-4), *runs("rust", 1e-9, metrics={"nonfinite_outputs": 3}, fields=fields)]
+    for name, fields in {"failed": WRONG, "marked ok": {}}.items()
+}
+FAR = [*PAIR, *runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3})]
+TURNED = [
+    record
+    for name, time in (("cpp", 1e-4), ("c", 1.2e-4))
+    for record in runs(name, time, precision="int8-dynamic", metrics={"top1_agreement": 0.99})
+]
+PARTLY = [
+    *runs("cpp", 1e-4, details={"outputs_compared": 2, "outputs_expected": 2}),
+    *runs("rust", 1e-4, details={"outputs_compared": 1, "outputs_expected": 2}),
+    *(
+        record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
+        for record in runs("go", 1e-4)
+    ),
+]
+OUTPUTS = {**NAN, "right": PAIR, "one of another precision": FAR, "turned classes": TURNED, "partly": PARTLY}
+
+
+def test_prose_conditions(snapshot: Any) -> None:
+    assert prose(CONDITIONS, "conditions") | prose(OUTPUTS, "outputs") == snapshot
+    assert "conditions" not in findings(*runs("cpp", 1e-4, told=False), *runs("rust", 1e-4, told=False))
+
+
+def test_other_sets_of_options_are_meant_to_differ() -> None:
+    under_load = [load_record(name, 100.0, 1, 9000.0) for name in ("cpp", "rust")]
+    records = [*thesis_runs(), *under_load]
+    assert only("conditions", *records).confidence == "confirmed"
+
+
+@pytest.mark.parametrize("name", NAN)
+def test_a_nan_has_no_latency_and_is_named(name: str) -> None:
+    found = findings(*NAN[name])
+    [outputs] = found["outputs"]
+    assert outputs.alarm and outputs.confidence == "confirmed"
+    assert "1 of 3" in outputs.claim and "rust" in outputs.claim and "cpp" not in outputs.claim
+    assert "NaN" in outputs.evidence
+    assert not any("rust" in one.claim for one in found["runtime"])
+    assert "FFI overhead" not in found
+
+
+def test_a_turned_class_of_another_precision_is_its_tolerance_s_matter() -> None:
+    assert not only("outputs", *TURNED).alarm
+
+
+def calls(**latencies: float) -> list[Record]:
+    return [
+        record
+        for name, latency in latencies.items()
+        for record in runs(name, latency, workload="identity-1k", exporter="onnx")
+    ]
+
+
+def settings(equal: float, thesis: float) -> list[Record]:
+    """Make ratios to C++, which takes 102 us with its language's defaults."""
+    return thesis_runs(equal=equal * 1e-4, thesis=thesis * 1.02e-4)
+
+
+# Ratios under equal settings and under the thesis's: it made Rust slower or not, and something is left to calls or not.
+EFFECTS = ((1.08, 1.05), (1.09, 1.11), (1.09, 0.9), (1.02, 2.3), (1.0, 0.9), (0.8, 0.9), (1.4, 2.3))
+OVERHEAD_SETS = Sets(
+    thesis=thesis_runs,
+    nothing_left=lambda: thesis_runs(equal=1.0001e-4),
+    alike=lambda: settings(1.08, 1.08),
+    one_run=lambda: [record for record in thesis_runs() if record.cell.repeat == 0],
+    equal_only=lambda: [*runs("cpp", 1e-4), *runs("rust", 1.01e-4)],
+    calls=lambda: calls(python=6e-6, c=1e-6, rust=1.001e-6, go=3e-6),
+    calls_alike=lambda: calls(c=1e-6, rust=1.001e-6),
+)
+
+
+def test_prose_overhead(snapshot: Any) -> None:
+    told = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim for equal, thesis in EFFECTS}
+    assert prose(OVERHEAD_SETS, "FFI overhead", "call") | told == snapshot
+
+
+# What a call costs.
+
+
+def test_calls_are_ranked_by_what_they_take_beyond_c() -> None:
+    found = OVERHEAD_SETS.findings("calls")
+    made = context(*OVERHEAD_SETS["calls"])
+    rows = {row.group.cell.runtime: row for row in beyond(made.of("infer"), made.floors)}
+    taken = {name: row.excess.value for name, row in rows.items() if row.excess}
+    assert taken == pytest.approx({"go": 2e-6, "python": 5e-6, "rust": 1e-9}, rel=1e-2, abs=2e-9)
+    assert "runtime" not in found, "a model that computes nothing serves nobody"

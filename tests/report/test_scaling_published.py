@@ -1,25 +1,23 @@
-"""Scaling: ideal, efficiencies with their bases, what may be behind too much; published figures, computed."""
+"""Scaling and communication beside ideals and bounds; published figures, computed."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import Page
-from said_of_records import rows
+from make_multi_node_records import write_multi_node_study
+from said_of_records import Made, context, findings, prose
 
 from factories import make_record, provenance, train_cell
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
-from transect.analysis.load import Loaded
+from transect.analysis.load import load_records
+from transect.analysis.network import communications
 from transect.analysis.scaling import efficiencies
 from transect.analysis.superlinear import possible_causes
 from transect.domain.record import Record
-from transect.report.blocks import Chart, Prose, Table
-from transect.report.context import Context
-from transect.report.sections.published import figures_of, published_body
-from transect.report.sections.scaling import scaling_body
-from transect.report.sections.throughput import both_table
+from transect.report.sections.published import figures_of
 
 
 def train(
@@ -57,28 +55,42 @@ def series(*rates: float, **how: Any) -> list[Record]:
     ]
 
 
-def parts(records: list[Record], **how: Any) -> list[Any]:
-    return list(scaling_body(Context(Loaded(study="s", records=records), title="t", **how)))
+def raced(strategy: str, rate: float, seconds: float | None) -> list[Record]:
+    reached = {} if seconds is None else {"time_to_quality": seconds, "steps_to_quality": 9.0}
+    return [train(1, rate, n, strategy=strategy, metrics=reached) for n in range(3)]
 
 
-def test_a_speed_up_stands_beside_its_base_and_the_ideal() -> None:
-    made = parts(series(100, 180, 300))
-    charts = [part for part in made if isinstance(part, Chart)]
-    assert [chart.title for chart in charts] == [
-        "Speed-up over 1 rank",
-        "Throughput over ranks",
-        "What a step consists of, over ranks",
+# One rank that is no good base, by what is wrong with it.
+BASES = {
+    "disturbed": [train(1, 100, n, details={"disturbed": True}) for n in range(3)],
+    "another processor": [train(1, 100, n, cpu_model="Old") for n in range(3)],
+    "far apart": [train(1, 100), train(1, 130, 1), train(1, 101, 2)],
+    "once": [train(1, 100)],
+    "input": [train(1, 100, n, metrics={"input_time": 0.2}) for n in range(3)],
+    "a good one": series(100),
+}
+MEANT = {"stage": "train", "metric": "samples_per_second", "ranks_per_node": 2}
+# What a study may name beside a figure: two of them can be computed.
+MEASURED: list[Any] = [
+    MEANT,
+    {**MEANT, "over": {"ranks_per_node": 1}},
+    1.9,
+    "1.9",
+    None,
+    {**MEANT, "ranks_per_node": 3},
+    {"stage": "train", "metric": "samples_per_second"},
+    {**MEANT, "metric": "speed"},
+    {**MEANT, "over": {"ranks_per_node": 9}},
+    {**MEANT, "over": "one"},
+    {**MEANT, "metric": "communication_time", "over": {"ranks_per_node": 1}},
+]
+
+
+def published() -> Made:
+    given = [
+        {"study": "A", "what": "b", "published": 90, "measured": one, "note": "other <machine>"} for one in MEASURED
     ]
-    assert "ideal" in " ".join(item.text for item in charts[0].legend)
-    drawn = rows(charts[0].table)
-    assert [(row["Ranks"], row["Ideal"], row["Base"]) for row in drawn] == [
-        ("2", "2", "mpi-allreduce, 1 rank"),
-        ("4", "4", "mpi-allreduce, 1 rank"),
-    ]
-    assert [row["Efficiency"] for row in drawn] == ["90 %", "75 %"]
-    [table] = [part for part in made if isinstance(part, Table)]
-    assert [row["Base"] for row in rows(table)] == ["torch · mpi-allreduce · 1 rank"] * 2
-    assert "May be behind it" not in rows(table)[0]
+    return Made("published", *series(100, 180), published=given)
 
 
 def test_prose(snapshot: Any) -> None:
@@ -88,17 +100,25 @@ def test_prose(snapshot: Any) -> None:
         "crowded": crowded(),
         "one rank": series(100),
     }
-    told = {name: [said for part in parts(each) if (said := prose(part))] for name, each in sets.items()}
-    told["causes"] = [cause for base, _ in BASES for cause in causes(base)]
-    told["nothing to compare"] = [figure(measured)[0].why for measured, _ in LACKING]
+    fastest = [*raced("single", 100, 5), *raced("mpi-allreduce", 300, 7), *raced("ddp-gloo", 900, None)]
+    told: dict[str, Any] = {name: Made("scaling", *each).prose for name, each in sets.items()}
+    told["causes"] = {
+        name: possible_causes(gain, Rates([]))
+        for name, base in BASES.items()
+        for gain in efficiencies(group_records([*base, *(train(2, 300 + n, n) for n in range(3))]), None)
+    }
+    told["speed"] = Made("speed", *fastest).prose
+    told["published"] = published().prose
     assert told == snapshot
 
 
-def prose(part: Any) -> str:
-    """Return what a part of the section says."""
-    if isinstance(part, Chart):
-        return f"chart: {part.title} {part.note}".strip()
-    return part.caption or part.folded if isinstance(part, Table) else getattr(part, "text", "") or part.empty
+def test_only_what_names_one_cell_is_set_beside_a_published_figure() -> None:
+    found = figures_of(published().context)
+    assert [one.measured is not None for one in found] == [True, True] + [False] * (len(MEASURED) - 2)
+    assert found[0].measured.value == pytest.approx(180.18) and found[0].beside.value == pytest.approx(2.002)
+    assert found[1].measured.value == pytest.approx(1.8, rel=1e-3)
+    assert all(one.why and one.beside is None for one in found[2:])
+    assert efficiencies(group_records(crowded()), None) == []
 
 
 def superlinear() -> list[Record]:
@@ -108,96 +128,8 @@ def superlinear() -> list[Record]:
     ]
 
 
-def test_superlinear_is_flagged_with_what_may_be_behind_it() -> None:
-    made = parts(superlinear())
-    [table] = [part for part in made if isinstance(part, Table)]
-    [row] = rows(table)
-    assert row[""] == "superlinear"
-    assert "path: single" in row["May be behind it"] and "40 %" in row["May be behind it"]
-
-
-# One rank that is no good base, and a word for what is wrong with it.
-BASES: list[tuple[list[Record], str]] = [
-    ([train(1, 100, n, details={"disturbed": True}) for n in range(3)], "disturbed"),
-    ([train(1, 100, n, cpu_model="Old") for n in range(3)], "its cpu model"),
-    ([train(1, 100), train(1, 130, 1), train(1, 101, 2)], "30 % apart"),
-    ([train(1, 100)], "1 runs only"),
-    ([train(1, 100, n, metrics={"input_time": 0.2}) for n in range(3)], "31 %"),
-]
-
-
-def causes(base: list[Record]) -> list[str]:
-    [gain] = efficiencies(group_records([*base, *(train(2, 300 + n, n) for n in range(3))]), None)
-    assert gain.superlinear
-    return possible_causes(gain, Rates([]))
-
-
-@pytest.mark.parametrize(("base", "word"), BASES)
-def test_each_cause_is_seen_in_the_records(base: list[Record], word: str) -> None:
-    [cause] = causes(base)
-    assert word in cause
-
-
-def test_no_cause_is_made_up() -> None:
-    assert causes(series(100)) == []
-
-
 def crowded() -> list[Record]:
     return [*series(100), *(train(2, 90, n, details={"over_subscribed": True}) for n in range(3))]
-
-
-def test_ranks_that_share_cores_have_no_efficiency_and_a_single_number_of_ranks_no_chart() -> None:
-    assert efficiencies(group_records(crowded()), None) == []
-    said = [part.text for part in parts(crowded()) if isinstance(part, Prose)]
-    assert any("no efficiency" in text for text in said)
-    [lead] = parts(series(100))
-    assert "nothing scales" in lead.empty
-
-
-MEANT = {"stage": "train", "metric": "samples_per_second", "ranks_per_node": 2}
-
-
-def figure(measured: Any, published: Any = 2.0) -> Any:
-    given = {"study": "A", "what": "b", "published": published, "measured": measured}
-    context = Context(Loaded(study="s", records=series(100, 180)), title="t", published=[given])
-    [found] = figures_of(context)
-    table = next(part for part in published_body(context) if isinstance(part, Table))
-    return found, rows(table)[0]
-
-
-def test_a_published_figure_stands_beside_the_cell_that_is_meant() -> None:
-    found, row = figure(MEANT, published=90)
-    assert found.measured.value == pytest.approx(180.18)
-    assert found.beside.value == pytest.approx(2.002)
-    assert row["Runs"] == "3"
-
-
-def test_a_published_ratio_stands_beside_the_ratio_of_two_cells() -> None:
-    found, _ = figure({**MEANT, "over": {"ranks_per_node": 1}})
-    assert found.measured.value == pytest.approx(1.8, rel=1e-3)
-    assert found.beside.low < found.beside.value < found.beside.high
-
-
-# What a study may name beside a figure, and a word for why it is not compared.
-LACKING: list[tuple[Any, str]] = [
-    (1.9, "typed by hand"),
-    ("1.9", "typed by hand"),
-    (None, "names no cell"),
-    ({**MEANT, "ranks_per_node": 3}, "no record"),
-    ({"stage": "train", "metric": "samples_per_second"}, "2 cells of"),
-    ({**MEANT, "metric": "speed"}, "called speed"),
-    ({**MEANT, "over": {"ranks_per_node": 9}}, "over: no record"),
-    ({**MEANT, "over": "one"}, "no mapping"),
-    ({**MEANT, "metric": "communication_time", "over": {"ranks_per_node": 1}}, "not above 0"),
-]
-
-
-@pytest.mark.parametrize(("measured", "word"), LACKING)
-def test_what_cannot_be_computed_says_why_and_is_compared_with_nothing(measured: Any, word: str) -> None:
-    found, row = figure(measured)
-    assert found.measured is None and found.beside is None
-    assert word in found.why and found.why in row["Note"]
-    assert row["Measured / published"] == "–"
 
 
 def test_no_study_of_ours_types_what_it_measured() -> None:
@@ -209,34 +141,24 @@ def test_no_study_of_ours_types_what_it_measured() -> None:
             assert isinstance(given.get("measured"), dict | None), f"{path.name}: {given}"
 
 
-def test_who_is_fastest_and_who_is_there_first_stand_side_by_side() -> None:
-    def cells(strategy: str, rate: float, seconds: float | None) -> list[Record]:
-        reached = {} if seconds is None else {"time_to_quality": seconds, "steps_to_quality": 9.0}
-        return [train(1, rate, n, strategy=strategy, metrics=reached) for n in range(3)]
-
-    records = [*cells("single", 100, 5), *cells("mpi-allreduce", 300, 7), *cells("ddp-gloo", 900, None)]
-    found = both_table("w", group_records(records))
-    assert isinstance(found, Table)
-    told = [
-        (row["Cell"].split(" · ")[1], row["By time to quality"], row["By samples/s"], row[""]) for row in rows(found)
-    ]
-    assert told == [
-        ("single", "1", "3", "gains 1 place"),
-        ("mpi-allreduce", "2", "2", "loses 1 place"),
-        ("ddp-gloo", "–", "1", "fast, and not there"),
-    ]
-    assert both_table("w", group_records(cells("single", 100, 5))) is None
+KEY = "communication"
 
 
-def test_what_bounds_are_made_of_stands_first(report_page: Page) -> None:
-    section = report_page.section("hardware")
-    first, second, *_ = section.tables
-    assert "bounds" in first and "Best valid" in second
-    bounds = {row[0] for row in section.tables[first]}
-    assert {"Peak arithmetic, fp32", "Memory bandwidth"} <= bounds
-    assert any(one.get_text().endswith(("more chart", "more charts")) for one in section.soup("summary"))
+def test_prose_communication(tmp_path: Path, snapshot: Any) -> None:
+    records = load_records(write_multi_node_study(tmp_path / "a")).records
+    without = load_records(write_multi_node_study(tmp_path / "b", probes=False)).records
+    sections = {key: Made(key, *records).prose for key in (KEY, "scaling")} | {"no probe": Made(KEY, *without).prose}
+    assert prose({"nodes": records}, KEY, "scaling") | sections == snapshot
+    assert KEY not in findings(*without)
 
 
-def test_the_page_holds_what_was_published_as_text(report_page: Page) -> None:
-    section = report_page.section("published")
-    assert "1 of 1" in section.text and "other <machine>" in section.text
+def test_the_finding_names_the_largest_share_of_cells_that_do_not_share_cores(tmp_path: Path) -> None:
+    records = load_records(write_multi_node_study(tmp_path)).records
+    made = context(*records)
+    rows = communications(made.of("train"), made.network_fits)
+    assert (sum(row.group.over_subscribed for row in rows), len(rows)) == (4, 12)
+    able = [row for row in rows if row.ratio is not None and not row.group.over_subscribed]
+    top = max(able, key=lambda row: row.share or 0.0)
+    assert (top.group.cell.strategy, top.group.cell.nodes) == ("mpi-sendrecv", 2)
+    [finding] = findings(*records)[KEY]
+    assert f"{100 * (top.share or 0):.0f} %" in finding.text and "2x2 ranks" in finding.text

@@ -1,19 +1,26 @@
-"""Exports beside one another: what is stale goes, what is somebody's stays, what is older is named."""
+"""Exports beside one another, and training runs as MLPerf's logs and in Deep500's metrics."""
 
 from __future__ import annotations
 
-import json
+import io
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from make_records import HOSTILE
 
-from factories import make_record, train_cell, write_records
+from factories import make_record, provenance, train_cell, write_records
+from transect import __version__
+from transect.domain.axes.retrain import RetrainCell
+from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.record import Status
-from transect.report import writing
-from transect.report.formats import Contents
+from transect.domain.record import Record, Samples, Status
+from transect.hpc.base import RunStatus
+from transect.hpc.scan import Scanner
+from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.made import Made, make_all
-from transect.report.writing import EXPORTS, noted_exports, older_exports, put, write_formats
+from transect.report.writing import EXPORTS, older_exports, put, write_formats
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -34,29 +41,6 @@ def test_what_is_no_longer_made_goes_with_its_folder(tmp_path: Path) -> None:
     write(tmp_path, a="3")
     assert files_of(tmp_path) == {"mine/a": b"3"}
     assert not (tmp_path / "mine/sub").exists()
-
-
-def test_what_another_export_notes_meanwhile_stays_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner, other = writing.write_atomic, Contents(files={"b": b"2"})
-
-    def beside(path: Path, data: bytes) -> None:
-        inner(path, data)
-        if path.name == "a":
-            put(tmp_path, "other", "other/", other, state="s")
-
-    monkeypatch.setattr(writing, "write_atomic", beside)
-    write(tmp_path, a="1")
-    assert noted_exports(tmp_path) == ["mine", "other"]
-    put(tmp_path, "other", "other/", Contents(files={"b": b"3"}), state="t")
-    assert files_of(tmp_path) == {"mine/a": b"1", "other/b": b"3"}
-
-
-def test_a_file_that_did_not_change_is_not_written_again(tmp_path: Path) -> None:
-    write(tmp_path, a="1")
-    before = (tmp_path / "mine/a").stat()
-    write(tmp_path, a="1")
-    after = (tmp_path / "mine/a").stat()
-    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
 def test_what_somebody_wrote_or_changed_is_refused_and_stays(tmp_path: Path) -> None:
@@ -82,15 +66,6 @@ def test_a_changed_file_that_is_no_longer_made_is_refused_and_stays(tmp_path: Pa
     (tmp_path / "mine/b").unlink()
     write(tmp_path, a="1")
     assert files_of(tmp_path) == {"mine/a": b"1", "mine/c": b"foreign"}
-
-
-def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "outside").write_text("not ours")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/a").symlink_to(tmp_path / "outside")
-    with pytest.raises(BadInput):
-        write(tmp_path, a="1")
-    assert (tmp_path / "outside").read_text() == "not ours"
 
 
 def test_an_export_that_was_ended_half_way_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,16 +130,87 @@ def test_an_unknown_format_is_named_with_the_nearest(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists(), "nothing is written before all names are known"
 
 
-def test_a_study_without_any_record_can_be_written(tmp_path: Path) -> None:
-    made = make_all(tmp_path / "none", title="x")
-    told = write_formats(made, tmp_path / "none", ["markdown", "latex-tables", "json", "mlperf-logs", "deep500"])
-    assert {one.format for one in told} >= {"markdown", "latex-tables", "json"}
-    assert json.loads((tmp_path / "none/report.json").read_text())["summary"]["counts"]["ok"] == 0
+EPOCHS, STEPS, BEGAN = 4, 5, "2026-01-02T03:04:05+00:00"
 
 
-def test_a_failed_cell_has_its_cause_among_what_is_left_out(tmp_path: Path) -> None:
-    cell = train_cell("torch")
-    lost = {"status": Status.FAILED, "cause": "timeout", "message": "over <b>180 s</b>\n"}
-    write_records(tmp_path, make_record(cell, **lost))
-    (told,) = write_formats(made_of(tmp_path, 0), tmp_path, ["deep500"])
-    assert told.left_out == [f"train/{cell.id}: failed, timeout: over <b>180 s</b>"]
+def training(folder: Path, repeat: int, scores: list[float], score: str = "accuracy", **more: object) -> Record:
+    """Write a training of four epochs of a second each, whose target is 0.9, or 0.1 of an error."""
+    target = 0.9 if score == "accuracy" else 0.1
+    better = [i for i, one in enumerate(scores) if (one >= target if score == "accuracy" else one <= target)]
+    metrics = {"startup_time": 2.0, "train_time": 4.0}
+    if better:
+        metrics["time_to_quality"] = better[0] + 1.25  # a quarter of a second to load data
+    series = {
+        score: (scores, "1"),
+        "epoch_end": ([1.0, 2.0, 3.0, 4.0], "s"),
+        "step_time": ([0.18] * EPOCHS * STEPS, "s"),
+        "loss": ([0.5] * EPOCHS * STEPS, "1"),
+    }
+    record = make_record(
+        train_cell(repeat=repeat),
+        metrics,
+        samples={name: Samples(unit=unit, values=v, count=len(v)) for name, (v, unit) in series.items()},
+        details={
+            "global_batch": 16,
+            "quality": {"metric": score, "target": target, "reached": bool(better)},
+            "layout": {"replicas": 2, "model_parts": 1, "micro_batches": 1},
+        },
+        parameters={"optimiser": "sgd", "learning_rate": 0.1, "momentum": 0.9},
+        provenance=provenance("base", system={"name": HOSTILE}),
+        **more,
+    ).model_copy(update={"started": BEGAN})
+    write_records(folder, record)
+    return record
+
+
+def data(folder: Path) -> None:
+    cell = Cell.of(stage="data", workload="iris-mlp")
+    details = {"train": 112, "test": 38, "seeds_of_repeats": [7, 8, 9]}
+    write_records(folder, make_record(cell, details=details))
+
+
+def contents(folder: Path, name: str) -> Contents:
+    return REPORT_FORMATS.get(name).contents(make_all(folder, title="x", only=()))
+
+
+def written(told: Contents) -> dict[str, list[str]]:
+    """Return all files by their lines, and what is left out, without digests, versions and lines of our own code."""
+
+    def plain(text: str) -> str:
+        text = re.sub(r"~[0-9a-f]{8}\b", "", text).replace(__version__, "VERSION")
+        return re.sub(r'"lineno": \d+', '"lineno": N', text)
+
+    files = {plain(name): plain(data.decode()).splitlines() for name, data in told.files.items()}
+    return files | {"left out": [plain(one) for one in told.left_out]}
+
+
+@pytest.mark.parametrize("name", ["mlperf-logs", "deep500"])
+def test_files(tmp_path: Path, snapshot: Any, name: str) -> None:
+    """What trainings that reach their target and miss it become, and why the others are left out."""
+    scored, errors = tmp_path / "scored", tmp_path / "errors"
+    data(scored)
+    training(scored, 0, [0.5, 0.6, 0.7, 0.8])
+    training(scored, 1, [0.5, 0.8, 0.95, 0.97])
+    wrong = {"status": Status.FAILED, "cause": "wrong-result", "message": "loss left"}
+    training(scored, 2, [0.95] * 4, **wrong)
+    training(scored, 3, [0.95] * 3)
+    cell = RetrainCell(workload="iris-mlp", runtime="rust", provider="cpu", optimiser="sgd", steps=8, batch=4)
+    write_records(scored, make_record(cell))
+    # An error is better the lower it is.
+    training(errors, 0, [0.5, 0.05, 0.2, 0.3], score="final_loss")
+    assert [written(contents(folder, name)) for folder in (scored, errors)] == snapshot
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("mlperf-logs", {"time_to_train": 3.25, "eval_accuracy": 0.95}),
+        ("deep500", {"TestAccuracy": 97, "WallclockTime": 4000}),
+    ],
+)
+def test_our_own_parsers_read_them(tmp_path: Path, name: str, values: dict[str, float]) -> None:
+    training(tmp_path, 1, [0.5, 0.8, 0.95, 0.97])
+    (log,) = (log for file, log in contents(tmp_path, name).files.items() if file.endswith(".txt"))
+    (run,) = Scanner().scan(io.BytesIO(log), "log")
+    assert run.status is RunStatus.OK
+    assert {one.name: one.value for one in run.metrics if one.name in values} == pytest.approx(values)

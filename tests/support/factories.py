@@ -105,6 +105,31 @@ def provenance(environment: str = "driver", **changes: Any) -> dict[str, Any]:
     }
 
 
+def log_metric(name: str, value: float, unit: str, registered: str, factor: float = 1.0, **more: Any) -> dict[str, Any]:
+    """Return a number as a parser tells it: `factor` times it is one of a registered metric."""
+    known = MetricValue.of(registered, value * factor)
+    return {
+        "name": name,
+        "value": value,
+        "printed": f"{value:.3f}",
+        "unit": unit,
+        "direction": known.direction.value,
+        "normalised": {"name": registered, "value": known.value, "unit": known.unit},
+        **more,
+    }
+
+
+def log_run(file: str, benchmark: str, *metrics: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a run as a parser tells it."""
+    usual = {"line": 3, "variant": "", "version": "1.0", "status": "ok", "reason": "", "parameters": {}, "warnings": []}
+    return {"file": file, "benchmark": benchmark, "metrics": list(metrics), **usual, **fields}
+
+
+def ingest_record(*runs: Mapping[str, Any], source: str = "logs", **details: Any) -> Record:
+    """Return what reading logs gave."""
+    return make_record(Cell.of(stage="ingest", source=source), details={"runs": list(runs), **details})
+
+
 def write_records(results: Path, *records: Record) -> Path:
     """Write records into a study's folder, each where its cell's belongs; return the folder."""
     for record in records:

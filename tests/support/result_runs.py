@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from factories import make_record, train_cell, write_records
+from factories import log_metric, log_run, make_record, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import Record
 
@@ -92,24 +92,11 @@ def write_planned(folder: Path, cells: Sequence[Cell], fingerprint: str = "made-
 def stream_run(rate: float, **how: Any) -> dict[str, Any]:
     """Return a run of STREAM as parsers tell it: the triad's rate in MB/s; `how` are parameters, or fields."""
     fields = {key: how.pop(key) for key in ("status", "reason", "line", "benchmark") if key in how}
-    metric = {
-        "name": "triad",
-        "value": rate,
-        "printed": repr(rate),
-        "unit": "MB/s",
-        "direction": "higher",
-        "normalised": {"name": "memory_bandwidth", "value": rate * 1e6, "unit": "B/s"},
-    }
-    usual = {
-        "line": 1,
-        "benchmark": "stream",
-        "variant": "mccalpin",
-        "version": "5.10",
-        "status": "ok",
-        "parameters": {"array_size": 10**7, "threads": 8} | how,
-        "metrics": [metric],
-    }
-    return usual | fields
+    metric = log_metric("triad", rate, "MB/s", "memory_bandwidth", 1e6, printed=repr(rate))
+    usual = {"line": 1, "benchmark": "stream", "variant": "mccalpin", "version": "5.10"}
+    run = log_run("", **usual | fields, parameters={"array_size": 10**7, "threads": 8} | how) | {"metrics": [metric]}
+    del run["file"]
+    return run
 
 
 def write_logs(folder: Path, source: str, runs: Mapping[str, dict[str, Any]], *, read: int = 0) -> Path:

@@ -39,22 +39,7 @@ def _lognormal(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
 
 def _unlike(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     """Cells from a third to three times as noisy as others."""
-    scale = np.exp(0.8 * rng.standard_normal((cells, 1)))
-    return 0.02 * scale * rng.standard_normal((cells, runs))
-
-
-def _heavy(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    return 0.015 * rng.standard_t(2, (cells, runs))
-
-
-def _skewed(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    return 0.03 * rng.exponential(1.0, (cells, runs))
-
-
-def _outliers(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    """One run in seven is disturbed and takes up to three times as long."""
-    hit = rng.random((cells, runs)) < 0.15
-    return _unlike(rng, cells, runs) + hit * rng.uniform(0.1, 1.1, (cells, runs))
+    return np.exp(0.8 * rng.standard_normal((cells, 1))) * _lognormal(rng, cells, runs)
 
 
 def _two_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
@@ -62,9 +47,10 @@ def _two_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     return 0.15 * (rng.random((cells, runs)) < 0.5) + 0.25 * _lognormal(rng, cells, runs)
 
 
-def _far_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    """The same, more than half as long again: others compute on what two cores share."""
-    return 3 * (_two_states(rng, cells, runs))
+def _outliers(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """One run in seven is disturbed and takes up to three times as long."""
+    hit = rng.random((cells, runs)) < 0.15
+    return _unlike(rng, cells, runs) + hit * rng.uniform(0.1, 1.1, (cells, runs))
 
 
 def _drift(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
@@ -86,11 +72,12 @@ def _autocorrelated(rng: np.random.Generator, cells: int, runs: int) -> np.ndarr
 SHAPES: dict[str, Noise] = {
     "lognormal": _lognormal,
     "unlike cells": _unlike,
-    "heavy tail": _heavy,
-    "skewed": _skewed,
+    "heavy tail": lambda rng, cells, runs: 0.015 * rng.standard_t(2, (cells, runs)),
+    "skewed": lambda rng, cells, runs: 0.03 * rng.exponential(1.0, (cells, runs)),
     "outliers": _outliers,
     "two states": _two_states,
-    "far states": _far_states,
+    # More than half as long again: others compute on what two cores share.
+    "far states": lambda rng, cells, runs: 3 * _two_states(rng, cells, runs),
     "drift": _drift,
     "autocorrelated": _autocorrelated,
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,8 +82,3 @@ class Beside:
     lines: Sequence[Line]
     shifts: Sequence[Shift]
     differences: Sequence[Difference]
-
-
-def count_outcomes(lines: Iterable[Line]) -> dict[tuple[Outcome, Confidence], int]:
-    """Count lines by what they say and its confidence."""
-    return Counter((line.outcome, line.confidence) for line in lines)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from transect.analysis.comparisons import Comparison
+from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
 from transect.domain.metrics import Direction, metric
@@ -15,7 +16,7 @@ from transect.report.charts.marks import Dot
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, may_be_ranked, reaches_target
-from transect.report.text import Scale, Writer, number, spread, tenths
+from transect.report.text import Scale, Writer, clean, number, spread, tenths
 
 T = TypeVar("T")
 G = TypeVar("G", bound=Group)
@@ -27,6 +28,11 @@ def undecided(comparison: Comparison) -> Chip:
     """Return the chip of two sides that cannot be told apart."""
     alone = min(comparison.a.count, comparison.b.count) == 1
     return Chip("one run a side" if alone else "within noise")
+
+
+def ended(record: AnyRecord, tone: str = "warn") -> Chip:
+    """Return the chip of how a record ended; a pointer that rests on it reads its message."""
+    return Chip(str(record.cause or record.status), tone, title=clean(record.message))
 
 
 def _marks(group: Group) -> Chip | None:

@@ -1,4 +1,4 @@
-"""From records to tables, groups, bounds, efficiencies and changes between result sets."""
+"""From records to tables, groups, floors, and what distribution, input and sums cost."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factories import bare_record, bench_cell, train_cell
-from transect.analysis.bounds import Rates, step_bound
-from transect.analysis.groups import Floors, group_records
-from transect.analysis.hardware import benchmark_values
-from transect.analysis.labels import group_labels
+from factories import bare_record, train_cell
+from transect.analysis.distribution import distribution_costs
+from transect.analysis.groups import Floors, Group, group_records
+from transect.analysis.kinds import Kind
 from transect.analysis.load import load_records
 from transect.analysis.originals import Originals
 from transect.analysis.scaling import ScalingKind, efficiencies
+from transect.analysis.statistics import NoiseFloor
 from transect.analysis.table import COLUMNS, records_table
-from transect.domain.cell import Cell
-from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status, write_record
+from transect.analysis.twins import input_penalties, rate_factor
+from transect.domain.record import Cause, MetricValue, Record, Samples, Status, write_record
 
 
 def train(ranks: int, rate: float, repeat: int = 0, strategy: str = "ddp", **details: Any) -> Record:
@@ -40,12 +40,6 @@ def test_table_has_a_row_per_metric_and_one_for_a_record_without() -> None:
     assert (speed["ranks"], speed["value"], speed["unit"], speed["direction"]) == (2, 100.0, "1/s", "higher")
 
 
-def test_an_empty_table_keeps_its_columns_and_types() -> None:
-    table = records_table([])
-    assert list(table.columns) == list(COLUMNS)
-    assert table["value"].dtype == "float64"
-
-
 def test_repeats_form_one_group_and_wrong_results_are_not_usable() -> None:
     wrong = train(1, 9e9, repeat=1)
     wrong = wrong.model_copy(update={"metrics": [MetricValue.of("equality_ratio", 3.0)]})
@@ -53,84 +47,6 @@ def test_repeats_form_one_group_and_wrong_results_are_not_usable() -> None:
     assert len(group.records) == 2
     assert group.wrong
     assert group.values("samples_per_second") == [100.0]
-
-
-def test_labels_name_only_what_differs() -> None:
-    groups = group_records([train(1, 1.0), train(2, 1.0)])
-    assert sorted(group_labels(groups).values()) == ["torch · ddp · 1 rank", "torch · ddp · 2 ranks"]
-
-
-def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
-    other = train_cell("torch", workload="v", batch=64)
-    groups = group_records([train(1, 100.0), train(1, 110.0, 1), bare_record(other, {"samples_per_second": 5.0})])
-    floor = Floors(groups).get("train", "v", "samples_per_second")
-    assert floor is not None
-    assert floor.relative == pytest.approx(0.1)
-
-
-def test_efficiency_names_its_base_and_flags_superlinear() -> None:
-    groups = group_records([train(1, 100.0, strategy="single"), train(2, 150.0), train(4, 500.0)])
-    found = {one.group.cell.ranks: one for one in efficiencies(groups, None)}
-    assert found[2].value == pytest.approx(0.75)
-    assert found[2].base.cell.strategy == "single"
-    assert found[2].base_rate == 100.0
-    assert found[2].kind is ScalingKind.STRONG
-    assert not found[2].superlinear
-    assert found[4].superlinear
-
-
-def test_an_over_subscribed_cell_has_no_efficiency() -> None:
-    groups = group_records([train(1, 100.0), train(8, 700.0, over_subscribed=True)])
-    assert efficiencies(groups, None) == []
-
-
-def bench(name: str, value: float, threads: int, label: str | None = None) -> Record:
-    """Make a synthetic benchmark record."""
-    one = bare_record(bench_cell(f"{name}-probe", threads=threads))
-    precision = label if name == "flops" else None
-    point = LogPoint(series=label or name, precision=precision)
-    return one.model_copy(update={"metrics": [MetricValue.of(name, value, label, point)]})
-
-
-def test_bound_is_the_slower_side_shared_by_the_ranks_of_a_node() -> None:
-    rates = Rates([bench("flops", 1e9, 2, "fp32"), bench("memory_bandwidth", 1e9, 2, "triad")])
-    (group,) = group_records([train(2, 100.0, flops_per_step=1e6, bytes_per_step=1e5)])
-    bound = step_bound(group, rates)
-    assert bound is not None
-    assert bound.kind == "arithmetic"
-    assert bound.time_s == pytest.approx(2 * 1e6 / 1e9)
-    assert bound.rate(64) == pytest.approx(64 / 2e-3)
-
-
-def test_no_bound_without_a_benchmark_of_the_same_threads_or_precision() -> None:
-    (group,) = group_records([train(2, 100.0, flops_per_step=1e6, bytes_per_step=1e5)])
-    band = bench("memory_bandwidth", 1e9, 2)
-    assert step_bound(group, Rates([bench("flops", 1e9, 4), band])) is None
-    assert step_bound(group, Rates([bench("flops", 1e9, 2, "fp64"), band])) is None
-
-
-def test_only_ok_runs_of_a_log_are_valid() -> None:
-    runs = [
-        {
-            "status": status,
-            "benchmark": "hpl",
-            "file": "a.out",
-            "line": 3,
-            "metrics": [
-                {
-                    "name": "gflops",
-                    "value": 2.0,
-                    "unit": "Gflop/s",
-                    "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"},
-                }
-            ],
-        }
-        for status in ("ok", "invalid", "truncated")
-    ]
-    found = benchmark_values([bare_record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})])
-    assert [one.valid for one in found] == [True, False, False]
-    assert (found[0].name, found[0].value, found[0].unit) == ("flops", 2e9, "FLOP/s")
-    assert found[0].where == "a.out:3"
 
 
 def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> None:
@@ -160,3 +76,155 @@ def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> No
     assert reader.samples(loaded.records[0], "gone") == []
     assert reader.samples(loaded.records[0], "outside") == []
     assert len(loaded.problems) == 6
+
+
+SYNTHETIC = Kind((("input", "synthetic"),))
+FLOOR = NoiseFloor(relative=0.02, pairs=9, groups=3)
+
+
+def run(
+    strategy: str = "single",
+    ranks: int = 1,
+    repeat: int = 0,
+    *,
+    step: float = 1.0,
+    parts: tuple[float | None, float | None, float | None] = (0.9, 0.0, 0.1),
+    over: bool = False,
+    extra: dict[str, float] | None = None,
+    **axes: Any,
+) -> Record:
+    """Make a synthetic run with (compute, communication, input) seconds in a step."""
+    axes = {"framework": "torch", "batch": 64, **axes}
+    cell = train_cell(workload="w", strategy=strategy, ranks_per_node=ranks, repeat=repeat, **axes)
+    names = ("compute_time", "communication_time", "input_time")
+    known = {name: part for name, part in zip(names, parts, strict=True) if part is not None}
+    metrics = {"step_time": step, "samples_per_second": cell.batch / step, **known, **(extra or {})}
+    details = {"global_batch": cell.batch, "over_subscribed": over}
+    return bare_record(cell, metrics, details=details, parameters={"batch": 64})
+
+
+def repeats(*arguments: Any, step: float = 1.0, **fields: Any) -> list[Record]:
+    """Three repeats that differ by half a percent."""
+    return [run(*arguments, repeat=repeat, step=step * (1 + repeat / 200), **fields) for repeat in range(3)]
+
+
+def costs(*records: Record) -> dict[tuple[str, int], Any]:
+    found = distribution_costs(group_records(records), FLOOR)
+    return {(one.group.cell.strategy, one.group.cell.ranks): one for one in found}
+
+
+def test_strong_scaling_is_held_against_the_step_over_the_ranks_and_split_in_its_parts() -> None:
+    found = costs(run(step=1.0), run("ddp", 2, step=0.8, parts=(0.55, 0.15, 0.06)))
+    one = found["ddp", 2]
+    assert one.scaling is ScalingKind.STRONG
+    assert (one.ideal_s, one.cost) == (0.5, pytest.approx(0.6))
+    assert one.waited == pytest.approx(0.3)
+    assert one.computing == pytest.approx((0.55 - 0.45) / 0.5)
+    assert one.input == pytest.approx((0.06 - 0.05) / 0.5)
+    assert one.other == pytest.approx(0.6 - 0.3 - 0.2 - 0.02)
+    assert one.told
+    # Weak scaling is held against the step itself.
+    one = costs(run(step=1.0), run("ddp", 2, step=1.3, parts=(1.0, 0.2, 0.1), batch=128))["ddp", 2]
+    assert (one.scaling, one.ideal_s, one.waited) == (ScalingKind.WEAK, 1.0, pytest.approx(0.2))
+
+
+def test_what_a_library_does_not_tell_is_missing_and_not_zero() -> None:
+    one = costs(run(), run("horovod", 2, step=0.9, parts=(None, None, 0.05)))["horovod", 2]
+    assert one.waited is None and one.computing is None and one.input is not None
+    assert not one.told
+    assert one.other == pytest.approx(one.cost)
+
+
+def test_the_base_is_single_and_else_the_same_strategy_on_one_rank() -> None:
+    found = costs(run(step=1.0), run("mpi", 1, step=1.2), run("mpi", 2, step=0.7))
+    assert found["mpi", 2].base.cell.strategy == "single"
+    assert found["mpi", 1].cost == pytest.approx(0.2)
+    assert costs(run("mpi", 1), run("mpi", 2))["mpi", 2].base.cell.strategy == "mpi"
+    assert costs(run("mpi", 1), run("ddp", 2)) == {}
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"precision": "amp-bf16"},
+        {"input": "synthetic"},
+        {"input": "files"},
+        {"reduce": "sum"},
+        {"learning_rate_rule": "linear"},
+        {"framework": "mxnet"},
+        {"device": "cuda"},
+        {"threads": 2},
+    ],
+)
+def test_another_kind_is_no_base(axes: dict[str, Any]) -> None:
+    records = [run(), run("ddp", 2, **axes)]
+    assert costs(*records) == {}
+    assert efficiencies(group_records(records), None) == []
+
+
+def test_an_over_subscribed_cost_carries_no_claim_and_noise_is_not_called_a_cost() -> None:
+    found = costs(
+        *repeats(),
+        *repeats("ddp", 2, step=0.505),
+        *repeats("slow", 2, step=0.8),
+        *repeats("ddp", 8, step=0.5, over=True),
+    )
+    assert not found["ddp", 2].real
+    assert found["slow", 2].real
+    assert found["ddp", 8].comparison is None and not found["ddp", 8].real
+
+
+def groups_of(*axes: dict[str, Any]) -> list[Group]:
+    return group_records([run("mpi", 2, **one) for one in axes])
+
+
+def test_a_kind_has_a_noise_floor_of_its_own_and_synthetic_noise_is_asked_for() -> None:
+    def pair(wide: float, **axes: Any) -> list[Record]:
+        return [run(step=1.0, **axes), run("single", 1, 1, step=1 + wide, **axes)]
+
+    floors = Floors(group_records([*pair(0.1), *pair(0.5, input="synthetic"), *pair(0.3, precision="fp64")]))
+    name = "step_time"
+    for kind, wide in (
+        (Kind(), 0.1),
+        (SYNTHETIC, 0.5),
+        (Kind((("precision", "fp64"),)), 0.3),
+        (None, 0.3),
+        (Kind((("reduce", "sum"),)), 0.3),
+    ):
+        floor = floors.get("train", "w", name, kind)
+        assert floor is not None and floor.relative == pytest.approx(wide), kind
+    alone = Floors(group_records(pair(0.5, input="synthetic"))).get("train", "w", name)
+    assert alone is not None and alone.relative == pytest.approx(0.5)
+
+
+def test_input_costs_what_the_synthetic_twin_is_faster() -> None:
+    groups = group_records(
+        [
+            *repeats(step=1.25),
+            *repeats(step=2.0, input="files"),
+            *repeats(step=1.0, input="synthetic"),
+            *repeats("mpi", 2, step=1.0),
+            *repeats(step=1.0, framework="numpy"),
+            *repeats(step=1.0, framework="numpy", input="synthetic"),
+        ]
+    )
+    found = {(one.group.cell.framework, one.group.cell.input): one for one in input_penalties(groups, Floors(groups))}
+    assert set(found) == {("torch", "stored"), ("torch", "files"), ("numpy", "stored")}
+    assert found["torch", "stored"].value == pytest.approx(0.2)
+    assert found["torch", "files"].value == pytest.approx(0.5)
+    assert found["torch", "files"].low < 0.5 < found["torch", "files"].high
+    verdicts = {key: one.comparison.verdict for key, one in found.items() if one.comparison}
+    assert verdicts["torch", "files"] == "better"
+    assert verdicts["numpy", "stored"] == "not distinguishable"
+
+
+def test_the_rate_grows_with_a_sum_and_with_the_linear_rule() -> None:
+    groups = groups_of(
+        {},
+        {"reduce": "sum"},
+        {"batch": 128, "learning_rate_rule": "linear"},
+        {"batch": 128, "learning_rate_rule": "linear", "reduce": "sum"},
+    )
+    assert sorted(filter(None, map(rate_factor, groups))) == [1, 2, 2, 4]
+    bare = run("mpi", 2, batch=128, learning_rate_rule="linear").model_copy(update={"parameters": {}})
+    assert rate_factor(group_records([bare])[0]) is None

@@ -42,21 +42,18 @@ def parts(scores) -> dict[str, float]:
     return {name: one.median for name, one in share.parts.items()}
 
 
-def test_what_acts_alone_gets_what_it_does():
-    found = parts(every(lambda o, r, t: 0.4 + 0.2 * o + 0.1 * r))
-    assert found == pytest.approx({"optimiser": 0.2, "rate": 0.1, "runtime": 0.0})
-
-
-def test_what_works_together_only_is_halved():
-    found = parts(every(lambda o, r, t: 0.3 * (o and r)))
-    assert found == pytest.approx({"optimiser": 0.15, "rate": 0.15, "runtime": 0.0})
-    found = parts(every(lambda o, r, t: 0.3 * (o and r and t)))
-    assert found == pytest.approx(dict.fromkeys(found, 0.1))
-
-
-def test_either_of_two_that_suffices_gets_half():
-    found = parts(every(lambda o, r, t: 0.3 * (o or r)))
-    assert found == pytest.approx({"optimiser": 0.15, "rate": 0.15, "runtime": 0.0})
+@pytest.mark.parametrize(
+    ("score", "shares"),
+    [
+        (lambda o, r, t: 0.4 + 0.2 * o + 0.1 * r, (0.2, 0.1, 0.0)),
+        # What works together only, or alone as well, is halved.
+        (lambda o, r, t: 0.3 * (o and r), (0.15, 0.15, 0.0)),
+        (lambda o, r, t: 0.3 * (o or r), (0.15, 0.15, 0.0)),
+        (lambda o, r, t: 0.3 * (o and r and t), (0.1, 0.1, 0.1)),
+    ],
+)
+def test_each_factor_gets_what_it_does(score, shares):
+    assert parts(every(score)) == pytest.approx(dict(zip(("optimiser", "rate", "runtime"), shares, strict=True)))
 
 
 def test_a_combination_that_lacks_on_the_way_leaves_no_share():

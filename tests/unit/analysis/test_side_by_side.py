@@ -30,32 +30,6 @@ def served(runtime: str, repeat: int, hours: float | None, processor: str | None
     )
 
 
-@pytest.mark.parametrize(
-    ("hours", "processors", "told"),
-    [
-        ([0, 0, 0, 0], ["X", "X"], ""),
-        ([0, 0, 0, 0], [None, "X"], ""),
-        ([2, 2, 2, 2], ["X", "X"], ""),
-        ([48, 48, 48, 48], ["X", "X"], "measured 48 h apart"),
-        # One repeat in turn with the other's says nothing of those that ran on another day.
-        ([-48, -48, 0, 0], ["X", "X"], "50 % measured more than 12 h apart"),
-        ([0, 168, 168, 168], ["X", "X"], "75 % measured more than 12 h apart"),
-        ([0, 0, 0, 0], ["X", "Y"], "different processors"),
-    ],
-)
-def test_two_days_or_two_processors_are_not_confirmed(
-    hours: list[float], processors: list[str | None], told: str
-) -> None:
-    groups = group_records(
-        served(runtime, n, hours[n] if runtime == "b" else 0.0, processor)
-        for runtime, processor in zip("ab", processors, strict=True)
-        for n in range(4)
-    )
-    [(_, _, one)] = contests(groups, STAGES.get("infer").comparison, Floors(groups))
-    assert one.confidence is (Confidence.PROVISIONAL if told else Confidence.CONFIRMED)
-    assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(told)
-
-
 Ran = tuple[str | None, float | None]
 
 

@@ -114,9 +114,7 @@ def test_a_comparison_counts_until_both_of_its_hypotheses_are_rejected() -> None
     # Apart, and by less than the margin: nothing of it is left that could be true.
     assert corrected([decided(0.001, 0.002), decided(0.02)], [1, 1]) == [0.002, 0.02]
     assert corrected([decided(0.001)], [1], beyond=9) == [0.01]
-
-
-def test_one_that_was_chosen_counts_for_all_that_it_was_chosen_from() -> None:
+    # One that was chosen counts for all that it was chosen from.
     assert corrected([decided(0.01), decided(0.02)], [3, 1]) == [0.04, 0.08]
 
 

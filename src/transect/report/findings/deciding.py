@@ -34,11 +34,6 @@ class Tally:
     inconclusive: int
     asked: Tally | None = None
 
-    @property
-    def confirmed_share(self) -> float | None:
-        """The share that ends confirmed, or None without any comparison."""
-        return (self.different + self.same) / self.comparisons if self.comparisons else None
-
 
 def same_within(comparison: Comparison) -> str:
     """Write that two groups are the same, as shown: `the same within 5 %`."""

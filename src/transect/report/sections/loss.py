@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.groups import Group
@@ -102,20 +102,26 @@ def _names(context: Context, curves: list[_Curve]) -> dict[str, Style]:
     return styles
 
 
-def _loss(
-    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve], names: dict[str, Style], note: str
-) -> Chart:
-    lines = [
+def _lines(
+    context: Context, label: Column[_Curve], drawn_of: Iterable[tuple[_Curve, list[tuple[float, float]]]]
+) -> list[Line]:
+    return [
         Line(
-            points=_thin(curve.loss),
+            points=points,
             style=context.style(curve.group),
             symbols=False,
             width=1.4,
             name=str(label.entry(curve)),
             about=curve.group,
         )
-        for curve in curves
+        for curve, points in drawn_of
     ]
+
+
+def _loss(
+    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve], names: dict[str, Style], note: str
+) -> Chart:
+    lines = _lines(context, label, ((curve, _thin(curve.loss)) for curve in curves))
     # One per batch, rule and start: cells of another kind have another path to follow.
     for reference in dict.fromkeys(tuple(curve.reference) for curve in curves if curve.reference):
         names = names | {"reference": _REFERENCE}
@@ -146,17 +152,7 @@ def _loss(
 def _deviation(
     context: Context, workload: str, curves: list[_Curve], label: Column[_Curve], names: dict[str, Style], note: str
 ) -> Chart:
-    lines = [
-        Line(
-            points=_peaks(curve.ratios),
-            style=context.style(curve.group),
-            symbols=False,
-            width=1.4,
-            name=str(label.entry(curve)),
-            about=curve.group,
-        )
-        for curve in curves
-    ]
+    lines = _lines(context, label, ((curve, _peaks(curve.ratios)) for curve in curves))
 
     def deviation(curve: _Curve) -> float:
         return abs(curve.loss[curve.worst] - curve.reference[curve.worst])

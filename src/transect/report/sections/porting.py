@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from transect.analysis.entries import AnyRecord
 from transect.domain.record import Cause, Status
-from transect.report.blocks import Chip, Column, Table, Value, code, table, words
+from transect.report.blocks import Chip, Column, Part, Table, Value, code, note, table, words
+from transect.report.context import Context
 from transect.report.text import clean
 
 Name = Callable[[AnyRecord], str]
+
+
+def split(context: Context, stage: str) -> tuple[list[AnyRecord], list[AnyRecord], list[AnyRecord]]:
+    """Return a stage's records, those that ended well, and those that somebody offers to run."""
+    records = [record for group in context.of(stage) for record in group.records]
+    good = [record for record in records if record.status is Status.OK]
+    return records, good, [record for record in records if record.status is not Status.SKIPPED]
+
+
+def tolerance(record: AnyRecord) -> float | None:
+    """Return the tolerance of the output that has the largest one."""
+    given = record.details.get("tolerance")
+    return max(given.values()) if isinstance(given, dict) and given else None
+
+
+def rules(good: Sequence[AnyRecord], key: str = "tolerance_rule", word: str = "Tolerance") -> Iterator[Part]:
+    """Say once what records have in common under a key of their details."""
+    for text in sorted({str(record.details.get(key)) for record in good}):
+        yield note(clean(f"{word}: {text}."))
 
 
 def verdict(record: AnyRecord) -> Chip:

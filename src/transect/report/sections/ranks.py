@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from transect.analysis.batch_sweeps import BatchRow, BatchSweep, batch_sweeps
 from transect.analysis.parallelism import median_of
 from transect.analysis.rank_costs import PointToPoint, SumPath, point_to_point, sum_paths
 from transect.analysis.rank_series import Problem, RankPoint, RankSeries, problems
@@ -11,12 +12,11 @@ from transect.report.blocks import Chip, Column, Facts, Heading, Lead, Part, dig
 from transect.report.charts.chart import Point, Series, line_chart
 from transect.report.charts.inks import MUTED
 from transect.report.charts.theme import Style
-from transect.report.columns import NOT_TOLD
+from transect.report.columns import ACCURACY, NOT_TOLD
 from transect.report.context import Context
 from transect.report.findings.parallel import strategy_words
 from transect.report.findings.ranks import asks_for_ranks, place_words, serial_words, series_name
-from transect.report.sections.batches import batch_blocks
-from transect.report.text import clean, factor, in_unit, number, percent, with_ends
+from transect.report.text import clean, count, factor, in_unit, number, percent, scale_for, with_ends
 
 # Lines of one chart, the published ones among them: more cannot be told apart.
 _MAX_LINES = 12
@@ -221,3 +221,52 @@ def _sums(paths: list[SumPath]) -> Part:
         ],
         caption="A sum beside the mean, and beside the mean at as many times the rate as replicas are added",
     )
+
+
+def batch_blocks(context: Context) -> Iterator[Part]:
+    """List each sweep of batches on several ranks; nothing without any."""
+    found = batch_sweeps(context.of("train"), context.floors)
+    for one in found:
+        yield _table(one)
+    if found:
+        yield note(
+            "Waiting is the part of a step in which a rank does nothing but wait for messages. To the target: over the steps "
+            "until the quality target was reached, so what more steps cost is in it; empty where a run did not reach it."
+        )
+
+
+def _table(one: BatchSweep) -> Part:
+    cell = one.rows[0].group.cell
+    epoch = scale_for([row.epoch_s for row in one.rows], "s")
+    waited = scale_for([row.waited_s for row in one.rows], "s")
+    target = scale_for([_middle(row.to_quality) for row in one.rows], "s")
+    caption = f"{cell.workload}, {cell.framework}, {strategy_words(one.rows[0].group)}, {count(cell.ranks, 'rank')}"
+    return table(
+        one.rows,
+        [
+            digits("Batch", lambda row: row.batch),
+            digits(f"Epoch's steps ({epoch.unit})", lambda row: row.epoch_s, epoch),
+            digits(f"Waiting in them ({waited.unit})", lambda row: row.waited_s, waited),
+            digits("Share of a step", lambda row: row.share, percent, NOT_TOLD),
+            ACCURACY,
+            digits("Steps to the target", lambda row: _middle(row.steps)),
+            digits(f"Waiting to the target ({target.unit})", lambda row: _middle(row.to_quality), target),
+            words("", lambda row: _batch_mark(one, row)),
+        ],
+        caption=clean(f"{caption}: what a larger batch leaves of the messages"),
+    )
+
+
+def _middle(by_seed: dict[int, float]) -> float | None:
+    values = sorted(by_seed.values())
+    if not values:
+        return None
+    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+
+
+def _batch_mark(one: BatchSweep, row: BatchRow) -> Chip | None:
+    if row.group.over_subscribed:
+        return Chip("over-subscribed", "warn")
+    if not row.reached:
+        return Chip("target not reached", "warn")
+    return Chip("waits least to the target") if row is one.best else None

@@ -14,6 +14,7 @@ from transect.report.charts.inks import INK
 from transect.report.charts.marks import Line
 from transect.report.charts.plots import line_plot, log_is_better
 from transect.report.charts.theme import Style, legend, palette
+from transect.report.columns import ended
 from transect.report.context import Context
 from transect.report.text import number, one_decimal
 
@@ -132,7 +133,7 @@ def _ended(group: RetrainGroup) -> Value:
     if group.ok and not group.wrong:
         return Chip("the same path", "good")
     record = next(one for one in group.records if one not in group.ok)
-    return Chip(str(record.cause or record.status), "bad", title=record.message)
+    return ended(record, "bad")
 
 
 def _colours(context: Context, relay: Relay) -> dict[str, Style]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import Group, grouped
 from transect.domain.axes.text import SearchCell
-from transect.report.blocks import Chip, Heading, Lead, Part, Value, digits, table, words
+from transect.report.blocks import Heading, Lead, Part, Value, digits, table, words
+from transect.report.columns import ended
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.ticket_inputs import corpus_name
@@ -53,7 +54,7 @@ def _state(group: Group[SearchCell]) -> Value:
     if group.ok:
         return None
     record = group.records[0]
-    return Chip(str(record.cause or record.status), "warn", title=record.message)
+    return ended(record)
 
 
 def place_table(groups: Sequence[Group[SearchCell]]) -> Part:

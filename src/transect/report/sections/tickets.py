@@ -8,6 +8,7 @@ from typing import Any
 
 from transect.analysis.groups import Group
 from transect.report.blocks import Chip, Column, Lead, Part, Value, digits, table, words
+from transect.report.columns import ended
 from transect.report.context import Context
 from transect.report.findings.ticket_inputs import VIEWS
 from transect.report.sections.ticket_lengths import length_parts
@@ -66,7 +67,7 @@ def _rejected(group: Group[Any]) -> dict[str, int]:
 def _state(group: Group[Any]) -> Value:
     if not group.ok:
         record = group.records[0]
-        return Chip(str(record.cause or record.status), "warn", title=record.message)
+        return ended(record)
     return Chip("synthetic", "warn") if _detail(group, "synthetic") else None
 
 

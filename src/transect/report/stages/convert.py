@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.entries import AnyRecord
-from transect.domain.record import Status
-from transect.report.blocks import Lead, Part, digits, note, table, words
+from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.parts import Section
-from transect.report.sections.porting import matrix, reasons
-from transect.report.text import clean, in_unit, percent
+from transect.report.sections.porting import matrix, reasons, rules, split
+from transect.report.text import in_unit, percent
 
 
 def _model(record: AnyRecord) -> str:
@@ -38,11 +37,9 @@ def _share(record: AnyRecord) -> float | None:
 
 def conversions(context: Context) -> Iterator[Part]:
     """Show every model by every precision, then sizes, differences and accuracies."""
-    records = [record for group in context.of("convert") for record in group.records]
+    records, good, tried = split(context, "convert")
     if not records:
         return
-    good = [record for record in records if record.status is Status.OK]
-    tried = [record for record in records if record.status is not Status.SKIPPED]
     scored = [record for record in good if record.value("accuracy") is not None]
     yield Lead(
         f"{len(good)} of {len(tried)} conversions that are offered run in ONNX Runtime. {len(scored)} are of "
@@ -64,9 +61,8 @@ def conversions(context: Context) -> Iterator[Part]:
         digits("Compared", lambda record: record.details.get("rows_compared")),
     ]
     yield table(good, columns, caption="What conversions cost", fold_title="What conversions cost")
-    for key, word in (("converter", "Converted by"), ("tolerance_rule", "Tolerance")):
-        for text in sorted({str(record.details.get(key)) for record in good}):
-            yield note(clean(f"{word}: {text}."))
+    yield from rules(good, "converter", "Converted by")
+    yield from rules(good)
 
 
 SECTIONS = (Section(key="conversions", title="Lower precisions", order=540, make=conversions),)

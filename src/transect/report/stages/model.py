@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.entries import AnyRecord
-from transect.domain.record import Status
-from transect.report.blocks import Lead, Part, digits, note, table, words
+from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.parts import Section
-from transect.report.sections.porting import matrix, reasons
-from transect.report.text import clean, in_unit
+from transect.report.sections.porting import matrix, reasons, rules, split, tolerance
+from transect.report.text import in_unit
 
 
 def _name(record: AnyRecord) -> str:
     return f"{record.cell.workload} by {record.cell.get('exporter')}"
 
 
-def _tolerance(record: AnyRecord) -> float | None:
-    """Return the tolerance of the output that has the largest one."""
-    given = record.details.get("tolerance")
-    return max(given.values()) if isinstance(given, dict) and given else None
-
-
 def models(context: Context) -> Iterator[Part]:
     """Show every model by every exporter, the facts of the files, and the reasons of failures."""
-    records = [record for group in context.of("model") for record in group.records]
+    records, good, tried = split(context, "model")
     if not records:
         return
-    good = [record for record in records if record.status is Status.OK]
-    tried = [record for record in records if record.status is not Status.SKIPPED]
     yield Lead(
         f"{len(good)} of {len(tried)} exports that exporters offer give a valid file that computes "
         "what the framework computes. Weights and inputs are drawn."
@@ -49,13 +40,12 @@ def models(context: Context) -> Iterator[Part]:
         digits("IR", lambda record: record.value("ir_version")),
         digits("Operators", lambda record: record.value("operators")),
         digits("Largest difference", lambda record: record.value("max_abs_difference")),
-        digits("Tolerance", _tolerance),
+        digits("Tolerance", tolerance),
         words("Rows", lambda r: "any number" if r.details.get("batched") else "fixed"),
         digits("Export time", lambda record: record.value("export_time"), in_unit("s")),
     ]
     yield table(good, columns, caption="The files", fold_title="The files")
-    for rule in sorted({str(record.details.get("tolerance_rule")) for record in good}):
-        yield note(clean(f"Tolerance: {rule}."))
+    yield from rules(good)
 
 
 SECTIONS = (Section(key="models", title="Models by exporters", order=520, make=models),)

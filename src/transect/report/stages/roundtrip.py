@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.entries import AnyRecord
-from transect.domain.record import Status
 from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.parts import Section
-from transect.report.sections.porting import matrix, reasons
+from transect.report.sections.porting import matrix, reasons, split, tolerance
 
 
 def _model(record: AnyRecord) -> str:
@@ -24,18 +23,11 @@ def _name(record: AnyRecord) -> str:
     return f"{_model(record)} into {_loader(record)}"
 
 
-def _worst_tolerance(record: AnyRecord) -> float | None:
-    given = record.details.get("tolerance")
-    return max(given.values()) if isinstance(given, dict) and given else None
-
-
 def round_trips(context: Context) -> Iterator[Part]:
     """Show every file by every framework, the reasons of failures, and the differences."""
-    records = [record for group in context.of("roundtrip") for record in group.records]
+    records, good, tried = split(context, "roundtrip")
     if not records:
         return
-    good = [record for record in records if record.status is Status.OK]
-    tried = [record for record in records if record.status is not Status.SKIPPED]
     yield Lead(
         f"In {len(good)} of {len(tried)} cases another framework loads the file, and computes what "
         "the one that made it does, within the file's own tolerance."
@@ -45,7 +37,7 @@ def round_trips(context: Context) -> Iterator[Part]:
     columns = [
         words("Round trip", _name),
         digits("Largest difference", lambda record: record.value("max_abs_difference")),
-        digits("Tolerance", _worst_tolerance),
+        digits("Tolerance", tolerance),
         words("Rows", lambda r: str(r.details.get("rows_compared") or "all")),
     ]
     yield table(good, columns, folded="Differences of round trips")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.entries import AnyRecord
-from transect.domain.record import Status
-from transect.report.blocks import Lead, Part, digits, note, table, words
+from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.parts import Section
-from transect.report.sections.porting import reasons
-from transect.report.text import clean, in_unit, number
+from transect.report.sections.porting import reasons, rules, split
+from transect.report.text import in_unit, number
 
 
 def _name(record: AnyRecord) -> str:
@@ -41,10 +40,9 @@ def _least_error(record: AnyRecord) -> float | None:
 
 def steps_body(context: Context) -> Iterator[Part]:
     """List the files, and for how many paths the tolerance tells nothing at the end."""
-    records = [record for group in context.of("step") for record in group.records]
+    records, good, _ = split(context, "step")
     if not records:
         return
-    good = [record for record in records if record.status is Status.OK]
     yield Lead(
         f"{len(good)} of {len(records)} training steps were exported as ordinary ONNX graphs whose "
         "first updates, run by ONNX Runtime, are PyTorch's."
@@ -64,8 +62,7 @@ def steps_body(context: Context) -> Iterator[Part]:
         caption="The steps",
     )
     yield reasons(records, _name)
-    for rule in sorted({str(record.details.get("tolerance_rule")) for record in good}):
-        yield note(clean(f"Tolerance: {rule}."))
+    yield from rules(good)
 
 
 SECTIONS = (Section(key="steps", title="Training steps", order=655, make=steps_body),)
