@@ -74,6 +74,7 @@ AREAS = {
     "parsers": ["hpc/parsers/*.py", "hpc/*.py"],
     "exports": [
         "onnx_models/comparison.py",
+        "onnx_models/tolerance.py",
         "onnx_models/dynamic_tolerance.py",
         "onnx_models/lowered_tolerance.py",
         "onnx_models/accumulation.py",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transect.onnx_models.counting import value_shapes
 from transect.onnx_models.tensors import NoTensor
+from transect.onnx_models.tolerance import UNIT_ROUNDOFF
 
-UNIT_ROUNDOFF = 2.0**-24
 # Runs that round alike but sum in another order err by like amounts: room for the tails.
 _SAFETY = 32
 # A framework that computes in float32 stays within 6 of these, with the models that there are; one
@@ -44,13 +43,6 @@ def longest_accumulation(graph: Any) -> int:
     for node in graph.node:
         longest = max(longest, _terms(node, shapes), *map(longest_accumulation, _inside(node)))
     return longest
-
-
-def longest_in_file(path: Path) -> int:
-    """Return `longest_accumulation` of an ONNX file."""
-    import onnx
-
-    return longest_accumulation(onnx.shape_inference.infer_shapes(onnx.load(str(path))).graph)
 
 
 def _inside(node: Any) -> Iterator[Any]:

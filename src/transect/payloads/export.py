@@ -6,9 +6,9 @@ Writes `model.onnx`, `inputs/`, `expected/` (what the framework computes), `fact
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,13 @@ import numpy as np
 
 from transect.domain.axes.export import ExportCell
 from transect.domain.errors import BadInput
-from transect.onnx_models.accumulation import MADE_TOLERANCE_RULE, longest_in_file, made_tolerances
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
 from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import file_metrics, inspect_model
 from transect.onnx_models.results import result, versions
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import write_tensors
+from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
 from transect.runtimes.outputs import judge
 from transect.training.inputs import load_arrays
 from transect.training.models import TorchModel, no_module
@@ -89,25 +89,22 @@ def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
 
     sizes = {name: x.shape[axis] for axis, (name, _) in model.axes.items()}
     facts = inspect_model(path, sizes)
-    with torch.inference_mode():
-        double = torch.tensor(x, dtype=torch.float64 if x.dtype.kind == "f" else None)
-        exact = copy.deepcopy(module).double()(double).numpy()
-    tolerances = made_tolerances({OUTPUT: expected}, {OUTPUT: exact}, longest_in_file(path), computes=True)
+    tolerance = output_tolerance(model, module, x, expected)
     batches, shorter = (*_BATCHES, len(x)), dict(_shortened(x, model.axes))
     runs = [(run_onnx(path, x, batch), expected) for batch in batches]
     runs += [(run_onnx(path, rows, len(rows)), computed(rows)) for rows in shorter.values()]
     found, wanted = (np.concatenate(side) for side in zip(*runs, strict=True))
-    verdict = judge({OUTPUT: found}, {OUTPUT: wanted}, tolerances)
+    verdict = judge({OUTPUT: found}, {OUTPUT: wanted}, tolerance.tolerance)
     write_tensors(out / "inputs", {INPUT: x})
     write_tensors(out / "expected", {OUTPUT: expected})
-    write_facts(out, tolerance=tolerances[OUTPUT], batched=True, costs=facts["costs"])
+    write_facts(out, tolerance=tolerance.tolerance, batched=True, costs=facts["costs"])
     return result(
         wrong="; ".join(verdict.wrong),
         metrics=file_metrics(path, facts, export_time_s) | verdict.metrics(),
         details=facts
+        | asdict(tolerance)
         | {
-            "tolerance": tolerances[OUTPUT],
-            "tolerance_rule": MADE_TOLERANCE_RULE,
+            "tolerance_rule": TOLERANCE_RULE,
             "batched": True,
             "batches_compared": list(batches),
             "shapes_compared": [list(shape) for shape in shorter],

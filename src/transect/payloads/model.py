@@ -21,7 +21,7 @@ from transect.onnx_models.accumulation import (
     IMPRECISE,
     MADE_TOLERANCE_RULE,
     imprecise_outputs,
-    longest_in_file,
+    longest_accumulation,
     made_tolerances,
 )
 from transect.onnx_models.comparison import largest_differences
@@ -105,7 +105,7 @@ def make(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     write_tensors(out / "expected", expected)
     write_tensors(out / "calibration", _named(facts["input"], built.calibration, "inputs"))
     exact = None if built.exact is None else _named(facts["output"], built.exact, "outputs")
-    longest = longest_in_file(path)
+    longest = _longest(path)
     tolerances = made_tolerances(expected, exact, longest, computes=_computes(facts["costs"]))
     batched = built.batched and facts["dynamic_batch"]
     write_facts(out, tolerance=tolerances, batched=batched, costs=facts["costs"])
@@ -137,6 +137,12 @@ def _what_is_wrong(
         return ""
     given, most = _pairs(apart), _pairs(tolerances)
     return f"ONNX Runtime differs from {framework}: {given}, the tolerance is {most}"
+
+
+def _longest(path: Path) -> int:
+    import onnx
+
+    return longest_accumulation(onnx.shape_inference.infer_shapes(onnx.load(str(path))).graph)
 
 
 def _computes(costs: dict[str, Any] | None) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from onnx_cells import ROWS, export, make_inputs, metrics, run_payload
+from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_payload
 from transect.domain.metrics import metric
 from transect.onnx_models.tensors import read_tensors
-from transect.runtimes.outputs import judge
 from transect.training.costs import run_costs
 from transect.training.layers import weight_shapes
 from transect.training.operations import prediction_operations
@@ -57,6 +57,7 @@ def test_a_texts_length_stays_open(torch_python: str, tmp_path: Path, exporter: 
     details = result["details"]
     assert details["input"] == [{"name": "input", "dtype": "int64", "shape": ["batch", "length"]}]
     assert details["shapes_compared"] == [[ROWS, 24], [ROWS, 1]]
+    assert details["worst_case"] is None
     assert metrics(result)["max_abs_difference"] <= details["tolerance"] < 1e-4
     assert read_tensors(tmp_path / exporter / "inputs")["input"].dtype == np.int64
     # The graph's own way of normalising takes a few more operations than the model asks for.
@@ -84,10 +85,55 @@ def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_pat
     assert "Traceback" in stderr
 
 
+_CHECKS = """
+import sys, numpy as np, torch
+from pathlib import Path
+from transect.onnx_models.exporters import EXPORTERS, Source
+from transect.onnx_models.tolerance import output_tolerance
+from transect.payloads.export import run_onnx
+from transect.runtimes.outputs import judge
+from transect.training.frameworks._torch_modules import build_module, load_weights
+from transect.training.workloads import WORKLOADS, model_of
+
+model = model_of(WORKLOADS.get("digits-cnn"))
+layers = model.layers
+weights = dict(np.load(sys.argv[1]))
+x = np.load(sys.argv[2] + "/data.npz")["x_test"].astype(np.float32)
+module = load_weights(build_module(layers).eval(), weights, torch.float32).requires_grad_(False)
+with torch.inference_mode():
+    expected = module(torch.from_numpy(x)).numpy()
+rule = output_tolerance(model, module, x, expected)
+assert 0 < rule.framework_error < rule.tolerance <= rule.worst_case, rule
+assert rule.longest_accumulation == 144, rule
+path = Path(sys.argv[3])
+EXPORTERS.get("torchscript").export(Source(model=module, examples={"input": x[:2]}), path)
+found = run_onnx(path, x, 7)
+
+def within(other):
+    return not judge({"y": found}, {"y": other}, rule.tolerance).wrong
+
+assert within(expected)
+
+def outputs(changed):
+    other = load_weights(build_module(layers).eval(), changed, torch.float32)
+    with torch.inference_mode():
+        return other(torch.from_numpy(x)).numpy()
+
+half = {n: w.astype(np.float16).astype(np.float32) for n, w in weights.items()}
+assert not within(outputs(half)), "fp16 weights pass for fp32"
+moved = {n: w.copy() for n, w in weights.items()}
+moved["3.weight"].flat[5] += 1e-2
+assert not within(outputs(moved)), "a changed weight passes"
+"""
+
+
 def test_tolerance_lets_fp32_pass_and_nothing_coarser(torch_python: str, tmp_path: Path) -> None:
-    code, result, stderr = export(torch_python, tmp_path, "digits-cnn", "torchscript")
-    assert code == 0, stderr
-    tolerance = {"y": result["details"]["tolerance"]}
-    right = read_tensors(tmp_path / "torchscript" / "expected")["output"]
-    assert not judge({"y": right * np.float32(1 + 2**-22)}, {"y": right}, tolerance).wrong
-    assert judge({"y": right.astype(np.float16).astype(np.float32)}, {"y": right}, tolerance).wrong
+    weights, data = make_inputs(tmp_path, "digits-cnn")
+    done = subprocess.run(
+        [torch_python, "-c", _CHECKS, str(weights), str(data), str(tmp_path / "model.onnx")],
+        env={"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
