@@ -36,7 +36,7 @@ from transect.report.formats import REPORT_FORMATS
 from transect.runtimes import RUNTIMES
 from transect.text.classifiers import CLASSIFIERS
 from transect.text.formats import FORMATS
-from transect.text.partitioners import PARTITIONERS
+from transect.text.splitters import SPLITTERS
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
@@ -69,7 +69,7 @@ _REGISTRIES: tuple[Registry[Any], ...] = (
     BENCHMARKS,
     PROGRAMMING_MODELS,
     FORMATS,
-    PARTITIONERS,
+    SPLITTERS,
     CLASSIFIERS,
     LAUNCHERS,
     WRAPPERS,
@@ -138,10 +138,10 @@ def _plugin_rows(registry: Registry[Any]) -> list[list[str]]:
 
 def _option_rows(registry: Registry[Any]) -> list[list[str]]:
     return [
-        [f"`{name}`", f"`{option}`", f"`{knob.default}`", knob.expected, knob.description]
+        [f"`{name}`", f"`{option}`", f"`{rule.default}`", rule.expected, rule.description]
         for name in registry
         if registry.source(name).is_relative_to(ROOT / "src")
-        for option, knob in registry.get(name).knobs.items()
+        for option, rule in registry.get(name).options.items()
     ]
 
 

@@ -33,7 +33,7 @@ AREAS = {
         "engine/payload.py",
         "engine/plan_files.py",
         "engine/result_folders.py",
-        "adapters/snakemake/settle.py",
+        "adapters/snakemake/finalize.py",
         "analysis/load.py",
         "analysis/entries.py",
         "analysis/index.py",

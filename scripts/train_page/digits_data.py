@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from transect.onnx_models.tensors import write_tensors
-from transect.payloads.data import split
+from transect.payloads.dataset import split
 from transect.training.datasets import DATASETS
 
 HELD_OUT, SEED = 0.25, 0

@@ -27,7 +27,7 @@ from measuring import about, python_of
 
 from transect.domain.paths import ROOT
 from transect.planner.memory import NoMemory, decide
-from transect.stages.memory.run import problem_of
+from transect.stages.memory_plan.run import problem_of
 from transect.training.workloads import Parameters
 
 RIVALS = (

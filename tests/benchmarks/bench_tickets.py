@@ -6,7 +6,7 @@ docs/tickets.md; else the sample of the package. Its rows are repeated until the
 the environment `text` when the cache has none, and one for the contenders in a temporary folder unless
 `--python` names an interpreter with them.
 
-Contenders in turn, `--runs` times: the stages corpus, dialogue, tokens, partition, vectors (drawn: Word2Vec is
+Contenders in turn, `--runs` times: the stages corpus, extract-text, tokens, split, embeddings (random: Word2Vec is
 gensim's in any case) and encode of transect, each a process of its own, redaction and normalisation
 with them; pandas with gensim; Hugging Face datasets (ticket_contenders.py). Memory is the peak of the
 resident set of the largest process, mapped files included, as the kernel tells when it has ended.
@@ -36,14 +36,14 @@ from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
 from transect.engine.build_environment import build
 from transect.planning.stage import STAGES
-from transect.stages.corpus.stage import CorpusRule, LengthRule, PartitionRule, VectorsRule
+from transect.stages.corpus.stage import CorpusRule, EmbeddingsRule, LengthRule, SplitRule
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SAMPLE = ROOT / "src" / "transect" / "text" / "data" / "tickets-sample.csv"
 PINS = ("pandas==3.1.1", "gensim==4.4.0", "datasets==5.2.0", "stopwordsiso==0.7.1")
 SEED = 20261122
-PARTITION = PartitionRule(train=0.4, valid=0.1, infer=0.1, device=0.4)
+PARTITION = SplitRule(train=0.4, validation=0.1, inference=0.1, on_device=0.4)
 
 
 class Spent(NamedTuple):
@@ -101,19 +101,19 @@ class Stages:
     def run(self) -> dict[str, Any]:
         """Run all stages; return what they found."""
         corpus = CorpusRule(format="flat-csv", path=str(self.file)).model_dump()
-        vectors = VectorsRule(method="drawn").model_dump()
+        vectors = EmbeddingsRule(method="random").model_dump()
         self._stage("corpus", {"rule": corpus, "seed": SEED}, (), {})
-        self._stage("dialogue", {"redacted": True}, ("corpus",), {})
-        self._stage("tokens", {}, ("dialogue",), {})
-        self._stage("partition", {"rule": PARTITION.model_dump(), "seed": SEED}, ("corpus",), {"partition": "p"})
+        self._stage("extract-text", {"redacted": True}, ("corpus",), {})
+        self._stage("tokens", {}, ("texts",), {})
+        self._stage("split", {"rule": PARTITION.model_dump(), "seed": SEED}, ("corpus",), {"split": "p"})
         self._stage(
-            "vectors", {"rule": vectors, "seed": SEED}, ("tokens", "partition"), {"partition": "p", "vectors": "v"}
+            "embeddings", {"rule": vectors, "seed": SEED}, ("tokens", "split"), {"split": "p", "embeddings": "v"}
         )
         self._stage(
             "encode",
             {"rule": LengthRule().model_dump()},
-            ("corpus", "tokens", "partition", "vectors"),
-            {"partition": "p", "vectors": "v", "words": "w"},
+            ("corpus", "tokens", "split", "embeddings"),
+            {"split": "p", "embeddings": "v", "words": "w"},
         )
         tokens, encoded = self._details("tokens"), self._details("encode")
         return {
@@ -131,7 +131,7 @@ class Stages:
         command = [self.python, "-m", "transect.payloads", STAGES.get(stage).payload]
         command += ["--spec", str(out / "spec.json"), "--out", str(out)]
         for role in roles:
-            command += ["--take", f"{role}={self.folder / role}"]
+            command += ["--take", f"{role}={self.folder / {'texts': 'extract-text'}.get(role, role)}"]
         if stage == "corpus":
             command += ["--run", json.dumps({"salt": str(self.folder / "salt")})]
         self.spent[stage] = spend(command, out / "output.log")

@@ -48,7 +48,7 @@ def prepare(python: str, folder: Path, workload: str, epochs: int) -> Path:
         used = {name: values[name] for name in ("batch", "epochs", "test_fraction", "dataset_options")}
         spec = {"workload": workload, "seed": 20261120, "repeats": 1, "parameters": used}
         (out / "spec.json").write_text(json.dumps(spec))
-        command = [python, "-m", "transect.payloads", "transect.payloads.data:run", "--spec", str(out / "spec.json")]
+        command = [python, "-m", "transect.payloads", "transect.payloads.dataset:run", "--spec", str(out / "spec.json")]
         variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
         subprocess.run([*command, "--out", str(out)], env=variables, check=True)
     return out

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from transect.payloads.memory import handling_seconds, swap_rates
+from transect.payloads.memory_plan import handling_seconds, swap_rates
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel

@@ -149,7 +149,7 @@ def test_a_job_that_is_refused_for_good_ends_in_a_report(make):
     records = checkout.records(name)
     assert {r["cause"] for c, r in records.items() if not c.startswith("train")} == {"scheduler"}
     assert {r["cause"] for c, r in records.items() if c.startswith("train")} == {"missing-dependency"}
-    message = records["data/iris-mlp-ce"]["message"]
+    message = records["dataset/iris-mlp-ce"]["message"]
     assert "nobody" in message, message
     assert (checkout.folder / "results" / name / "report.html").exists()
     assert "`transect reset`" in text

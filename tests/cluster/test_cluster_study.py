@@ -158,7 +158,7 @@ def test_an_edited_pin_makes_the_environment_and_all_its_blocks_stale(ran):
     assert wanted.items() <= jobs.items()
     assert "ingest" not in jobs
     why = re.findall(r"^\[transect\] (\w+): (\d+) cells .*: (\d+ \w+)$", text, re.M)
-    assert {("data", "1", "1 environment"), ("train", "14", "14 input")} <= set(why), text
+    assert {("dataset", "1", "1 environment"), ("train", "14", "14 input")} <= set(why), text
 
 
 def test_an_edited_report_and_longer_jobs_submit_none(ran):

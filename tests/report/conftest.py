@@ -19,7 +19,7 @@ from pages import BOUND_MS
 
 from transect.report.build import write_page
 from transect.report.charts import drawing
-from transect.report.made import Made, make_all
+from transect.report.report import Made, make_all
 
 
 @contextmanager

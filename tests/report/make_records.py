@@ -240,7 +240,7 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
                 {"final_loss": 0.08},
             )
         )
-        records.append(make_record(Cell.of(stage="data", workload=workload)))
+        records.append(make_record(Cell.of(stage="dataset", workload=workload)))
         records.append(_export(workload, "torch-dynamo", 4e-7))
         records.append(_export(workload, "torchscript", 4e-7 if workload == "iris-mlp" else 3e-3))
         for runtime, exporter in (("torch-eager", None), ("python", "torch-dynamo"), ("rust", "torch-dynamo")):

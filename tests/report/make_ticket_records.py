@@ -8,11 +8,11 @@ from typing import Any
 
 from make_records import HOSTILE, make_record, provenance, write_records
 
-from transect.domain.axes.text import ClassifyCell, CorpusCell, EncodeCell, PartitionCell, TokensCell, VectorsCell
+from transect.domain.axes.text import ClassifyCell, CorpusCell, EmbeddingsCell, EncodeCell, SplitCell, TokensCell
 from transect.domain.record import Cause, Record, Status
 
 PARTITIONS = {"random": {"by": "random"}, "time": {"by": "time"}}
-VECTORS = {"train": {"fit": "train", "width": 8}, "all": {"fit": "all", "width": 8}}
+VECTORS = {"train": {"fit_on": "train", "width": 8}, "all": {"fit_on": "all", "width": 8}}
 MODELS = {
     "transformer": {"kind": "transformer", "options": {"width": 8}},
     "published": {"kind": "transformer", "options": {"width": 8, "reshape": "published"}},
@@ -39,7 +39,7 @@ def classify_record(
     """Make one run of a classifier."""
     kind = MODELS[model]["kind"]
     knobs = USUAL if kind == "transformer" else {}
-    given = {"corpus": "dialogues", "partition": "random", "vectors": "train", "words": "quantile"}
+    given = {"corpus": "dialogues", "split": "random", "embeddings": "train", "words": "quantile"}
     cell = ClassifyCell(model=model, kind=kind, repeat=repeat, **{**given, **knobs, **axes})
     right = round(tickets * accuracy)
     facts = {
@@ -63,8 +63,8 @@ def classify_record(
     }
     rules = {
         "corpus": {"synthetic": synthetic},
-        "partition": PARTITIONS[cell.partition],
-        "vectors": VECTORS[cell.vectors],
+        "split": PARTITIONS[cell.split],
+        "embeddings": VECTORS[cell.embeddings],
         "words": {"rule": "quantile"},
         "model": MODELS[model],
     }
@@ -108,9 +108,9 @@ def effects(amount: int = 6, **changed: float) -> list[Record]:
         *seeds(at["pseudonyms"], amount, bayes=0.88),
         *seeds(at["removed"], amount, names="removed", bayes=0.6),
         *seeds(at["first"], amount, view="first", **kept),
-        *seeds(at["all"], amount, vectors="all", **kept),
+        *seeds(at["all"], amount, embeddings="all", **kept),
         *seeds(at["published"], amount, model="published", **kept),
-        *seeds(at["time"], amount, partition="time", **kept),
+        *seeds(at["time"], amount, split="time", **kept),
         *seeds(at["batch_1"], amount, batch=1, epochs=None, updates=200, **kept),
         *seeds(at["batch_64"], amount, batch=64, epochs=None, updates=200, **kept),
     ]
@@ -142,22 +142,25 @@ def text_records() -> list[Record]:
     }
     parts = {"sizes": {"train": 600, "test": 400}, "balance": {"train": 0.01, "test": 0.02}}
     coded = {"length": 81, "parts": {"test": {"unknown": 0.04}, "train": {"cut": 0.06}}}
-    text = rule | {"partition": "random", "vectors": "train"}
+    text = rule | {"split": "random", "embeddings": "train"}
     made = [
         (CorpusCell(**rule), corpus),
         (CorpusCell(corpus="real"), corpus | {"synthetic": False, "rejected": {}, "classes": [HOSTILE]}),
         (TokensCell(**rule, names="kept"), {"lengths": lengths, "normality": normality}),
         (TokensCell(**rule, names="kept", view="first"), {"lengths": lengths | {"mean": 9.0}, "normality": normality}),
-        (PartitionCell(**rule, partition="random"), parts),
-        (PartitionCell(**rule, partition="time"), parts | {"balance": {"test": 0.3}}),
-        (VectorsCell(**text, names="kept"), {"tickets": 600, "words": 3000, "covered": {"train": 1.0, "test": 0.95}}),
+        (SplitCell(**rule, split="random"), parts),
+        (SplitCell(**rule, split="time"), parts | {"balance": {"test": 0.3}}),
         (
-            VectorsCell(**text | {"vectors": "all"}, names="kept"),
+            EmbeddingsCell(**text, names="kept"),
+            {"tickets": 600, "words": 3000, "covered": {"train": 1.0, "test": 0.95}},
+        ),
+        (
+            EmbeddingsCell(**text | {"embeddings": "all"}, names="kept"),
             {"tickets": 840, "words": 3900, "covered": {"train": 1.0, "test": 1.0}},
         ),
         (EncodeCell(**text, words="quantile", names="kept"), coded),
         (
-            EncodeCell(**text | {"vectors": "all"}, words="quantile", names="kept"),
+            EncodeCell(**text | {"embeddings": "all"}, words="quantile", names="kept"),
             coded | {"parts": {"test": {"unknown": 0.0}}},
         ),
     ]

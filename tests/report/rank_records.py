@@ -109,7 +109,7 @@ def probe(alpha: float = 2e-6, beta: float = 4e9, **axes: Any) -> Record:
 def data_record(workload: str = "images-mlp") -> Record:
     """Make the record of generated images."""
     return make_record(
-        Cell.of(stage="data", workload=workload),
+        Cell.of(stage="dataset", workload=workload),
         {},
         details={"generated": True, "source": "generated: 6 procedural textures, 80 JPEG files each"},
     )

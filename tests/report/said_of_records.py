@@ -13,9 +13,9 @@ from transect.analysis.load import Loaded
 from transect.domain.record import Record
 from transect.domain.study import Question
 from transect.report.blocks import Chart, Charts, Chip, Heading, Table
+from transect.report.collect import all_parts, make_findings, make_section
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
-from transect.report.making import all_parts, make_findings, make_section
 
 
 def context(*records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",)) -> Context:

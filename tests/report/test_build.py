@@ -20,7 +20,7 @@ from transect.report.build import build_report, write_page
 from transect.report.context import Context
 from transect.report.glossary import glossary_parts
 from transect.report.inline import Inline
-from transect.report.made import Made
+from transect.report.report import Made
 from transect.report.sections.failures import failures_body
 from transect.report.shell import SCRIPTS, script_json
 from transect.report.text import clean, quantity

@@ -17,8 +17,8 @@ from transect.analysis.groups import group_records
 from transect.analysis.verdicts import Answer, Chance
 from transect.domain.record import MetricValue, Record
 from transect.domain.study import Question
+from transect.report.collect import all_parts, make_findings
 from transect.report.findings.deciding import corrected, tally_of
-from transect.report.making import all_parts, make_findings
 
 
 def latencies(slope: float, cells: int = 4, repeats: int = 6, spread: float = 0.001) -> list[Record]:

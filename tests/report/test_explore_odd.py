@@ -15,9 +15,9 @@ import pytest
 from pages import UNFOLD, hash_to
 
 from transect.report.blocks import MAX_ROWS, Body, Lead, digits, table, words
+from transect.report.collect import MadeSection
 from transect.report.comparison.page import write_sections
 from transect.report.facets import Facets
-from transect.report.making import MadeSection
 
 pytestmark = pytest.mark.browser
 

@@ -16,9 +16,9 @@ from transect.analysis.forecasts import forecasts, mean_error, order_of
 from transect.analysis.load import load_records
 from transect.domain.study import Question
 from transect.payloads.forecast import forecast
+from transect.report.collect import all_parts, make_findings, make_section
 from transect.report.context import Context
 from transect.report.findings.claims import claim_answers, claim_findings
-from transect.report.making import all_parts, make_findings, make_section
 
 LATER = "2099-01-01T00:00:00+00:00"
 

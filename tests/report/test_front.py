@@ -16,10 +16,10 @@ from transect.domain.metrics import Direction
 from transect.domain.study import Question
 from transect.report.answers import answer, shortened
 from transect.report.build import build_report
+from transect.report.collect import all_parts
 from transect.report.findings.decision import Decision
 from transect.report.findings.finding import Finding
 from transect.report.findings.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
-from transect.report.making import all_parts
 from transect.report.page import Cells
 from transect.report.rules import unknown_names
 

@@ -15,8 +15,8 @@ from transect.analysis.comparisons import Confidence, compare
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, Record, Status
 from transect.report.findings.finding import Race
-from transect.report.made import Made as Report
-from transect.report.made import make_all
+from transect.report.report import Made as Report
+from transect.report.report import make_all
 
 OTHER = provenance(host="other", cpu_model="Another CPU", cores=64)
 

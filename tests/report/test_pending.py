@@ -23,7 +23,7 @@ from transect.domain.cell import Cell
 from transect.domain.files import digest
 from transect.domain.record import Cause, Record, Status
 from transect.engine.make_report import make_report
-from transect.report import making
+from transect.report import collect
 from transect.report.context import Context
 from transect.report.parts import FindingMaker, Section
 
@@ -153,10 +153,10 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(study, train_record("numpy", "single"))
-    parts = making.all_parts()
+    parts = collect.all_parts()
     parts.sections.insert(0, Section(key="unlucky", title="Unlucky", order=1, make=raises))
     parts.findings.append(FindingMaker(order=1, make=raises))
-    monkeypatch.setattr("transect.report.made.all_parts", lambda: parts)
+    monkeypatch.setattr("transect.report.report.all_parts", lambda: parts)
     summary, page = page_of(study, tmp_path)
     assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises", "section unlucky"]
     read = Page.read(page)
@@ -169,5 +169,5 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
 
 def test_a_stage_whose_report_file_cannot_be_imported_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transect.report.parts.report_files", lambda: [Path("outlook/report.py")])
-    [problem] = making.all_parts().problems
+    [problem] = collect.all_parts().problems
     assert problem.where == "stage outlook" and "cannot be imported" in problem.what

@@ -14,8 +14,8 @@ from transect.analysis.published_series import GO_WITH_MPI, PUBLISHED
 from transect.analysis.rank_costs import published_ratio, sum_paths
 from transect.analysis.rank_series import problems
 from transect.domain.record import Cause, Record, Status
+from transect.report.collect import all_parts, make_findings, make_section
 from transect.report.context import Context
-from transect.report.making import all_parts, make_findings, make_section
 
 KINDS = ("near-linear", "rank-stop", "sum-rate", "point-to-point", "larger-batch")
 

@@ -29,13 +29,13 @@ from transect.report.blocks import (
 from transect.report.build import _inlined
 from transect.report.charts.chart import Point, Series, gather
 from transect.report.charts.theme import Style, palette
+from transect.report.collect import MadeSection
 from transect.report.decisions import DecisionTable, Entry, Row
 from transect.report.findings.decision import Decision
 from transect.report.findings.finding import Finding
-from transect.report.fitting import fitted
 from transect.report.inline import Inline
-from transect.report.making import MadeSection
 from transect.report.page import Front, Shown, shortened
+from transect.report.paginate import fitted
 from transect.report.parts import DecisionColumn
 from transect.report.shell import templates
 from transect.report.text import in_unit, percent

@@ -24,10 +24,10 @@ from factories import make_record, train_cell
 from transect.domain.paths import ROOT
 from transect.domain.study import Question
 from transect.report.build import write_page
+from transect.report.collect import all_parts, make_findings, make_section
 from transect.report.context import Context
 from transect.report.findings.finding import rule_fits
-from transect.report.made import Made, make_all
-from transect.report.making import all_parts, make_findings, make_section
+from transect.report.report import Made, make_all
 from transect.report.rules import RULES, unknown_names
 
 # Each study that the tests make beside the synthetic one.

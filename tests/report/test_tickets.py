@@ -74,7 +74,7 @@ def test_prose(snapshot):
         "knobs",
         "tickets-rejected",
         "ticket-lengths",
-        "doubt-vectors",
+        "doubt-embeddings",
         "doubt-view",
         "doubt-split",
     )
@@ -82,7 +82,7 @@ def test_prose(snapshot):
         f"section {key}": Made(key, *SETS[name]).prose
         for key, name in (("tickets", "texts"), ("classifiers", "loses"), ("knobs", "knobs"), ("doubts", "reasons"))
     }
-    once = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, vectors="all"), *seeds(0.6, tickets=9000, heads=4)]
+    once = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, embeddings="all"), *seeds(0.6, tickets=9000, heads=4)]
     heads = [*seeds(0.6, heads=1), *seeds(0.7, heads=4)]
     given = {"details": {"unseen_classes": ["a", "b"]}}
     unseen = [*seeds(0.7, **given), *seeds(0.8, model="tfidf", **given)]
@@ -104,7 +104,7 @@ def test_of_several_settings_validation_chooses_not_the_test():
     assert low.cell.id in found.evidence
 
 
-KINDS = [f"doubt-{key}" for key in ("batch", "heads", "names", "split", "vectors", "view")]
+KINDS = [f"doubt-{key}" for key in ("batch", "heads", "names", "split", "embeddings", "view")]
 LOST = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "ended after 300 s"}
 
 
@@ -145,8 +145,8 @@ DOUBTS_SETS = Sets(
     with_texts=lambda: [*text_records(), *effects()],
     few_test_tickets=lambda: reshaped(100),
     many_test_tickets=lambda: reshaped(9000),
-    vectors_once=lambda: drawn_once(vectors="all"),
-    partition_once=lambda: drawn_once(partition="time"),
+    vectors_once=lambda: drawn_once(embeddings="all"),
+    partition_once=lambda: drawn_once(split="time"),
     learnt=lambda: still_learning(2.0, 1.0, 1.1),
     still_learning=lambda: still_learning(2.0, 1.5, 1.4),
     nothing=lambda: effects(published=0.8),
@@ -188,7 +188,7 @@ def effect(name: str, doubt: str, after: object = None):
         ("heads", None, 10),
         ("batch", 64, 20),
         ("view", None, -40),
-        ("vectors", None, 0.2),
+        ("embeddings", None, 0.2),
         ("split", None, -20),
     ],
 )

@@ -18,9 +18,9 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Record, Samples, Status
 from transect.hpc.base import RunStatus
 from transect.hpc.scan import Scanner
+from transect.report.export import EXPORTS, older_exports, put, write_formats
 from transect.report.formats import REPORT_FORMATS, Contents
-from transect.report.made import Made, make_all
-from transect.report.writing import EXPORTS, older_exports, put, write_formats
+from transect.report.report import Made, make_all
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -70,16 +70,17 @@ def test_a_changed_file_that_is_no_longer_made_is_refused_and_stays(tmp_path: Pa
 
 def test_an_export_that_was_ended_half_way_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, a="1", b="1")
-    from transect.report import writing
 
-    real = writing.write_atomic
+    from transect.report import export
+
+    real = export.write_atomic
 
     def ends(path: Path, data: bytes | str) -> None:
         if path.name == "b":
             raise OSError("no space left")
         real(path, data)
 
-    monkeypatch.setattr(writing, "write_atomic", ends)
+    monkeypatch.setattr(export, "write_atomic", ends)
     with pytest.raises(OSError, match="no space"):
         write(tmp_path, a="2", b="2")
     monkeypatch.undo()
@@ -164,7 +165,7 @@ def training(folder: Path, repeat: int, scores: list[float], score: str = "accur
 
 
 def data(folder: Path) -> None:
-    cell = Cell.of(stage="data", workload="iris-mlp")
+    cell = Cell.of(stage="dataset", workload="iris-mlp")
     details = {"train": 112, "test": 38, "seeds_of_repeats": [7, 8, 9]}
     write_records(folder, make_record(cell, details=details))
 

@@ -97,7 +97,7 @@ def make_model(folder: Path, model: str, exporter: str) -> Any:
     """Run a model cell into `folder`; return (code, result, stderr)."""
     one = EXPORTERS.get(exporter)
     python = environment_python(one.environment, folder.parent)
-    cell = {"stage": "model", "workload": model, "framework": one.framework, "exporter": exporter}
+    cell = {"stage": "generated-model", "workload": model, "framework": one.framework, "exporter": exporter}
     spec = {"cell": cell, "seed": SEED}
     return run_payload(python, folder, spec)
 

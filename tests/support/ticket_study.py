@@ -11,10 +11,10 @@ HEAD = """
 name: made
 tickets:
   corpora: {one: {format: synthetic}, two: {format: synthetic}}
-  partitions:
-    plain: {train: 0.6, valid: 0.2, test: 0.2}
+  splits:
+    plain: {train: 0.6, validation: 0.2, test: 0.2}
     without: {train: 0.8, test: 0.2}
-  vectors: {small: {width: 12}, large: {width: 16}}
+  embeddings: {small: {width: 12}, large: {width: 16}}
 classify:
   repeats: 1
   models:
@@ -24,7 +24,7 @@ classify:
     pairs: {kind: n-grams}
     words: {kind: tfidf}
 """
-TEXT = "corpora: [one], partitions: [plain], vectors: [small]"
+TEXT = "corpora: [one], splits: [plain], embeddings: [small]"
 
 
 def plan_study(folder: Path, tail: str) -> Any:
@@ -40,6 +40,6 @@ def plan_grids(folder: Path, *grids: str, text: str = TEXT) -> Any:
 
 def plan_search(folder: Path, rule: str, more: str = "") -> Any:
     """Plan one search named `knobs`; what `rule` does not say is as in `TEXT`."""
-    usual = {"corpora": "[one]", "partition": "plain", "vectors": "small", "model": "encoder"}
+    usual = {"corpora": "[one]", "split": "plain", "embeddings": "small", "model": "encoder"}
     text = ", ".join(f"{key}: {value}" for key, value in usual.items() if f"{key}: " not in rule)
     return plan_study(folder, f"search:\n  searches:\n    knobs: {{{text}, {rule}}}\n{more}")

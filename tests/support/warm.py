@@ -29,7 +29,7 @@ MODULES = (
     # What a first export by dynamo imports, which takes longer than the export.
     *("onnx", "onnxscript.function_libs.torch_lib.ops", "networkx", "torch._dynamo", "torch.export._trace"),
     *("torch.onnx._internal.exporter._core", "torch.onnx._internal.exporter._torchlib.ops"),
-    *("transect.payloads.data", "transect.payloads.reference", "transect.payloads.train", "transect.engine.stage"),
+    *("transect.payloads.dataset", "transect.payloads.reference", "transect.payloads.train", "transect.engine.stage"),
 )
 LOADED_WITH = {
     "PYTHONPATH": str(ROOT / "src"),

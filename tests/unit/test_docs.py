@@ -152,7 +152,7 @@ def test_examples_are_one_of_each_kind():
         "BENCHMARKS",
         "LAUNCHERS",
         "FORMATS",
-        "PARTITIONERS",
+        "SPLITTERS",
         "CLASSIFIERS",
         "MEMORIES",
         "WRAPPERS",
@@ -168,7 +168,7 @@ from transect.launch import LAUNCHERS, Request
 from transect.launch.wrapping import image_fault, wrapped
 from transect.text.classifiers import CLASSIFIERS, Task
 from transect.text.formats import FORMATS
-from transect.text.partitioners import PARTITIONERS, Rows
+from transect.text.splitters import SPLITTERS, Rows
 from transect.training.datasets import DATASETS
 from transect.training.layers import shapes
 from transect.training.workloads import WORKLOADS
@@ -185,7 +185,7 @@ assert shapes(workload.layers, workload.sample)[-1] == (3,)
 good, bad = FORMATS.get("extra-lines").tickets(Path("tickets.txt"), {}, 0)
 assert (good.queue, good.messages[0].text, bad.cause) == ("printers", " no ink\\n", "no-label")
 rows = Rows(np.zeros(4, int), np.zeros(4), np.zeros(4, int))
-parts = PARTITIONERS.get("extra-as-given").parts(rows, {"train": 0.5, "test": 0.25}, None)
+parts = SPLITTERS.get("extra-as-given").parts(rows, {"train": 0.5, "test": 0.25}, None)
 assert parts["train"].tolist() == [0, 1] and parts["test"].tolist() == [2]
 x, y = np.array([[2, 3], [2, 0]]), np.array([0, 1])
 task = Task(x={"train": x, "test": x}, y={"train": y}, vectors=np.zeros((4, 1)), classes=("a", "b"),

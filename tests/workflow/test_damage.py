@@ -73,7 +73,7 @@ def garbled(path) -> None:
 
 def damage(done) -> dict[str, str]:
     """Damage four records in four ways; return what is said of each."""
-    cut, empty = one(done, "data/iris-mlp~"), one(done, "train/iris-mlp.numpy")
+    cut, empty = one(done, "dataset/iris-mlp~"), one(done, "train/iris-mlp.numpy")
     other, changed = one(done, "infer/iris"), one(done, "ingest/logs")
     path = record(done, cut)
     path.write_bytes(path.read_bytes()[:300])
@@ -141,7 +141,7 @@ def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
 
 
 def test_a_disk_that_errs_is_not_the_fault_of_the_cell_that_takes(done):
-    data, taker = one(done, "data/iris-mlp~"), one(done, "train/iris-mlp.numpy")
+    data, taker = one(done, "dataset/iris-mlp~"), one(done, "train/iris-mlp.numpy")
     garbled(done.folder / FOLDER / data / "data.npz")
     # As if the file had never been touched: it is older than its record.
     os.utime(record(done, data))

@@ -91,7 +91,7 @@ def test_an_edit_beside_a_plug_in_or_behind_an_option_runs_its_cells_again(place
         told = place.why("neighbours.yaml")
         pending = place.pending("neighbours.yaml", report=False)
         verified = place.transect("verify", "neighbours.yaml")
-    (data,) = (name for name in own if name.startswith("data/"))
+    (data,) = (name for name in own if name.startswith("dataset/"))
     # What its arrays are is not known before it has run.
     assert told[data] == [("input", "rows.csv")] and set(told) == own
     assert pending == place.stamps("neighbours", own)

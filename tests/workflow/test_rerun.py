@@ -110,7 +110,7 @@ SOURCES = {
     "hpc/parsers/hpl.py": ("ingest/",),
     "hpc/probes/memory_bandwidth.py": ("bench/memory-bandwidth-probe",),
     "../runners/torch-eager/run.py": ("infer/iris-mlp-ce.torch-eager",),
-    "training/datasets/iris.py": ("data/iris", "reference/iris", "train/iris", "export/", "infer/"),
+    "training/datasets/iris.py": ("dataset/iris", "reference/iris", "train/iris", "export/", "infer/"),
     # What it decides stands in the specs, and these are the same.
     "stages/train/stage.py": (),
 }
@@ -153,7 +153,7 @@ def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_chang
     # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
     shutil.rmtree(done.folder / ".snakemake")
     before = done.records("small")
-    for file in ("hpc/parsers/message_sweep.py", "payloads/data.py"):
+    for file in ("hpc/parsers/message_sweep.py", "payloads/dataset.py"):
         path = done.folder / SRC / file
         path.write_text(path.read_text().replace(*COMMENT, 1))
     path = done.folder / FILE
@@ -163,6 +163,6 @@ def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_chang
     # The data came out equal: what takes nothing else of what changed did not run, although all of it was asked.
     # The other rate gives another model, which an inference knows by its content alone.
     trained = ("reference/iris", "train/iris", "export/", "infer/")
-    wanted = cells(done, "ingest/", "bench/message-sweep", "data/", *trained)
+    wanted = cells(done, "ingest/", "bench/message-sweep", "dataset/", *trained)
     assert done.made_again("small", before) == wanted
     check(done, report=False, snakemake=True)

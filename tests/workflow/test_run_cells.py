@@ -51,7 +51,7 @@ def reported(study) -> dict[str, int]:
 
 
 IRIS = {
-    "data/iris-mlp-ce",
+    "dataset/iris-mlp-ce",
     "reference/iris-mlp-ce.numpy.single.n1x1.b16.fp64.r1",
     "train/iris-mlp-ce.numpy.single.n1x1.b16.fp32.r1",
 }
@@ -81,7 +81,7 @@ def test_chosen_cells_run_with_what_they_take(study):
     started = {name: one["started"] for name, one in records.items()}
     # What it takes came first.
     assert sorted(started, key=started.get) == sorted(
-        started, key=lambda n: ["data", "reference", "train"].index(n.split("/")[0])
+        started, key=lambda n: ["dataset", "reference", "train"].index(n.split("/")[0])
     )
 
 
@@ -123,7 +123,7 @@ def test_a_run_of_the_study_runs_the_rest_alone_and_looks_at_what_was_made_anew(
     assert len(after) == 12
     assert {n for n in before if after[n]["started"] != before[n]["started"]} == set()
     assert study.why(FILE) == {} and study.pending(FILE, report=False) == set()
-    name = next(n for n in after if n.startswith("data/iris-mlp-ce"))
+    name = next(n for n in after if n.startswith("dataset/iris-mlp-ce"))
     assert run(study, name, "--force").returncode == 0
     assert study.stamps("chosen", [name]) <= study.pending(FILE, report=False)
     again = study.records("chosen")

@@ -26,12 +26,12 @@ def values(record: dict) -> dict[str, float]:
 
 def operators(shared) -> dict[str, dict]:
     """Return the records of operator tests by stage and id."""
-    return shared.records("shared", "nodetests") | shared.records("shared", "conformance")
+    return shared.records("shared", "onnx-node-tests") | shared.records("shared", "conformance")
 
 
 def test_the_tests_are_a_cell_of_their_own_and_the_runtime_another(shared):
     records = operators(shared)
-    assert sorted(name.split("/")[0] for name in records) == ["conformance", "nodetests"]
+    assert sorted(name.split("/")[0] for name in records) == ["conformance", "onnx-node-tests"]
     assert {record["status"] for record in records.values()} == {"ok"}
     found = next(one for name, one in records.items() if name.startswith("conformance/"))
     rate = next(one for one in found["metrics"] if one["name"] == "conformance_pass_rate")
@@ -223,7 +223,7 @@ def loss(shared, record) -> np.ndarray:
 
 
 def test_every_step_is_exported_and_follows_pytorch(shared, retrained):
-    steps = {n: one for n, one in shared.records("shared", "step").items() if "/iris-mlp-ce" in n}
+    steps = {n: one for n, one in shared.records("shared", "export-training-step").items() if "/iris-mlp-ce" in n}
     assert len(steps) == 3 and {one["status"] for one in steps.values()} == {"ok"}
     for name in steps:
         folder = shared.folder / "results" / "shared" / name

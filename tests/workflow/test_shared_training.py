@@ -93,7 +93,7 @@ def test_every_way_follows_its_reference_in_both_languages(shared, languages):
     assert len(languages) == 14
     assert {one["status"] for one in languages.values()} == {"ok"}, [one["message"] for one in languages.values()]
     assert all(0 <= values(record)["equality_ratio"] <= 1 for record in languages.values())
-    (data,) = (r for r in shared.records("shared", "data").values() if "images-mlp" in r["cell_id"])
+    (data,) = (r for r in shared.records("shared", "dataset").values() if "images-mlp" in r["cell_id"])
     assert data["details"]["generated"] is True and "textures" in data["details"]["source"]
 
 

@@ -10,15 +10,15 @@ STUDY = """
 name: told
 tickets:
   corpora: {made: {format: synthetic, label: owner, options: {tickets: 240, owners: 4, queues: 4}}}
-  partitions: {plain: {train: 0.6, valid: 0.2, test: 0.2}}
-  vectors: {drawn: {method: drawn, width: 16}}
+  splits: {plain: {train: 0.6, validation: 0.2, test: 0.2}}
+  embeddings: {drawn: {method: random, width: 16}}
 classify:
   models: {encoder: {kind: transformer, options: {ffn: 16}}}
   grids:
-    - {corpora: [made], partitions: [plain], vectors: [drawn], models: [encoder], epochs: [3, 1]}
+    - {corpora: [made], splits: [plain], embeddings: [drawn], models: [encoder], epochs: [3, 1]}
 search:
   searches:
-    rate: {corpora: [made], partition: plain, vectors: drawn, model: encoder, budget: 3, epochs: 1, keep: 2,
+    rate: {corpora: [made], split: plain, embeddings: drawn, model: encoder, budget: 3, epochs: 1, keep: 2,
            rungs: 2, space: {learning_rates: [0.01, 1.0e+30]}}
 """
 FILE = "told.yaml"

@@ -15,11 +15,11 @@ name: mine
 limits: {seconds: 300, memory_mb: 4000}
 tickets:
   corpora: {own: {format: jsonl, path: own.jsonl, label: owner}}
-  partitions: {plain: {train: 0.6, test: 0.4}}
-  vectors: {drawn: {method: drawn, width: 4}}
+  splits: {plain: {train: 0.6, test: 0.4}}
+  embeddings: {drawn: {method: random, width: 4}}
 classify:
   models: {majority: {kind: majority}}
-  grids: [{corpora: [own], partitions: [plain], vectors: [drawn], models: [majority]}]
+  grids: [{corpora: [own], splits: [plain], embeddings: [drawn], models: [majority]}]
 """
 OWNERS = ["Anna Schmidt", "Jörg Müßig"]
 # Long enough that no checksum holds them by chance.
@@ -84,7 +84,7 @@ def test_a_study_holds_nobody_and_follows_its_salt(study, tmp_path):
     assert after["corpus"]["fingerprint"] != before["corpus"]["fingerprint"]
     tickets = study.folder / "results" / "mine" / "corpus" / after["corpus"]["cell_id"] / "tickets.jsonl"
     # All of its block: what takes the corpus must not hold because the old one still lay there.
-    assert after["dialogue"]["inputs"] == [f"tickets.jsonl {sha256_file(tickets)}"]
-    assert after["dialogue"]["inputs"] != before["dialogue"]["inputs"]
+    assert after["extract-text"]["inputs"] == [f"tickets.jsonl {sha256_file(tickets)}"]
+    assert after["extract-text"]["inputs"] != before["extract-text"]["inputs"]
     # Nothing but the pseudonyms changed.
     assert accuracy(after["classify"]) == accuracy(before["classify"])

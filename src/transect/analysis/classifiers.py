@@ -19,7 +19,7 @@ ClassifyGroup = Group[ClassifyCell]
 
 ACCURACY, VALID = "accuracy", "valid_accuracy"
 # What says which encoded tickets a classifier reads.
-TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors", "words")
+TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings", "words")
 # What a sweep may run over: knobs in the order of the published study, then choices of text.
 AXES = (
     "learning_rate",
@@ -29,8 +29,8 @@ AXES = (
     "epochs",
     "updates",
     "optimiser",
-    "vectors",
-    "partition",
+    "embeddings",
+    "split",
     "words",
     "stop_words",
 )
@@ -199,7 +199,7 @@ def _alone(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]) -> float | None
 class Sweep:
     """Groups that differ in one axis alone, in the order of its values.
 
-    `metric` is the accuracy on test tickets; where a partition has none of a group, that on validation.
+    `metric` is the accuracy on test tickets; where a split has none of a group, that on validation.
     """
 
     axis: str

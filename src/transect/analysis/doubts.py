@@ -78,10 +78,10 @@ DOUBTS = (
         after=("first",),
     ),
     Doubt(
-        key="vectors",
+        key="embeddings",
         question="What do word vectors gain that were fitted to the test tickets too?",
-        axis="vectors",
-        rule=("fit",),
+        axis="embeddings",
+        rule=("fit_on",),
         usual="train",
         before="train",
         after=("all",),
@@ -106,7 +106,7 @@ DOUBTS = (
     Doubt(
         key="split",
         question="What does a split by time leave of the accuracy of a random one?",
-        axis="partition",
+        axis="split",
         rule=("by",),
         usual="random",
         before="random",

@@ -30,7 +30,7 @@ PARTLY_TOLD = "a record of an earlier version does not hold all that its payload
 # Stages whose payloads were always told more than their parameters: older records do not hold it.
 _TOLD_MORE = frozenset({"infer", "retrain", "profile", "conformance"})
 # Cells of these stages that share a workload make its data and its model.
-SOURCES = ("data", "model")
+SOURCES = ("dataset", "generated-model")
 _OF_SOURCES = ("dataset", "source_sha256", "shape", "train", "test", "classes", "seed")
 
 # Parameters of a benchmark's log that are its problem's size; others are times and what came out.

@@ -73,7 +73,7 @@ def _run(runtime: str, provider: str, only: str, out: Path) -> dict[str, Any]:
     tests = out / "tests"
     tests.mkdir(parents=True, exist_ok=True)
     # The tests are made in the environment that has `onnx`.
-    stage = STAGES.get("nodetests")
+    stage = STAGES.get("onnx-node-tests")
     python = environment(stage.environment(NodeTestsCell()), tests)
     command = [python, "-m", "transect.payloads", stage.payload, "--out", str(tests)]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}

@@ -51,8 +51,8 @@ class CrateVerdict:
 
 def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
     """Write `ro-crate-metadata.json` of everything below the study's folder; return it and what is in it."""
+    from transect.report.export import put
     from transect.report.formats import Contents
-    from transect.report.writing import put
 
     folder = paths.folder.resolve()
     file = folder / METADATA
@@ -130,7 +130,7 @@ def check_crate(folder: Path) -> CrateVerdict | None:
 
     Reads everything. Raises BadInput for metadata that cannot be read, or that name a file outside the folder.
     """
-    from transect.report.writing import noted_exports
+    from transect.report.export import noted_exports
 
     file = folder / METADATA
     if not file.exists():

@@ -108,7 +108,7 @@ def _strategy(plugin: Any, name: str) -> Iterator[Check]:
             yield _reason(f"supports of {framework} on {ranks} ranks", plugin.supports(cell))
             layout = plugin.layout(cell)
             yield Check(f"layout of {ranks} ranks", "one replica at least", layout.replicas, layout.replicas >= 1)
-    yield _same("settings", {*plugin.knobs}, {*plugin.settings(tiny_cell("numpy", name, 4))})
+    yield _same("settings", {*plugin.options}, {*plugin.settings(tiny_cell("numpy", name, 4))})
 
 
 def _workload(plugin: Any, name: str) -> Iterator[Check]:

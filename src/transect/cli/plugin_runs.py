@@ -85,7 +85,7 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
     framework = next(
         (one for one in ("numpy", "torch") if FRAMEWORKS.get(one).builds(WORKLOADS.get(used).model) is None), "numpy"
     )
-    return _trained(tiny_cell(framework), (used,)), "data"
+    return _trained(tiny_cell(framework), (used,)), "dataset"
 
 
 def runs(kind: str, name: str) -> Iterator[Check]:

@@ -32,11 +32,11 @@ OptionsAxis = Annotated[Options, Axis(place=170, word=option_words, label=_label
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Knob:
+class Option:
     """An option that a plug-in has. Its default's type is its own: whole number, number or text.
 
     `choices`: the only values. `pattern`: what a text must match, such as `example`, if it is none of
-    them. `least`: the smallest number. `null`: the value that a null in a study stands for.
+    them. `min`: the smallest number. `null`: the value that a null in a study stands for.
     """
 
     default: Value
@@ -44,7 +44,7 @@ class Knob:
     choices: tuple[Value, ...] = ()
     pattern: str = ""
     example: str = ""
-    least: float | None = None
+    min: float | None = None
     null: Value | None = None
 
     @property
@@ -60,7 +60,7 @@ class Knob:
             return f"{named}, or {text}" if self.pattern else named
         if isinstance(self.default, str):
             return text
-        least = "" if self.least is None else f" from {self.least:g} on"
+        least = "" if self.min is None else f" from {self.min:g} on"
         return f"{'a whole number' if isinstance(self.default, int) else 'a number'}{least}"
 
     def takes(self, given: Value) -> bool:
@@ -72,25 +72,25 @@ class Knob:
         if isinstance(self.default, str):
             return isinstance(given, str) and bool(given) and not self.pattern
         kinds = (int,) if isinstance(self.default, int) else (int, float)
-        return type(given) in kinds and (self.least is None or float(given) >= self.least)
+        return type(given) in kinds and (self.min is None or float(given) >= self.min)
 
 
-def chosen_options(owner: str, knobs: Mapping[str, Knob], given: Mapping[str, Value | None], where: str) -> Options:
+def chosen_options(owner: str, known: Mapping[str, Option], given: Mapping[str, Value | None], where: str) -> Options:
     """Return the given options as an axis holds them: checked, without those at their defaults.
 
     `owner` is e.g. `strategy ddp`. Raises BadInput naming `where`, the option and what was expected.
     """
     chosen: dict[str, Value] = {}
     for name, found in given.items():
-        if name not in knobs:
-            raise unknown_name(f"option of {owner}", name, knobs, where)
-        value = knobs[name].null if found is None else found
-        if value is None or not knobs[name].takes(value):
-            raise BadInput(f"{where}.{name}: {owner} takes {knobs[name].expected}, got {found!r}")
+        if name not in known:
+            raise unknown_name(f"option of {owner}", name, known, where)
+        value = known[name].null if found is None else found
+        if value is None or not known[name].takes(value):
+            raise BadInput(f"{where}.{name}: {owner} takes {known[name].expected}, got {found!r}")
         chosen[name] = value
-    return tuple(sorted((name, v) for name, v in chosen.items() if v != knobs[name].default))
+    return tuple(sorted((name, v) for name, v in chosen.items() if v != known[name].default))
 
 
-def settings(knobs: Mapping[str, Knob], options: Options) -> dict[str, Value]:
-    """Return every knob with its value: the cell's, or the default."""
-    return {name: knob.default for name, knob in knobs.items()} | dict(options)
+def settings(known: Mapping[str, Option], options: Options) -> dict[str, Value]:
+    """Return every option with its value: the cell's, or the default."""
+    return {name: option.default for name, option in known.items()} | dict(options)

@@ -31,6 +31,13 @@ _RENAMED = {
     "floor": "min_repeats",
     "cap": "max_repeats",
     "minutes": "budget_minutes",
+    "partitions": "splits",
+    "partition": "split",
+    "vectors": "embeddings",
+    "valid": "validation",
+    "infer": "inference",
+    "device": "on_device",
+    "fit": "fit_on",
 }
 
 

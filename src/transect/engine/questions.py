@@ -16,7 +16,7 @@ def check_questions(study: Study, file: Path) -> None:
     asked = [one for one in study.questions if isinstance(one, Question)]
     if not any(one.answered_by or one.shown_in for one in asked):
         return
-    from transect.report.making import all_parts
+    from transect.report.collect import all_parts
     from transect.report.rules import unknown_names
 
     told = [f"{file}: question '{ask}': {what}" for ask, what in unknown_names(asked, all_parts())]

@@ -32,8 +32,8 @@ from transect.text.classifiers import CLASSIFIERS, MODEL, STATE, Diverged, Fitte
 
 # Seconds between states.
 KEEP_EVERY_S = 10.0
-_PARTS = ("train", "valid", "test", "infer")
-_SCORED = ("test", "valid")
+_PARTS = ("train", "validation", "test", "inference")
+_SCORED = ("test", "validation")
 
 
 def read_rows(encode: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -46,7 +46,7 @@ def read_rows(encode: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray
     if not len(x.get("train", ())):
         raise BadInput(f"{encode}: the part `train` has no tickets")
     if not any(len(x.get(part, ())) for part in _SCORED):
-        raise BadInput(f"{encode}: neither `test` nor `valid` has tickets: nothing can be scored")
+        raise BadInput(f"{encode}: neither `test` nor `validation` has tickets: nothing can be scored")
     return x, y
 
 
@@ -65,7 +65,7 @@ def fit(spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], o
     task = Task(
         x=x,
         y=y,
-        vectors=np.load(folders["vectors"] / "vectors.npy", allow_pickle=False),
+        vectors=np.load(folders["embeddings"] / "vectors.npy", allow_pickle=False),
         classes=tuple(facts["classes"]),
         options=rule["options"],
         knobs=knobs,
@@ -120,8 +120,8 @@ _AT = (1, 2, 3, 5)
 
 
 def conclude(task: Task, fitted: Fitted, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the result; `facts` are the details of the rows' record. Scores are of `test`; where it has no tickets, of `valid`, and that is told."""
-    scored = "test" if len(task.x.get("test", ())) else "valid"
+    """Return the result; `facts` are the details of the rows' record. Scores are of `test`; where it has no tickets, of `validation`, and that is told."""
+    scored = "test" if len(task.x.get("test", ())) else "validation"
     shares, y = fitted.probabilities[scored], task.y[scored]
     table = scores.confusion(shares, y)
     ranges = scores.calibration(shares, y)
@@ -137,9 +137,9 @@ def conclude(task: Task, fitted: Fitted, facts: dict[str, Any]) -> dict[str, Any
             "log_loss": scores.log_loss(shares, y),
             "calibration_error": scores.calibration_error(ranges),
         }
-    if len(task.x.get("valid", ())):
-        values["valid_accuracy"] = scores.accuracy_at(fitted.probabilities["valid"], task.y["valid"], 1)
-        values["valid_log_loss"] = scores.log_loss(fitted.probabilities["valid"], task.y["valid"])
+    if len(task.x.get("validation", ())):
+        values["valid_accuracy"] = scores.accuracy_at(fitted.probabilities["validation"], task.y["validation"], 1)
+        values["valid_log_loss"] = scores.log_loss(fitted.probabilities["validation"], task.y["validation"])
     if fitted.history:
         values["train_time"] = sum(entry["seconds"] for entry in fitted.history)
     details = {

@@ -1,6 +1,6 @@
 """Encoded tickets.
 
-Leaves for each part of the partition that has tickets `x_PART.npy` (int32, (tickets, length)),
+Leaves for each part of the split that has tickets `x_PART.npy` (int32, (tickets, length)),
 `y_PART.npy` and `rows_PART.npy` (int64), and `vocabulary.json` and `result.json`.
 """
 
@@ -101,8 +101,8 @@ def encode(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     cell = EncodeCell.of(**spec["cell"])
     corpus = read_record(folders["corpus"] / "record.json").details
     tokens, facts = read_tokens(folders["tokens"])
-    vocabulary = read_vocabulary(folders["vectors"])
-    with np.load(folders["partition"] / "parts.npz") as file:
+    vocabulary = read_vocabulary(folders["embeddings"])
+    with np.load(folders["split"] / "parts.npz") as file:
         parts = {part: file[part] for part in file.files}
     offsets = np.load(folders["tokens"] / OFFSETS, mmap_mode="r")
     lengths = Lengths.of((offsets[1:] - offsets[:-1])[parts["train"]])
@@ -115,7 +115,7 @@ def encode(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
         length,
         out,
     )
-    write_atomic(out / VOCABULARY, (folders["vectors"] / VOCABULARY).read_bytes())
+    write_atomic(out / VOCABULARY, (folders["embeddings"] / VOCABULARY).read_bytes())
     share = spec["rule"]["share"]
     details = {
         "length": length,

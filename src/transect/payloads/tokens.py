@@ -17,5 +17,5 @@ from transect.text.token_files import write_tokens
 def tokenise(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Cut one cell's texts into words; return its result."""
     cell = TokensCell.of(**spec["cell"])
-    details = write_tokens(folders["dialogue"] / "texts.jsonl", out, cell.stop_words)
+    details = write_tokens(folders["texts"] / "texts.jsonl", out, cell.stop_words)
     return result(details=details, libraries=versions("py3langid", "stopwordsiso", "numpy"))

@@ -76,7 +76,7 @@ class Plan:
     candidates: tuple[Candidate, ...]
 
     def options(self) -> dict[str, Value]:
-        """Return the explicit knobs of a pipeline's cell."""
+        """Return the explicit options of a pipeline's cell."""
         found: dict[str, Value] = {"stages": self.stages, "micro_batches": self.micro_batches}
         if self.stages > 1:
             found |= {"schedule": self.schedule, "cut": self.cut}

@@ -195,10 +195,10 @@ def ordered_stages() -> list[tuple[str, Stage[Any]]]:
     order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
     for name, stage in stages.items():
         for given in (name, stage.placement.group or name):
-            if not _NAME.fullmatch(given) or given in _TAKEN:
+            if not _NAME.fullmatch(given.replace("-", "_")) or given in _TAKEN:
                 raise BadInput(
                     f"{STAGES.source(name)}: stage '{name}' cannot have the name or group '{given}': expected letters, "
-                    f"digits and _ as of a module, and none of {', '.join(_TAKEN)}"
+                    f"digits and - for a module's _, and none of {', '.join(_TAKEN)}"
                 )
         if not (stage.payload or stage.runner):
             raise BadInput(f"{STAGES.source(name)}: stage '{name}' has neither a `payload` nor a `runner`")

@@ -17,11 +17,11 @@ from transect.domain.files import write_atomic
 from transect.domain.study import Question
 from transect.domain.until import AnalysisPlan
 from transect.report import shell
+from transect.report.collect import MadeSection, broken, glossary
 from transect.report.context import Context
 from transect.report.inline import Inline
-from transect.report.made import Made, make_all
-from transect.report.making import MadeSection, broken, glossary
 from transect.report.page import chart_of, shortened
+from transect.report.report import Made, make_all
 from transect.report.shell import script_json
 
 # Cells of one finding that the page names in a command; summary.json has all of them.

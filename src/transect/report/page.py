@@ -15,12 +15,12 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
 from transect.report.answers import Answer, answers
 from transect.report.blocks import Charts
+from transect.report.collect import MadeSection
 from transect.report.context import Context
 from transect.report.decisions import DecisionTable, decision_table
 from transect.report.explored import chart_anchor
 from transect.report.findings.finding import HEADINGS, Finding
 from transect.report.findings.ranking import opened, ranked, turn_of
-from transect.report.making import MadeSection
 from transect.report.parts import DecisionColumn
 
 # Findings, and rows of the decision table, that a page has room for; summary.json has all of them.

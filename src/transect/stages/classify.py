@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from transect.domain.axes.text import KNOBS, ClassifyCell, VectorsCell
+from transect.domain.axes.text import KNOBS, ClassifyCell, EmbeddingsCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
@@ -45,8 +45,8 @@ class TextGrid(Section):
         description="of people, in texts; `kept` needs a corpus with `redact: false`",
     )
     stop_words: list[bool] = Field(default=[False], min_length=1, description="true: they stay in the text")
-    partitions: Names = Field(description="names from `tickets.partitions`")
-    vectors: Names = Field(description="names from `tickets.vectors`")
+    splits: Names = Field(description="names from `tickets.splits`")
+    embeddings: Names = Field(description="names from `tickets.embeddings`")
     words: Names = Field(default=["quantile"], description="names from `tickets.lengths`")
 
 
@@ -92,8 +92,8 @@ LISTS = {
 }
 
 # What every classifier takes: rows with what their classes stand for, and vectors.
-TEXT_TAKES: dict[str, Takes] = {"encode": AllFiles(details=TOLD), "vectors": Takes("vectors.npy")}
-_TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors")
+TEXT_TAKES: dict[str, Takes] = {"encode": AllFiles(details=TOLD), "embeddings": Takes("vectors.npy")}
+_TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings")
 
 
 def classifier_of(context: Context, model: str) -> Classifier:
@@ -109,8 +109,8 @@ def rules_of(cell: Any, context: Context, model: str, knobs: dict[str, Any]) -> 
     return {
         "model": {"kind": rule.kind, "options": options},
         "corpus": {"synthetic": FORMATS.get(tickets.corpora[cell.corpus].format).synthetic},
-        "partition": tickets.partitions[cell.partition].model_dump(),
-        "vectors": tickets.vectors[cell.vectors].model_dump(),
+        "split": tickets.splits[cell.split].model_dump(),
+        "embeddings": tickets.embeddings[cell.embeddings].model_dump(),
         "words": tickets.lengths[cell.words].model_dump(),
     }
 
@@ -126,7 +126,7 @@ def reading_of(cell: Any, context: Context) -> dict[str, Any]:
 def check_text(grid: TextGrid, where: str, context: Context) -> None:
     """Raise BadInput for names that the study's `tickets` does not have."""
     tickets = context.section("tickets")
-    for key in ("corpora", "partitions", "vectors"):
+    for key in ("corpora", "splits", "embeddings"):
         check_names(tickets, f"{where}.{key}", **{key: getattr(grid, key)})
     check_names(tickets, f"{where}.words", lengths=grid.words)
 
@@ -138,34 +138,34 @@ def texts_of(grid: TextGrid) -> Iterable[dict[str, Any]]:
         view=grid.views,
         names=grid.names,
         stop_words=grid.stop_words,
-        partition=grid.partitions,
-        vectors=grid.vectors,
+        split=grid.splits,
+        embeddings=grid.embeddings,
         words=grid.words,
     )
 
 
-def check_model(name: str, partitions: Iterable[str], where: str, context: Context) -> None:
+def check_model(name: str, splits: Iterable[str], where: str, context: Context) -> None:
     """Raise BadInput for an unknown classifier, or one that ends early by tickets that are not there."""
     models = context.section("classify").models
     if name not in models:
         raise unknown_name("classifier", name, models, where)
     if classifier_of(context, name).needs_valid(models[name].options):
-        check_valid(partitions, f"{where}: '{name}' ends early", context)
+        check_valid(splits, f"{where}: '{name}' ends early", context)
 
 
-def check_valid(partitions: Iterable[str], who: str, context: Context) -> None:
-    """Raise BadInput for a partition whose part `valid` is empty."""
-    for name in partitions:
-        if not context.section("tickets").partitions[name].valid:
-            raise BadInput(f"{who} by the part `valid`, and tickets.partitions.{name} has no share `valid`")
+def check_valid(splits: Iterable[str], who: str, context: Context) -> None:
+    """Raise BadInput for a split whose part `validation` is empty."""
+    for name in splits:
+        if not context.section("tickets").splits[name].validation:
+            raise BadInput(f"{who} by the part `validation`, and tickets.splits.{name} has no share `validation`")
 
 
 def check_points(
-    model: str, points: Iterable[dict[str, Any]], vectors: Iterable[str], where: str, context: Context
+    model: str, points: Iterable[dict[str, Any]], embeddings: Iterable[str], where: str, context: Context
 ) -> None:
     """Raise BadInput for knobs that do not go together, or not with the width of the vectors."""
     options = context.section("classify").models[model].options
-    widths = {context.section("tickets").vectors[name].width: name for name in vectors}
+    widths = {context.section("tickets").embeddings[name].width: name for name in embeddings}
     for point in points:
         given = {knob: value for knob, value in point.items() if value is not None}
         for width, name in widths.items():
@@ -176,7 +176,7 @@ def check_points(
 def text_inputs(cell: Any) -> dict[str, Cell]:
     """Return the cells that a classifier's tickets come from, by role."""
     axes = {axis: getattr(cell, axis) for axis in _TEXT}
-    return {"encode": encoded(cell), "vectors": VectorsCell(**axes)}
+    return {"encode": encoded(cell), "embeddings": EmbeddingsCell(**axes)}
 
 
 @STAGES.register("classify")
@@ -189,7 +189,7 @@ class Classify(Stage[ClassifyCell]):
     keeps = (STATE,)
     key = "classify"
     section = ClassifySection
-    needs = ("encode", "vectors")
+    needs = ("encode", "embeddings")
 
     def check(self, section: ClassifySection, context: Context) -> None:
         """Names are known, and no list is given that no classifier of its grid has."""
@@ -204,7 +204,7 @@ class Classify(Stage[ClassifyCell]):
     def _check_grid(self, grid: ClassifyGrid, section: ClassifySection, where: str, context: Context) -> None:
         check_text(grid, where, context)
         for name in grid.models:
-            check_model(name, grid.partitions, f"{where}.models", context)
+            check_model(name, grid.splits, f"{where}.models", context)
         for name in grid.optimisers or ():
             OPTIMISERS.get(name, f"{where}.optimisers")
         if grid.epochs is not None and grid.updates is not None:
@@ -215,7 +215,7 @@ class Classify(Stage[ClassifyCell]):
                 raise BadInput(f"{where}.{key}: none of {', '.join(grid.models)} has this knob")
         for name in grid.models:
             points = _points(grid, section.models[name].options, classifier_of(context, name))
-            check_points(name, points, grid.vectors, where, context)
+            check_points(name, points, grid.embeddings, where, context)
 
     def size(self, section: ClassifySection) -> int:
         """A list for a knob that a classifier lacks does not multiply: cells are counted when made."""

@@ -41,7 +41,7 @@ class Conformance(Stage[ConformanceCell]):
     takes = {"tests": Takes(ARCHIVE)}
     key = "conformance"
     section = ConformanceSection
-    needs = ("nodetests",)
+    needs = ("onnx-node-tests",)
 
     def check(self, section: ConformanceSection, context: Context) -> None:
         """Runtimes are there, and take ONNX models."""

@@ -19,8 +19,8 @@ from transect.onnx_models.facts import FACTS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.data import workload_plugins
-from transect.stages.model import model_of
+from transect.stages.dataset import workload_plugins
+from transect.stages.generated_model import model_of
 from transect.stages.train.stage import exported_by
 from transect.training.workloads import WORKLOADS
 
@@ -57,7 +57,7 @@ class Convert(Stage[ConvertCell]):
     }
     key = "convert"
     section = ConvertSection
-    needs = ("data", "export", "model", "train")
+    needs = ("dataset", "export", "generated-model", "train")
 
     def check(self, section: ConvertSection, context: Context) -> None:
         """Exporters are there, and every workload is a made model or is trained."""

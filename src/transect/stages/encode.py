@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from transect.domain.axes.text import CorpusCell, EncodeCell, PartitionCell, VectorsCell
+from transect.domain.axes.text import CorpusCell, EmbeddingsCell, EncodeCell, SplitCell
 from transect.domain.cell import Cell
 from transect.domain.takes import Takes
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.corpus.stage import check_names
-from transect.stages.vectors import tokens_of
+from transect.stages.embeddings import tokens_of
 
 # What the record of a corpus says that classifiers and reports need too.
 TOLD = ("classes", "synthetic", "bayes_accuracy")
-_SHARED = ("corpus", "view", "names", "stop_words", "partition", "vectors")
+_SHARED = ("corpus", "view", "names", "stop_words", "split", "embeddings")
 
 
 def encoded(cell: Any) -> EncodeCell:
@@ -30,22 +30,22 @@ class Encode(Stage[EncodeCell]):
     takes = {
         "corpus": Takes("labels.npy", details=TOLD),
         "tokens": Takes("tokens.npy", "offsets.npy", "words.json"),
-        "partition": Takes("parts.npz"),
-        "vectors": Takes("vocabulary.json"),
+        "split": Takes("parts.npz"),
+        "embeddings": Takes("vocabulary.json"),
     }
-    needs = ("corpus", "tokens", "partition", "vectors")
+    needs = ("corpus", "tokens", "split", "embeddings")
     placement = Placement(group="text")
 
     def inputs(self, cell: EncodeCell, context: Context) -> dict[str, Cell]:
         """Labels, words, parts and vocabulary. A cell may be asked for outside of sections."""
-        named = {"partitions": [cell.partition], "vectors": [cell.vectors], "lengths": [cell.words]}
+        named = {"splits": [cell.split], "embeddings": [cell.embeddings], "lengths": [cell.words]}
         where = context.where("encoded tickets")
         check_names(context.section("tickets"), where, corpora=[cell.corpus], **named)
         return {
             "corpus": CorpusCell(corpus=cell.corpus),
             "tokens": tokens_of(cell),
-            "partition": PartitionCell(corpus=cell.corpus, partition=cell.partition),
-            "vectors": VectorsCell(**{axis: getattr(cell, axis) for axis in _SHARED}),
+            "split": SplitCell(corpus=cell.corpus, split=cell.split),
+            "embeddings": EmbeddingsCell(**{axis: getattr(cell, axis) for axis in _SHARED}),
         }
 
     def spec(self, cell: EncodeCell, context: Context) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from transect.domain.takes import DataArrays, Takes
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.data import workload_plugins
+from transect.stages.dataset import workload_plugins
 from transect.stages.train.stage import exported_by
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.workloads import WORKLOADS
@@ -41,7 +41,7 @@ class Export(Stage[ExportCell]):
     takes = {"data": DataArrays(), "weights": Takes("weights.npz")}
     key = "export"
     section = ExportSection
-    needs = ("data", "train")
+    needs = ("dataset", "train")
 
     def check(self, section: ExportSection, context: Context) -> None:
         """Exporters and framework are there, and every workload is trained."""

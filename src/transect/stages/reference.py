@@ -13,7 +13,7 @@ from transect.domain.registry import Registry
 from transect.domain.takes import DataArrays, own_repeat
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.data import workload_plugins
+from transect.stages.dataset import workload_plugins
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layout import Layout
 from transect.training.optimisers import OPTIMISERS
@@ -61,7 +61,7 @@ class Reference(Stage[ReferenceCell]):
 
     payload = "transect.payloads.reference:reference"
     takes = {"data": DataArrays(own_repeat)}
-    needs = ("data",)
+    needs = ("dataset",)
     placement = Placement(group="prepare")
 
     def inputs(self, cell: ReferenceCell, context: Context) -> dict[str, Cell]:

@@ -22,7 +22,7 @@ from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.runtimes import EVALUATION, PROVIDERS, RUNTIMES, cannot_train, check_providers
 from transect.runtimes.options import EQUAL, session_options
-from transect.stages.step import BASE_FRAMEWORK
+from transect.stages.export_training_step import BASE_FRAMEWORK
 from transect.stages.train.stage import exported_by
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS
@@ -138,7 +138,7 @@ class Retrain(Stage[RetrainCell]):
     keeps = ("checkpoint.safetensors", "turn-*.json")
     key = "retrain"
     section = RetrainSection
-    needs = ("step", "data", "train")
+    needs = ("export-training-step", "dataset", "train")
     placement = Placement(by_workload=True)
     # Which runtime is fast on one path; and where a path leads, whoever computes it.
     comparison = ComparisonRule(

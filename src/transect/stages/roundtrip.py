@@ -18,7 +18,7 @@ from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.model import model_of
+from transect.stages.generated_model import model_of
 
 
 class RoundtripSection(Section):
@@ -37,7 +37,7 @@ class Roundtrip(Stage[RoundtripCell]):
     takes = {"model": Takes("model.onnx", "inputs", "expected", FACTS)}
     key = "roundtrip"
     section = RoundtripSection
-    needs = ("model",)
+    needs = ("generated-model",)
 
     def check(self, section: RoundtripSection, context: Context) -> None:
         """Models, exporters and loaders are there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.domain.axes.text import DialogueCell, TokensCell
+from transect.domain.axes.text import ExtractTextCell, TokensCell
 from transect.domain.cell import Cell
 from transect.domain.takes import Takes
 from transect.planning.context import Context
@@ -14,13 +14,13 @@ class Tokens(Stage[TokensCell]):
     """Cuts texts into words, and leaves stop words out."""
 
     payload = "transect.payloads.tokens:tokenise"
-    takes = {"dialogue": Takes("texts.jsonl")}
-    needs = ("dialogue",)
+    takes = {"texts": Takes("texts.jsonl")}
+    needs = ("extract-text",)
     placement = Placement(group="text")
 
     def inputs(self, cell: TokensCell, context: Context) -> dict[str, Cell]:
         """The texts."""
-        return {"dialogue": DialogueCell(corpus=cell.corpus, view=cell.view, names=cell.names)}
+        return {"texts": ExtractTextCell(corpus=cell.corpus, view=cell.view, names=cell.names)}
 
     def environment(self, cell: TokensCell) -> str:
         """Where languages are told and stop words are listed."""

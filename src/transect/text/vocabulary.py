@@ -40,7 +40,7 @@ def chosen(words: Sequence[str], counts: np.ndarray, minimum: int, most: int) ->
     if not often:
         raise BadInput(
             f"no word occurs {minimum} times in the {int(counts.sum())} of the tickets that vectors are "
-            f"fitted to: expected at least one (tickets.vectors, `minimum`)"
+            f"fitted to: expected at least one (tickets.embeddings, `minimum`)"
         )
     return [words[number] for number in often[:most]]
 

@@ -19,7 +19,7 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
         return f"the program of {cell.framework} knows the strategies {', '.join(sorted(implemented))}, not {cell.strategy}"
     more = framework.program_options.get(cell.strategy, {})
     for name, value in strategy.settings(cell).items():
-        takes = more.get(name, (strategy.knobs[name].default,))
+        takes = more.get(name, (strategy.options[name].default,))
         if takes is not None and value not in takes:
             return f"the program of {cell.framework} takes {name} {' or '.join(map(str, takes))} of {cell.strategy}, not {value}"
     return None

@@ -17,7 +17,7 @@ class Traffic:
     `progress`: whether messages move on while a rank computes. `cuts`: layers at which parts begin
     that ranks compute by themselves: a pipeline's stages, or what has messages of its own. Buckets are
     gradients that are reduced together. Of pipelines: the schedule, how many parts a stage has, and
-    whether parts are reduced behind the last backward passes. Of hierarchies: as the strategy's knobs,
+    whether parts are reduced behind the last backward passes. Of hierarchies: as the strategy's options,
     and whether rank 0 alone updates and sends weights. `copies`: how often in a step an array
     of all weights is handed out by the framework and another one taken back.
     """

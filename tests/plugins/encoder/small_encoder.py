@@ -19,5 +19,5 @@ class SmallEncoder(Workload):
         learning_rate=0.05,
         momentum=0.9,
         quality_target=0.1,
-        dataset_options={"corpus": "sample", "partition": "half", "vectors": "words", "length": 12, "vocabulary": 64},
+        dataset_options={"corpus": "sample", "split": "half", "embeddings": "words", "length": 12, "vocabulary": 64},
     )

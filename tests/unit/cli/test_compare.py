@@ -103,12 +103,12 @@ def test_unlike_settings_under_one_name_are_refused_and_named(tmp_path, both, co
 def test_another_data_set_under_the_same_workload_is_refused(tmp_path, compared):
     for name, sha, day in (("a", "aa", 0), ("b", "bb", 1)):
         write_run(tmp_path / name, rates(1 + day), day=day)
-        made = Cell.of(stage="data", workload="iris-mlp")
+        made = Cell.of(stage="dataset", workload="iris-mlp")
         write_records(tmp_path / name, run_record(made, {}, details={"source_sha256": sha}))
     code, facts = compared()
     assert code == 5 and facts["outcome"] == "not comparable"
     assert len(facts["others"][0]["refused"]) == 6
-    assert "data source_sha256" in json.dumps(facts)
+    assert "dataset source_sha256" in json.dumps(facts)
 
 
 def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):

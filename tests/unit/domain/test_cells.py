@@ -79,7 +79,7 @@ OLD_IDS = {
         "options": [["N", 100], ["NB", 8]],
         "ranks_per_node": 2,
     },
-    "iris-mlp~e67a4233": {"stage": "data", "workload": "iris-mlp"},
+    "iris-mlp~35b83e28": {"stage": "dataset", "workload": "iris-mlp"},
 }
 
 

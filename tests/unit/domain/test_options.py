@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from transect.domain.options import Knob
+from transect.domain.options import Option
 
-COUNT = Knob(default=4, least=1, description="")
-SHARE = Knob(default=0.5, description="")
-WORD = Knob(default="compute", description="")
-NAME = Knob(default="a", choices=("a", "b"), description="")
-NUMBER = Knob(default=1, choices=(1, 2), description="")
-SIZE = Knob(default="4k", pattern=r"[0-9]+k", example="16k", description="")
-CUT = Knob(default="a", choices=("a", "b"), pattern=r"[0-9]+-[0-9]+", example="3-7", description="")
+COUNT = Option(default=4, min=1, description="")
+SHARE = Option(default=0.5, description="")
+WORD = Option(default="compute", description="")
+NAME = Option(default="a", choices=("a", "b"), description="")
+NUMBER = Option(default=1, choices=(1, 2), description="")
+SIZE = Option(default="4k", pattern=r"[0-9]+k", example="16k", description="")
+CUT = Option(default="a", choices=("a", "b"), pattern=r"[0-9]+-[0-9]+", example="3-7", description="")
 
 
 @pytest.mark.parametrize(

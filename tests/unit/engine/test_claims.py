@@ -277,7 +277,7 @@ def test_an_environment_that_another_clone_has_exchanged_is_not_used(paths):
     spec = {"environment": "base", "lock": "a", "other_environments": {"torch": "b"}}
     job = Job(
         spec=spec,
-        cell=Cell.of(stage="data", workload="w"),
+        cell=Cell.of(stage="dataset", workload="w"),
         paths=paths,
         python="",
         bin=None,

@@ -46,13 +46,13 @@ def test_a_cell_in_a_container_stands_on_the_image(tmp_path):
     assert bench.environment == "base@podman"
     # The reference and the data are one for both.
     assert train[None].inputs == train["charliecloud"].inputs
-    assert {p.environment for p in made.stage("data").values()} == {"base"}
+    assert {p.environment for p in made.stage("dataset").values()} == {"base"}
 
 
 def test_a_systems_container_is_that_of_every_environment_that_it_does_not_choose(tmp_path):
     system = "name: here\ncontainer: enroot\nenvironments: {torch: {modules: [torch/2]}}\n"
     made = boxes_plan(tmp_path, system=system)
-    assert {parts_of(p.environment) for p in made.stage("data").values()} == {("base", "enroot")}
+    assert {parts_of(p.environment) for p in made.stage("dataset").values()} == {("base", "enroot")}
     train = {p.cell.container: p.environment for p in made.stage("train").values()}
     assert train == {None: "base@enroot", "charliecloud": "base@charliecloud"}
     made = boxes_plan(tmp_path, STUDY.replace("[numpy]", "[torch]"), system=system)

@@ -12,7 +12,7 @@ import pytest
 
 from factories import make_record, plan_study
 from sealed import resealed
-from transect.adapters.snakemake import settle
+from transect.adapters.snakemake import finalize
 from transect.adapters.snakemake.flow import facts_of_plan
 from transect.domain.files import sha256_file
 from transect.domain.record import Cause, Status, read_record, write_record
@@ -32,7 +32,7 @@ workloads: {iris-mlp: {epochs: 2}}
 train: {repeats: 1, grids: [{workloads: [iris-mlp], frameworks: [numpy], strategies: [single]}]}
 """
 # What each stage leaves that others take; nobody takes from a training here.
-FILES = {"data": "data.npz", "reference": "trajectory.npz", "train": "samples.npz"}
+FILES = {"dataset": "data.npz", "reference": "trajectory.npz", "train": "samples.npz"}
 
 
 class Finished:
@@ -220,9 +220,9 @@ def test_an_input_that_came_out_otherwise_is_named(done: Finished) -> None:
 
 
 def test_what_takes_a_cell_that_is_judged_otherwise_runs_again(done: Finished) -> None:
-    resealed(done.record("data"), lambda content: content.update(status="failed", cause="wrong-result"))
+    resealed(done.record("dataset"), lambda content: content.update(status="failed", cause="wrong-result"))
     # The same bytes, which are now known to be wrong.
-    assert done.why()["reference"] == [("input", "data")] and "data" not in done.why()
+    assert done.why()["reference"] == [("input", "data")] and "dataset" not in done.why()
 
 
 @pytest.mark.parametrize("cause", [Cause.UNSUPPORTED, Cause.MISSING_DEPENDENCY])
@@ -238,13 +238,13 @@ def test_what_a_cell_lacked_stays_said_when_its_block_ends_at_another_one(
     done.record("reference").unlink()
     for stamp in (done.paths.folder / "blocks").glob("*/*.json"):
         stamp.unlink()
-    monkeypatch.setattr(settle, "make_report_of", lambda paths: None)
-    monkeypatch.setattr(settle, "collect", dict)
-    settle.settle(done.plan, make_blocks(done.plan))
+    monkeypatch.setattr(finalize, "make_report_of", lambda paths: None)
+    monkeypatch.setattr(finalize, "collect", dict)
+    finalize.settle(done.plan, make_blocks(done.plan))
     causes = {stage: read_record(done.record(stage)).cause for stage in FILES}
-    assert causes == {"data": None, "reference": Cause.CRASH, "train": Cause.MISSING_DEPENDENCY}
+    assert causes == {"dataset": None, "reference": Cause.CRASH, "train": Cause.MISSING_DEPENDENCY}
     done.write(done.job("train"), status=Status.SKIPPED, cause=Cause.UNSUPPORTED)
-    settle.settle(done.plan, make_blocks(done.plan))
+    finalize.settle(done.plan, make_blocks(done.plan))
     assert read_record(done.record("train")).cause is Cause.UNSUPPORTED
 
 

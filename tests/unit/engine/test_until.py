@@ -42,7 +42,7 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
     assert {p.cell.repeat for p in train if p.optional} == {3, 4, 5, 6} and len(train) == 14
     # References of repeats that may not be needed may not be needed either.
     assert [p.optional for p in made.stage("reference").values()].count(True) == 4
-    assert not any(p.optional for p in made.stage("data").values())
+    assert not any(p.optional for p in made.stage("dataset").values())
     assert {p.id for p in plain.stage("train").values()} < {p.id for p in train}
     told = next(iter(train)).spec["repeat_until"]
     assert (told["equivalence_margin"], told["min_repeats"], told["max_repeats"], told["budget_s"]) == (

@@ -113,8 +113,8 @@ def test_conversions_take_made_models_and_trained_workloads(tmp_path):
         one.cell.workload: {role: stage for role, (stage, _) in one.inputs.items()}
         for one in made.stage("convert").values()
     }
-    assert taken == {"mlp": {"model": "model"}, "digits-cnn": {"model": "export", "data": "data"}}
-    assert len(made.stage("model")) == len(made.stage("export")) == 1
+    assert taken == {"mlp": {"model": "generated-model"}, "digits-cnn": {"model": "export", "data": "dataset"}}
+    assert len(made.stage("generated-model")) == len(made.stage("export")) == 1
 
 
 def test_conversions_of_what_is_not_offered_are_skipped_with_the_reason():

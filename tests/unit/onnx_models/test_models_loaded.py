@@ -77,7 +77,7 @@ def test_round_trips_are_planned_with_their_files(tmp_path):
     lists = "models: [mlp, strings], exporters: [dynamo, sklearn], loaders: [opencv, onnx2torch]"
     found = plan_models(tmp_path, f"roundtrip: {{{lists}}}")
     cells = list(found.stage("roundtrip").values())
-    assert len(cells) == 8 and len(found.stage("model")) == 4
+    assert len(cells) == 8 and len(found.stage("generated-model")) == 4
     for one in cells:
         stage, cell_id = one.inputs["model"]
         taken = found.stage(stage)[cell_id].cell

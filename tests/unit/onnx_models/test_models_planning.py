@@ -11,7 +11,7 @@ from transect.training.workloads import WORKLOADS
 
 def test_every_model_is_planned_by_every_exporter_and_says_who_does_not_offer_it(tmp_path):
     made = plan_models(tmp_path, f"models: {{models: {MODELS.names()}, exporters: {EXPORTERS.names()}}}")
-    cells = list(made.stage("model").values())
+    cells = list(made.stage("generated-model").values())
     assert len(cells) == len(MODELS.names()) * len(EXPORTERS.names())
     reasons = {(c.cell.workload, c.cell.exporter): reason_to_skip(c.cell) for c in cells}
     offered = {pair for pair, reason in reasons.items() if reason is None}

@@ -42,7 +42,7 @@ def test_result_refuses_a_metric_outside_the_registry() -> None:
 @pytest.mark.parametrize("name", EXPORTERS.names())
 def test_every_exporter_says_what_it_takes(name: str) -> None:
     exporter = EXPORTERS.get(name)
-    cell = Cell.of(stage="model", workload="mlp", framework=exporter.framework, exporter=name)
+    cell = Cell.of(stage="generated-model", workload="mlp", framework=exporter.framework, exporter=name)
     assert exporter.supports(cell) is None
     trained = Cell.of(stage="export", workload="iris-mlp-ce", framework=exporter.framework, exporter=name)
     assert (exporter.supports(trained) is None) == (exporter.framework == "torch")

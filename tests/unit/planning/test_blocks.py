@@ -52,7 +52,7 @@ def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
         "train.iris-mlp.n3": 3,
     }
     # What feeds others comes first; the rest in the study's shuffled order.
-    assert [p.cell.stage for p in blocks["prepare.n1"].cells] == ["data"] * 2 + ["reference"] * 6
+    assert [p.cell.stage for p in blocks["prepare.n1"].cells] == ["dataset"] * 2 + ["reference"] * 6
     orders = [p.order for p in blocks["train.iris-mlp.n1"].cells]
     assert orders == sorted(orders)
     # 6 cells of 110 s and 5 s around each, and the system's 5 minutes.

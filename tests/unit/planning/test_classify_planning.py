@@ -83,7 +83,7 @@ def test_what_makes_no_cell_is_refused(tmp_path, grid, told):
 
 
 def test_patience_needs_a_part_to_look_at(tmp_path):
-    with pytest.raises(BadInput, match=r"'patient' .*`valid`.*without"):
+    with pytest.raises(BadInput, match=r"'patient' .*`validation`.*without"):
         plan_grids(tmp_path, "models: [patient]", text=TEXT.replace("plain", "without"))
     [cell] = cells(plan_grids(tmp_path, "models: [patient]"))
     assert cell.model == "patient"

@@ -69,7 +69,7 @@ def test_what_takes_no_onnx_plans_the_export_that_it_is_compared_with(tmp_path, 
     assert exported.cell.framework == "torch"
     # And what the export takes is planned with it.
     assert made.stage("train")[exported.inputs["weights"][1]].cell.framework == "torch"
-    assert exported.inputs["data"][1] in made.stage("data")
+    assert exported.inputs["data"][1] in made.stage("dataset")
 
 
 def test_an_exporter_that_the_study_does_not_run_is_named(tmp_path):
@@ -134,7 +134,7 @@ def test_made_models_are_run_by_the_exporters_that_can(tmp_path):
     for planned in made.stage("infer").values():
         stage, _ = planned.inputs["export"]
         of = {"fp16": "convert"}.get(planned.cell.precision)
-        assert stage == (of or ("export" if planned.cell.workload == "iris-mlp-ce" else "model"))
+        assert stage == (of or ("export" if planned.cell.workload == "iris-mlp-ce" else "generated-model"))
 
 
 def test_larger_batches_warm_up_with_fewer_calls_but_not_with_none(tmp_path):

@@ -31,7 +31,7 @@ def cells(made: StudyPlan, stage: str = "retrain") -> list:
 
 
 def problems(made: StudyPlan) -> list[list[str]]:
-    return [[p["name"] for p in planned.spec["problems"]] for planned in made.stage("step").values()]
+    return [[p["name"] for p in planned.spec["problems"]] for planned in made.stage("export-training-step").values()]
 
 
 def test_what_is_not_said_is_the_workloads_own(tmp_path):
@@ -46,25 +46,25 @@ def test_one_step_serves_all_that_compute_with_its_graphs(tmp_path):
     assert len(cells(made)) == 8
     # One problem for each order of rows and rate, whoever computes it.
     assert problems(made) == [[f"r{r}.b16.a1.s100.{rate}" for r in (0, 1) for rate in ("fast", "old")]]
-    [step] = made.stage("step").values()
+    [step] = made.stage("export-training-step").values()
     rates = {p["name"].rpartition(".")[2]: p["rate"]["factor"] for p in step.spec["problems"]}
     assert rates == {"old": 1.0, "fast": 10.0}
     for planned in made.stage("retrain").values():
-        assert planned.inputs["step"] == ("step", step.id)
+        assert planned.inputs["step"] == ("export-training-step", step.id)
 
 
 @pytest.mark.parametrize(
     "axis", ["optimisers: [sgd, adamw]", "base_epochs: [null, 1]", "accumulate: [1, 2]", "clip: [null, 1.0]"]
 )
 def test_other_graphs_or_bases_are_other_steps(tmp_path, axis):
-    assert len(cells(retrain_plan(tmp_path, f"runtimes: [python], {axis}"), "step")) == 2
+    assert len(cells(retrain_plan(tmp_path, f"runtimes: [python], {axis}"), "export-training-step")) == 2
 
 
 def test_a_base_is_the_train_cells_or_made_of_as_many_starts_as_repeats(tmp_path):
     made = retrain_plan(tmp_path, "runtimes: [python], base_epochs: [null, 2], repeats: 3")
-    by_base = {planned.cell.base_epochs: planned for planned in made.stage("step").values()}
+    by_base = {planned.cell.base_epochs: planned for planned in made.stage("export-training-step").values()}
     assert by_base[None].inputs["weights"][0] == "train" and "weights" not in by_base[2].inputs
-    [data] = made.stage("data").values()
+    [data] = made.stage("dataset").values()
     assert data.spec["repeats"] == 3
 
 
@@ -144,4 +144,4 @@ def test_where_a_study_measures_until_it_is_known_retrainings_go_on(tmp_path):
     assert (told["min_repeats"], told["max_repeats"], told["ways"]) == (3, 5, 4.0)
     # A step knows the paths of all repeats, and is made for the others.
     assert [len(names) for names in problems(made)] == [5, 5]
-    assert not any(one.optional for one in made.stage("step").values())
+    assert not any(one.optional for one in made.stage("export-training-step").values())

@@ -23,20 +23,20 @@ from transect.training.strategies import STRATEGIES
 
 LAPTOP = System(name="laptop")
 TRAIN = {"stage": "train", "workload": "iris-mlp-ce", "framework": "numpy", "strategy": "single", "batch": 16}
-TEXT = {"corpus": "mails", "partition": "random", "vectors": "train"}
+TEXT = {"corpus": "mails", "split": "random", "embeddings": "train"}
 CELLS = {
     "train": TRAIN,
     "forecast": TRAIN | {"stage": "forecast"},
     "profile": {"stage": "profile", "workload": "iris-mlp-ce", "framework": "numpy", "batch": 16},
-    "memory": {
-        "stage": "memory",
+    "memory-plan": {
+        "stage": "memory-plan",
         "workload": "iris-mlp-ce",
         "framework": "torch",
         "batch": 16,
         "memory_budget": 1 << 30,
     },
     "reference": TRAIN | {"stage": "reference", "precision": "fp64"},
-    "data": {"stage": "data", "workload": "iris-mlp-ce"},
+    "dataset": {"stage": "dataset", "workload": "iris-mlp-ce"},
     "export": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
     "infer": {
         "stage": "infer",
@@ -46,11 +46,11 @@ CELLS = {
         "provider": "cpu",
         "batch": 1,
     },
-    "model": {"stage": "model", "workload": "mlp", "framework": "torch", "exporter": "torchscript"},
+    "generated-model": {"stage": "generated-model", "workload": "mlp", "framework": "torch", "exporter": "torchscript"},
     "convert": {"stage": "convert", "workload": "mlp", "exporter": "torchscript", "precision": "fp16"},
     "roundtrip": {"stage": "roundtrip", "workload": "mlp", "exporter": "torchscript", "loader": "onnx2torch"},
-    "nodetests": {"stage": "nodetests"},
-    "step": {"stage": "step", "workload": "iris-mlp-ce", "optimiser": "sgd"},
+    "onnx-node-tests": {"stage": "onnx-node-tests"},
+    "export-training-step": {"stage": "export-training-step", "workload": "iris-mlp-ce", "optimiser": "sgd"},
     "retrain": {
         "stage": "retrain",
         "workload": "iris-mlp-ce",
@@ -65,10 +65,10 @@ CELLS = {
     "bench": {"stage": "bench", "benchmark": "docking-probe"},
     "ingest": {"stage": "ingest", "source": "logs"},
     "corpus": {"stage": "corpus", "corpus": "mails"},
-    "dialogue": {"stage": "dialogue", "corpus": "mails"},
+    "extract-text": {"stage": "extract-text", "corpus": "mails"},
     "tokens": {"stage": "tokens", "corpus": "mails"},
-    "partition": {"stage": "partition", "corpus": "mails", "partition": "random"},
-    "vectors": {"stage": "vectors", **TEXT},
+    "split": {"stage": "split", "corpus": "mails", "split": "random"},
+    "embeddings": {"stage": "embeddings", **TEXT},
     "encode": {"stage": "encode", **TEXT, "words": "quantile"},
     "classify": {"stage": "classify", **TEXT, "words": "quantile", "model": "mine", "kind": "transformer"},
     "search": {"stage": "search", "corpus": "mails", "search": "rates", "kind": "transformer", "rung": 0, "place": 0},
@@ -147,17 +147,17 @@ OF_STAGES = {
     "stages/ingest/result.py": {"ingest", "bench"},
     "training/costs.py": {"train", "infer"},
     # An export's graph is counted by the same rules.
-    "training/operations.py": {"train", "export", "infer", "model", "profile", "forecast"},
+    "training/operations.py": {"train", "export", "infer", "generated-model", "profile", "forecast"},
     "training/divergence.py": {"train"},
-    "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
+    "onnx_models/comparison.py": {"export", "infer", "generated-model", "convert", "roundtrip"},
     "measure/intervals.py": {"train", "retrain", "classify", "search"},
     "payloads/retrain_verdict.py": {"retrain"},
-    "payloads/step_path.py": {"step"},
-    "training/tolerance.py": {"reference", "step"},
+    "payloads/step_path.py": {"export-training-step"},
+    "training/tolerance.py": {"reference", "export-training-step"},
     # The package names it, and with that whoever reads a manifest depends on it.
-    "portable_step/export.py": {"step", "retrain"},
+    "portable_step/export.py": {"export-training-step", "retrain"},
     # Imported by their registry.
-    "portable_step/decompositions/pooling.py": {"step"},
+    "portable_step/decompositions/pooling.py": {"export-training-step"},
     "simulation/pipelines.py": {"forecast"},
     # These start payloads.
     "launch/launchers/mpiexec.py": EVERY_STAGE,
@@ -170,7 +170,7 @@ OF_STAGES = {
     # Payloads.
     # The reference scores as it does.
     "payloads/train.py": {"train", "reference"},
-    "payloads/data.py": {"data"},
+    "payloads/dataset.py": {"dataset"},
     "payloads/reference.py": {"reference"},
     "hpc/probes/messages.py": {"bench"},
     "hpc/parsers/hpl.py": {"bench", "ingest"},

@@ -41,11 +41,11 @@ def test_a_precision_that_a_framework_lacks_is_planned_and_its_reference_knows_i
 def test_optimisers_are_sources_of_what_runs_them_and_layers_of_what_computes_them(tmp_path):
     made = grid_plan(tmp_path, "ranks: [1]")
     chain = "transect/training/frameworks/_numpy_chain.py"
-    for stage, computes in (("train", False), ("reference", True), ("data", False)):
+    for stage, computes in (("train", False), ("reference", True), ("dataset", False)):
         (planned,) = made.stage(stage).values()
         files = set(sources_of(planned.cell, STAGES.get(stage), made.system, tmp_path).files)
         optimisers = {name for name in files if name.startswith("transect/training/optimisers/")}
-        runs = stage != "data"
+        runs = stage != "dataset"
         assert ("transect/training/optimisers/adamw.py" in optimisers) == runs, stage
         # The cell trains by torch.
         assert (chain in files) == computes, stage

@@ -33,7 +33,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nodetests")
     python = environment_python("conformance", folder)
     done = subprocess.run(
-        [python, "-m", "transect.payloads", STAGES.get("nodetests").payload, "--out", str(folder)],
+        [python, "-m", "transect.payloads", STAGES.get("onnx-node-tests").payload, "--out", str(folder)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,

@@ -147,7 +147,7 @@ def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, giv
             "forecast: {grids: [{}]}\n",
             name=f"{name}.yaml",
         )
-        planned.append([one for stage in ("profile", "memory") for one in made.stage(stage).values()])
+        planned.append([one for stage in ("profile", "memory-plan") for one in made.stage(stage).values()])
     assert len(planned[0]) == 2
     for one, other in zip(*planned, strict=True):
         assert one.id == other.id and (one.fingerprint != other.fingerprint) == again

@@ -75,7 +75,14 @@ def test_what_a_payload_raises_is_a_result_with_its_cause(tmp_path, function, co
 def record(folder: Path, **more) -> Path:
     folder.mkdir(exist_ok=True)
     cell = DataCell(workload="iris-mlp")
-    given = {"study": "s", "stage": "data", "cell": cell, "cell_id": cell.id, "status": Status.OK, "fingerprint": "f"}
+    given = {
+        "study": "s",
+        "stage": "dataset",
+        "cell": cell,
+        "cell_id": cell.id,
+        "status": Status.OK,
+        "fingerprint": "f",
+    }
     write_record(folder / "record.json", Record(**given | {"started": "", "ended": ""} | more))
     return folder
 

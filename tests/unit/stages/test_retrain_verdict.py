@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from transect.domain.errors import BadInput
+from transect.payloads.export_training_step import row_order
 from transect.payloads.retrain_verdict import Path64, judge, told_losses
-from transect.payloads.step import row_order
 from transect.payloads.step_path import retraining_rates
 
 LOSS = np.array([1.0, 0.8, 0.6, 0.5])

@@ -18,7 +18,7 @@ WIDTH = 8
 WORDS = 60
 LENGTH = 12
 CLASSES = ("hardware", "access", "billing")
-TEXT = {"corpus": "made", "partition": "random", "vectors": "small", "words": "quantile"}
+TEXT = {"corpus": "made", "split": "random", "embeddings": "small", "words": "quantile"}
 READ = {"view": "conversation", "names": "pseudonyms", "redact": True}
 AXES = TEXT | {"stage": "classify"}
 
@@ -37,8 +37,8 @@ def rows(count: int, seed: int, classes: int = len(CLASSES)) -> tuple[np.ndarray
 
 def write_cells(folder: Path, sizes: dict[str, int] | None = None, seed: int = 1) -> dict[str, Path]:
     """Write encode and vectors cells; return their folders by role."""
-    sizes = {"train": 96, "valid": 40, "test": 50} if sizes is None else sizes
-    folders = {role: folder / role for role in ("encode", "vectors")}
+    sizes = {"train": 96, "validation": 40, "test": 50} if sizes is None else sizes
+    folders = {role: folder / role for role in ("encode", "embeddings")}
     for one in folders.values():
         one.mkdir(parents=True)
     for place, (part, count) in enumerate(sizes.items()):
@@ -48,10 +48,10 @@ def write_cells(folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
         np.save(folders["encode"] / f"rows_{part}.npy", np.arange(count))
     vectors = np.random.default_rng(seed).standard_normal((WORDS, WIDTH)).astype(np.float32)
     vectors[0] = 0
-    np.save(folders["vectors"] / "vectors.npy", vectors)
+    np.save(folders["embeddings"] / "vectors.npy", vectors)
     words = [f"word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(WORDS - 2)]
     vocabulary = {"words": words, "stop_words": [], "letters": unidata_version}
-    for role in ("vectors", "encode"):
+    for role in ("embeddings", "encode"):
         (folders[role] / "vocabulary.json").write_text(json.dumps(vocabulary))
     facts = {"classes": list(CLASSES), "synthetic": True, "bayes_accuracy": 0.8}
     write_record(folders["encode"] / "record.json", bare_record(EncodeCell(**TEXT), details=facts))

@@ -44,7 +44,7 @@ def put(cells: dict[str, Path], part: str, x: np.ndarray, y: np.ndarray) -> None
 
 @pytest.mark.parametrize("kind", FITTED)
 def test_onnx_tells_the_same(run, worker, tmp_path, kind):
-    cells = write_cells(tmp_path / "cells", {"train": 300, "valid": 40, "test": 80})
+    cells = write_cells(tmp_path / "cells", {"train": 300, "validation": 40, "test": 80})
     result, told = run(kind, cells)
     accuracy = next(one["value"] for one in result["metrics"] if one["name"] == "accuracy")
     assert accuracy > 0.5 > result["details"]["majority"] and result["details"]["converged"]

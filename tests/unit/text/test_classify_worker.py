@@ -85,7 +85,7 @@ def test_a_cell_leaves_what_others_take(run, worker, folders, tmp_path, kind):
     assert (details["synthetic"], details["bayes_accuracy"]) == (True, 0.8)
     assert np.sum(details["confusion"]) == details["tickets"]["test"] == 50
     told = probabilities(tmp_path / "one")
-    assert {part: one.shape for part, one in told.items()} == {"valid": (40, 3), "test": (50, 3)}
+    assert {part: one.shape for part, one in told.items()} == {"validation": (40, 3), "test": (50, 3)}
     x = np.load(folders["encode"] / "x_test.npy")
     model = str(tmp_path / "one" / "model.onnx")
     assert np.allclose(worker("outputs", model, x.tolist()), told["test"], atol=1e-6)

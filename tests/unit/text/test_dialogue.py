@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from transect.domain.cell import Cell
-from transect.payloads.dialogue import extract
+from transect.payloads.extract_text import extract
 from transect.text.dialogue import dialogue, treated
 from transect.text.lines import read_lines, writing_lines
 
@@ -47,7 +47,7 @@ def test_spans_that_would_leave_parts_of_names_are_a_fault(people):
         treated("abcd", people, "removed")
 
 
-dialogue_cell = functools.partial(Cell.of, stage="dialogue", corpus="one")
+dialogue_cell = functools.partial(Cell.of, stage="extract-text", corpus="one")
 
 
 @pytest.fixture

@@ -35,8 +35,8 @@ def points(made: StudyPlan) -> list:
 def rule(**changes: object) -> SearchRule:
     given = {
         "corpora": ["one"],
-        "partition": "plain",
-        "vectors": "small",
+        "split": "plain",
+        "embeddings": "small",
         "model": "encoder",
         "budget": 40,
         "epochs": 2,
@@ -79,7 +79,7 @@ def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
         ("budget: 10, space: {batches: [1, 2]}", "do not pay for a point .*: expected 42 or more"),
         ("budget: 90, space: {learning_rates: {low: 1, high: 0.1}}", "less than high"),
         ("budget: 90, model: words, space: {}", "'words' has no knob 'epochs'"),
-        ("budget: 90, partition: without, space: {}", "part `valid`"),
+        ("budget: 90, split: without, space: {}", "part `validation`"),
     ],
 )
 def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, told):

@@ -14,10 +14,10 @@ HOSTILE = ["", "...", "\ud800\udc00 \udfff", "\x00\u202e" + "a" * 41 + " <script
 TEXTS = [ENGLISH, GERMAN] * 20 + [SECRET, SECRET] + HOSTILE
 PARTS = {
     "train": list(range(0, 30)),
-    "valid": [30, 31],
+    "validation": [30, 31],
     "test": [32, 40, 41],
-    "infer": [],
-    "device": list(range(33, 40)) + list(range(42, 47)),
+    "inference": [],
+    "on_device": list(range(33, 40)) + list(range(42, 47)),
     "client-0": [33, 34],
 }
 # The same training part, and other tests.
@@ -31,15 +31,15 @@ def done(tmp_path_factory, text_python):
     for name, texts in (("one", TEXTS), ("other", OTHER)):
         pair[name] = pipeline = Pipeline(tmp_path_factory.mktemp(name) / "cells", texts, PARTS)
         pipeline.tokens()
-        pipeline.vectors("train")
-        pipeline.vectors("all", fit="all")
+        pipeline.embeddings("train")
+        pipeline.embeddings("all", fit_on="all")
         pipeline.encode("rows", "train")
         if name == "one":
             pipeline.tokens("stay", stop_words=True)
-            pipeline.vectors("again")
-            pipeline.vectors("seed", seed=6)
-            pipeline.vectors("drawn", method="drawn", most=3)
-            pipeline.encode("short", "drawn", rule="fixed", words=2)
+            pipeline.embeddings("again")
+            pipeline.embeddings("seed", seed=6)
+            pipeline.embeddings("random", method="random", most=3)
+            pipeline.encode("short", "random", rule="fixed", words=2)
             pipeline.encode("stay-rows", "train", tokens="stay", rule="gaussian")
         assert pipeline.run(text_python) == [0] * (4 if name == "other" else 10)
     return pair
@@ -113,7 +113,7 @@ def test_the_vocabulary_is_by_frequency_and_then_by_alphabet(done):
     counts = {word: trained.count(word) for word in set(trained)}
     expected = sorted(counts, key=lambda word: (-counts[word], word))
     assert done["one"].read("train", "vocabulary.json")["words"] == expected
-    assert done["one"].read("drawn", "vocabulary.json")["words"] == expected[:3]
+    assert done["one"].read("random", "vocabulary.json")["words"] == expected[:3]
 
 
 @pytest.mark.parametrize(("cell", "tokens"), [("rows", "tokens"), ("short", "tokens"), ("stay-rows", "stay")])
@@ -149,7 +149,7 @@ def test_the_record_of_rows_says_what_classifiers_have_to_know(done):
 def test_a_training_part_without_words_is_bad_input(tmp_path, text_python):
     pipeline = Pipeline(tmp_path / "cells", ["Drucker kaputt", ""], {"train": [1], "test": [0]})
     pipeline.tokens()
-    pipeline.vectors("train")
+    pipeline.embeddings("train")
     assert pipeline.run(text_python) == [0, 1]
     told = pipeline.result("train")
     assert (told["status"], told["cause"]) == ("failed", "bad-input")

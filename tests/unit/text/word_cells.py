@@ -21,7 +21,7 @@ from transect.payloads.__main__ import main
 for arguments in json.load(sys.stdin):
     print(main(arguments))
 """
-VECTORS = {"method": "skip-gram", "width": 8, "window": 2, "epochs": 2, "fit": "train", "minimum": 2, "most": 1000}
+VECTORS = {"method": "skip-gram", "width": 8, "window": 2, "epochs": 2, "fit_on": "train", "minimum": 2, "most": 1000}
 
 
 class Pipeline:
@@ -29,12 +29,12 @@ class Pipeline:
 
     def __init__(self, folder: Path, texts: list[str], parts: dict[str, list[int]]) -> None:
         self.folder, self.waiting = folder, []
-        for name in ("corpus", "dialogue", "partition"):
+        for name in ("corpus", "texts", "split"):
             (folder / name).mkdir(parents=True)
         lines = (json.dumps(text) + "\n" for text in texts)
-        (folder / "dialogue" / "texts.jsonl").write_text("".join(lines), encoding="utf-8")
+        (folder / "texts" / "texts.jsonl").write_text("".join(lines), encoding="utf-8")
         rows = {part: np.array(taken, np.int64) for part, taken in parts.items()}
-        np.savez(folder / "partition" / "parts.npz", **rows)
+        np.savez(folder / "split" / "parts.npz", **rows)
         labels = np.arange(len(texts), dtype=np.int32) % 3
         np.save(folder / "corpus" / "labels.npy", labels)
         self._write_record()
@@ -56,18 +56,18 @@ class Pipeline:
 
     def tokens(self, name: str = "tokens", stop_words: bool = False) -> None:
         """Add a tokens cell."""
-        self._add("tokens", name, {"axes": {"stop_words": stop_words}}, {"dialogue": "dialogue"})
+        self._add("tokens", name, {"axes": {"stop_words": stop_words}}, {"texts": "texts"})
 
-    def vectors(self, name: str, seed: int = 5, tokens: str = "tokens", **rule: Any) -> None:
+    def embeddings(self, name: str, seed: int = 5, tokens: str = "tokens", **rule: Any) -> None:
         """Add a vectors cell."""
-        spec = {"axes": {"partition": "p", "vectors": "v"}, "rule": VECTORS | rule, "seed": seed}
-        self._add("vectors", name, spec, {"tokens": tokens, "partition": "partition"})
+        spec = {"axes": {"split": "p", "embeddings": "v"}, "rule": VECTORS | rule, "seed": seed}
+        self._add("embeddings", name, spec, {"tokens": tokens, "split": "split"})
 
-    def encode(self, name: str, vectors: str, tokens: str = "tokens", **rule: Any) -> None:
+    def encode(self, name: str, embeddings: str, tokens: str = "tokens", **rule: Any) -> None:
         """Add an encode cell."""
         rule = {"rule": "quantile", "share": 0.95, "words": None, "most": 512} | rule
-        spec = {"axes": {"partition": "p", "vectors": "v", "words": "w"}, "rule": rule}
-        roles = {"corpus": "corpus", "tokens": tokens, "partition": "partition", "vectors": vectors}
+        spec = {"axes": {"split": "p", "embeddings": "v", "words": "w"}, "rule": rule}
+        roles = {"corpus": "corpus", "tokens": tokens, "split": "split", "embeddings": embeddings}
         self._add("encode", name, spec, roles)
 
     def run(self, python: str) -> list[int]:

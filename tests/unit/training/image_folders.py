@@ -18,7 +18,7 @@ from PIL import Image
 from transect.domain.errors import BadInput
 from transect.training.images import FileReader
 from transect.training.inputs import load_arrays
-from transect.payloads.data import prepare
+from transect.payloads.dataset import prepare
 
 out = Path(sys.argv[1])
 root = out / "pictures"

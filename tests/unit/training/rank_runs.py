@@ -99,7 +99,7 @@ class Training:
         out = self.folder / "data"
         out.mkdir(exist_ok=True)
         (out / "spec.json").write_text(json.dumps(spec))
-        run = self.run([self.python, *payload_module("data", out)], out)
+        run = self.run([self.python, *payload_module("dataset", out)], out)
         assert run.returncode == 0, run.stdout
         return dict(json.loads((out / "result.json").read_text()))
 

@@ -16,10 +16,10 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Record, Status, read_record, write_record
 from transect.engine.stage import RUNNERS
 from transect.payloads.__main__ import main
-from transect.payloads.data import prepare
+from transect.payloads.dataset import prepare
 from transect.training.datasets import DATASETS, DerivedDataset
 
-OPTIONS = {"corpus": "made", "partition": "random", "vectors": "words", "length": 48, "vocabulary": 4096}
+OPTIONS = {"corpus": "made", "split": "random", "embeddings": "words", "length": 48, "vocabulary": 4096}
 CLASSES = [f"queue {number}" for number in range(8)]
 
 
@@ -35,7 +35,7 @@ def encoded(tmp_path: Path) -> Path:
         x[0, :2] = 5000, 1
         np.save(folder / f"x_{part}.npy", x)
         np.save(folder / f"y_{part}.npy", np.arange(rows) % 8)
-    cell = EncodeCell(corpus="made", partition="random", vectors="words", words="quantile")
+    cell = EncodeCell(corpus="made", split="random", embeddings="words", words="quantile")
     record = Record(
         study="s",
         stage="encode",
@@ -65,7 +65,7 @@ def test_rows_are_cut_and_rare_words_unknown(encoded: Path, tmp_path: Path) -> N
     assert data["x_train"][0, :2].tolist() == [1, 1]
     np.testing.assert_array_equal(data["x_train"][:, 2:], given[:, 2:48])
     assert data["x_test"].shape == (10, 48) and not data["x_test"][:, 3:].any()
-    # The parts are the partition's: nothing is drawn anew.
+    # The parts are the split's: nothing is drawn anew.
     np.testing.assert_array_equal(data["y_test"], np.arange(10) % 8)
     assert (manifest["train"], manifest["test"], manifest["classes"]) == (40, 10, CLASSES)
     assert manifest["source"] == "tickets of 'made', encoded, synthetic"
@@ -76,7 +76,7 @@ def test_shorter_rows_are_padded_and_the_worker_is_told_where_cells_lie(encoded:
         np.save(encoded / f"x_{part}.npy", np.load(encoded / f"x_{part}.npy")[:, :5])
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "spec.json").write_text(json.dumps(spec()))
-    assert main(payload_arguments("data", tmp_path / "data", encode=encoded)) == 0
+    assert main(payload_arguments("dataset", tmp_path / "data", encode=encoded)) == 0
     with np.load(tmp_path / "data" / "data.npz") as file:
         assert file["x_train"].shape == (40, 48) and not file["x_train"][:, 5:].any()
 
@@ -97,7 +97,7 @@ def test_options_that_do_not_fit(encoded: Path, tmp_path: Path, options: dict[st
 
 def test_an_empty_part_is_named(encoded: Path, tmp_path: Path) -> None:
     (encoded / "x_test.npy").unlink()
-    with pytest.raises(BadInput, match="partition 'random' has no tickets in its part `test`"):
+    with pytest.raises(BadInput, match="split 'random' has no tickets in its part `test`"):
         prepare(spec(), tmp_path / "data", {"encode": encoded})
 
 
@@ -106,14 +106,14 @@ def test_other_names_of_the_same_classes_make_the_data_anew(encoded: Path) -> No
     told: dict[str, Any] = {"inputs": {"encode": ["encode", "one"]}, "parameters": {"dataset_options": OPTIONS}}
     more = {"dataset_details": ["classes", "synthetic"], "dataset_paths": []}
     job: Any = SimpleNamespace(spec=told | more, input=lambda role: encoded)
-    before = RUNNERS.get("data").inputs(job)
+    before = RUNNERS.get("dataset").inputs(job)
     record = read_record(encoded / "record.json")
     same = record.model_copy(update={"details": record.details | {"payload_s": 9}})
     write_record(encoded / "record.json", same)
-    assert RUNNERS.get("data").inputs(job) == before
+    assert RUNNERS.get("dataset").inputs(job) == before
     other = record.model_copy(update={"details": record.details | {"classes": CLASSES[::-1]}})
     write_record(encoded / "record.json", other)
-    assert RUNNERS.get("data").inputs(job) != before
+    assert RUNNERS.get("dataset").inputs(job) != before
 
 
 def test_it_names_the_cell_that_it_takes() -> None:

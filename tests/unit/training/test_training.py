@@ -135,7 +135,7 @@ cell = dict(stage="train", workload="iris-mlp-ce", framework="numpy", strategy="
 data = dict(workload="iris-mlp-ce", seed=1, repeats=1, parameters=rule | dict(test_fraction=0.25, dataset_options={}))
 (out / "data.json").write_text(json.dumps(data))
 (out / "cell.json").write_text(json.dumps(dict(cell=cell, parameters=rule)))
-assert main(["transect.payloads.data:run", "--spec", str(out / "data.json"), "--out", str(out / "data")]) == 0
+assert main(["transect.payloads.dataset:run", "--spec", str(out / "data.json"), "--out", str(out / "data")]) == 0
 os.environ["TRANSECT_STARTED_AT"] = str(time.time())
 spec = ["--spec", str(out / "cell.json"), "--take", "data=" + str(out / "data"), "--out", str(out)]
 main(["transect.payloads.train:run_rank", *spec])

@@ -174,14 +174,14 @@ def memory_plan(tmp_path: Path, memories: str, budgets: str, strategies: str = "
 
 def test_planned_cells_share_a_decision(tmp_path):
     made = memory_plan(tmp_path, "plain, planned", "50000000")
-    decisions = made.stage("memory")
+    decisions = made.stage("memory-plan")
     assert len(decisions) == 1
     taking = [one for one in made.stage("train").values() if "memory" in one.inputs]
     assert len(taking) == 4 and {one.cell.memory for one in taking} == {"planned"}
     # Nothing to plan for, or nobody who follows it: the training says so, and nothing is measured for it.
-    assert memory_plan(tmp_path, "planned", "null").stage("memory") == {}
-    assert memory_plan(tmp_path, "planned", "50000000", "mpi-overlap, fsdp").stage("memory") == {}
-    assert memory_plan(tmp_path, "planned", "1000").stage("memory") == {}
+    assert memory_plan(tmp_path, "planned", "null").stage("memory-plan") == {}
+    assert memory_plan(tmp_path, "planned", "50000000", "mpi-overlap, fsdp").stage("memory-plan") == {}
+    assert memory_plan(tmp_path, "planned", "1000").stage("memory-plan") == {}
 
 
 def test_an_unknown_memory_is_an_error_of_the_study(tmp_path):

@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+from transect.adapters.snakemake.finalize import settle
 from transect.adapters.snakemake.flow import Flow, facts_of_plan, read_facts, write_facts
-from transect.adapters.snakemake.settle import settle
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.owner import SESSION, Owner
 from transect.domain.paths import ROOT, StudyPaths

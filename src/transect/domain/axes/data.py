@@ -11,7 +11,7 @@ from transect.domain.cell import Axis, Cell
 class DataCell(Cell):
     """One workload's data: split, normalised, with initial weights and batch orders."""
 
-    stage: Literal["data"] = "data"
+    stage: Literal["dataset"] = "dataset"
     workload: Annotated[str, Axis(place=20, name=True)]
 
 

@@ -19,7 +19,7 @@ class _FileAxes(Cell):
 class ModelCell(_FileAxes):
     """A model with drawn weights, built in a framework and written to ONNX by an exporter."""
 
-    stage: Literal["model"] = "model"
+    stage: Literal["generated-model"] = "generated-model"
     framework: Annotated[str, Axis(place=30, name=True)]
 
 
@@ -59,4 +59,4 @@ class ConformanceCell(Cell):
 class NodeTestsCell(Cell):
     """ONNX's own operator tests, as the runner contract has tensors."""
 
-    stage: Literal["nodetests"] = "nodetests"
+    stage: Literal["onnx-node-tests"] = "onnx-node-tests"

@@ -39,7 +39,7 @@ class StepCell(Cell):
 
     always: ClassVar[tuple[str, ...]] = ("precision",)
 
-    stage: Literal["step"] = "step"
+    stage: Literal["export-training-step"] = "export-training-step"
     workload: Annotated[str, Axis(place=20, name=True)]
     optimiser: Optimiser
     base_epochs: BaseEpochs = None

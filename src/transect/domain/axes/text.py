@@ -20,8 +20,8 @@ Names = Annotated[Literal["kept", "pseudonyms", "removed"], Axis(place=31, label
 StopWords = Annotated[
     bool, Axis(place=32, word=lambda stay: "stop" if stay else "", label=lambda stay: "with stop words" if stay else "")
 ]
-Partition = Annotated[str, Axis(place=33, label=lambda name: f"partition {name}")]
-Vectors = Annotated[str, Axis(place=34, label=lambda name: f"vectors {name}")]
+Split = Annotated[str, Axis(place=33, label=lambda name: f"split {name}")]
+Embeddings = Annotated[str, Axis(place=34, label=lambda name: f"embeddings {name}")]
 # The name of a rule for how many words of a ticket are read.
 Words = Annotated[str, Axis(place=35, label=lambda name: f"length {name}")]
 # The classifier behind a name of the study, which says more: no word of its own.
@@ -44,14 +44,14 @@ class WordsAxes(ViewAxes):
     stop_words: StopWords = False
 
 
-class VectorsAxes(WordsAxes):
+class EmbeddingsAxes(WordsAxes):
     """The vocabulary for the words."""
 
-    partition: Partition
-    vectors: Vectors
+    split: Split
+    embeddings: Embeddings
 
 
-class RowsAxes(VectorsAxes):
+class RowsAxes(EmbeddingsAxes):
     """Rows of word numbers of one length."""
 
     words: Words
@@ -64,10 +64,10 @@ class CorpusCell(Cell):
     corpus: Corpus
 
 
-class DialogueCell(ViewAxes):
+class ExtractTextCell(ViewAxes):
     """What is read of each ticket of a corpus, as one text."""
 
-    stage: Literal["dialogue"] = "dialogue"
+    stage: Literal["extract-text"] = "extract-text"
 
 
 class TokensCell(WordsAxes):
@@ -76,22 +76,22 @@ class TokensCell(WordsAxes):
     stage: Literal["tokens"] = "tokens"
 
 
-class PartitionCell(Cell):
+class SplitCell(Cell):
     """Which tickets of a corpus train, and which serve what else: the same for every view of them."""
 
-    stage: Literal["partition"] = "partition"
+    stage: Literal["split"] = "split"
     corpus: Corpus
-    partition: Partition
+    split: Split
 
 
-class VectorsCell(VectorsAxes):
-    """A vocabulary with a vector for each word, fitted to the tickets of a partition."""
+class EmbeddingsCell(EmbeddingsAxes):
+    """A vocabulary with a vector for each word, fitted to the tickets of a split."""
 
-    stage: Literal["vectors"] = "vectors"
+    stage: Literal["embeddings"] = "embeddings"
 
 
 class EncodeCell(RowsAxes):
-    """Tickets as rows of word numbers, cut and padded to one length, in the parts of a partition."""
+    """Tickets as rows of word numbers, cut and padded to one length, in the parts of a split."""
 
     stage: Literal["encode"] = "encode"
 

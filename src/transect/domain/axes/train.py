@@ -64,7 +64,7 @@ class TrainCell(_TrainedAxes):
     """One training: a workload by a framework, its ranks joined by a strategy."""
 
     stage: Literal["train"] = "train"
-    # Knobs of the strategy that are not at their defaults.
+    # Options of the strategy that are not at their defaults.
     options: OptionsAxis = ()
     # What becomes of activations between the passes: a name among `training.memory.MEMORIES`.
     memory: Annotated[str, Axis(place=163, kind=True)] = "plain"
@@ -89,7 +89,7 @@ MEMORY_PLAN = "memory-plan.json"
 class MemoryCell(_FrameworkAxes):
     """What becomes of each layer's activations, under a budget, on a rank with `batch` samples."""
 
-    stage: Literal["memory"] = "memory"
+    stage: Literal["memory-plan"] = "memory-plan"
     # As of the training cell: gradients and the optimiser's states are taken off it.
     memory_budget: MemoryBudget = None
     # Ranks of its node: where their threads take all cores, nothing hides behind computing.

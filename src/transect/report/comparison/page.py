@@ -10,7 +10,7 @@ from markupsafe import Markup
 from transect.domain.files import write_atomic
 from transect.report import shell
 from transect.report.blocks import Body, Chip, Part
-from transect.report.making import MadeSection
+from transect.report.collect import MadeSection
 from transect.report.text import clean
 
 

@@ -30,8 +30,8 @@ TRANSFORMER = "transformer"
 def text_label(group: ClassifyGroup) -> str:
     """Name the tickets that a group reads, and how they were prepared."""
     cell = group.cell
-    parts = [VIEWS[cell.view], f"names {cell.names}", f"partition {cell.partition}"]
-    parts += [f"vectors {cell.vectors}", f"length {cell.words}"]
+    parts = [VIEWS[cell.view], f"names {cell.names}", f"split {cell.split}"]
+    parts += [f"embeddings {cell.embeddings}", f"length {cell.words}"]
     parts += ["with stop words"] if cell.stop_words else []
     return clean(", ".join(parts))
 

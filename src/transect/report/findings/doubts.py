@@ -178,7 +178,7 @@ def _unknown(context: Context, told: Sequence[Case]) -> str:
         return ""
     before, after = (tenths(share or 0.0) for share in shares)
     unknown = f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
-    fitted = [number_of(context, "vectors", group, "tickets") for group in (one, other)]
+    fitted = [number_of(context, "embeddings", group, "tickets") for group in (one, other)]
     if None in fitted:
         return unknown
     few, many = (number(amount or 0.0) for amount in fitted)
@@ -212,7 +212,7 @@ def _drift(context: Context, told: Sequence[Case]) -> str:
     one, other = told[0].pairs[0]
     parts = []
     for word, group in ((told[0].before, one), (told[0].after, other)):
-        distance = number_of(context, "partition", group, "balance", "test")
+        distance = number_of(context, "split", group, "balance", "test")
         if distance is not None:
             parts.append(f"{word} {tenths(distance)}")
     if not parts:
@@ -220,11 +220,11 @@ def _drift(context: Context, told: Sequence[Case]) -> str:
     return f"So far are the classes of the test part from those of all tickets: {names(parts)}."
 
 
-_DRAWN = {"vectors": "set of vectors", "split": "partition"}
+_DRAWN = {"embeddings": "set of vectors", "split": "split"}
 _WHYS: dict[str, _Why] = {
     "names": _of_best,
     "view": _words,
-    "vectors": _unknown,
+    "embeddings": _unknown,
     "heads": _control,
     "batch": _seen,
     "split": _drift,

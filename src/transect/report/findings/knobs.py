@@ -23,8 +23,8 @@ KNOB_NOUNS = {
     "epochs": "epochs",
     "updates": "updates",
     "optimiser": "optimiser",
-    "vectors": "vectors",
-    "partition": "partition",
+    "embeddings": "embeddings",
+    "split": "split",
     "words": "length",
     "stop_words": "stop words",
 }

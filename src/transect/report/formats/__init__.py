@@ -10,7 +10,7 @@ from transect.domain.registry import Registry
 
 if TYPE_CHECKING:
     # Not at run time: a plug-in's file is imported in environments without the report's libraries.
-    from transect.report.made import Made
+    from transect.report.report import Made
 
 __all__ = ["REPORT_FORMATS", "Contents", "ReportFormat"]
 

@@ -12,7 +12,7 @@ from transect.report.findings.decision import Decision
 from transect.report.findings.finding import Finding
 
 if TYPE_CHECKING:
-    from transect.report.made import Made
+    from transect.report.report import Made
 
 # What is the case: workload, question, decision and finding; the last two are None where nothing was decided.
 _Entry = tuple[str, str, Decision | None, Finding | None, str]

@@ -12,7 +12,7 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.domain.metrics import METRICS, Direction
 from transect.domain.record import Status
-from transect.report.made import Made
+from transect.report.report import Made
 from transect.report.text import clipped
 
 # Stages that train as well, and what of a run their records do not tell.
@@ -143,7 +143,7 @@ def _first(scores: list[float], target: float | None, lower: bool) -> int | None
 
 def _data_of(made: Made, record: AnyRecord) -> dict[str, Any]:
     """Return what the data of a training's workload is, where there is but one."""
-    found = [one.details for group in made.context.of("data", record.cell.workload) for one in group.ok]
+    found = [one.details for group in made.context.of("dataset", record.cell.workload) for one in group.ok]
     return found[0] if len(found) == 1 else {}
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transect.report.blocks import Chart, Charts, Failure, Heading, Table
-from transect.report.made import Made
-from transect.report.making import MadeSection
+from transect.report.collect import MadeSection
+from transect.report.report import Made
 
 
 @dataclass(frozen=True, kw_only=True)

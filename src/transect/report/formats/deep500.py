@@ -17,7 +17,7 @@ from typing import Any
 
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._runs import Run, as_name, read_runs
-from transect.report.made import Made
+from transect.report.report import Made
 
 COLUMNS = (
     "epoch",

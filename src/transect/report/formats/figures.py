@@ -18,7 +18,7 @@ from transect.report.charts.inks import INK, PAPER
 from transect.report.charts.theme import colors
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._walk import charts
-from transect.report.made import Made
+from transect.report.report import Made
 from transect.report.text import clean
 
 FONTS = "Liberation Sans, Arial, Helvetica, sans-serif"

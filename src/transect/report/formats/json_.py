@@ -10,7 +10,7 @@ from typing import Any
 from transect.report.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table, Value
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._walk import NamedChart, charts
-from transect.report.made import Made
+from transect.report.report import Made
 
 # Goes up when a reader of an older one would stumble.
 VERSION = 2

@@ -10,7 +10,7 @@ from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._front import answers, decisions, findings
 from transect.report.formats._markdown_text import CODE
 from transect.report.formats._walk import NamedTable, tables
-from transect.report.made import Made
+from transect.report.report import Made
 from transect.report.text import clean
 
 # More rows than this do not fit on a page: such a table goes on over several.

@@ -12,7 +12,7 @@ from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._front import answers, decisions
 from transect.report.formats._markdown_text import fenced, inline, row
 from transect.report.formats._walk import NamedChart, charts
-from transect.report.made import Made
+from transect.report.report import Made
 
 
 @REPORT_FORMATS.register("markdown")

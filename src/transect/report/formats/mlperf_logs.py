@@ -25,7 +25,7 @@ from transect.domain.errors import BadInput
 from transect.domain.precisions import find_precision
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._runs import Run, as_name, read_runs
-from transect.report.made import Made
+from transect.report.report import Made
 from transect.report.text import clean
 
 _FILE = "/".join(Path(__file__).parts[-4:])

@@ -184,7 +184,7 @@ def _reasons(runtimes: list[Tested]) -> Part:
 
 def _outside(context: Context) -> Iterator[Part]:
     """Say which of ONNX's tests are not among them: the runner contract has no such values."""
-    for group in context.of("nodetests"):
+    for group in context.of("onnx-node-tests"):
         for record in group.ok[-1:]:
             outside = record.details["outside_contract"]
             left = sum(map(len, outside.values()))

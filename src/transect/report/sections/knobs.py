@@ -24,7 +24,7 @@ from transect.report.text import Scale, clean, spread, tenths
 _PERCENT = Scale(factor=0.01, unit="%")
 _MAX_SERIES = 6
 # Axes whose values are each drawn once, for all seeds.
-_ONCE = ("vectors", "partition")
+_ONCE = ("embeddings", "split")
 
 
 def knobs_body(context: Context) -> Iterator[Part]:

@@ -103,7 +103,7 @@ def _explained(one: RankSeries) -> str:
 
 def _generated(context: Context, workload: str) -> str:
     """Say that the data are a twin of the published ones; empty where they are not."""
-    for group in context.of("data", workload):
+    for group in context.of("dataset", workload):
         for record in group.ok:
             if record.details.get("generated"):
                 return (

@@ -14,7 +14,7 @@ from transect.report.findings.ticket_inputs import VIEWS
 from transect.report.sections.ticket_lengths import length_parts
 from transect.report.text import clean, clipped, count, number, one_decimal, quantity, tenths
 
-_PARTS = ("train", "valid", "test", "infer", "device")
+_PARTS = ("train", "validation", "test", "inference", "on_device")
 _MAX_CLASSES = 12
 
 
@@ -33,8 +33,8 @@ def tickets_body(context: Context) -> Iterator[Part]:
     yield rejected_table(corpora)
     yield class_table(corpora)
     yield from length_parts(context)
-    yield partition_table(context.of("partition"))
-    yield vector_table(context.of("vectors"))
+    yield split_table(context.of("split"))
+    yield vector_table(context.of("embeddings"))
     yield encode_table(context.of("encode"))
 
 
@@ -134,7 +134,7 @@ def class_table(corpora: Sequence[Group[Any]]) -> Part:
     )
 
 
-def partition_table(groups: Sequence[Group[Any]]) -> Part:
+def split_table(groups: Sequence[Group[Any]]) -> Part:
     """List parts and how far their classes are from those of all tickets."""
     if not groups:
         return None
@@ -143,18 +143,18 @@ def partition_table(groups: Sequence[Group[Any]]) -> Part:
         value = _share(group, "balance", "test")
         return None if value is None else tenths(value)
 
-    sizes: list[Column[Any]] = [digits(part.capitalize(), partial(_size, part)) for part in _PARTS]
+    sizes: list[Column[Any]] = [digits(part.replace("_", " ").capitalize(), partial(_size, part)) for part in _PARTS]
     return table(
         groups,
         [
             words("Source", lambda group: clean(group.cell.corpus)),
-            words("Partition", lambda group: clean(group.cell.partition)),
+            words("Split", lambda group: clean(group.cell.split)),
             *sizes,
             words("Classes of test off by", far),
             words("", _failed),
         ],
-        caption="Partitions, in tickets; the classes' total variation distance to those of all",
-        fold_title="Partitions",
+        caption="Splits, in tickets; the classes' total variation distance to those of all",
+        fold_title="Splits",
     )
 
 
@@ -168,8 +168,8 @@ def _text_columns() -> list[Column[Any]]:
         words("Source", lambda group: clean(group.cell.corpus)),
         words("View", lambda group: VIEWS[group.cell.view]),
         words("Names", lambda group: group.cell.names),
-        words("Partition", lambda group: clean(group.cell.partition)),
-        words("Vectors", lambda group: clean(group.cell.vectors)),
+        words("Split", lambda group: clean(group.cell.split)),
+        words("Embeddings", lambda group: clean(group.cell.embeddings)),
     ]
     return columns
 

@@ -28,6 +28,6 @@ def _asked(cell: Cell) -> bool:
 
 
 DECISIONS = (
-    DecisionColumn(key="serve-one", title="Serve one request", order=300, stage="infer", always=True, asks=_asked),
-    DecisionColumn(key="serve-many", title="Serve many", order=400, stage="infer", always=True, asks=_asked),
+    DecisionColumn(key="serve-one", title="Serve single-stream", order=300, stage="infer", always=True, asks=_asked),
+    DecisionColumn(key="serve-many", title="Serve as a server", order=400, stage="infer", always=True, asks=_asked),
 )

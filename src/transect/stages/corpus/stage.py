@@ -16,8 +16,8 @@ from transect.planning.context import Context
 from transect.planning.sources import plugin_files
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.text.formats import FORMATS
-from transect.text.partitioners import PARTITIONERS
 from transect.text.salt import read_salt, salt_file
+from transect.text.splitters import SPLITTERS
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -41,30 +41,30 @@ class CorpusRule(Section):
     limit: Count | None = Field(default=None, description="so many tickets, drawn with the study's seed; null: all")
 
 
-class PartitionRule(Section):
+class SplitRule(Section):
     """How tickets are dealt out."""
 
-    by: str = Field(default="random", description="a name from [plugins.md](plugins.md#partitioner)")
+    by: str = Field(default="random", description="a name from [plugins.md](plugins.md#splitter)")
     train: Share = Field(description="share that trains; of all tickets, as are the others")
-    valid: float = Field(default=0, ge=0, lt=1, description="share that ends training early")
+    validation: float = Field(default=0, ge=0, lt=1, description="share that ends training early")
     test: float = Field(default=0, ge=0, lt=1, description="share that tests")
-    infer: float = Field(default=0, ge=0, lt=1, description="share kept for measuring inference")
-    device: float = Field(default=0, ge=0, lt=1, description="share kept for retraining on devices, and for clients")
+    inference: float = Field(default=0, ge=0, lt=1, description="share kept for measuring inference")
+    on_device: float = Field(default=0, ge=0, lt=1, description="share kept for retraining on devices, and for clients")
     clients: int = Field(
         default=0, ge=0, description="parts into which the share for devices is cut; 0: it stays whole"
     )
 
 
-class VectorsRule(Section):
+class EmbeddingsRule(Section):
     """A vocabulary and its vectors."""
 
-    method: Literal["skip-gram", "drawn"] = Field(
+    method: Literal["skip-gram", "random"] = Field(
         default="skip-gram", description="Word2Vec with skip-gram, or numbers drawn at random"
     )
     width: Count = Field(default=64, description="numbers in a vector")
     window: Count = Field(default=5, description="words on each side that a word is to predict")
     epochs: Count = Field(default=5, description="passes over the text")
-    fit: Literal["train", "all"] = Field(
+    fit_on: Literal["train", "all"] = Field(
         default="train", description="tickets that vocabulary and vectors are fitted to; `all` shows the leak"
     )
     minimum: Count = Field(default=2, description="a word that is rarer than this is unknown")
@@ -88,15 +88,15 @@ class TicketsSection(Section):
     """Tickets, and the ways in which their text becomes numbers."""
 
     corpora: dict[str, CorpusRule] = Field(default={}, description="sources by name, see below")
-    partitions: dict[str, PartitionRule] = Field(default={}, description="ways to deal tickets out by name, see below")
-    vectors: dict[str, VectorsRule] = Field(default={}, description="vocabularies by name, see below")
+    splits: dict[str, SplitRule] = Field(default={}, description="ways to deal tickets out by name, see below")
+    embeddings: dict[str, EmbeddingsRule] = Field(default={}, description="vocabularies by name, see below")
     lengths: dict[str, LengthRule] = Field(
         default={"quantile": LengthRule(), "gaussian": LengthRule(rule="gaussian")},
         description="lengths by name, see below",
     )
 
 
-# Of a corpus, a partition, vectors, a length: it is part of ids.
+# Of a corpus, a split, vectors, a length: it is part of ids.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -111,8 +111,8 @@ class Corpora(Stage[CorpusCell]):
     placement = Placement(group="text")
 
     def check(self, section: TicketsSection, context: Context) -> None:
-        """Names can stand in ids, formats and partitioners are known, shares add up."""
-        for key in ("corpora", "partitions", "vectors", "lengths"):
+        """Names can stand in ids, formats and splitters are known, shares add up."""
+        for key in ("corpora", "splits", "embeddings", "lengths"):
             for name in getattr(section, key):
                 if not _NAME.fullmatch(name):
                     raise BadInput(
@@ -126,14 +126,14 @@ class Corpora(Stage[CorpusCell]):
             if kind.reads and salt_file().exists():
                 # Found out by a cell it would take the results of all that follow with it.
                 read_salt(salt_file())
-        for name, partition in section.partitions.items():
-            where = context.where(f"tickets.partitions.{name}")
-            PARTITIONERS.get(partition.by, f"{where}.by")
-            shares = sum(getattr(partition, part) for part in ("train", "valid", "test", "infer", "device"))
+        for name, split in section.splits.items():
+            where = context.where(f"tickets.splits.{name}")
+            SPLITTERS.get(split.by, f"{where}.by")
+            shares = sum(getattr(split, part) for part in ("train", "validation", "test", "inference", "on_device"))
             if shares > 1 + 1e-9:
                 raise BadInput(f"{where}: the shares add up to {shares:g}: expected at most 1")
-            if partition.clients and not partition.device:
-                raise BadInput(f"{where}.clients: {partition.clients}, and there is no share `device` to cut")
+            if split.clients and not split.on_device:
+                raise BadInput(f"{where}.clients: {split.clients}, and there is no share `on_device` to cut")
         for name, length in section.lengths.items():
             if (length.words is None) == (length.rule == "fixed"):
                 raise BadInput(

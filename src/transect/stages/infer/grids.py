@@ -15,7 +15,7 @@ from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.runtimes import ONNX_PRECISIONS, PROVIDERS, RUNTIMES, check_providers
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
-from transect.stages.model import model_of
+from transect.stages.generated_model import model_of
 from transect.stages.train.stage import exported_by
 from transect.training.workloads import WORKLOADS
 

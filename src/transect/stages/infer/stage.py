@@ -20,7 +20,7 @@ from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import check_options, session_options
 from transect.stages.convert import exported_model
-from transect.stages.data import workload_plugins
+from transect.stages.dataset import workload_plugins
 from transect.stages.infer.grids import InferSection, check_grid, exporters_of
 from transect.stages.train.stage import exported_by
 from transect.training.workloads import WORKLOADS
@@ -61,7 +61,7 @@ class Infer(Stage[InferCell]):
     measures = True
     key = "infer"
     section = InferSection
-    needs = ("export", "train", "model", "convert")
+    needs = ("export", "train", "generated-model", "convert")
     placement = Placement(by_workload=True)
     # The best of each runtime: which answers first at a batch, and which serves most at any.
     comparison = ComparisonRule(

@@ -57,7 +57,7 @@ def _chosen(job: Job) -> str:
     if place >= len(good):
         raise Unsupported(
             f"only {len(good)} of the {len(records)} cells of the rung before ended well with an "
-            f"accuracy on `valid`, and this one would go on with number {place + 1} of them"
+            f"accuracy on `validation`, and this one would go on with number {place + 1} of them"
         )
     return good[place]
 
@@ -65,8 +65,8 @@ def _chosen(job: Job) -> str:
 def ranked(records: dict[str, Record]) -> list[str]:
     """Return the roles of the cells that ended well and were validated, the best first.
 
-    By accuracy on `valid`; of equal ones, the smaller loss there, and then the smaller place. A share
-    `valid` of few tickets may be none: then nothing was validated.
+    By accuracy on `validation`; of equal ones, the smaller loss there, and then the smaller place. A share
+    `validation` of few tickets may be none: then nothing was validated.
     """
     keys: dict[str, tuple[float, float, int]] = {}
     for role, record in records.items():

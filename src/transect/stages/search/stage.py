@@ -76,10 +76,10 @@ class SearchRule(Section):
     view: Literal["conversation", "first"] = Field(default="conversation", description="all messages, or the first one")
     names: Literal["kept", "pseudonyms", "removed"] = Field(default="pseudonyms", description="of people, in texts")
     stop_words: bool = Field(default=False, description="true: they stay in the text")
-    partition: str = Field(
-        description="a name from `tickets.partitions`; its share `valid` says which points are the best"
+    split: str = Field(
+        description="a name from `tickets.splits`; its share `validation` says which points are the best"
     )
-    vectors: str = Field(description="a name from `tickets.vectors`")
+    embeddings: str = Field(description="a name from `tickets.embeddings`")
     words: str = Field(default="quantile", description="a name from `tickets.lengths`")
     model: str = Field(description="a name from `classify.models`")
     space: SpaceRule = Field(description="the points to draw from, see below")
@@ -106,7 +106,7 @@ class SearchSection(Section):
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 # A range of rates has no more points when so many in a row were drawn before.
 _DRAWN_BEFORE = 1000
-_AXES = ("view", "names", "stop_words", "partition", "vectors", "words")
+_AXES = ("view", "names", "stop_words", "split", "embeddings", "words")
 
 
 @STAGES.register("search")
@@ -119,7 +119,7 @@ class Search(Stage[SearchCell]):
     keeps = (STATE,)
     key = "search"
     section = SearchSection
-    needs = ("encode", "vectors")
+    needs = ("encode", "embeddings")
 
     def check(self, section: SearchSection, context: Context) -> None:
         """Names are known, the classifier has the knobs, and the budget reaches the last rung."""
@@ -127,10 +127,10 @@ class Search(Stage[SearchCell]):
             where = context.where(f"search.searches.{name}")
             if not _NAME.fullmatch(name):
                 raise BadInput(f"{where}: expected letters, digits, _ and - in its name")
-            named = {"partitions": [rule.partition], "vectors": [rule.vectors], "lengths": [rule.words]}
+            named = {"splits": [rule.split], "embeddings": [rule.embeddings], "lengths": [rule.words]}
             check_names(context.section("tickets"), where, corpora=rule.corpora, **named)
-            check_model(rule.model, [rule.partition], f"{where}.model", context)
-            check_valid([rule.partition], f"{where}: points are compared", context)
+            check_model(rule.model, [rule.split], f"{where}.model", context)
+            check_valid([rule.split], f"{where}: points are compared", context)
             knobs = classifier_of(context, rule.model).knobs
             for knob in ("epochs", *_space(rule)):
                 if knob not in knobs:
@@ -143,7 +143,7 @@ class Search(Stage[SearchCell]):
                     f"{rule.rungs} rungs: expected {_cost(rule, rule.keep ** (rule.rungs - 1))} or more"
                 )
             points = draw_points(rule, name, context.study.seed)
-            check_points(rule.model, points, [rule.vectors], f"{where}.space", context)
+            check_points(rule.model, points, [rule.embeddings], f"{where}.space", context)
 
     def cells(self, section: SearchSection, context: Context) -> Iterable[SearchCell]:
         """Every place of every rung, for each corpus."""

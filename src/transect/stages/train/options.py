@@ -1,4 +1,4 @@
-"""The option `plan` of a grid: the planner turns it into the knobs of a pipeline before a cell has an id."""
+"""The option `plan` of a grid: the planner turns it into the options of a pipeline before a cell has an id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 PLAN = "plan"
 # What the planner decides: a grid that says `plan` says none of them.
-_KNOBS = ("stages", "micro_batches", "schedule", "cut")
+_OPTIONS = ("stages", "micro_batches", "schedule", "cut")
 
 
 class PlannerSection(Section):
@@ -61,13 +61,13 @@ def check_plan(
         return rest
     if options[PLAN] not in MODES:
         raise BadInput(f"{where}.{PLAN}: expected {', '.join(MODES)}, got {options[PLAN]!r}")
-    knobs = STRATEGIES.get(strategy).knobs
-    if missing := [name for name in _KNOBS if name not in knobs]:
+    known = STRATEGIES.get(strategy).options
+    if missing := [name for name in _OPTIONS if name not in known]:
         raise BadInput(
             f"{where}.{PLAN}: strategy {strategy} has no option {', '.join(missing)}, which a plan "
             "decides: expected one such as mpi-pipeline"
         )
-    if given := [name for name in _KNOBS if name in rest]:
+    if given := [name for name in _OPTIONS if name in rest]:
         raise BadInput(f"{where}: `{PLAN}` decides {', '.join(given)}: expected one or the other")
     if planner is None:
         raise BadInput(f"{where}.{PLAN}: expected `train.planner`, which says what a rank and its messages take")

@@ -25,8 +25,8 @@ from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
 from transect.planning.stage import STAGES, Placement, Stage, points
-from transect.stages.data import workload_plugins
-from transect.stages.memory.stage import memory_of
+from transect.stages.dataset import workload_plugins
+from transect.stages.memory_plan.stage import memory_of
 from transect.stages.reference import reference_of
 from transect.stages.train.options import PLAN, PlannerSection, check_plan, planned_options
 from transect.training.frameworks import FRAMEWORKS
@@ -85,8 +85,8 @@ class TrainGrid(Section):
     options: list[dict[str, Value | None]] = Field(
         default=[{}],
         min_length=1,
-        description="one cell for each: knobs of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
-        "auto, data, model or hybrid, which the planner turns into knobs ([parallelism.md](parallelism.md))",
+        description="one cell for each: options of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
+        "auto, data, model or hybrid, which the planner turns into options of a pipeline ([parallelism.md](parallelism.md))",
     )
     memories: Names = Field(
         default=["plain"], description="what becomes of activations: names from [plugins.md](plugins.md#memory)"
@@ -152,7 +152,7 @@ class Train(Stage[TrainCell]):
     measures = True
     key = "train"
     section = TrainSection
-    needs = ("data", "memory", "reference")
+    needs = ("dataset", "memory-plan", "reference")
     placement = Placement(by_workload=True)
     spreads = True
     comparison = ComparisonRule(

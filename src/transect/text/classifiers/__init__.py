@@ -24,7 +24,7 @@ MODEL = "model.onnx"
 class Task:
     """Encoded tickets and what is to be done with them.
 
-    `x` and `y` by part (`train`, `valid`, `test`, …): word numbers (n, length) int32, 0 where there
+    `x` and `y` by part (`train`, `validation`, `test`, …): word numbers (n, length) int32, 0 where there
     is no word and 1 for an unknown one, and class numbers (n,). `vectors` (vocabulary, width)
     float32. `told` are the parts whose labels are wanted. `resume` is the folder of a shorter run of
     the same cell, or of an attempt that was killed; None begins anew. The state goes to `out`
@@ -41,7 +41,7 @@ class Task:
     threads: int
     device: str
     out: Path
-    told: tuple[str, ...] = ("valid", "test")
+    told: tuple[str, ...] = ("validation", "test")
     resume: Path | None = None
     keep_every_s: float = 10.0
 
@@ -86,7 +86,7 @@ class Classifier(Plugin, ABC):
 
     @abstractmethod
     def fit(self, task: Task) -> Fitted:
-        """Train on `train`, end early by `valid`, and tell the labels of `task.told`.
+        """Train on `train`, end early by `validation`, and tell the labels of `task.told`.
 
         Raises BadInput for tickets that it cannot be trained on, and Diverged.
         """
@@ -111,7 +111,7 @@ class Classifier(Plugin, ABC):
         return checked(self.options, options, "options").model_dump()
 
     def needs_valid(self, options: dict[str, Any]) -> bool:
-        """Whether it ends early by the part `valid`, which must then not be empty."""
+        """Whether it ends early by the part `validation`, which must then not be empty."""
         return False
 
     def supports(self, cell: Any) -> str | None:

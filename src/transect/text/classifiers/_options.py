@@ -24,7 +24,7 @@ class TrainingOptions(Options):
     weight_decay: float = Field(default=0.0, ge=0)
     # The largest norm of all gradients together.
     clip: float | None = Field(default=None, gt=0)
-    # Epochs without a smaller loss on `valid` after which training ends, with the best epoch's weights.
+    # Epochs without a smaller loss on `validation` after which training ends, with the best epoch's weights.
     patience: int | None = Field(default=None, ge=1)
 
     @field_validator("optimiser")

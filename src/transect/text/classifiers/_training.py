@@ -76,8 +76,8 @@ def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOpti
 
 
 def _check(task: Task, options: TrainingOptions) -> None:
-    if options.patience is not None and not len(task.x.get("valid", ())):
-        raise BadInput("patience: ends training by the part `valid`, and that has no tickets")
+    if options.patience is not None and not len(task.x.get("validation", ())):
+        raise BadInput("patience: ends training by the part `validation`, and that has no tickets")
     if not len(task.x["train"]):
         raise BadInput("the part `train` has no tickets")
 
@@ -205,8 +205,8 @@ def _step(run: _Run, rows: np.ndarray) -> torch.Tensor:
 
 
 def _validate(run: _Run) -> dict[str, float | None]:
-    """Return loss and accuracy on `valid`; None where it has no tickets."""
-    x, y = run.task.x.get("valid"), run.task.y.get("valid")
+    """Return loss and accuracy on `validation`; None where it has no tickets."""
+    x, y = run.task.x.get("validation"), run.task.y.get("validation")
     if x is None or y is None or not len(x):
         return {"valid_loss": None, "valid_accuracy": None}
     run.module.eval()

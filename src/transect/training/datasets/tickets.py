@@ -29,8 +29,8 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     corpus: str
-    partition: str
-    vectors: str
+    split: str
+    embeddings: str
     words: str = "quantile"
     view: str = "conversation"
     names: str = "pseudonyms"
@@ -41,7 +41,7 @@ class Options(BaseModel):
 
 @DATASETS.register("tickets")
 class Tickets(DerivedDataset):
-    """Encoded tickets of the study: the parts `train` and `test` of a partition."""
+    """Encoded tickets of the study: the parts `train` and `test` of a split."""
 
     stages = ("encode",)
     details = ("classes", "synthetic")
@@ -63,7 +63,7 @@ class Tickets(DerivedDataset):
         for part in _PARTS:
             file = folder / f"x_{part}.npy"
             if not file.is_file():
-                raise BadInput(f"partition '{told.partition}' has no tickets in its part `{part}`")
+                raise BadInput(f"split '{told.split}' has no tickets in its part `{part}`")
             rows.append(_fitted(np.load(file), told))
             labels.append(np.load(folder / f"y_{part}.npy"))
         counts = [len(one) for one in rows]

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob, Options, Value, chosen_options, settings
+from transect.domain.options import Option, Options, Value, chosen_options, settings
 from transect.domain.registry import Plugin, Registry
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
@@ -67,7 +67,7 @@ class Strategy(Plugin, ABC):
     # Whether the model is spread over ranks: `predict` and `weights` are then called on all.
     sharded: bool = False
     # Options of its cells by name.
-    knobs: Mapping[str, Knob] = MappingProxyType({})
+    options: Mapping[str, Option] = MappingProxyType({})
     # Whether this rank's steps tell a loss; of a pipeline only the last stage has one, the others
     # give NaN. Known after `trainer`. At least one rank of each replica tells, all of it the same.
     tells_loss: bool = True
@@ -99,7 +99,7 @@ class Strategy(Plugin, ABC):
 
     def settings(self, cell: TrainCell) -> dict[str, Any]:
         """Return every knob with its value in the cell."""
-        return settings(self.knobs, cell.options)
+        return settings(self.options, cell.options)
 
     @abstractmethod
     def join(self) -> Place:
@@ -183,4 +183,4 @@ STRATEGIES: Registry[Strategy] = Registry("strategy", "transect.training.strateg
 
 def strategy_options(name: str, given: Mapping[str, Value | None], where: str) -> Options:
     """Return options of a strategy's cells as their axis holds them. Raises BadInput at `where`."""
-    return chosen_options(f"strategy {name}", STRATEGIES.get(name).knobs, given, where)
+    return chosen_options(f"strategy {name}", STRATEGIES.get(name).options, given, where)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import Framework, ModelPlan, PartFramework, Trainer
 from transect.training.parts import part_weights
@@ -23,9 +23,9 @@ from transect.training.strategies._root import WeightBuffer
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS, model_of
 
-BUCKET_BYTES = Knob(
+BUCKET_BYTES = Option(
     default=0,
-    least=0,
+    min=0,
     description="layers are joined until their weights have so many bytes; 0: each layer with weights "
     "has messages of its own",
 )
@@ -43,7 +43,7 @@ class Overlapped(MpiStrategy):
     that a pass does not use, so that the other ranks would wait for ever.
     """
 
-    knobs: Mapping[str, Knob] = MappingProxyType({"progress": PROGRESS, "wait": WAIT, "bucket_bytes": BUCKET_BYTES})
+    options: Mapping[str, Option] = MappingProxyType({"progress": PROGRESS, "wait": WAIT, "bucket_bytes": BUCKET_BYTES})
 
     def supports(self, cell: TrainCell) -> str | None:
         return no_layers(cell)

@@ -15,16 +15,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from transect.domain.options import Knob
+from transect.domain.options import Option
 
-PROGRESS = Knob(
+PROGRESS = Option(
     default="none",
     choices=("none", "test", "thread"),
     description="who makes MPI go on with messages while a rank computes: nobody, the rank by a Test "
     "between layers, or a thread by a Test each millisecond",
 )
 
-WAIT = Knob(
+WAIT = Option(
     default="sleep",
     choices=("sleep", "spin"),
     description="what a rank does that waits for a message: it sleeps a tenth of the time that it has "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.models import Model
@@ -119,8 +119,8 @@ class ReplicaStrategy(TorchDistributed, ABC):
     sharded = True
     # The knob that says how many ranks compute a replica.
     parts = "parts"
-    knobs = {  # noqa: RUF012 a constant
-        "parts": Knob(default=0, least=0, description="ranks that compute one replica; 0: all ranks")
+    options = {  # noqa: RUF012 a constant
+        "parts": Option(default=0, min=0, description="ranks that compute one replica; 0: all ranks")
     }
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
@@ -39,11 +39,11 @@ class Async(MpiStrategy):
     """
 
     counts_gradients = True
-    knobs: Mapping[str, Knob] = MappingProxyType(
+    options: Mapping[str, Option] = MappingProxyType(
         {
-            "staleness": Knob(
+            "staleness": Option(
                 default=2,
-                least=0,
+                min=0,
                 pattern=UNBOUNDED,
                 example=UNBOUNDED,
                 null=UNBOUNDED,

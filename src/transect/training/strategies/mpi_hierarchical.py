@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.training.collectives import Hierarchy
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
@@ -22,18 +22,18 @@ from transect.training.traffic import Traffic
 class MpiHierarchical(RootUpdates):
     """Chunked chains, or shared sums, in groups, a tree or a chain above; rank 0 updates, or all ranks."""
 
-    knobs: Mapping[str, Knob] = MappingProxyType(
+    options: Mapping[str, Option] = MappingProxyType(
         {
-            "group": Knob(default=8, least=1, description="ranks of a group; the first leads"),
-            "chunk_bytes": Knob(default=2**17, least=8, description="bytes of a message"),
-            "inner": Knob(
+            "group": Option(default=8, min=1, description="ranks of a group; the first leads"),
+            "chunk_bytes": Option(default=2**17, min=8, description="bytes of a message"),
+            "inner": Option(
                 default="chain",
                 choices=("chain", "shared"),
                 description="what a group is: a chain of messages, or ranks of a node that add in memory "
                 "that they share",
             ),
-            "upper": Knob(default="tree", choices=("tree", "chain"), description="how leaders are joined"),
-            "result": Knob(
+            "upper": Option(default="tree", choices=("tree", "chain"), description="how leaders are joined"),
+            "result": Option(
                 default="root",
                 choices=("root", "all"),
                 description="who gets the sum: rank 0, which updates and spreads the weights the same way "

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._mpi import to_root
@@ -25,10 +25,10 @@ class MpiOverlap(Overlapped):
     Or MPI_Iallreduce after its backward pass, no broadcast, and all ranks update alike.
     """
 
-    knobs: Mapping[str, Knob] = MappingProxyType(
+    options: Mapping[str, Option] = MappingProxyType(
         {
-            **Overlapped.knobs,
-            "reduce": Knob(
+            **Overlapped.options,
+            "reduce": Option(
                 default="root",
                 choices=("root", "all"),
                 description="who gets the sum: rank 0, which updates and broadcasts, or all ranks",

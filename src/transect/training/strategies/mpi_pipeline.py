@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.domain.precisions import find_precision
 from transect.training.cuts import complaint_of_cut, cut_text, stage_cuts
 from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, PartFramework, PartTrainer, Trainer
@@ -22,7 +22,7 @@ from transect.training.schedules import SCHEDULES, live_micro_batches
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._lanes import Lane, Outbox
 from transect.training.strategies._mpi import MpiStrategy
-from transect.training.strategies._pipeline_knobs import CUT, MICRO_BATCHES, STAGES
+from transect.training.strategies._pipeline_options import CUT, MICRO_BATCHES, STAGES
 from transect.training.strategies._progress import PROGRESS, WAIT, Flight, Progress
 from transect.training.traffic import Traffic
 from transect.training.workloads import WORKLOADS, model_of
@@ -40,18 +40,18 @@ class MpiPipeline(MpiStrategy):
     """
 
     sharded = True
-    knobs: Mapping[str, Knob] = MappingProxyType(
+    options: Mapping[str, Option] = MappingProxyType(
         {
             "stages": STAGES,
             "micro_batches": MICRO_BATCHES,
-            "schedule": Knob(default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"),
+            "schedule": Option(default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"),
             "cut": CUT,
-            "reduce": Knob(
+            "reduce": Option(
                 default="overlap",
                 choices=("overlap", "end"),
                 description="when replicas sum: piece by piece in the last backward pass, or after it",
             ),
-            "bucket_bytes": Knob(default=2**22, least=1, description="least size of such a piece's gradient"),
+            "bucket_bytes": Option(default=2**22, min=1, description="least size of such a piece's gradient"),
             "progress": PROGRESS,
             "wait": WAIT,
         }

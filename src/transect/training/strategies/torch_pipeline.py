@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.training.cuts import complaint_of_cut, cut_text, stage_cuts
 from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.frameworks._torch_part import TorchPart
@@ -18,7 +18,7 @@ from transect.training.models import Model
 from transect.training.part_chain import PartChain
 from transect.training.parts import boundary_shapes, no_parts, parts_of
 from transect.training.strategies import STRATEGIES, Parts
-from transect.training.strategies._pipeline_knobs import CUT, MICRO_BATCHES, STAGES
+from transect.training.strategies._pipeline_options import CUT, MICRO_BATCHES, STAGES
 from transect.training.strategies._torch_groups import TimedCollective, prepare_shards
 from transect.training.strategies._torch_replicas import ReplicaStrategy, share_weights
 from transect.training.strategies._torch_stages import SCHEDULES, Schedule, make_stage, smooth_edges, waits
@@ -51,13 +51,13 @@ class TorchPipeline(ReplicaStrategy):
     """
 
     parts = "stages"
-    knobs = {  # noqa: RUF012 a constant
+    options = {  # noqa: RUF012 a constant
         "stages": STAGES,
         "micro_batches": MICRO_BATCHES,
-        "schedule": Knob(default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"),
-        "loops": Knob(default=0, least=0, description="stages on each rank; 0: as the schedule asks for, 1 or 2"),
+        "schedule": Option(default="1f1b", choices=tuple(SCHEDULES), description="the order of passes"),
+        "loops": Option(default=0, min=0, description="stages on each rank; 0: as the schedule asks for, 1 or 2"),
         "cut": CUT,
-        "reduce": Knob(
+        "reduce": Option(
             default="all-reduce",
             choices=("all-reduce", "fsdp"),
             description="how replicas of a stage come to one gradient",

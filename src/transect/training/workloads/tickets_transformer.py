@@ -29,8 +29,8 @@ class TicketsTransformer(Workload):
         reference_steps=50,
         dataset_options={
             "corpus": "sample",
-            "partition": "random",
-            "vectors": "words",
+            "split": "random",
+            "embeddings": "words",
             "words": "quantile",
             "length": _LENGTH,
             "vocabulary": _VOCABULARY,

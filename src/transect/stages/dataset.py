@@ -1,4 +1,4 @@
-"""The data stage: split, normalised samples, initial weights and batch orders of a workload."""
+"""The dataset stage: split, normalised samples, initial weights and batch orders of a workload."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def workload_plugins(workload: str) -> list[tuple[Registry[Any], str]]:
     return [(WORKLOADS, workload), (DATASETS, WORKLOADS.get(workload).dataset)]
 
 
-@STAGES.register("data")
+@STAGES.register("dataset")
 class Data(Stage[DataCell]):
     """Splits, normalises, draws initial weights and batch orders."""
 
-    payload = "transect.payloads.data:run"
+    payload = "transect.payloads.dataset:run"
     placement = Placement(group="prepare")
 
     def __init__(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.text.partitioners import PARTITIONERS, Partitioner, Rows
-from transect.text.partitioners._cuts import cut
+from transect.text.splitters import SPLITTERS, Rows, Splitter
+from transect.text.splitters._cuts import cut
 
 
-@PARTITIONERS.register("stratified")
-class Stratified(Partitioner):
+@SPLITTERS.register("stratified")
+class Stratified(Splitter):
     """By chance, and each part has every class by its share, to within a few tickets."""
 
     def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:

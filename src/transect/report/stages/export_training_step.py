@@ -40,7 +40,7 @@ def _least_error(record: AnyRecord) -> float | None:
 
 def steps_body(context: Context) -> Iterator[Part]:
     """List the files, and for how many paths the tolerance tells nothing at the end."""
-    records, good, _ = split(context, "step")
+    records, good, _ = split(context, "export-training-step")
     if not records:
         return
     yield Lead(

@@ -18,7 +18,7 @@ def _name(record: AnyRecord) -> str:
 
 def models(context: Context) -> Iterator[Part]:
     """Show every model by every exporter, the facts of the files, and the reasons of failures."""
-    records, good, tried = split(context, "model")
+    records, good, tried = split(context, "generated-model")
     if not records:
         return
     yield Lead(

@@ -13,8 +13,8 @@ from jinja2 import Template
 
 from transect.domain.errors import FAULTS
 from transect.report.blocks import Block, Body, Charts, Difference, Facts, Failure, Heading, Table, note
+from transect.report.collect import MadeSection
 from transect.report.inline import Inline
-from transect.report.making import MadeSection
 from transect.report.shell import templates
 from transect.report.text import clipped, count
 

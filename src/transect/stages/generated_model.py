@@ -1,4 +1,4 @@
-"""The model stage: models beyond the trained ones, to ONNX."""
+"""The generated-model stage: models beyond the trained ones, to ONNX."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def model_of(name: str, exporter: str) -> ModelCell:
     return ModelCell(workload=name, framework=framework, exporter=exporter)
 
 
-@STAGES.register("model")
+@STAGES.register("generated-model")
 class MadeModels(Stage[ModelCell]):
     """Builds models in their frameworks, writes them to ONNX and checks what they compute."""
 
-    payload = "transect.payloads.model:make"
+    payload = "transect.payloads.generated_model:make"
     key = "models"
     section = ModelsSection
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from transect.domain.registry import Plugin, Registry
 
-__all__ = ["PARTITIONERS", "Partitioner", "Rows"]
+__all__ = ["SPLITTERS", "Rows", "Splitter"]
 
 
 class Rows:
-    """What a partitioner may look at, an entry for each ticket: `labels` (n,) class numbers,
+    """What a splitter may look at, an entry for each ticket: `labels` (n,) class numbers,
     `times` (n,) seconds since 1970 with NaN where none is known, `owners` (n,) numbers, -1 for none.
     """
 
@@ -20,7 +20,7 @@ class Rows:
         self.labels, self.times, self.owners = labels, times, owners
 
 
-class Partitioner(Plugin, ABC):
+class Splitter(Plugin, ABC):
     """Puts tickets in an order that is then cut into parts."""
 
     @abstractmethod
@@ -31,4 +31,4 @@ class Partitioner(Plugin, ABC):
         """
 
 
-PARTITIONERS: Registry[Partitioner] = Registry("partitioner", "transect.text.partitioners")
+SPLITTERS: Registry[Splitter] = Registry("splitter", "transect.text.splitters")

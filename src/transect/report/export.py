@@ -18,7 +18,7 @@ from transect.domain.errors import BadInput, unknown_name
 from transect.domain.files import digest, sha256_file, write_atomic
 from transect.report.build import write_page
 from transect.report.formats import REPORT_FORMATS, Contents
-from transect.report.made import Made
+from transect.report.report import Made
 
 # The page itself: every study has it, so it is in no list of exports.
 HTML = "html"

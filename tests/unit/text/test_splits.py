@@ -1,4 +1,4 @@
-"""Partitions: every ticket in one part at most, by chance, time, class or owner."""
+"""Splits: every ticket in one part at most, by chance, time, class or owner."""
 
 import json
 
@@ -8,12 +8,12 @@ import pytest
 from payload_calls import payload_arguments
 from transect.domain.errors import BadInput
 from transect.payloads.__main__ import main
-from transect.payloads.partition import PARTS, deal
-from transect.text.partitioners import PARTITIONERS, Rows
+from transect.payloads.split import PARTS, deal
+from transect.text.splitters import SPLITTERS, Rows
 
 PUBLISHED = (
-    {"train": 0.4, "valid": 0.1, "infer": 0.1, "device": 0.4},
-    {"train": 0.6, "valid": 0.1, "test": 0.1, "infer": 0.1, "device": 0.1},
+    {"train": 0.4, "validation": 0.1, "inference": 0.1, "on_device": 0.4},
+    {"train": 0.6, "validation": 0.1, "test": 0.1, "inference": 0.1, "on_device": 0.1},
     {"train": 0.9, "test": 0.1},
 )
 
@@ -39,11 +39,11 @@ def parts_of(folder):
         return dict(file)
 
 
-@pytest.mark.parametrize("by", PARTITIONERS.names())
+@pytest.mark.parametrize("by", SPLITTERS.names())
 @pytest.mark.parametrize("shares", PUBLISHED, ids=["40/40", "60/10", "90/10"])
 def test_every_ticket_is_in_one_part(tmp_path, by, shares):
     if by == "owner":
-        shares = {"device": 0.1} | shares | ({"train": 0.8} if "device" not in shares else {})
+        shares = {"on_device": 0.1} | shares | ({"train": 0.8} if "on_device" not in shares else {})
     corpus(tmp_path)
     details = deal(rule(by, **shares), {"corpus": tmp_path}, tmp_path)
     parts = parts_of(tmp_path)
@@ -81,14 +81,14 @@ def test_stratified_parts_have_every_class_by_its_share(tmp_path):
 
 def test_by_owner_the_rarest_are_on_devices_and_clients_have_whole_owners(tmp_path):
     rows = corpus(tmp_path, n=400)
-    deal(rule("owner", clients=3, train=0.6, test=0.2, device=0.2), {"corpus": tmp_path}, tmp_path)
+    deal(rule("owner", clients=3, train=0.6, test=0.2, on_device=0.2), {"corpus": tmp_path}, tmp_path)
     parts = parts_of(tmp_path)
     counts = np.bincount(rows.owners)
-    rarest = counts[rows.owners[parts["device"]]].max()
+    rarest = counts[rows.owners[parts["on_device"]]].max()
     others = rows.owners[np.concatenate([parts["train"], parts["test"]])]
     # All the others' owners are at least as frequent: one owner may be cut in two.
     assert counts[others].min() >= rarest
-    assert len(set(others) & set(rows.owners[parts["device"]])) <= 1
+    assert len(set(others) & set(rows.owners[parts["on_device"]])) <= 1
     clients = [rows.owners[parts[f"client-{k}"]] for k in range(3)]
     assert sum(len(set(one)) for one in clients) <= len(set(np.concatenate(clients))) + 2
     # The rest is by chance: both parts have all of the frequent owners.
@@ -98,8 +98,8 @@ def test_by_owner_the_rarest_are_on_devices_and_clients_have_whole_owners(tmp_pa
 @pytest.mark.parametrize(
     ("owners", "shares", "told"),
     [
-        (np.array([0, -1, -1]), {"train": 0.5, "device": 0.5}, "2 of 3 tickets have no owner"),
-        (np.array([0, 1, 1]), {"train": 1.0}, "no share `device`"),
+        (np.array([0, -1, -1]), {"train": 0.5, "on_device": 0.5}, "2 of 3 tickets have no owner"),
+        (np.array([0, 1, 1]), {"train": 1.0}, "no share `on_device`"),
     ],
 )
 def test_by_owner_what_is_missing_is_named(tmp_path, owners, shares, told):
@@ -110,10 +110,10 @@ def test_by_owner_what_is_missing_is_named(tmp_path, owners, shares, told):
 
 def test_clients_are_cut_from_the_devices_part(tmp_path):
     corpus(tmp_path)
-    details = deal(rule(clients=3, train=0.5, device=0.5), {"corpus": tmp_path}, tmp_path)
+    details = deal(rule(clients=3, train=0.5, on_device=0.5), {"corpus": tmp_path}, tmp_path)
     parts = parts_of(tmp_path)
     clients = [parts[f"client-{k}"] for k in range(3)]
-    assert sorted(np.concatenate(clients)) == parts["device"].tolist()
+    assert sorted(np.concatenate(clients)) == parts["on_device"].tolist()
     assert [details["sizes"][f"client-{k}"] for k in range(3)] == [34, 33, 33]
 
 
@@ -121,14 +121,14 @@ def test_clients_are_cut_from_the_devices_part(tmp_path):
     ("given_rule", "told"),
     [
         (rule(train=0.8, test=0.01), "of 5 tickets, 0.01 for test is none"),
-        (rule(train=0.5, device=0.5, clients=4), "4 clients, and 3 tickets"),
+        (rule(train=0.5, on_device=0.5, clients=4), "4 clients, and 3 tickets"),
     ],
 )
 def test_parts_without_tickets_are_bad_input(tmp_path, given_rule, told):
     corpus(tmp_path, n=5)
-    spec = given_rule | {"cell": {"stage": "partition", "corpus": "a", "partition": "b"}}
+    spec = given_rule | {"cell": {"stage": "split", "corpus": "a", "split": "b"}}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    assert main(payload_arguments("partition", tmp_path, corpus=tmp_path)) == 1
+    assert main(payload_arguments("split", tmp_path, corpus=tmp_path)) == 1
     found = json.loads((tmp_path / "result.json").read_text())
     assert (found["status"], found["cause"]) == ("failed", "bad-input")
     assert told in found["message"]

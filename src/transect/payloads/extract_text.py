@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transect.domain.axes.text import DialogueCell
+from transect.domain.axes.text import ExtractTextCell
 from transect.onnx_models.results import result
 from transect.text.dialogue import dialogue
 from transect.text.lines import read_lines, writing_lines
@@ -17,7 +17,7 @@ from transect.text.lines import read_lines, writing_lines
 
 def extract(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Write the texts of one cell into `out`; return its result."""
-    cell = DialogueCell.of(**spec["cell"])
+    cell = ExtractTextCell.of(**spec["cell"])
     if cell.names == "kept" and spec["redacted"]:
         return result(skipped=f"tickets.corpora.{cell.corpus} has redact: true: no names are left to be kept")
     tickets = empty = characters = people = with_people = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.axes.text import VectorsCell
+from transect.domain.axes.text import EmbeddingsCell
 from transect.onnx_models.results import result, versions
 from transect.text.arrays import Lists
 from transect.text.lines import write_array
@@ -74,7 +74,7 @@ def drawn(sentences: Sentences, words: list[str], counts: np.ndarray, rule: dict
     return generator.standard_normal(shape, np.float32) / np.float32(np.sqrt(rule["width"]))
 
 
-METHODS = {"skip-gram": skip_gram, "drawn": drawn}
+METHODS = {"skip-gram": skip_gram, "random": drawn}
 
 
 def with_special(vectors: np.ndarray) -> np.ndarray:
@@ -88,12 +88,12 @@ def fit(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
 
     Raises BadInput where the tickets have no word that is frequent enough.
     """
-    VectorsCell.of(**spec["cell"])
+    EmbeddingsCell.of(**spec["cell"])
     rule = spec["rule"]
     tokens, facts = read_tokens(folders["tokens"])
-    with np.load(folders["partition"] / "parts.npz") as file:
+    with np.load(folders["split"] / "parts.npz") as file:
         parts = {part: file[part] for part in file.files}
-    fitted = np.ones(len(tokens), bool) if rule["fit"] == "all" else _mask(parts["train"], tokens)
+    fitted = np.ones(len(tokens), bool) if rule["fit_on"] == "all" else _mask(parts["train"], tokens)
     counts = occurrences(tokens, fitted, len(facts["words"]))
     words = chosen(facts["words"], counts, rule["minimum"], rule["most"])
     numbers = numbering(facts["words"], words)
@@ -106,7 +106,7 @@ def fit(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
     write_vocabulary(out, words, facts["stop_words"])
     trained = occurrences(tokens, _mask(parts["train"], tokens), len(facts["words"]))
     details = {
-        "fit": rule["fit"],
+        "fit_on": rule["fit_on"],
         "tickets": int(fitted.sum()),
         "tokens": int(counts.sum()),
         "words": len(words),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.text.partitioners import PARTITIONERS, Partitioner, Rows
-from transect.text.partitioners._cuts import cut
+from transect.text.splitters import SPLITTERS, Rows, Splitter
+from transect.text.splitters._cuts import cut
 
 
-@PARTITIONERS.register("random")
-class Random(Partitioner):
+@SPLITTERS.register("random")
+class Random(Splitter):
     """By chance: what a ticket is has no part in it."""
 
     def parts(self, rows: Rows, shares: dict[str, float], generator: np.random.Generator) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The memory stage: a decision for each layer, for training cells whose memory is `planned`."""
+"""The memory-plan stage: a decision for each layer, for training cells whose memory is `planned`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transect.domain.axes.train import MemoryCell, TrainCell
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.data import workload_plugins
+from transect.stages.dataset import workload_plugins
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layered import LayeredModel
 from transect.training.optimisers import OPTIMISERS
@@ -32,12 +32,12 @@ def memory_of(cell: TrainCell) -> MemoryCell:
     )
 
 
-@STAGES.register("memory")
+@STAGES.register("memory-plan")
 class Memory(Stage[MemoryCell]):
     """Measures each layer's passes and what they save, and solves the program of `planner.memory`."""
 
-    payload = "transect.payloads.memory:run"
-    runner = "transect.stages.memory.run:MemoryRunner"
+    payload = "transect.payloads.memory_plan:run"
+    runner = "transect.stages.memory_plan.run:MemoryRunner"
     measures = True
     placement = Placement(by_workload=True)
 

@@ -16,12 +16,12 @@ from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.study import Question
 from transect.domain.until import AnalysisPlan
+from transect.report.collect import FAILURES, MadeSection, all_parts, drawn_out, make_findings, make_section
 from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import Finding
-from transect.report.fitting import fitted
-from transect.report.making import FAILURES, MadeSection, all_parts, drawn_out, make_findings, make_section
 from transect.report.page import ChartLinks, Front, chart_links, front, front_facts
+from transect.report.paginate import fitted
 from transect.report.rules import unknown_names
 
 

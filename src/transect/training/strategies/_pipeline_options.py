@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from transect.domain.options import Knob
+from transect.domain.options import Option
 from transect.training.cuts import CUTS
 
-STAGES = Knob(default=0, least=0, description="ranks that compute one replica; 0: all, one replica")
-MICRO_BATCHES = Knob(default=4, least=1, description="parts in which a replica's share goes through")
-CUT = Knob(
+STAGES = Option(default=0, min=0, description="ranks that compute one replica; 0: all, one replica")
+MICRO_BATCHES = Option(default=4, min=1, description="parts in which a replica's share goes through")
+CUT = Option(
     default="compute",
     choices=tuple(CUTS),
     # One way to write it: another would be another cell's id.

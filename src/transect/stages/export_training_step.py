@@ -1,4 +1,4 @@
-"""The step stage: the portable training step of a base model, and the path that it must follow."""
+"""The export-training-step stage: the portable training step of a base model, and the path that it must follow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transect.domain.takes import DataArrays, Takes
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.data import workload_plugins
+from transect.stages.dataset import workload_plugins
 from transect.stages.train.stage import exported_by
 from transect.training.models import no_module
 from transect.training.workloads import WORKLOADS, model_of
@@ -22,16 +22,16 @@ from transect.training.workloads import WORKLOADS, model_of
 BASE_FRAMEWORK = "torch"
 
 
-@STAGES.register("step")
+@STAGES.register("export-training-step")
 class Step(Stage[StepCell]):
     """Exports training steps, and computes in float64 what each retraining of them must compute."""
 
-    payload = "transect.payloads.step:make_step"
+    payload = "transect.payloads.export_training_step:make_step"
     takes = {
         "data": DataArrays(lambda spec: sorted({problem["repeat"] for problem in spec["problems"]})),
         "weights": Takes("weights.npz"),
     }
-    needs = ("data", "train")
+    needs = ("dataset", "train")
 
     def inputs(self, cell: StepCell, context: Context) -> dict[str, Cell]:
         """The data, and the weights of one training where the base is a whole one."""

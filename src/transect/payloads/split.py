@@ -1,7 +1,7 @@
-"""One partition of a corpus.
+"""One split of a corpus.
 
-Leaves `parts.npz`: sorted int64 rows of `train`, `valid`, `test`, `infer` and `device`, empty where
-the rule gives no share, and of `client-0` …, into which `device` is cut; and `result.json`.
+Leaves `parts.npz`: sorted int64 rows of `train`, `validation`, `test`, `inference` and `on_device`, empty where
+the rule gives no share, and of `client-0` …, into which `on_device` is cut; and `result.json`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.onnx_models.results import result, versions
 from transect.text.lines import write_arrays
-from transect.text.partitioners import PARTITIONERS, Rows
+from transect.text.splitters import SPLITTERS, Rows
 
-PARTS = ("train", "valid", "test", "infer", "device")
+PARTS = ("train", "validation", "test", "inference", "on_device")
 
 
 def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
@@ -27,27 +27,27 @@ def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
 def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Write the parts of one cell into `out`; return the details of its record.
 
-    Raises BadInput for a share that holds no ticket, and for what the partitioner misses.
+    Raises BadInput for a share that holds no ticket, and for what the splitter misses.
     """
     rule = spec["rule"]
     rows = Rows(*(np.load(folders["corpus"] / f"{name}.npy") for name in ("labels", "times", "owners")))
     shares = {part: rule[part] for part in PARTS if rule[part]}
     generator = np.random.default_rng(spec["seed"])
-    found = PARTITIONERS.get(rule["by"]).parts(rows, shares, generator)
+    found = SPLITTERS.get(rule["by"]).parts(rows, shares, generator)
     parts = {part: found.get(part, np.empty(0, np.int64)) for part in PARTS}
     if empty := [part for part in shares if not len(parts[part])]:
         raise BadInput(
-            f"tickets.partitions: of {len(rows.labels)} tickets, {shares[empty[0]]:g} for "
+            f"tickets.splits: of {len(rows.labels)} tickets, {shares[empty[0]]:g} for "
             f"{empty[0]} is none: expected at least one"
         )
-    if rule["clients"] > len(parts["device"]):
+    if rule["clients"] > len(parts["on_device"]):
         raise BadInput(
-            f"tickets.partitions: {rule['clients']} clients, and {len(parts['device'])} tickets "
+            f"tickets.splits: {rule['clients']} clients, and {len(parts['on_device'])} tickets "
             "for devices: expected at least one each"
         )
     if rule["clients"]:
-        # In the partitioner's order: what lies together there comes to the same client.
-        pieces = np.array_split(parts["device"], rule["clients"])
+        # In the splitter's order: what lies together there comes to the same client.
+        pieces = np.array_split(parts["on_device"], rule["clients"])
         parts |= {f"client-{number}": piece for number, piece in enumerate(pieces)}
     parts = {part: np.sort(taken).astype(np.int64) for part, taken in parts.items()}
     write_arrays(out / "parts.npz", parts)
