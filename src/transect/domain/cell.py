@@ -176,10 +176,11 @@ def class_of(stage: str) -> type[Cell]:
     known = _known()
     if stage in known:
         return known[stage]
-    if not stage.isidentifier():
+    folder = stage.replace("-", "_")
+    if not folder.isidentifier():
         return OpenCell
     folders = tuple(importlib.import_module(_STAGES).__path__)
-    return _class_among(stage, folders)
+    return _class_among(folder, folders)
 
 
 @cache

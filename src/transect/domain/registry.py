@@ -109,7 +109,8 @@ class Registry(Generic[T]):
 class StageRegistry(Registry[T]):
     """The stages: `transect/stages/NAME.py` or `NAME/stage.py` there, and `NAME/stage.py` of a plug-in folder.
 
-    A file `a_b.py` is the stage `a-b`."""
+    A file `a_b.py` is the stage `a-b`.
+    """
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind, "transect.stages")
@@ -131,12 +132,11 @@ class StageRegistry(Registry[T]):
         for path, name in files.items():
             if name.startswith("_"):
                 continue
-            name, module = name.replace("_", "-"), name
             if name in places:
                 raise BadInput(f"stage '{name}' is there twice: {places[name]} and {path}")
             places[name] = path
             with _named(f"stage {path}"):
-                importlib.import_module(f"{self.package}.{module}" + (".stage" if path.stem != module else ""))
+                importlib.import_module(f"{self.package}.{name}" + (".stage" if path.stem != name else ""))
         load_plugin_folders()
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import psutil
 
 from transect.domain.errors import MissingDependency
+from transect.launch.orphans import guarded
 from transect.launch.parent import die_with_parent
 from transect.launch.processes import end_all
 
@@ -169,7 +170,9 @@ def supervise(
     if listener is not None:
         listener.start()
     first, patience_s = 0, grace_s
+    apart = contextlib.ExitStack()
     try:
+        apart.enter_context(guarded(processes, session, launcher=launcher))
         for argv, variables in processes:
             try:
                 child = subprocess.Popen(
@@ -196,6 +199,7 @@ def supervise(
             child.wait()
         if listener is not None:
             listener.finish()
+        apart.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return listener.code if first and listener is not None and listener.code else first
 

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from transect.portable_step.fusion import add_bias, join_padded, scatter_flat, sum_by_product, view_once
 from transect.portable_step.graph_edits import (
     VIEWS,
@@ -53,6 +55,7 @@ def simplify(model: ir.Model) -> None:
         add_bias,
         sum_by_product,
         view_once,
+        share_gelu,
     ):
         change(model.graph)
         tidy(model)
@@ -188,6 +191,30 @@ def _is_tame(value: ir.Value, depth: int = 200) -> bool:
     if node.op_type == "Div" and axes_of(node.inputs[1]) == size:
         return False
     return all(_is_tame(one, depth - 1) for one in parts)
+
+
+def share_gelu(graph: ir.Graph) -> None:
+    """Write a GELU as its input times the distribution function that its gradient computes."""
+    for gelu in graph:
+        if gelu.op_type == "Gelu" and attribute(gelu, "approximate", "none") == "none":
+            share = _distribution(gelu.inputs[0])
+            if share is not None:
+                rewrite(gelu, "Mul", gelu.inputs[0], share)
+    # The gradient's nodes stand behind the GELU.
+    graph.sort()
+
+
+def _distribution(value: ir.Value | None) -> ir.Value | None:
+    """Return (1 + erf(x / sqrt(2))) / 2, where the graph has it."""
+    for operator, number in (("Mul", math.sqrt(0.5)), ("Erf", None), ("Add", 1.0), ("Mul", 0.5)):
+        readers = [node for node, place in value.uses() if node.op_type == operator and place == 0] if value else []
+        value = next((one.outputs[0] for one in readers if number is None or _is_number(one.inputs[1], number)), None)
+    return value
+
+
+def _is_number(value: ir.Value, number: float) -> bool:
+    found = numbers_of(value)
+    return found is not None and found.size == 1 and bool(np.allclose(found, number, rtol=1e-6))
 
 
 def clean(model: ir.Model, inputs: list[str], outputs: list[str]) -> ModelProto:

@@ -31,6 +31,8 @@ from transect.text.tickets import Rejected, Ticket
 
 # Texts in a batch, and bytes in one of several; the graph needs about 60 bytes for each.
 _ROWS, _BYTES = 64, 1 << 19
+# Texts, and bytes of texts, that are sorted by length together, so that little is filled up.
+_WINDOW, _WINDOW_BYTES = 1024, 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,14 +60,19 @@ class Predictor:
 
         Raises BadInput where the pipeline names another number of classes.
         """
-        for batch in _batches(texts):
-            (told,) = self._session.run(None, {"text": padded(batch)})
-            if told.shape[1] != len(self.pipeline.classes):
-                raise BadInput(
-                    f"the model tells {told.shape[1]} classes: expected the "
-                    f"{len(self.pipeline.classes)} of its pipeline.json"
-                )
-            yield from told
+        for window in _windows(texts):
+            found: list[Any] = [None] * len(window)
+            for rows in _batches(window):
+                batch = padded([window[row] for row in rows])
+                (told,) = self._session.run(None, {"text": batch})
+                if told.shape[1] != len(self.pipeline.classes):
+                    raise BadInput(
+                        f"the model tells {told.shape[1]} classes: expected the "
+                        f"{len(self.pipeline.classes)} of its pipeline.json"
+                    )
+                for row, one in zip(rows, told, strict=True):
+                    found[row] = one
+            yield from found
 
     def answers(self, texts: Iterable[str], top: int, unsure: float | None = None) -> Iterator[Answer]:
         """Yield what is told of each text; `unsure`: the least probability, None: the pipeline's."""
@@ -83,16 +90,27 @@ def _answer(pipeline: Pipeline, told: np.ndarray, top: int, least: float) -> Ans
     return Answer(likeliest=likeliest, unsure=not likeliest[0][1] >= least)
 
 
-def _batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    longest = 0
+def _windows(texts: Iterable[str]) -> Iterator[list[bytes]]:
+    window: list[bytes] = []
+    size = 0
     for text in texts:
-        raw = text.encode("utf-8", "replace")
-        longest = max(longest, len(raw))
-        if batch and (len(batch) == _ROWS or longest * (len(batch) + 1) > _BYTES):
+        window.append(text.encode("utf-8", "replace"))
+        size += len(window[-1])
+        if len(window) == _WINDOW or size >= _WINDOW_BYTES:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _batches(texts: list[bytes]) -> Iterator[list[int]]:
+    """Yield the numbers of texts that go together, short ones with short ones."""
+    batch: list[int] = []
+    for number in sorted(range(len(texts)), key=lambda one: len(texts[one])):
+        if batch and (len(batch) == _ROWS or len(texts[number]) * (len(batch) + 1) > _BYTES):
             yield batch
-            batch, longest = [], len(raw)
-        batch.append(raw)
+            batch = []
+        batch.append(number)
     if batch:
         yield batch
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from train_runs import BATCH, STEPS, TRAINERS, Run, parts, runner_python, state_file, tensors
+
+from transect.runtimes import RUNTIMES
 
 # Of float32 against PyTorch in float64, over all steps.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
@@ -246,6 +250,33 @@ def test_state_that_is_not_finite_is_not_kept(run: Run) -> None:
     state = tensors(run.checkpoint)
     assert state["step"] == 7
     assert all(np.isfinite(array).all() for array in state.values())
+
+
+def _without_limit(run: Run) -> Path:
+    """Return a Chromium whose files may grow: its memory is files too, but not on that disk."""
+    real = shutil.which(RUNTIMES.get("browser").tools()[0])
+    path = run.write("chromium", f'#!/bin/sh\nulimit -S -f unlimited\nexec {real} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+@every_trainer
+def test_full_disk_leaves_the_checkpoint_of_before(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    if run.runtime == "browser":
+        monkeypatch.setenv("TRANSECT_CHROMIUM", str(_without_limit(run)))
+    run.good(until=5)
+    before = run.checkpoint.read_bytes()
+    files = sorted(os.listdir(run.folder))
+    # Enough for a record, and for no checkpoint.
+    assert len(before) > 12_000
+    code, record, stderr = run.train(until=STEPS, largest_file=8192)
+    assert (code, record["status"], record["cause"]) == (1, "failed", "crash"), stderr
+    words = record["message"].lower()
+    assert "file too large" in words or "efbig" in words, record
+    assert run.checkpoint.name in record["message"] and len(stderr.splitlines()) == 1, stderr
+    assert run.checkpoint.read_bytes() == before
+    assert sorted(os.listdir(run.folder)) == files
+    assert run.good()["first_step"] == 5
 
 
 @browser_at_times

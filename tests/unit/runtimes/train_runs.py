@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,16 +90,29 @@ class Run:
         given = [str(x) for k, v in self.arguments.items() if v is not None for x in (f"--{k}", v)]
         return RUNTIMES.get(self.runtime).command(self.python, given)
 
-    def train(self, *, own: bool = False, **more: Any) -> tuple[int, dict[str, Any], str]:
+    def train(
+        self, *, largest_file: int | None = None, own: bool = False, **more: Any
+    ) -> tuple[int, dict[str, Any], str]:
         """Run with more arguments; return exit code, record (empty without one), standard error.
 
         `own`: as in run_command; what compiles starts processes, and has one of its own.
+
+        No file that it writes can grow beyond `largest_file` bytes, as on a full disk.
         """
         self.arguments |= {k.replace("_", "-"): v for k, v in more.items()}
 
+        def limit() -> None:
+            if largest_file is not None:
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, most))
+
         record = Path(self.arguments["record"])
         record.unlink(missing_ok=True)
-        done = run_command(self.command(), own=own or self.runtime == "torch-compile")
+        if largest_file is None:
+            done = run_command(self.command(), own=own or self.runtime == "torch-compile")
+        else:
+            done = subprocess.run(self.command(), capture_output=True, text=True, check=False, preexec_fn=limit)
         found = json.loads(record.read_text()) if record.exists() else {}
         return done.returncode, found, done.stderr
 

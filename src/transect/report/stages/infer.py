@@ -28,6 +28,8 @@ def _asked(cell: Cell) -> bool:
 
 
 DECISIONS = (
-    DecisionColumn(key="serve-one", title="Serve single-stream", order=300, stage="infer", always=True, asks=_asked),
-    DecisionColumn(key="serve-many", title="Serve as a server", order=400, stage="infer", always=True, asks=_asked),
+    DecisionColumn(
+        key="serve-one", title="Serve one request (SingleStream)", order=300, stage="infer", always=True, asks=_asked
+    ),
+    DecisionColumn(key="serve-many", title="Serve many (Offline)", order=400, stage="infer", always=True, asks=_asked),
 )
