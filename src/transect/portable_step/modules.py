@@ -187,7 +187,7 @@ def _plain(value: Any) -> Any:
 def python_values(module: torch.nn.Module, functions: Mapping[str, Any]) -> dict[str, Any]:
     """Return what parts of the module, the loss and the metrics keep in Python, and where shared generators are."""
     parts = {f"{name or 'the module'} ({type(part).__name__})": part for name, part in module.named_modules()}
-    state = np.random.get_state(legacy=False)["state"]  # type: ignore[call-overload]
+    state = np.random.get_state(legacy=False)["state"]
     found = {"Python: random": random.getstate(), "numpy: random": (state["pos"], state["key"].tobytes())}
     for name, one in (parts | dict(functions)).items():
         classes = [kind for kind in type(one).__mro__ if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
@@ -201,7 +201,7 @@ def python_values(module: torch.nn.Module, functions: Mapping[str, Any]) -> dict
 def refuse_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Raise BadInput for a value that a trace has found and changed: it would stay what it is now."""
     for key, old in before.items():
-        if key in after and old == old and after[key] != old:  # noqa: PLR0124 not NaN
+        if key in after and old == old and after[key] != old:
             raise BadInput(
                 f"{key} changes in a step, which a graph does not remember. Expected a buffer of the module "
                 "(register_buffer), no change, and no random numbers but dropout's"

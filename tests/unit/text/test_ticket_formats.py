@@ -102,7 +102,9 @@ def test_a_byte_order_mark_tells_the_encoding(file: Path, kind: str, encoding: s
 
 @pytest.mark.parametrize(("written", "number"), [("0", "0"), ('""', "line 1"), ("null", "line 1")])
 def test_an_id_is_kept_and_a_text_may_be_none(file: Path, written: str, number: str):
-    (ticket,), wrong = read("jsonl", file, f'{{"id": {written}, "messages": [{{"text": null}}, "b"], "queue": "q"}}'.encode())
+    (ticket,), wrong = read(
+        "jsonl", file, f'{{"id": {written}, "messages": [{{"text": null}}, "b"], "queue": "q"}}'.encode()
+    )
     assert (ticket.id, texts([ticket]), wrong) == (number, [["", "b"]], [])
 
 
