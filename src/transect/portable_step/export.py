@@ -169,7 +169,9 @@ def _check(step: Step) -> None:
 
     for name, part in step.module.named_modules():
         if isinstance(part, ScriptModule):
-            raise BadInput(f"{name or 'module'}: of TorchScript, which cannot be traced again; expected its Python class")
+            raise BadInput(
+                f"{name or 'module'}: of TorchScript, which cannot be traced again; expected its Python class"
+            )
         if isinstance(part, _NormBase) and part.track_running_stats and part.momentum is None:
             raise BadInput(
                 f"{name or 'module'} ({type(part).__name__}): momentum=None, a cumulative average, "
