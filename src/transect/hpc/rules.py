@@ -24,6 +24,9 @@ _RULES = "_rules_of_lines"
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P<\w+>|\(\?|.", re.DOTALL)
 # What may be half of a number where the file ends.
 _HALF = re.compile(r"[\d.][\d.eE+\-]*$")
+# What is none: a number with as many decimals as the one before it, as of a table, and the year of a date.
+_WHOLE = re.compile(r"\d\.(\d{3,})[^\d.]+?-?\d+\.(\d+)$")
+_DATE = re.compile(r"\d\d:\d\d:\d\d \d{4}$")
 # As a rule of one line says it -> as it is searched for among many lines.
 _WITHIN_LINE = {"\\s": "[ \\t]", ".": "[^\\n]", "$": "[ \\t]*(?=[\\r\\n]|\\Z)", "(": "(?:"}
 
@@ -50,6 +53,13 @@ def _within_line(token: re.Match[str]) -> str:
         text = text.replace("\\s", " \\t")
         return f"[^\\n{text[2:]}" if text.startswith("[^") else text
     return _WITHIN_LINE.get(text, text)
+
+
+def _may_be_half(text: str) -> bool:
+    if _HALF.search(text) is None or _DATE.search(text):
+        return False
+    alike = _WHOLE.search(text)
+    return alike is None or len(alike[1]) != len(alike[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,7 @@ class Output(ABC):
     ended: bool = False
     alone: bool = False  # at the end no other rank's output is open
     ready: list[Run] = field(default_factory=list)  # runs that are whole while lines go on
+    halved: bool = False  # whether its last line is left out, as it may be half of one
 
     rules: ClassVar[tuple[Rule, ...]] = ()
     # Whether it tells by the width of its columns that the last row of a file is whole.
@@ -165,7 +176,8 @@ class Output(ABC):
 
     def read(self, line: Line, text: str) -> None:
         """Take in one line, unless it ends with the file and in what may be half of a number."""
-        if line.cut and not self.knows_width and _HALF.search(text):
+        if line.cut and not self.knows_width and _may_be_half(text):
+            self.halved = True
             return
         for rule in self.rules:
             match = rule.pattern.match(text)

@@ -34,6 +34,10 @@ def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     shares = {part: rule[part] for part in PARTS if rule[part]}
     generator = np.random.default_rng(spec["seed"])
     found = SPLITTERS.get(rule["by"]).parts(rows, shares, generator)
+    taken = np.concatenate([*found.values()])
+    if len(np.unique(taken)) != len(taken) or (len(taken) and not 0 <= taken.min() <= taken.max() < len(rows.labels)):
+        # A ticket that trains and tests would make every accuracy wrong.
+        raise BadInput(f"splitter '{rule['by']}' gives a ticket twice, or one that is not there")
     parts = {part: found.get(part, np.empty(0, np.int64)) for part in PARTS}
     if empty := [part for part in shares if not len(parts[part])]:
         raise BadInput(

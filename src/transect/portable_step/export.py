@@ -124,6 +124,9 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     hyper = describe_hyper(optimiser, options, step.defaults)
     names = (*model.data, *(one.name for one in hyper), SEED, "step", ACCUMULATED)
     refuse_twice((*names, "loss", *model.metrics))
+    for name in (*model.data, *model.metrics, *(step.outputs or ())):
+        if not name or "." in name:
+            raise BadInput(f"{name!r}: expected a name without a dot: those are the step's own")
     gradients, models = _trace(step, model, data)
     tensors, values = describe_state(model, optimiser, options, gradients)
     order = (*names[:-2], *(one.name for one in tensors))
@@ -161,9 +164,14 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
 
 
 def _check(step: Step) -> None:
+    from torch.jit import ScriptModule
     from torch.nn.modules.batchnorm import _NormBase
 
     for name, part in step.module.named_modules():
+        if isinstance(part, ScriptModule):
+            raise BadInput(
+                f"{name or 'module'}: of TorchScript, which cannot be traced again; expected its Python class"
+            )
         if isinstance(part, _NormBase) and part.track_running_stats and part.momentum is None:
             raise BadInput(
                 f"{name or 'module'} ({type(part).__name__}): momentum=None, a cumulative average, "

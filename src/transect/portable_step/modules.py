@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import random
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.portable_step.diagnosis import NoGradient
@@ -155,12 +160,52 @@ def forgetting(module: torch.nn.Module, functions: Mapping[str, Any]) -> Iterato
     ]
     tensors = [one[kind] for one in owners for kind in ("_parameters", "_buffers") if kind in one]
     kept = [(one, dict(one)) for one in (*owners, *tensors)]
+    lists = [(held, held[:]) for one in owners for held in one.values() if type(held) is list]
     try:
         yield
     finally:
+        for held, items in lists:
+            held[:] = items
         for one, before in kept:
             one.clear()
             one.update(before)
+
+
+# Dictionaries of a module in which its tensors and parts stand.
+_OWN = ("_parameters", "_buffers", "_modules")
+
+
+def _plain(value: Any) -> Any:
+    """Return what can be compared of a number, a text or a container of these; None for anything else."""
+    if isinstance(value, (Number, str, bytes)):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple, deque)) else None
+
+
+def python_values(module: torch.nn.Module, functions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what parts of the module, the loss and the metrics keep in Python, and where shared generators are."""
+    parts = {f"{name or 'the module'} ({type(part).__name__})": part for name, part in module.named_modules()}
+    state = np.random.get_state(legacy=False)["state"]
+    found = {"Python: random": random.getstate(), "numpy: random": (state["pos"], state["key"].tobytes())}
+    for name, one in (parts | dict(functions)).items():
+        classes = [kind for kind in type(one).__mro__ if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
+        for owner in (one, *classes):
+            for key, value in dict(getattr(owner, "__dict__", {})).items():
+                if key not in _OWN and not key.startswith("__") and (told := _plain(value)) is not None:
+                    found[f"{name}: {key}"] = told
+    return found
+
+
+def refuse_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise BadInput for a value that a trace has found and changed: it would stay what it is now."""
+    for key, old in before.items():
+        if key in after and old == old and after[key] != old:
+            raise BadInput(
+                f"{key} changes in a step, which a graph does not remember. Expected a buffer of the module "
+                "(register_buffer), no change, and no random numbers but dropout's"
+            )
 
 
 def storage_of(tensor: torch.Tensor) -> int:

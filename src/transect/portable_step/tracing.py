@@ -14,7 +14,7 @@ from transect.domain.errors import BadInput
 from transect.portable_step.decompositions import decomposition_table, ours_first
 from transect.portable_step.diagnosis import OperatorError, Places, explained, following, source_line
 from transect.portable_step.manifest import DTYPES
-from transect.portable_step.modules import forgetting
+from transect.portable_step.modules import forgetting, python_values, refuse_changed
 from transect.portable_step.randomness import Draws, drawing
 from transect.portable_step.scalars import keep_precision
 from transect.portable_step.simplification import clean
@@ -236,11 +236,13 @@ def _make_graph(
     lengths = watched_lengths(places)
     mode = FakeTensorMode(shape_env=lengths, allow_non_fake_inputs=True)
     fakes, symbols = _fakes(arguments, axes, mode)
+    before = python_values(module, functions)
     with forgetting(module, functions):
         table = decomposition_table()
         with mode, ours_first(), enable_python_dispatcher():
             graph = make_fx(whole, decomposition_table=table)(*fakes)
         graph.graph.eliminate_dead_code()
+        refuse_changed(before, python_values(module, functions))
     refuse_fixed(lengths, symbols)
     return graph, outputs
 

@@ -37,7 +37,8 @@ class Lines(Iterator[str]):
     """The lines of a file with their ends; `number` is that of the last one, from 1.
 
     Bytes that are no text show as `is_broken` tells. The encoding is that of the byte order mark,
-    else the one given, else UTF-8.
+    else the one given, else UTF-8. Raises BadInput for a file that is plainly in another one: to reject its lines
+    with umlauts and to keep the others would leave other tickets than there are.
     """
 
     def __init__(self, path: Path, encoding: str | None, longest: int) -> None:
@@ -84,9 +85,17 @@ def is_broken(text: str, encoding: str) -> bool:
 
 def _encoding(path: Path, given: str | None) -> str:
     with path.open("rb") as stream:
-        head = stream.read(4)
+        head = stream.read(_PIECE)
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
     name = codecs.lookup(given or "utf-8").name
+    if name == "utf-16":
+        raise BadInput(f"{path}: it has no byte order mark: expected the encoding utf-16-le or utf-16-be")
+    lines = head.split(b"\n")[: None if len(head) < _PIECE else -1]
+    wide = [line for line in lines if not line.isascii()]
+    broken = sum(is_broken(line.decode(errors="surrogateescape"), "utf-8-sig") for line in wide)
+    # A few broken lines are rejected as such; many tell that it is the file.
+    if given is None and (broken > max(len(wide) / 2, len(lines) / 100) or head[1::2].count(0) > len(head) / 4):
+        raise BadInput(f"{path}: it is not UTF-8: name its encoding in the option `encoding`, as cp1252 or utf-16-le")
     return "utf-8-sig" if name == "utf-8" else name

@@ -14,15 +14,16 @@ from transect.hpc.base import Run
 EVERY = pytest.mark.exhaustive
 # With `srun` a log's last line ends; without, a result that it may have cut is none in these.
 NEEDS_ITS_LAST_END = {
-    "hpl-mxp reference",
+    "io500 bash",
+    "ior csv",
+    "hpl-mxp old reference",
+    "babelstream triad",
+    "stream microsoft",
+    "superbench",
+    "graph500",
     "hpl-mxp riken",
     "hpcg 2017",
     "hpcg amd",
-    "babelstream",
-    "babelstream 5",
-    "babelstream after 5",
-    "babelstream float",
-    "babelstream gpu-stream",
     "babelstream csv",
     "minibude kernel",
     "horovod",
@@ -83,6 +84,16 @@ def test_a_disguised_log_yields_the_same_results(name: str, disguise: str) -> No
 
 def test_every_disguise_is_among_the_few() -> None:
     assert {disguise for _, disguise in FEW} == set(DISGUISES)
+
+
+def test_a_cut_row_behind_whole_ones_is_told() -> None:
+    text = LOGS["minibude csv"].text
+    rows = text.splitlines(keepends=True)
+    last = max(place for place, row in enumerate(rows) if row.count(",") > 5 and row[0].isdigit())
+    whole = scan("".join(rows[: last + 1]))
+    cut = scan("".join(rows[:last]) + rows[last].rstrip()[:-2])
+    assert [run.status for run in whole] == ["ok"] * len(whole)
+    assert [run.status for run in cut] == ["ok"] * (len(whole) - 1) + ["truncated"]
 
 
 @pytest.mark.parametrize("between", ["", "Done\n", "\nunrelated\n"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,7 @@ FAULTS |= {
     "other_optimiser": lambda: optimised(lambda p: torch.optim.Adagrad(p)),
     "dampening": lambda: optimised(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5)),
     "parameter_missing": lambda: optimised(lambda p: torch.optim.SGD(p[:1], lr=0.1)),
+    "pythons_random_numbers": lambda: body(lambda x: x if random.random() < 0.01 else 2 * x),
     "numpys_random_numbers": lambda: body(lambda x: x * np.random.rand()),
 }
 

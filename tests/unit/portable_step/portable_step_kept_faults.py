@@ -29,6 +29,12 @@ def counts_in_a_list(part: Any, x: torch.Tensor) -> None:
     part.numbers[0] += 1
 
 
+def counts_for_later(part: Any, x: torch.Tensor) -> None:
+    """Show nothing until long after an export."""
+    part.calls = getattr(part, "calls", 0) + 1
+    part.mean = torch.zeros(3) + float(part.calls > 100)
+
+
 def averages(part: Any, x: torch.Tensor) -> None:
     part.mean = 0.5 * part.mean + x.mean(0)
 
@@ -89,7 +95,15 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
 
         return arguments(Short())
 
+    def kept_for_later() -> Arguments:
+        part = Keeping(counts_for_later)
+        part.calls = 0
+        return arguments(part)
+
     return {
+        "kept_for_later": kept_for_later,
+        "torchscript": lambda: arguments(torch.jit.script(nn.Linear(3, 3))),
+        "dotted_name": lambda: arguments(names=("value.3", "y")),
         "kept_in_a_list": lambda: arguments(Keeping(counts_in_a_list)),
         "kept_in_the_loss": in_the_loss,
         "own_generator": own_generator,

@@ -93,6 +93,8 @@ class Printed(Output):
 
     def read(self, line: Line, text: str) -> None:
         """Take in one line; of a last one without a line end the last number may be half of one."""
+        if line.cut and self.tables and self.tables[-1].columns:
+            return  # numbers of CSV have as many digits as they need
         value = _LIST_VALUE.match(text) if line.cut and self.kernel else None
         if value is None or not value[3]:
             super().read(line, text)

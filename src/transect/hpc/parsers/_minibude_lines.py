@@ -143,7 +143,7 @@ class Section(Output):
         named = dict(zip(self.columns, match.string.split(",")[:20], strict=False))
         result = Result(line=line.number)
         for column, value in named.items():
-            if column in _V2_KEYS:
+            if column in _V2_KEYS and (value.strip() or not line.cut):
                 result.values[_V2_KEYS[column]] = value.strip()
             elif (count := whole(value.strip())) is not None and column in ("ppwi", "wgsize"):
                 result.facts[column] = count

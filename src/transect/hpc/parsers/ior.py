@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.hpc.base import PARSERS, Proof, Run
 from transect.hpc.parsers._ior_json import JsonReader
@@ -76,7 +76,9 @@ class _Output(Session):
         if (broken := _BROKEN_CSV.match(text)) is not None:
             self.form, self.version = "csv", broken[1]
         if self.reader is None:
-            super().read(line, text)
+            # A row ends with the number of its repetition, which is not read.
+            whole = self.columns[-1:] == ["iter"] and len(text.split()) == len(self.columns)
+            super().read(replace(line, cut=line.cut and not whole), text)
             return
         for test, key, value in self.reader.read(line, self.tests):
             self._option(test, key, value)

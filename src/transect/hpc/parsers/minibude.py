@@ -43,7 +43,8 @@ class _Output(Section):
         done = len(self.results)
         expected = max(self.selected - self.skipped, 0)
         headed = bool(self.facts or self.version or self.columns or self.checked)
-        if self.over or (done and done >= expected and not self.stops):
+        lost = self.halved and bool(self.columns)
+        if self.over or (done and done >= expected and not self.stops and not lost):
             return
         if not headed and not self.stops and not done:
             return

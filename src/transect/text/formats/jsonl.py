@@ -33,7 +33,7 @@ def _plain(value: object) -> object:
 class _Message(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    text: str
+    text: str | None
     author: str | None = None
     role: str | None = None
     time: Any = None
@@ -108,9 +108,9 @@ def _ticket(line: str, encoding: str, place: str, options: JsonOptions) -> Ticke
         kinds = {"missing": "missing-column", "value_error": "broken-time" if where.endswith("time") else "wrong-type"}
         return rejected(place, kinds.get(first["type"], "wrong-type"), where)
     ticket = Ticket(
-        id=str(read.id or "") or place,
+        id=place if read.id in (None, "") else str(read.id),
         messages=[
-            Message(text=one.text, author=one.author or "", role=one.role or "", time=one.time or "")
+            Message(text=one.text or "", author=one.author or "", role=one.role or "", time=one.time or "")
             for one in read.messages
         ],
         owner=read.owner or "",
