@@ -31,6 +31,8 @@ Progress = Callable[[int, int, int, int], None]
 
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, facts TEXT NOT NULL, runs TEXT NOT NULL)"
 _LOCKED_S = 10.0
+# Files kept in one transaction: one for each would cost more than reading it, and a run that is killed keeps the others.
+_COMMIT = 500
 # Time stamps have steps of milliseconds, on some file systems of a second: what was written later than this may be
 # written again without a trace in them, and counts by its content.
 _SETTLED_NS = 2 * 10**9
@@ -122,16 +124,24 @@ class _Cache:
         if self._connection is None or not facts or unread:
             return
         self._waiting.append((path, facts, to_json(runs)))
+        if len(self._waiting) >= _COMMIT:
+            self._commit()
 
     def close(self) -> None:
-        """Keep all in one transaction, so that two readers of one cache lock it for moments only."""
+        """Keep what is left."""
+        self._commit()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _commit(self) -> None:
         if self._connection is None:
             return
         try:
-            with contextlib.closing(self._connection) as connection, connection:
-                connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", self._waiting)
+            with self._connection:
+                self._connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", self._waiting)
         except sqlite3.Error as error:
             self._give_up(error)
+        self._waiting.clear()
 
 
 def read_archive(

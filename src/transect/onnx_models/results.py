@@ -27,7 +27,7 @@ def result(
     cause: Cause | None = None,
     message: str = "",
     wrong: str = "",
-    skipped: str = "",
+    skipped: str | None = None,
     metrics: list[dict[str, Any]] | Mapping[str, float | None] | None = None,
     samples: dict[str, Any] | None = None,
     details: dict[str, Any] | None = None,
@@ -35,12 +35,13 @@ def result(
 ) -> dict[str, Any]:
     """Make a result. Raises BadInput for a metric that is not in the registry.
 
-    `wrong` and `skipped` are messages of results that are wrong, or that nothing supports. Of metrics by name those
-    that are no number are left out.
+    `wrong` says what is wrong with a result, or nothing. `skipped`: the reason, which may be empty, why nothing supports
+    it. Of metrics by name those that are no number are left out.
     """
-    if wrong or skipped:
-        message, status = wrong or skipped, Status.FAILED if wrong else Status.SKIPPED
-        cause = Cause.WRONG_RESULT if wrong else Cause.UNSUPPORTED
+    if wrong:
+        status, cause, message = Status.FAILED, Cause.WRONG_RESULT, wrong
+    elif skipped is not None:
+        status, cause, message = Status.SKIPPED, Cause.UNSUPPORTED, skipped
     if isinstance(metrics, Mapping):
         metrics = [{"name": n, "value": v} for n, v in metrics.items() if v is not None and isfinite(v)]
     for entry in metrics or []:

@@ -139,6 +139,6 @@ def test_parts_without_tickets_are_bad_input(tmp_path, given_rule, told):
 def test_a_partitioner_that_gives_a_ticket_twice_or_none_is_refused(tmp_path, monkeypatch, rows):
     corpus(tmp_path)
     found = {name: np.array(part) for name, part in rows.items()}
-    monkeypatch.setattr(type(PARTITIONERS.get("random")), "parts", lambda *_: found)
+    monkeypatch.setattr(type(SPLITTERS.get("random")), "parts", lambda *_: found)
     with pytest.raises(BadInput, match="partitioner 'random' gives a ticket twice, or one that is not there"):
         deal(rule(train=0.9, test=0.1), {"corpus": tmp_path}, tmp_path)

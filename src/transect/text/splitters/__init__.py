@@ -1,4 +1,4 @@
-"""Partitioners: by what tickets are dealt out. One file each."""
+"""Splitters: by what tickets are dealt out. One file each."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def load_weights(module: torch.nn.Module, weights: dict[str, np.ndarray], dtype:
     """Bring the module to `dtype` and copy the weights, given in the neutral layout, into it.
 
     Parameters keep their identity, so an optimiser or a wrapper that holds them stays valid.
-    Raises ValueError naming what is missing or too much.
+    Raises ValueError naming what is missing, too much, or of another shape.
     """
     import torch
 
@@ -115,7 +115,10 @@ def load_weights(module: torch.nn.Module, weights: dict[str, np.ndarray], dtype:
         )
     with torch.no_grad():
         for name, parameter in parameters.items():
-            _copy(parameter, np.ascontiguousarray(weights[name]))
+            given = np.ascontiguousarray(weights[name])
+            if given.shape != tuple(parameter.shape):  # copying would broadcast it
+                raise ValueError(f"weight '{name}' has shape {given.shape}, the model takes {tuple(parameter.shape)}")
+            _copy(parameter, given)
     return module
 
 

@@ -162,7 +162,7 @@ class _Keras(PartFramework):
 
         found = f"Keras {keras.__version__.split('.')[0]} on {keras.backend.backend()}"
         if found != f"Keras {self.major} on {self.backend}":
-            raise RuntimeError(f"this needs Keras {self.major} on {self.backend}, there is {found}")
+            raise ImportError(f"this needs Keras {self.major} on {self.backend}, there is {found}")
         return keras
 
     @abstractmethod
