@@ -136,9 +136,9 @@ def test_parts_without_tickets_are_bad_input(tmp_path, given_rule, told):
 
 
 @pytest.mark.parametrize("rows", [{"train": [0, 1], "test": [1, 2]}, {"train": [0, 1], "test": [200]}])
-def test_a_partitioner_that_gives_a_ticket_twice_or_none_is_refused(tmp_path, monkeypatch, rows):
+def test_a_splitter_that_gives_a_ticket_twice_or_none_is_refused(tmp_path, monkeypatch, rows):
     corpus(tmp_path)
     found = {name: np.array(part) for name, part in rows.items()}
     monkeypatch.setattr(type(SPLITTERS.get("random")), "parts", lambda *_: found)
-    with pytest.raises(BadInput, match="partitioner 'random' gives a ticket twice, or one that is not there"):
+    with pytest.raises(BadInput, match="splitter 'random' gives a ticket twice, or one that is not there"):
         deal(rule(train=0.9, test=0.1), {"corpus": tmp_path}, tmp_path)
