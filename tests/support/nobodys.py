@@ -35,6 +35,7 @@ NO_CELLS_OWN = {
     "measure/step_daemons.py": "looks at the machine during each payload, whatever it is",
     "measure/watcher.py": "looks at the machine before and after each payload, whatever it is",
     "measure/node_probe.py": "the doctor of clusters",
+    "launch/orphans.py": "`transect launch`, which a person calls",
     "launch/supervise.py": "`transect launch`, which a person calls",
     "portable_step/__main__.py": "`transect export-step`, which a person calls",
     "hpc/archive.py": "`transect ingest --summary`, which a person calls",

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import psutil
 
 from transect.domain.errors import MissingDependency
+from transect.launch.orphans import guarded
 from transect.launch.parent import die_with_parent
 from transect.launch.processes import end_all
 
@@ -144,7 +145,7 @@ def supervise(
     SIGINT, SIGTERM, SIGHUP (unless it is ignored), SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
     returns true. After one of the first three, or the failure of another rank, the ranks have `grace_s` seconds, or
     until the second one, to end. The first process has our standard input; with `stdin_at` rank 0 asks for it at the
-    socket of that name. Raises MissingDependency when a program cannot be started. To be called in the main thread.
+    socket of that name. When this process dies, the ranks die too. Raises MissingDependency when a program cannot be started. To be called in the main thread.
     """
     session = f"{os.getpid()}-{time.time_ns()}"
     waited = _PASSED_ON | {signal.SIGCHLD}
@@ -169,7 +170,9 @@ def supervise(
     if listener is not None:
         listener.start()
     first, patience_s = 0, grace_s
+    apart = contextlib.ExitStack()
     try:
+        apart.enter_context(guarded(processes, session, launcher=launcher))
         for argv, variables in processes:
             try:
                 child = subprocess.Popen(
@@ -196,6 +199,7 @@ def supervise(
             child.wait()
         if listener is not None:
             listener.finish()
+        apart.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return listener.code if first and listener is not None and listener.code else first
 

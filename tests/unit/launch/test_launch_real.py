@@ -188,6 +188,25 @@ def test_killed_launcher_leaves_no_orphans(tmp_path, label):
     assert not running.alive()
 
 
+# As Open MPI's does now and then, when it is told to end.
+LEAVES_RANKS = """#!/bin/sh
+[ "$1" = --version ] && exit
+shift 2
+for rank in 0 1; do PMI_RANK=$rank PMI_SIZE=2 MPI_LOCALRANKID=$rank setsid "$@" & done
+wait
+"""
+
+
+def test_killed_launcher_leaves_no_orphans_of_mpiexec(tmp_path, monkeypatch):
+    (tmp_path / "mpiexec").write_text(LEAVES_RANKS)
+    (tmp_path / "mpiexec").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    running = Running(tmp_path, "--launcher", "mpiexec")
+    running.child.kill()
+    running.child.communicate(timeout=600)
+    assert not running.alive()
+
+
 def test_dry_run_prints_a_script_that_runs(tmp_path):
     show = "import os, sys; e = os.environ; print(e['RANK'], e['WORLD_SIZE'], e['A'], sys.argv[1:])"
     options = (*TORCH, "--ranks-per-node", "2", "--env", "A=it's $HOME", "--threads", "3", "--dry-run")
