@@ -70,12 +70,17 @@ class _Listener(threading.Thread):
 
 
 def _standard_input() -> int | None:
-    """Return what the first process reads, as Popen takes it: ours, or nothing where it is closed."""
+    """Return what the first process reads, as Popen takes it: ours, or nothing where it is closed.
+
+    Nothing either in the background of a terminal: ranks have a session of their own, so the terminal would not keep
+    one from reading what is meant for the shell.
+    """
     try:
         os.fstat(0)
-    except OSError:
-        return subprocess.DEVNULL
-    return None
+        ours = not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # closed
+        ours = False
+    return None if ours else subprocess.DEVNULL
 
 
 class _Offer(threading.Thread):
