@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from transect.domain.paths import StudyPaths
+from transect.engine.payload import remove
 from transect.engine.progress import Journal, start_progress
 from transect.launch import processes
 from transect.launch.processes import run
@@ -114,3 +116,18 @@ def test_closure_holds_what_a_stage_imports_and_no_more():
     assert "training/strategies/mpi_allreduce.py" not in worker
     strategy = closure(PACKAGE / "training/strategies/mpi_allreduce.py")
     assert PACKAGE / "training/strategies/_mpi.py" in strategy
+
+
+def test_a_file_that_nfs_keeps_for_a_straggler_does_not_keep_its_cell_from_running(tmp_path, monkeypatch):
+    unlink = Path.unlink
+
+    def busy(path, **more):
+        if path.name.startswith(".nfs"):
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        unlink(path, **more)
+
+    monkeypatch.setattr(Path, "unlink", busy)
+    for name in (".nfs0001", "record.json"):
+        (tmp_path / name).touch()
+    remove([*tmp_path.iterdir()])
+    assert [path.name for path in tmp_path.iterdir()] == [".nfs0001"]
