@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,7 +43,9 @@ def _size(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        size = int(TypeAdapter(ByteSize).validate_python(text))
+        # Of `1,5GiB` pydantic reads the 1 and leaves the rest.
+        whole = re.fullmatch(r"\s*\d*\.?\d+\s*\w*\s*", text)
+        size = int(TypeAdapter(ByteSize).validate_python(text)) if whole else 0
     except ValueError:
         size = 0
     if size < 1:

@@ -133,13 +133,17 @@ def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, 
 
 
 def _plain(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
-    """Take a member as it is but for its owner and what is no permission; none outside of the root."""
+    """Take a member as it is but for its owner and what is no permission; none outside of the root.
+
+    Its owner may read and write it, whoever that is here: some bases have folders of mode 0555 and files of none.
+    """
     if member.islnk():  # it names another member from the root
         target = member.linkname.lstrip("/")
         member = member.replace(linkname=target, deep=False)
         tarfile.tar_filter(member.replace(name=target, deep=False), path)
     nobody: dict[str, Any] = dict.fromkeys(("uid", "gid", "uname", "gname"))
-    return tarfile.tar_filter(member, path).replace(deep=False, **nobody)
+    found = tarfile.tar_filter(member, path)
+    return found.replace(deep=False, mode=found.mode | 0o600, **nobody)
 
 
 def _place(root: Path, path: Path) -> Path:

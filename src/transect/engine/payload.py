@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -49,12 +50,16 @@ def _text(log: Path) -> str:
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Remove files and folders of a cell's, and no more than the link of what is linked."""
+    """Remove files and folders of a cell's, and no more than the link of what is linked; what cannot be stays.
+
+    NFS keeps a file that a straggler has open, such as its log, under another name, which is busy until that one ends.
+    """
     for path in paths:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def refuse(job: Job) -> Result | None:

@@ -76,6 +76,16 @@ def system_file(paths: StudyPaths) -> Path | None:
     return Path(told) if told else None
 
 
+def _name_in(file: Path) -> object:
+    # Not for jobs, which plan nothing.
+    from transect.domain.strict_yaml import load_yaml
+
+    try:
+        return load_yaml(file).get("name")
+    except BadInput:
+        return None  # nobody can tell
+
+
 def check_origin(paths: StudyPaths, file: Path) -> str | None:
     """Return what to tell of a study whose file was moved, or None. Changes nothing.
 
@@ -91,6 +101,9 @@ def check_origin(paths: StudyPaths, file: Path) -> str | None:
         return None
     if not earlier.exists():
         return f"study '{paths.study}' was planned from {before['file']}, which has gone: now from {now['file']}"
+    if isinstance(name := _name_in(earlier), str) and name != paths.study:
+        told = f"study '{paths.study}' was planned from {before['file']}, which is '{name}' today"
+        return f"{told}: now from {now['file']}"
     raise BadInput(
         f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of {before['file']}, "
         f"another study file of that name: give one of them another name, or remove it or {paths.folder}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, Interruption, TransectError
-from transect.domain.files import digest, sha256_file
+from transect.domain.files import FULL, digest, sha256_file
 from transect.domain.record import Cause, Record, Status, write_record
 from transect.domain.secrets import without_secrets
 from transect.domain.terminal import say
@@ -172,7 +172,9 @@ def _run(
         return _measure(job, stage, side, fingerprint, guard)
     except DiskFull:
         raise
-    except FAULTS as error:  # the study goes on, whatever a plug-in does
+    except FAULTS as error:  # the study goes on, whatever a plug-in does; a full disk is not the cell's fault
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise DiskFull(f"{job.folder}: {error}") from None
         return _fault(error), {}, {}
 
 

@@ -70,12 +70,17 @@ class _Listener(threading.Thread):
 
 
 def _standard_input() -> int | None:
-    """Return what the first process reads, as Popen takes it: ours, or nothing where it is closed."""
+    """Return what the first process reads, as Popen takes it: ours, or nothing where it is closed.
+
+    Nothing either in the background of a terminal: ranks have a session of their own, so the terminal would not keep
+    one from reading what is meant for the shell.
+    """
     try:
         os.fstat(0)
-    except OSError:
-        return subprocess.DEVNULL
-    return None
+        ours = not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # closed
+        ours = False
+    return None if ours else subprocess.DEVNULL
 
 
 class _Offer(threading.Thread):
@@ -145,7 +150,7 @@ def supervise(
     SIGINT, SIGTERM, SIGHUP (unless it is ignored), SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
     returns true. After one of the first three, or the failure of another rank, the ranks have `grace_s` seconds, or
     until the second one, to end. The first process has our standard input; with `stdin_at` rank 0 asks for it at the
-    socket of that name. Raises MissingDependency when a program cannot be started. To be called in the main thread.
+    socket of that name. When this process dies, the ranks die too. Raises MissingDependency when a program cannot be started. To be called in the main thread.
     """
     session = f"{os.getpid()}-{time.time_ns()}"
     waited = _PASSED_ON | {signal.SIGCHLD}

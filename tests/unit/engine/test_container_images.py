@@ -274,6 +274,21 @@ def test_an_archive_is_whole_and_writes_nothing_outside_of_its_root(tmp_path, ki
     assert [path.name for path in outside.iterdir()] == ["own"]
 
 
+def test_its_builder_may_write_to_what_an_archive_closes(tmp_path):
+    # As bases of the Red Hat family have them: one who is not root puts more into usr/bin, and packs all of it.
+    root, archive = tmp_path / "root", tmp_path / "base.tar"
+    root.mkdir()
+    with tarfile.open(archive, "w") as made:
+        for name, kind, mode in (("usr/bin", tarfile.DIRTYPE, 0o555), ("shadow", tarfile.REGTYPE, 0)):
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = kind, mode
+            made.addfile(member)
+    sha = hashlib.sha256(archive.read_bytes()).hexdigest()
+    _unpack(root, ImageDefinition(base="archive", archive="base.tar", sha256=sha), tmp_path)
+    modes = [(root / name).stat().st_mode & 0o777 for name in ("usr/bin", "shadow")]
+    assert modes == [0o755, 0o600]
+
+
 def test_a_program_that_is_not_here_skips_its_cells(images, tmp_path):
     if wrapping.program_says("enroot") is not None:
         pytest.skip("enroot is here")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from transect.domain.paths import StudyPaths
+from transect.engine import run_cell
+from transect.engine.payload import DiskFull, remove
 from transect.engine.progress import Journal, start_progress
 from transect.launch import processes
 from transect.launch.processes import run
@@ -114,3 +118,28 @@ def test_closure_holds_what_a_stage_imports_and_no_more():
     assert "training/strategies/mpi_allreduce.py" not in worker
     strategy = closure(PACKAGE / "training/strategies/mpi_allreduce.py")
     assert PACKAGE / "training/strategies/_mpi.py" in strategy
+
+
+def test_a_file_that_nfs_keeps_for_a_straggler_does_not_keep_its_cell_from_running(tmp_path, monkeypatch):
+    unlink = Path.unlink
+
+    def busy(path, **more):
+        if path.name.startswith(".nfs"):
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        unlink(path, **more)
+
+    monkeypatch.setattr(Path, "unlink", busy)
+    for name in (".nfs0001", "record.json"):
+        (tmp_path / name).touch()
+    remove([*tmp_path.iterdir()])
+    assert [path.name for path in tmp_path.iterdir()] == [".nfs0001"]
+
+
+def test_a_full_disk_is_no_result_of_the_cell_whose_turn_it_was(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    # As where the attempt is noted, before there is any payload.
+    monkeypatch.setattr(run_cell, "changed_input", full)
+    with pytest.raises(DiskFull, match="No space left"):
+        run_cell._run(SimpleNamespace(folder=tmp_path), None, None, ("", []), None)

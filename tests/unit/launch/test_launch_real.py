@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -247,6 +248,31 @@ def test_standard_input_reaches_rank_0_through_srun(monkeypatch):
     for name, option in (("mine", "--input=0"), ("", "--input=none")):
         ((argv, _),) = Srun().processes(Request(command=["true"], rendezvous="mpi", stdin_at=name))
         assert [one for one in argv if one.startswith("--input")] == [option]
+
+
+# A shell that gives its terminal to a command, or goes on with it itself.
+SHELL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+if sys.argv[1] == "background":
+    os.setpgid(0, 0) if (pid := os.fork()) == 0 else sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])
+@pytest.mark.parametrize(("place", "read"), [("foreground", "['typed']\n"), ("background", "[]\n")])
+def test_a_terminal_is_read_by_rank_0_in_the_foreground_alone(base_python, arguments, place, read):
+    controller, terminal = pty.openpty()
+    os.write(controller, b"typed\n\x04")
+    code = "import sys; print(sys.stdin.read().split())"
+    command = [sys.executable, "-c", SHELL, place, *LAUNCH, *arguments, "--no-label", "--", base_python, "-c", code]
+    done = subprocess.run(
+        command, env=environment(), stdin=terminal, capture_output=True, text=True, timeout=600, start_new_session=True
+    )
+    os.close(controller)
+    os.close(terminal)
+    assert (done.returncode, done.stdout) == (0, read), done.stderr
 
 
 @pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])

@@ -187,6 +187,7 @@ def test_the_command_prints_a_plan_and_a_study_that_is_valid(tmp_path):
         (("--ranks", "4", "--nodes", "2", "--system", "virtual-cluster"), "give --link"),
         (("--ranks", "4", "--nodes", "2"), "system 'laptop' has 1"),
         (("--memory", "lots"), "expected a number of bytes"),
+        (("--memory", "1,5GiB"), "expected a number of bytes"),
         (("--memory", "1KiB"), "no plan: memory: layer"),
         (("--link", "fast"), "expected SECONDS,BYTES_PER_SECOND"),
         (("--ranks", "2", "--plan", "hybrid"), "no plan: ranks: 2"),
