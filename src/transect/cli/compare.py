@@ -34,8 +34,11 @@ def margin_of(text: str, option: str) -> float:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -> None:
-    """Raise BadInput for an output among the results that are read."""
+    """Raise BadInput for an output among the results that are read, and for two of one name."""
     inside = [folder.resolve() for folder in folders]
+    files = [given.resolve() for given in outputs.values() if given is not None]
+    if len({*files}) < len(files):
+        raise BadInput(f"{', '.join(outputs)}: expected another file for each")
     for option, given in outputs.items():
         if given is not None and not {*inside}.isdisjoint(given.resolve().parents):
             raise BadInput(f"{option} {given}: lies among the results that are read: expected a file elsewhere")

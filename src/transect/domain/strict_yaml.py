@@ -23,6 +23,7 @@ from transect.domain.secrets import login_in
 
 M = TypeVar("M", bound=BaseModel)
 
+_KEYS = {f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "merge")}
 # Keys of study files that have another name now.
 _RENAMED = {
     "until": "repeat_until",
@@ -45,6 +46,10 @@ class _Constructor(SafeConstructor):
     """What YAML's core schema has, without addresses that hold a login: results show them."""
 
     def flatten_mapping(self, node: MappingNode) -> Any:
+        for key, _ in node.value:
+            if key.tag not in _KEYS:  # JSON would make the text "10" of `010`
+                problem = f"key {key.value}: expected text: put it in quotes"
+                raise MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         # ruamel.yaml looks for a key that stands twice only where nothing is merged.
         seen: set[str] = set()
         for key, _ in node.value if node.merge is None else ():

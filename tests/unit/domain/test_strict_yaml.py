@@ -55,6 +55,7 @@ UNREADABLE = {
     "no number": ("a: !!int ''", "file.yaml"),
     "a key twice": ("a: 1\nb: 2\na: 3", "file.yaml", "'a' stands twice"),
     "a key twice beside what is merged": ("a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}", "file.yaml:2", "'y' stands twice"),
+    "a number as a key": ("a: {010: x}", "file.yaml:1", "put it in quotes"),
     "not UTF-8": (b"a: \xff", "file.yaml", "cannot be read"),
     "two documents": ("a: 1\n---\na: 2\n", "file.yaml:2", "another document"),
     "a login": ("a: 1\nb: https://me:hunter2@example.org/x", "file.yaml:2", "login"),

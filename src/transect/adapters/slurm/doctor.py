@@ -64,7 +64,7 @@ def fitting(constraint: str, features: Sequence[str]) -> list[int]:
     """
     sets = [{*absent(one).split(",")} - {""} for one in features]
     words = re.findall(r"[\w.:/=+-]+|[&|]", constraint)
-    if not words or "".join(words) != constraint:
+    if not words or "".join(words) != constraint.replace(" ", ""):
         return [i for i, has in enumerate(sets) if has & {*words}]
     found = {i for i, has in enumerate(sets) if words[0] in has}
     for sign, word in zip(words[1::2], words[2::2], strict=False):
