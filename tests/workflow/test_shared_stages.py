@@ -119,7 +119,7 @@ def test_what_is_missing_is_skipped_with_its_own_words(docking):
 def encoder(shared) -> dict:
     """The records of the encoder by stage and id."""
     found = {}
-    for stage in ("encode", "data", "train", "export", "infer", "step", "retrain"):
+    for stage in ("encode", "dataset", "train", "export", "infer", "export-training-step", "retrain"):
         own = "sample" if stage == "encode" else "test-encoder"
         found[stage] = {
             one["cell_id"]: one for one in shared.records("shared", stage).values() if one["cell_id"].startswith(own)
@@ -128,7 +128,7 @@ def encoder(shared) -> dict:
 
 
 def test_its_data_is_made_of_encoded_tickets(encoder):
-    (data,), (encoded,) = encoder["data"].values(), encoder["encode"].values()
+    (data,), (encoded,) = encoder["dataset"].values(), encoder["encode"].values()
     assert data["details"]["dataset"] == "tickets"
     assert data["details"]["train"] == encoded["details"]["sizes"]["train"]
     assert data["details"]["classes"] == encoded["details"]["classes"]
@@ -161,7 +161,7 @@ def test_costs_come_from_the_model_where_there_is_no_graph(encoder):
 
 
 def test_its_step_is_portable_and_retrained(encoder):
-    (step,) = encoder["step"].values()
+    (step,) = encoder["export-training-step"].values()
     assert step["status"] == "ok", step["message"]
     assert len(encoder["retrain"]) == 2
     for record in encoder["retrain"].values():
