@@ -178,7 +178,7 @@ assert command[0] == "numactl" and command[-1] == "program" and variables["WORLD
 argv, _ = wrapped("/image", wrapper="extra-bubblewrap", binds=["/data"], workdir="/data/run")
 assert argv[0] == "bwrap" and argv[-6:] == ["--bind", "/tmp", "/tmp", "--chdir", "/data/run", "--"]
 said = "bwrap: execvp python: No such file or directory"
-assert image_fault("extra-bubblewrap", "/image", said) == "image /image lacks the program python"
+assert image_fault("extra-bubblewrap", "/image", said) == f"image /image: {said}"
 workload = WORKLOADS.get("wine-mlp")
 assert workload.dataset in DATASETS
 assert shapes(workload.layers, workload.sample)[-1] == (3,)

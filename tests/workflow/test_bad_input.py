@@ -68,8 +68,8 @@ def test_a_missing_study_or_an_unknown_key_is_named(place, study, more, told):
 
 
 UNUSABLE = {
-    "a number": (17, "'results': expected text, found"),
-    "an escape": ("a\x1b[31m", "control characters"),
+    "a number": (17, "'results': expected one line of text, found"),
+    "an escape": ("a\x1b[31m", "expected one line of text"),
     "braces": ("re{s}ults", "braces"),
     "a file": ("bad.yaml", "Not a directory"),
     "a study's folder that is a file": ("taken", "Not a directory: 'taken/bad'"),

@@ -65,7 +65,7 @@ def test_before_anything_ran_all_is_missing_and_told_by_stage(study):
     lost = study.transect("why", FILE, "no-such")
     assert lost.returncode == 2 and "'no-such'" in lost.stderr and "transect check" in lost.stderr
     dry = study.make(FILE, dry=True)
-    for line in ("data: 2 cells", "reference: 4 cells", "train: 5 cells", "ingest: 1 cells"):
+    for line in ("dataset: 2 cells", "reference: 4 cells", "train: 5 cells", "ingest: 1 cells"):
         assert f"[transect] {line} would run: " in dry.stderr
     assert "5 missing" in dry.stderr
     assert not (study.folder / "results/chosen").exists()

@@ -180,7 +180,7 @@ def test_what_cannot_be_trained_says_so(run, tmp_path):
     result = run("one", "transformer", {"epochs": 1}, {"patience": 2}, cells=empty)
     assert (result["cause"], "patience" in result["message"]) == ("bad-input", True)
     result = run("two", "transformer", {"epochs": 1, "heads": 3})
-    assert result["cause"] == "bad-input" and "3 heads" in result["message"]
+    assert result["cause"] == "bad-input" and "heads share the width" in result["message"]
     result = run("three", "n-grams", {"epochs": 1, "heads": 2})
     assert result["cause"] == "bad-input" and "options.heads" in result["message"]
 

@@ -44,8 +44,10 @@ def launched(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of Python on ranks."""
     environment = STRATEGIES.get(strategy).environments.get(framework) or FRAMEWORKS.get(framework).environment
+    # Only a labelled rank has a parent that tells how it ended.
+    label = "--label" if "die" in command else "--no-label"
     asked = ["--framework", framework.replace("keras-2", "keras"), "--strategy", strategy]
-    ranks = ["--ranks-per-node", str(count), "--threads", "1", "--no-label", "--"]
+    ranks = ["--ranks-per-node", str(count), "--threads", "1", label, "--"]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "DMLC_"))}
     return subprocess.run(
         [sys.executable, "-m", "transect", "launch", *asked, *ranks, environment_python(environment, folder), *command],
