@@ -203,6 +203,7 @@ def run(
     found, next_search = list[int](), 0.0
     ends: _Ends | None = None
     children: list[subprocess.Popen[bytes]] = []
+    is_over = False
     with log.open("ab") as stream:
         try:
             for argv, variables in commands:
@@ -246,11 +247,13 @@ def run(
             failed = [(code, one.pid) for code, one in zip(codes, children, strict=True) if code]
             # One that died by a signal comes first: others fail because it is gone.
             first, pid = min(failed, key=lambda one: one[0] > 0, default=(0, None))
+            is_over = True
         finally:
             if ends is not None:
                 ends.close()
             running = [child.pid for child in children if child.poll() is None]
-            if running or end != "exited" or any(child.returncode for child in children):
+            # An interruption in the midst of a start leaves a child that is not listed: its mark tells it.
+            if running or not is_over or end != "exited" or any(child.returncode for child in children):
                 end_all([child.pid for child in children], session, _GRACE_S)
             for child in children:
                 child.wait()
