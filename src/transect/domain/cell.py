@@ -63,7 +63,8 @@ class Cell(BaseModel):
     with a default keeps the ids of old cells.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A payload imports the classes of several stages and makes a cell of one: the others' validators are never built.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     # Axes whose word stands in the id at their default too.
     always: ClassVar[tuple[str, ...]] = ()
@@ -88,7 +89,9 @@ class Cell(BaseModel):
         Raises pydantic's ValidationError for axes that the stage does not have, and TypeError for another class of
         cells than the one that is asked.
         """
-        kind = class_of(str(axes.get("stage")))
+        stage = str(axes.get("stage"))
+        # A class that has this stage need not be looked for, which imports those of all stages.
+        kind = cls if cls.model_fields["stage"].default == stage else class_of(stage)
         made = kind.model_validate(axes)
         if not isinstance(made, cls):
             raise TypeError(f"a cell of stage '{made.stage}' is a {kind.__name__}: expected a {cls.__name__}")
