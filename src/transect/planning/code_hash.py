@@ -36,12 +36,17 @@ _WORDS = re.compile(r"([\w./-]+)[\"']")
 def file_of(module: str) -> Path | None:
     """Return the file of a module of ours, or of a stage in a plug-in folder; None: there is none."""
     parts = module.split(".")
-    base = PACKAGE.parent.joinpath(*parts)
-    if parts[:2] == ["transect", "stages"] and len(parts) > 2:
-        # A stage may stand in a plug-in folder.
-        places = (place.joinpath(*parts[2:]) for place in (PACKAGE / "stages", *plugin_folders()))
-        base = next((p for p in places if p.with_suffix(".py").is_file() or p.is_dir()), base)
+    if parts[:2] != ["transect", "stages"] or len(parts) < 3:
+        return _file_in_package(module)
+    # A stage may stand in a plug-in folder.
+    places = (place.joinpath(*parts[2:]) for place in (PACKAGE / "stages", *plugin_folders()))
+    base = next((p for p in places if p.with_suffix(".py").is_file() or p.is_dir()), PACKAGE.parent.joinpath(*parts))
     return _module_at(base)
+
+
+@cache
+def _file_in_package(module: str) -> Path | None:
+    return _module_at(PACKAGE.parent.joinpath(*module.split(".")))
 
 
 def _module_at(base: Path) -> Path | None:
