@@ -131,12 +131,12 @@ def test_change_log_and_citation_have_this_version():
 
 
 def test_examples_are_those_that_the_tests_run():
-    extra = ROOT / "tests" / "plugins" / "extra"
+    folders = [ROOT / "tests/plugins" / name for name in ("extra", "toy", "toy/plugins")]
     examples = dict(_EXAMPLE.findall(ADDING))
-    shared = [name for name in examples if (extra / name).is_file()]
-    assert len(shared) >= 4
-    for name in shared:
-        assert examples[name] == (extra / name).read_text(), name
+    shared = {name: folder / name for name in examples for folder in folders if (folder / name).is_file()}
+    assert len(shared) >= 9
+    for name, path in shared.items():
+        assert examples[name] == path.read_text(), name
 
 
 def test_examples_are_one_of_each_kind():
@@ -200,7 +200,7 @@ assert run.metrics[0].normalised.value == 12.5e9
 @pytest.mark.env
 def test_examples_work(tmp_path):
     plugins = tmp_path / "plugins"
-    plugins.mkdir()
+    (plugins / "toy").mkdir(parents=True)
     for name, text in _EXAMPLE.findall(ADDING):
         (plugins / name if name.endswith(".py") else tmp_path / name).write_text(text)
     (tmp_path / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
@@ -221,15 +221,6 @@ def test_examples_work(tmp_path):
     cells = json.loads(check.stdout)["cells"]
     assert {one["skip"] for one in cells} == {None}
     told = " ".join(one["cell"] for one in cells)
-    for name in (
-        "extra-framework",
-        "extra-reduce-broadcast",
-        "extra-recompute",
-        "wine-mlp",
-        "torchscript-opset-13",
-        "extra-runtime",
-        "extra-copy",
-        "as-given",
-        "by-length",
-    ):
+    extras = {f"extra-{name}" for name in ("framework", "reduce-broadcast", "recompute", "runtime", "copy")}
+    for name in (*extras, "wine-mlp", "torchscript-opset-13", "as-given", "by-length"):
         assert name in told

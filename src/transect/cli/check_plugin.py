@@ -17,7 +17,9 @@ from transect.domain.errors import BadInput
 def check_plugin(
     kind: Annotated[str, typer.Argument(help="framework, strategy, runtime, parser, …")],
     name: Annotated[str, typer.Argument(help="the name by which it is registered")],
-    study: Annotated[str | None, typer.Option(help="a study's name or file, whose `plugins` are taken")] = None,
+    study: Annotated[
+        str | None, typer.Option(help="a study's name or file: its `plugins` are taken, and a stage runs in it")
+    ] = None,
     plugins: Annotated[Path | None, typer.Option(help="a plug-in folder")] = None,
     log: Annotated[
         Path | None, typer.Option(help="of a parser: a log of its benchmark, whole and without a fault")
@@ -38,10 +40,11 @@ def check_plugin(
             raise BadInput(f"--plugins {plugins}: no such folder")
         known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
         os.environ[PLUGINS_VARIABLE] = os.pathsep.join([*known, str(plugins.resolve())])
-    if study is not None:
-        from transect.planning.study import find_study, load_study
+    from transect.planning.study import find_study, load_study
 
-        load_study(find_study(study))
+    file = find_study(study) if study is not None else None
+    if file is not None:
+        load_study(file)
     from transect.cli.plugin_checks import answers, check_log, kind_of
     from transect.cli.plugin_runs import runs
 
@@ -51,7 +54,7 @@ def check_plugin(
             raise BadInput(f"--log {log}: expected the file of a log, and a parser")
         checks += check_log(name, log)
     if run and kind_of(kind).runs and all(one.holds for one in checks):
-        checks += runs(kind, name)
+        checks += runs(kind, name, file)
     failed = sum(not one.holds for one in checks)
     if as_json:
         told = [asdict(one) | {"expected": str(one.expected), "given": str(one.given)} for one in checks]

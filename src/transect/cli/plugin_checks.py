@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tempfile
@@ -15,16 +16,20 @@ import numpy as np
 from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.train import TrainCell
+from transect.domain.cell import class_of
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Plugin, Registry
+from transect.engine.stage import RUNNERS
+from transect.engine.stage_helpers import StageRunner
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
 from transect.launch import LAUNCHERS, Request
 from transect.launch.rendezvous import RENDEZVOUS
+from transect.planning.code_hash import file_of
 from transect.planning.environments import has_environment
 from transect.planning.sources import plugin_files
-from transect.planning.stage import STAGES
+from transect.planning.stage import STAGES, ordered_stages
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
@@ -181,6 +186,22 @@ def _launcher(plugin: Any, name: str) -> Iterator[Check]:
         yield _same("threads of a process", "1", variables["OMP_NUM_THREADS"])
 
 
+def _stage(plugin: Any, name: str) -> Iterator[Check]:
+    ordered_stages()  # raises BadInput for what is wrong with a declaration
+    yield _same("stage of its class of cells", name, class_of(name).model_fields["stage"].default)
+    runner = RUNNERS.get(name)
+    yield Check("runner", "a StageRunner", type(runner).__name__, isinstance(runner, StageRunner))
+    if plugin.payload:
+        module, _, function = plugin.payload.partition(":")
+        file = file_of(module)
+        # Not imported: it may need its environment.
+        body = ast.parse(file.read_bytes()).body if file else []
+        found = [len(one.args.args) for one in body if isinstance(one, ast.FunctionDef) and one.name == function]
+        yield _same(f"arguments of {plugin.payload}: spec, folders, out", [3], found)
+    for key, field in plugin.section.model_fields.items() if plugin.section else ():
+        yield Check(f"description of {plugin.key}.{key}", "a sentence", field.description, bool(field.description))
+
+
 def check_log(name: str, log: Path) -> Iterator[Check]:
     """Let a parser read a whole log of its benchmark, and that log cut at every twentieth of its lines."""
     text = log.read_text(encoding="utf-8", errors="replace")
@@ -222,7 +243,7 @@ KINDS = {
     "parser": Kind(PARSERS, _parser),
     "benchmark": Kind(BENCHMARKS, _benchmark),
     "launcher": Kind(LAUNCHERS, _launcher),
-    "stage": Kind(STAGES),
+    "stage": Kind(STAGES, _stage, runs=True),
 }
 
 

@@ -28,11 +28,13 @@ train:
   repeats: 1
   grids:
     - {{workloads: [{workloads}], frameworks: [{framework}], strategies: [{strategy}], ranks: [{ranks}], memories: [{memory}]}}
-export: {{workloads: [{workloads}], framework: {framework}, exporters: [torchscript]}}
+"""
+_SERVED = """
+export: {{workloads: [iris-mlp-ce], exporters: [torchscript]}}
 infer:
   repeats: 1
   max_seconds: 0.2
-  grids: [{infer}]
+  grids: [{{workloads: [iris-mlp-ce], runtimes: [{name}], exporters: [torchscript], batches: [1]}}]
 """
 
 
@@ -55,8 +57,7 @@ def _trained(cell: TrainCell, workloads: tuple[str, ...]) -> str:
         strategy=cell.strategy,
         ranks=cell.ranks_per_node,
         memory=cell.memory,
-        infer="",
-    ).partition("export:")[0]
+    )
 
 
 def _study_of(kind: str, name: str) -> tuple[str, str]:
@@ -74,11 +75,7 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
             raise BadInput(f"memory '{name}': {reason}")
         return _trained(cell, _WORKLOADS), "train"
     if kind == "runtime":
-        workload = ("iris-mlp-ce",)
-        grid = f"{{workloads: [{workload[0]}], runtimes: [{name}], exporters: [torchscript], batches: [1]}}"
-        head = _trained(tiny_cell("torch"), workload)
-        more = _STUDY.partition("export:")[2].format(workloads=workload[0], framework="torch", infer=grid)
-        return f"{head}export:{more}", "infer"
+        return _trained(tiny_cell("torch"), ("iris-mlp-ce",)) + _SERVED.format(name=name), "infer"
     used = name if kind == "workload" else next((one for one in WORKLOADS if WORKLOADS.get(one).dataset == name), None)
     if used is None or isinstance(DATASETS.get(WORKLOADS.get(used).dataset), DerivedDataset):
         raise BadInput(f"{kind} '{name}': it takes what a study's own cells leave: it runs in that study only")
@@ -88,21 +85,29 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
     return _trained(tiny_cell(framework), (used,)), "dataset"
 
 
-def runs(kind: str, name: str) -> Iterator[Check]:
-    """Run a plug-in in a tiny study; a training is held to the float64 reference as in any study."""
-    try:
-        study, stage = _study_of(kind, name)
-    except BadInput as error:
-        yield Check("run", "a cell that it takes", f"not tried: {error}", holds=True)
-        return
+def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
+    """Run a plug-in in a tiny study; a training is held to the float64 reference as in any study.
+
+    A stage runs in the study that is `given`: no other one asks for its cells.
+    """
     with tempfile.TemporaryDirectory(prefix="transect-check-") as folder:
-        file, results = Path(folder) / "check.yaml", Path(folder) / "results"
-        file.write_text(study, encoding="utf-8")
+        file, stage, results = Path(folder) / "check.yaml", name, Path(folder) / "results"
+        try:
+            if kind != "stage":
+                text, stage = _study_of(kind, name)
+                file.write_text(text, encoding="utf-8")
+            elif given is None:
+                raise BadInput("it runs in a study that asks for its cells: --study FILE")
+            else:
+                file = given
+        except BadInput as error:
+            yield Check("run", "a cell that it takes", f"not tried: {error}", holds=True)
+            return
         command = [sys.executable, "-m", "transect", "run", str(file), stage, "--results", str(results)]
         done = subprocess.run(
             command, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False
         )
-        records = [read_record(path) for path in sorted(results.glob(f"check/{stage}/*/record.json"))]
+        records = [read_record(path) for path in sorted(results.glob(f"*/{stage}/*/record.json"))]
     if not records:
         yield Check(
             f"run of stage {stage}", "records", done.stderr.strip() or f"exit code {done.returncode}", holds=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -42,6 +43,14 @@ def _unset(cls: type) -> Iterator[str]:
             yield from (name for name in inspect.get_annotations(base) if not hasattr(cls, name))
 
 
+def _misspelt(cls: type) -> Iterator[str]:
+    """Yield what a class calls nearly as one of its bases does: nobody would ever ask for it."""
+    known = [name for base in cls.__bases__ for name in dir(base) if not name.startswith("_")]
+    for name in vars(cls).keys() - known:
+        for near in difflib.get_close_matches(name, known, n=1, cutoff=0.8) if not name.startswith("_") else ():
+            yield f"has `{name}`: did you mean `{near}`? What is its own begins with _"
+
+
 class Registry(Generic[T]):
     """Named plug-ins of one kind, subclasses of `base`. Discovery imports every public module of `package`."""
 
@@ -60,6 +69,8 @@ class Registry(Generic[T]):
             source = Path(sys.modules[cls.__module__].__file__ or "?")
             if lacks := sorted({*getattr(cls, "__abstractmethods__", ()), *_unset(cls)}):
                 raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
+            if slips := sorted(_misspelt(cls)):
+                raise BadInput(*(f"{source}: {self.kind} '{name}' {slip}" for slip in slips))
             if name in self._entries and self._files[name] != source:
                 raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")
             if self.base is not None and not issubclass(cls, self.base):

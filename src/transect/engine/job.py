@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import while_unchanged
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.domain.registry import plugin_folders
+from transect.domain.strict_yaml import validate
 from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
 
@@ -215,17 +218,30 @@ def read_result(path: Path) -> Result | None:
     return result_from(raw)
 
 
+class _Metric(BaseModel, extra="forbid"):
+    name: str
+    value: float
+    label: str | None = None
+
+
+class _Left(BaseModel, extra="forbid"):
+    """What a payload leaves, as JSON has it."""
+
+    status: Status
+    cause: Cause | None = None
+    message: str = ""
+    metrics: list[_Metric] = []
+    samples: dict[str, dict[str, Any]] = {}
+    details: dict[str, Any] = {}
+    libraries: dict[str, str] = {}
+
+
 def result_from(raw: dict[str, Any]) -> Result:
-    """Return the result of its JSON form."""
-    return Result(
-        status=Status(raw["status"]),
-        cause=Cause(raw["cause"]) if raw.get("cause") else None,
-        message=raw.get("message", ""),
-        metrics=[MetricValue.of(one["name"], one["value"], one.get("label")) for one in raw.get("metrics", [])],
-        samples={
-            name: Samples.model_validate({"count": len(series.get("values") or ()), **series})
-            for name, series in raw.get("samples", {}).items()
-        },
-        details=raw.get("details", {}),
-        libraries=raw.get("libraries", {}),
-    )
+    """Return the result of its JSON form. Raises BadInput for what is no result, naming the key."""
+    left = validate(_Left, raw, "its result")
+    metrics = [MetricValue.of(metric.name, metric.value, metric.label) for metric in left.metrics]
+    samples = {
+        name: validate(Samples, {"count": len(series.get("values") or ()), **series}, f"its result: samples.{name}")
+        for name, series in left.samples.items()
+    }
+    return Result(**dict(left) | {"metrics": metrics, "samples": samples})

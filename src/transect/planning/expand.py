@@ -187,7 +187,7 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
     for name, stage in reversed(stages):
         for cell_id, (cell, _) in list(planned[name].items()):
             with hook_of(name):
-                inputs = stage.inputs(cell, context)
+                inputs = dict(stage.inputs(cell, context))
             planned[name][cell_id] = (cell, inputs)
             for role, taken in inputs.items():
                 if not isinstance(taken, Cell):
@@ -226,7 +226,11 @@ def precedences(expanded: dict[str, Expanded], context: Context) -> dict[Cell, l
 def reason_to_skip(cell: Cell) -> str | None:
     """Ask every plug-in of the cell and its stage; return the first reason why it cannot run."""
     stage = STAGES.get(cell.stage)
-    for registry, name in stage.plugins(cell):
-        if (reason := registry.get(name).supports(cell)) is not None:
-            return str(reason)
-    return stage.supports(cell)
+    for registry, name in [*stage.plugins(cell), (STAGES, cell.stage)]:
+        reason = registry.get(name).supports(cell)
+        if not isinstance(reason, str | None):
+            what = f"{registry.kind} '{name}': `supports` gives {reason!r:.100}"
+            raise BadInput(f"{what}: expected None, or a sentence that says why the cell cannot run")
+        if reason is not None:
+            return reason
+    return None

@@ -77,8 +77,7 @@ def all_parts() -> Parts:
 def make_section(section: Section, context: Context) -> MadeSection | None:
     """Make a section; one that cannot be made says so, and the rest of the report stands."""
     try:
-        made = section.make(context)
-        body = made if made is None or isinstance(made, Body) else Body.of(made)
+        body = Body.of(section.make(context) or ())
     except FAULTS as error:  # whatever a record holds, a report has to come of it
         body = broken(section.key, error, context)
     return None if body is None else MadeSection(key=section.key, title=section.title, body=body)

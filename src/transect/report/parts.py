@@ -14,7 +14,7 @@ from transect.domain.errors import FAULTS
 from transect.planning.code_hash import PACKAGE, file_of
 from transect.planning.sources import report_files
 from transect.report import stages as own
-from transect.report.blocks import Body, Part
+from transect.report.blocks import Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 
@@ -23,13 +23,13 @@ from transect.report.findings.finding import Finding
 class Section:
     """A part of the report. `order` places it: 100 to 600 for stages, more for what joins them.
 
-    `make` yields its parts or returns its body; no part, or None: there is nothing to say.
+    `make` yields its parts; no part, or None: there is nothing to say.
     """
 
     key: str
     title: str
     order: int
-    make: Callable[[Context], Iterable[Part] | Body | None]
+    make: Callable[[Context], Iterable[Part] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
