@@ -156,6 +156,7 @@ def test_examples_are_one_of_each_kind():
         "CLASSIFIERS",
         "MEMORIES",
         "WRAPPERS",
+        "STAGES",
     }
     assert kinds == set(decorators)
 
