@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from checkouts import ROOT, Checkout, Place
+from doc_examples import write_examples
 from docking_parts import small, write_deck
 from framework_rows import EVERY, ON_ONE_MACHINE, SKIPPED
 
@@ -77,6 +78,7 @@ def _write_study(folder: Path, rows: Iterable[tuple[str, str]], *, rows_only: bo
         assert after, f"{STUDY}: nothing says where the rows end"
     text = Template(text).substitute(
         plugins=ROOT / "tests" / "plugins",
+        examples=write_examples(folder / "examples"),
         decks=folder / "decks",
         rows="\n".join(ROW.format(*row, 1 if row[1] == "single" else 2) for row in [*rows, *SKIPPED]),
     )

@@ -6,18 +6,20 @@ import ast
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.train import TrainCell
 from transect.domain.cell import class_of
-from transect.domain.errors import unknown_name
+from transect.domain.errors import FAULTS, BadInput, unknown_name
 from transect.domain.registry import Plugin, Registry
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner
@@ -66,6 +68,23 @@ def _reason(what: str, given: object, *, naming: str = "") -> Check:
 
 def _known(what: str, name: str, known: Any) -> Check:
     return Check(what, "a name that is known", name, name in known)
+
+
+def _all(what: str, kind: type, given: object) -> Check:
+    holds = isinstance(given, list) and all(isinstance(one, kind) for one in given)
+    return Check(what, f"a list of {kind.__name__}", given, holds)
+
+
+def _types(plugin: Any) -> Check:
+    wrong = []
+    for name, kind in get_type_hints(type(plugin)).items():
+        value = getattr(plugin, name)
+        try:
+            # Pydantic takes no Mapping but a dict.
+            TypeAdapter(object if isinstance(value, Mapping) else kind).validate_python(value, strict=True)
+        except ValidationError as error:
+            wrong.append(f"{name} = {value!r}: {error.errors()[0]['msg'].lower()}")
+    return _same("members of a wrong type", [], wrong)
 
 
 def _environment(plugin: Any) -> Check:
@@ -158,7 +177,10 @@ def _runtime(plugin: Any, name: str) -> Iterator[Check]:
         reason = plugin.supports(cell.model_copy(update={axis: value}))
         yield Check(f"supports of {axis} {value}", "a reason", reason, bool(reason))
     command = plugin.command("/env/bin/python", ["--model", "/m"])
+    yield _all("command", str, command)
     yield _same("end of the command", ["--model", "/m"], list(command[-2:]))
+    yield _all("files", Path, plugin.files("/env/bin/python"))
+    yield _all("tools", str, plugin.tools())
 
 
 def _benchmark(plugin: Any, name: str) -> Iterator[Check]:
@@ -256,11 +278,22 @@ def kind_of(kind: str) -> Kind:
 
 def answers(kind: str, name: str) -> Iterator[Check]:
     """Ask a plug-in. Raises BadInput for one that is not there."""
-    known = kind_of(kind)
+    try:
+        yield from _asked(kind_of(kind), name)
+    except BadInput:
+        raise
+    except FAULTS as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})"
+        yield Check("exceptions", "none", told, holds=False)
+
+
+def _asked(known: Kind, name: str) -> Iterator[Check]:
     plugin = known.registry.get(name)
+    yield _types(plugin)
     said = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
     yield Check("docstring", "a sentence that says what it is", (said or "").split("\n")[0], bool(said))
     for file in plugin_files(known.registry, name) if isinstance(plugin, Plugin) else [known.registry.source(name)]:
-        yield Check("file", "one that is there", file, file.is_file())
+        yield Check("file", "a Path that is there", file, isinstance(file, Path) and file.is_file())
     if known.asks is not None:
         yield from known.asks(plugin, name)

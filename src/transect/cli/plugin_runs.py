@@ -14,11 +14,14 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
 from transect.domain.paths import ROOT
 from transect.domain.record import Record, read_record
+from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS, DerivedDataset
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS
 
+# Of what a program printed that failed.
+_LINES = 8
 # Two widths of losses and rules, and layers of every usual kind.
 _WORKLOADS = ("iris-mlp", "iris-mlp-ce", "digits-cnn")
 _STUDY = """
@@ -35,6 +38,9 @@ infer:
   repeats: 1
   max_seconds: 0.2
   grids: [{{workloads: [iris-mlp-ce], runtimes: [{name}], exporters: [torchscript], batches: [1]}}]
+"""
+_RETRAINED = """
+retrain: {{grids: [{{workloads: [iris-mlp-ce], base_epochs: [1], steps: [10], runtimes: [{runtime}]}}]}}
 """
 
 
@@ -61,7 +67,7 @@ def _trained(cell: TrainCell, workloads: tuple[str, ...]) -> str:
 
 
 def _study_of(kind: str, name: str) -> tuple[str, str]:
-    """Return a study in which a plug-in runs, and its stage. Raises BadInput that says why there is none."""
+    """Return a study in which a plug-in runs, and its stages. Raises BadInput that says why there is none."""
     if kind == "framework":
         return _trained(place_of(name), _WORKLOADS), "train"
     if kind == "strategy":
@@ -75,7 +81,10 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
             raise BadInput(f"memory '{name}': {reason}")
         return _trained(cell, _WORKLOADS), "train"
     if kind == "runtime":
-        return _trained(tiny_cell("torch"), ("iris-mlp-ce",)) + _SERVED.format(name=name), "infer"
+        served = _trained(tiny_cell("torch"), ("iris-mlp-ce",)) + _SERVED.format(name=name)
+        if not RUNTIMES.get(name).trains:
+            return served, "infer"
+        return served + _RETRAINED.format(runtime=name), "infer retrain"
     used = name if kind == "workload" else next((one for one in WORKLOADS if WORKLOADS.get(one).dataset == name), None)
     if used is None or isinstance(DATASETS.get(WORKLOADS.get(used).dataset), DerivedDataset):
         raise BadInput(f"{kind} '{name}': it takes what a study's own cells leave: it runs in that study only")
@@ -91,10 +100,10 @@ def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
     A stage runs in the study that is `given`: no other one asks for its cells.
     """
     with tempfile.TemporaryDirectory(prefix="transect-check-") as folder:
-        file, stage, results = Path(folder) / "check.yaml", name, Path(folder) / "results"
+        file, stages, results = Path(folder) / "check.yaml", name, Path(folder) / "results"
         try:
             if kind != "stage":
-                text, stage = _study_of(kind, name)
+                text, stages = _study_of(kind, name)
                 file.write_text(text, encoding="utf-8")
             elif given is None:
                 raise BadInput("it runs in a study that asks for its cells: --study FILE")
@@ -103,24 +112,30 @@ def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
         except BadInput as error:
             yield Check("run", "a cell that it takes", f"not tried: {error}", holds=True)
             return
-        command = [sys.executable, "-m", "transect", "run", str(file), stage, "--results", str(results)]
+        command = [sys.executable, "-m", "transect", "run", str(file), *stages.split(), "--results", str(results)]
         done = subprocess.run(
             command, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False
         )
-        records = [read_record(path) for path in sorted(results.glob(f"*/{stage}/*/record.json"))]
+        found = [path for stage in stages.split() for path in sorted(results.glob(f"*/{stage}/*/record.json"))]
+        records = [read_record(path) for path in found]
+        checks = [one for path, record in zip(found, records, strict=True) for one in _judged(record, path.parent)]
     if not records:
         yield Check(
-            f"run of stage {stage}", "records", done.stderr.strip() or f"exit code {done.returncode}", holds=False
+            f"run of stage {stages}", "records", done.stderr.strip() or f"exit code {done.returncode}", holds=False
         )
-    for record in records:
-        yield from _judged(record)
+    yield from checks
     ends = {record.status.value for record in records}
     yield Check("cells that ran", "one at least", ", ".join(sorted(ends)), "ok" in ends)
 
 
-def _judged(record: Record) -> Iterator[Check]:
+def _judged(record: Record, folder: Path) -> Iterator[Check]:
     words = (record.status.value, record.cause.value if record.cause else "", record.message or "")
     given = ": ".join(filter(None, words))
+    log = folder / "output.log"
+    if record.status.value == "failed" and log.is_file():
+        # The folder is gone when a person reads this.
+        ends = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES:]
+        given += f"; its output ends with: {' | '.join(ends)}"
     expected = "ok, or skipped with a reason"
     yield Check(
         record.cell_id,

@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import os
 import pkgutil
+import re
 import sys
 from abc import ABC
 from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ from transect.domain.errors import FAULTS, BadInput, unknown_name
 PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
 T = TypeVar("T")
+
+# It stands in studies, and in the names of cells and files.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 class Plugin:
@@ -37,9 +41,9 @@ class Plugin:
 
 
 def _unset(cls: type) -> Iterator[str]:
-    """Yield the attributes that an abstract base class names without a value, and the class does not set."""
-    for base in cls.__mro__:
-        if ABC in base.__bases__:
+    """Yield the attributes that an abstract class above names without a value, and the class does not set."""
+    for base in cls.__mro__[1:]:
+        if issubclass(base, ABC):
             yield from (name for name in inspect.get_annotations(base) if not hasattr(cls, name))
 
 
@@ -54,7 +58,7 @@ def _misspelt(cls: type) -> Iterator[str]:
 class Registry(Generic[T]):
     """Named plug-ins of one kind, subclasses of `base`. Discovery imports every public module of `package`."""
 
-    def __init__(self, kind: str, package: str, base: type | None = None) -> None:
+    def __init__(self, kind: str, package: str, base: type) -> None:
         self.kind = kind
         self.package = package
         self.base = base
@@ -64,17 +68,21 @@ class Registry(Generic[T]):
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         """Decorate a class to make it known as `name`."""
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise ValueError(f"{self.kind}: expected a name of letters, digits and ._+- in register(...), got {name!r}")
 
         def add(cls: type[T]) -> type[T]:
             source = Path(sys.modules[cls.__module__].__file__ or "?")
+            # A file that failed and is imported again gives the same class anew.
+            known = self._entries.get(name, cls).__qualname__, self._files.get(name, source)
+            if known != (cls.__qualname__, source):
+                raise BadInput(f"{self.kind} '{name}' is registered twice: {known[1]} and {source}")
+            if not (isinstance(cls, type) and issubclass(cls, self.base)):
+                raise BadInput(f"{source}: {self.kind} '{name}' is no {self.base.__module__}.{self.base.__name__}")
             if lacks := sorted({*getattr(cls, "__abstractmethods__", ()), *_unset(cls)}):
                 raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
             if slips := sorted(_misspelt(cls)):
                 raise BadInput(*(f"{source}: {self.kind} '{name}' {slip}" for slip in slips))
-            if name in self._entries and self._files[name] != source:
-                raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")
-            if self.base is not None and not issubclass(cls, self.base):
-                raise BadInput(f"{source}: {self.kind} '{name}' is no {self.base.__module__}.{self.base.__name__}")
             self._entries[name] = cls
             self._files[name] = source
             return cls
@@ -123,8 +131,8 @@ class StageRegistry(Registry[T]):
     A file `a_b.py` is the stage `a-b`.
     """
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind, "transect.stages")
+    def __init__(self, kind: str, base: type) -> None:
+        super().__init__(kind, "transect.stages", base)
         self._seen: str | None = None
 
     def _discover(self) -> None:

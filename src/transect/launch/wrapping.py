@@ -101,7 +101,7 @@ class Wrapper(Plugin, ABC):
         return []
 
 
-WRAPPERS: Registry[Wrapper] = Registry("container wrapper", "transect.launch.wrappers")
+WRAPPERS: Registry[Wrapper] = Registry("container wrapper", "transect.launch.wrappers", Wrapper)
 
 
 def outermost(folders: Sequence[str]) -> tuple[str, ...]:

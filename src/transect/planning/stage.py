@@ -186,7 +186,7 @@ def points(**lists: Iterable[Any]) -> Iterator[dict[str, Any]]:
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _TAKEN = ("specs", "blocks", "damaged", "all", "make_environment", "make_report", "check_strict")
 
-STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage")
+STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage", Stage)
 
 
 def ordered_stages() -> list[tuple[str, Stage[Any]]]:

@@ -94,7 +94,7 @@ class Runtime(Plugin, ABC):
         return []
 
 
-RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes")
+RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes", Runtime)
 
 
 def check_providers(names: Iterable[str], where: str) -> None:

@@ -37,7 +37,7 @@ def test_plugin_is_documented_and_in_a_file(registry, name):
 
 
 def test_duplicate_name_is_refused(tmp_path, monkeypatch):
-    registry: Registry[object] = Registry("thing", "transect.training.workloads")
+    registry: Registry[object] = Registry("thing", "transect.training.workloads", object)
     registry.register("a")(Cell)
     with pytest.raises(BadInput, match="registered twice"):
         registry.register("a")(Request)
@@ -61,6 +61,29 @@ def test_duplicate_name_is_refused(tmp_path, monkeypatch):
             "from transect.training.frameworks import *\n@FRAMEWORKS.register('mine')\n"
             "class Mine(Framework):\n    environment = 'base'\n    def supports(self, cell): pass\n",
             "framework 'mine' lacks libraries, trainer",
+        ),
+        *(
+            (f"from transect.runtimes import *\n@RUNTIMES.register{how}\nclass Mine(Runtime): pass\n", told)
+            for how, told in {
+                "": "expected a name of letters, digits and ._+- in register(...), got <class",
+                "('a>b')": "expected a name of letters, digits and ._+- in register(...), got 'a>b'",
+                "('mine')\ndef mine(): pass\n": "runtime 'mine' is no transect.runtimes.Runtime",
+            }.items()
+        ),
+        (
+            "from transect.runtimes.python import *\n@RUNTIMES.register('mine')\nclass Mine(PythonRuntime): pass\n"
+            "@RUNTIMES.register('mine')\nclass Other(Mine): pass\n",
+            "runtime 'mine' is registered twice",
+        ),
+        (
+            "from transect.runtimes.python import *\n@RUNTIMES.register('mine')\n"
+            "class Mine(PythonRuntime):\n    provider = ('cpu',)\n",
+            "runtime 'mine' has `provider`: did you mean `providers`?",
+        ),
+        (
+            "from transect.runtimes._programs import *\nfrom transect.runtimes import RUNTIMES\n"
+            "@RUNTIMES.register('mine')\nclass Mine(PythonProgram):\n    environment = 'base'\n",
+            "runtime 'mine' lacks imports, program",
         ),
         (
             "from transect.hpc.base import *\n@PARSERS.register('mine')\n"

@@ -68,4 +68,4 @@ class ProgrammingModel(Plugin, ABC):
         return []
 
 
-PROGRAMMING_MODELS: Registry[ProgrammingModel] = Registry("programming model", "transect.hpc.docking")
+PROGRAMMING_MODELS: Registry[ProgrammingModel] = Registry("programming model", "transect.hpc.docking", ProgrammingModel)
