@@ -83,7 +83,7 @@ def test_what_a_payload_raises_is_a_result_with_its_cause(tmp_path, function, co
         ({"metrics": [{"name": "latency"}]}, "key 'metrics.0.value' is missing"),
         ({"metrics": [{"name": "latancy", "value": 1}]}, "unknown metric 'latancy': did you mean 'latency'?"),
         ({"samples": {"latency": {"values": [1.0]}}}, "samples.latency: key 'unit' is missing"),
-        ({"status": "fine"}, "key 'status': Input should be 'ok', 'failed' or 'skipped', found 'fine'"),
+        ({"status": "fine"}, "key 'status': Input should be 'ok', 'skipped' or 'failed', found 'fine'"),
     ],
 )
 def test_what_is_no_result_is_refused_by_its_key(left, expected):
