@@ -8,12 +8,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.infer import InferCell
@@ -79,11 +81,12 @@ def _types(plugin: Any) -> Check:
     wrong = []
     for name, kind in get_type_hints(type(plugin)).items():
         value = getattr(plugin, name)
-        try:
-            # Pydantic takes no Mapping but a dict.
-            TypeAdapter(object if isinstance(value, Mapping) else kind).validate_python(value, strict=True)
-        except ValidationError as error:
-            wrong.append(f"{name} = {value!r}: {error.errors()[0]['msg'].lower()}")
+        # Of a few classes pydantic knows no schema, and of mappings only dict.
+        with suppress(PydanticSchemaGenerationError):
+            try:
+                TypeAdapter(object if isinstance(value, Mapping) else kind).validate_python(value, strict=True)
+            except ValidationError as error:
+                wrong.append(f"{name} = {value!r}: {error.errors()[0]['msg'].lower()}")
     return _same("members of a wrong type", [], wrong)
 
 
