@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -24,7 +24,6 @@ from transect.domain.cell import class_of
 from transect.domain.errors import FAULTS, BadInput, unknown_name
 from transect.domain.registry import Plugin, Registry
 from transect.engine.stage import RUNNERS
-from transect.engine.stage_helpers import StageRunner
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
@@ -79,8 +78,9 @@ def _all(what: str, kind: type, given: object) -> Check:
 
 def _types(plugin: Any) -> Check:
     wrong = []
-    for name, kind in get_type_hints(type(plugin)).items():
+    for name, hint in get_type_hints(type(plugin)).items():
         value = getattr(plugin, name)
+        kind = get_args(hint)[0] if get_origin(hint) is ClassVar else hint
         # Of a few classes pydantic knows no schema, and of mappings only dict.
         with suppress(PydanticSchemaGenerationError):
             try:
@@ -212,10 +212,9 @@ def _launcher(plugin: Any, name: str) -> Iterator[Check]:
 
 
 def _stage(plugin: Any, name: str) -> Iterator[Check]:
-    ordered_stages()  # raises BadInput for what is wrong with a declaration
+    ordered_stages()  # raises BadInput for what is wrong, as the next one does
+    RUNNERS.get(name)
     yield _same("stage of its class of cells", name, class_of(name).model_fields["stage"].default)
-    runner = RUNNERS.get(name)
-    yield Check("runner", "a StageRunner", type(runner).__name__, isinstance(runner, StageRunner))
     if plugin.payload:
         module, _, function = plugin.payload.partition(":")
         file = file_of(module)
@@ -287,8 +286,7 @@ def answers(kind: str, name: str) -> Iterator[Check]:
         raise
     except FAULTS as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
-        told = f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})"
-        yield Check("exceptions", "none", told, holds=False)
+        yield Check("exceptions", "none", f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})", holds=False)
 
 
 def _asked(known: Kind, name: str) -> Iterator[Check]:

@@ -137,7 +137,7 @@ class StageRegistry(Registry[T]):
 
     def _discover(self) -> None:
         # Folders may become known after a first look: those of a study, once it is read.
-        known, self._seen = self._seen, os.environ.get(PLUGINS_VARIABLE, "")
+        known = os.environ.get(PLUGINS_VARIABLE, "")
         if known == self._seen:
             return
         package = importlib.import_module(self.package)
@@ -156,7 +156,13 @@ class StageRegistry(Registry[T]):
             places[name] = path
             with _named(f"stage {path}"):
                 importlib.import_module(f"{self.package}.{name}" + (".stage" if path.stem != name else ""))
+            if not self._entries.keys() & {name, name.replace("_", "-")}:
+                raise BadInput(
+                    f"{path}: registers no stage '{name}', as its place is called: expected @STAGES.register"
+                )
         load_plugin_folders()
+        # Not before: what is wrong is said each time.
+        self._seen = known
 
 
 @contextmanager

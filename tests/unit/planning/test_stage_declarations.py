@@ -9,16 +9,21 @@ import pytest
 from checkouts import ROOT, Place, edited
 
 SUPPORTS = "    def supports(self, cell):\n        return True\n\n    def spec("
-GROUP = "\n    from transect.planning.stage import Placement as _P\n    placement = _P(group='prepare')"
+GROUP = "\n    from transect.planning.stage import Placement as _P\n    placement = _P(group='{}')"
 # Text of `stage.py`, what stands in its place, and what is said of it.
 WRONG = {
     "misspelt": ("def inputs(", "def input(", "stage 'toy' has `input`: did you mean `inputs`?"),
     "lacks": ("def environment(", "def surroundings(", "stage 'toy' lacks environment"),
     "no payload": ('"transect.stages.toy.payload:norm"', '""', "stage 'toy' has neither a `payload`"),
-    "a name that is taken": ('register("toy")', 'register("specs")', "stage 'specs' cannot have the name"),
+    "another name": ('register("toy")', 'register("toys")', "stage.py: registers no stage 'toy'"),
     "a text for a tuple": ('("train",)', '"train"', "stage 'toy' has the text 'train' as its `needs`"),
     "needs nobody": ('("train",)', '("trian",)', "stage 'toy' needs an unknown stage 'trian': did you mean 'train'?"),
-    "waits for itself": ('("train",)', f'("train",){GROUP}', "in a circle: prepare"),
+    "waits for itself": ('("train",)', f'("train",){GROUP.format("prepare")}', "in a circle: prepare"),
+    "a taken group": (
+        '("train",)',
+        f'("train",){GROUP.format("specs")}',
+        "'toy' cannot have the name or group 'specs'",
+    ),
     "a text to take": ('Takes("weights.npz")', '"weights.npz"', "stage 'toy' takes as its weights 'weights.npz'"),
     "an unknown role": ('takes = {"weights"', 'takes = {"arrays"', "the role 'weights', and `takes` has: arrays"),
     "half a section": ("    section = ToySection\n", "", "stage 'toy' has only one of `key` and `section`"),
@@ -49,7 +54,7 @@ def test_what_is_wrong_is_said_before_anything_runs(file, old, new, expected, pl
     with edited(place.folder / file, old, new):
         told = place.transect("check", "toys.yaml")
     assert told.returncode == 2 and expected in told.stderr, told.stderr
-    assert "Traceback" not in told.stderr
+    assert "Traceback" not in told.stderr and len(told.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
