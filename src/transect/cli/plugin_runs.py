@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -119,6 +120,9 @@ def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
         found = [path for stage in stages.split() for path in sorted(results.glob(f"*/{stage}/*/record.json"))]
         records = [read_record(path) for path in found]
         checks = [one for path, record in zip(found, records, strict=True) for one in _judged(record, path.parent)]
+        for path in results.glob("*/summary.json") if kind == "stage" else ():
+            problems = json.loads(path.read_text(encoding="utf-8"))["problems"]
+            checks.append(Check("problems of the report", [], problems, not problems))
     if not records:
         yield Check(
             f"run of stage {stages}", "records", done.stderr.strip() or f"exit code {done.returncode}", holds=False

@@ -8,6 +8,8 @@ import pytest
 
 from checkouts import ROOT, Place, edited
 
+pytestmark = pytest.mark.env
+
 SUPPORTS = "    def supports(self, cell):\n        return True\n\n    def spec("
 GROUP = "\n    from transect.planning.stage import Placement as _P\n    placement = _P(group='{}')"
 # Text of `stage.py`, what stands in its place, and what is said of it.
@@ -27,11 +29,10 @@ WRONG = {
     "a text to take": ('Takes("weights.npz")', '"weights.npz"', "stage 'toy' takes as its weights 'weights.npz'"),
     "an unknown role": ('takes = {"weights"', 'takes = {"arrays"', "the role 'weights', and `takes` has: arrays"),
     "half a section": ("    section = ToySection\n", "", "stage 'toy' has only one of `key` and `section`"),
-    "cells raises": ("yield ToyCell(", "raise OSError('lost')\n            (", "'toy' raised OSError: lost ("),
-    "no cells of its own": ("yield ToyCell(", "yield context.cells['train'][0] or (", "expected ToyCell"),
+    "cells raises": ("yield ToyCell(", "raise OSError('lost')\n            dict(", "'toy' raised OSError: lost ("),
+    "no cells of its own": ("yield ToyCell(", "yield context.cells['train'][0] or dict(", "expected ToyCell"),
     "no inputs": ('return {"weights": trained', '_ = {"weights": trained', "stage 'toy' raised TypeError"),
     "no environment": ('return "base"', "pass", "stage 'toy': `environment` gives None: expected a name"),
-    "supports, and says yes": ("    def spec(", SUPPORTS, "stage 'toy': `supports` gives True: expected None"),
     "a key of every spec": ('{"offset": _OFFSET}', '{"lock": 1}', "`spec` has keys that every spec has: lock"),
 }
 STUDIES = {
@@ -47,6 +48,12 @@ def place(tmp_path_factory):
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tests/plugins/toy", folder, ignore=skip, dirs_exist_ok=True)
     return Place(folder)
+
+
+@pytest.fixture(autouse=True)
+def fresh(place):
+    """Byte code of an edit as long and of the same second would stand for the next one."""
+    shutil.rmtree(place.folder / "plugins/toy/__pycache__", ignore_errors=True)
 
 
 @pytest.mark.parametrize(("file", "old", "new", "expected"), EDITS, ids=[*WRONG, *STUDIES])
@@ -78,8 +85,16 @@ def test_a_check_of_the_stage_sees_what_no_plan_does(file, old, new, expected, p
     assert told.returncode == 1 and expected in told.stdout, told.stdout + told.stderr
 
 
-@pytest.mark.env
+def test_a_stage_that_supports_with_a_yes_is_told_what_was_expected(place):
+    with edited(place.folder / "plugins/toy/stage.py", "    def spec(", SUPPORTS):
+        told = place.transect("check", "toys.yaml", "--json")
+    assert told.stdout.count("stage 'toy': `supports` gives True: expected None, or a sentence") == 2
+
+
 def test_a_stage_is_checked_at_work_in_a_study_that_asks_for_it(place, base_python):
-    told = place.transect("check-plugin", "stage", "toy", "--study", "toys.yaml")
-    assert told.returncode == 0 and told.stdout.count(": ok\n") == 2, told.stdout + told.stderr
+    with edited(place.folder / "plugins/toy/report.py", "Lead(", "("):
+        told = place.transect("check-plugin", "stage", "toy", "--study", "toys.yaml")
+    assert told.returncode == 1 and told.stdout.count(": ok\n") == 2, told.stdout + told.stderr
+    (failed,) = (line for line in told.stdout.splitlines() if line.startswith("FAIL"))
+    assert "problems of the report: expected []" in failed and "a section yields a str" in failed
     assert not (place.folder / "results").exists()
