@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 import traceback
@@ -10,15 +9,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.domain.files import write_atomic
 from transect.domain.metrics import metric
 from transect.domain.record import Cause, Status
-
-RESULT = "result.json"
 
 
 def result(
@@ -66,11 +61,6 @@ def versions(*names: str) -> dict[str, str]:
     return found
 
 
-def write_result(out: Path, value: dict[str, Any]) -> None:
-    """Write `result.json` atomically. Raises ValueError for NaN or infinity, which JSON lacks."""
-    write_atomic(out / RESULT, json.dumps(value, indent=1, allow_nan=False) + "\n")
-
-
 def fault(error: BaseException) -> dict[str, Any]:
     """Return the failed result of an exception, its cause in the words of the record."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
@@ -92,10 +82,3 @@ def refused(error: BaseException, what: str = "") -> dict[str, Any]:
         failed["cause"] = Cause.UNSUPPORTED.value
     # Exporters of torch append pages to what they say.
     return failed | {"message": (f"{what}: " if what else "") + " ".join(failed["message"].split())[:400]}
-
-
-def write_fault(out: Path, error: BaseException) -> int:
-    """Print the traceback, write the failed result; return the exit code, 1."""
-    traceback.print_exception(error, file=sys.stderr)
-    write_result(out, fault(error))
-    return 1

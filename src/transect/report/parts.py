@@ -87,6 +87,15 @@ class DecisionColumn:
     asks: Callable[[Cell], bool] = lambda cell: True
 
 
+@dataclass(frozen=True, kw_only=True)
+class StageReport:
+    """What a stage brings to the report, as `REPORT` of its module."""
+
+    sections: Sequence[Section]
+    findings: Sequence[FindingMaker] = ()
+    decisions: Sequence[DecisionColumn] = ()
+
+
 @dataclass(kw_only=True)
 class Parts:
     """All sections, findings and columns of a report, in order, and the stages that brought them.
@@ -102,9 +111,9 @@ class Parts:
 
 
 def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Parts:
-    """Join what every stage brings under SECTIONS, FINDINGS and DECISIONS with what is given.
+    """Join what every stage brings with what is given.
 
-    That stands in `transect.report.stages`; of a stage from a plug-in folder in its own `report.py`.
+    It stands in `transect.report.stages`; of a stage from a plug-in folder in its own `report.py`.
     """
     importlib.import_module("transect.stages").add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
@@ -115,17 +124,15 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
         modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
     for name, place in sorted(modules.items()):
         try:
-            module = importlib.import_module(place)
+            brought: StageReport = importlib.import_module(place).REPORT
         except FAULTS as error:  # a plug-in is anybody's code; the report has to come
             what = f"{file_of(place) or place} cannot be imported: {type(error).__name__}: {error}"
             parts.problems.append(Problem(where=f"stage {name}", what=what))
             continue
         parts.stages.add(name)
-        parts.sections += getattr(module, "SECTIONS", ())
-        parts.findings += [
-            maker if maker.stages else replace(maker, stages=(name,)) for maker in getattr(module, "FINDINGS", ())
-        ]
-        parts.columns += getattr(module, "DECISIONS", ())
+        parts.sections += brought.sections
+        parts.findings += [m if m.stages else replace(m, stages=(name,)) for m in brought.findings]
+        parts.columns += brought.decisions
     parts.sections.sort(key=lambda section: (section.order, section.key))
     parts.findings.sort(key=lambda maker: maker.order)
     parts.columns.sort(key=lambda column: (column.order, column.key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transect.report.blocks import Body, digits, table, words
 from transect.report.context import Context
-from transect.report.parts import Section
+from transect.report.parts import Section, StageReport
 
 
 def toys(context: Context) -> Body | None:
@@ -20,4 +20,4 @@ def toys(context: Context) -> Body | None:
     return Body(lead="How large trained weights are.", blocks=[table(groups, columns)])
 
 
-SECTIONS = (Section(key="toys", title="Norms of toys", order=450, make=toys),)
+REPORT = StageReport(sections=(Section(key="toys", title="Norms of toys", order=450, make=toys),))
