@@ -67,11 +67,9 @@ def test_a_run_ends_the_runners_that_a_killed_run_left_in_its_results(tmp_path):
 def test_a_runner_ends_with_its_cell_and_not_with_its_block(tmp_path, monkeypatch):
     """Its Snakemake dies while the first of three cells runs."""
     ran = []
-    for name in ("prepare_allocation", "check_locks"):
-        monkeypatch.setattr(run_block, name, lambda _: None)
     monkeypatch.setattr(run_block, "open_guard", nullcontext)
     watching = SimpleNamespace(note=ran.append, make_if_due=lambda: None)
-    for name in ("Progress", "EarlyReport"):
+    for name in ("prepare_allocation", "check_locks", "Progress", "EarlyReport"):
         monkeypatch.setattr(run_block, name, lambda _: watching)
     monkeypatch.setattr(run_block, "run_job", lambda job, attempt, guard: job.cell.id)
     monkeypatch.setattr(run_block, "is_abandoned", lambda: bool(ran))
