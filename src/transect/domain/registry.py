@@ -36,7 +36,7 @@ class Plugin:
         return None
 
     def code_files(self) -> list[Path]:
-        """Return files that its cells run and that nothing imports."""
+        """Return files that its cells run, and that nothing imports and no environment's hash holds."""
         return []
 
 

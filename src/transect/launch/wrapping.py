@@ -84,6 +84,10 @@ class Wrapper(Plugin, ABC):
     # Characters at which it cuts what it is told to show.
     separators = ":"
 
+    def __init_subclass__(cls) -> None:
+        if not isinstance(cls.faults, str):  # as a pattern, several would match nothing
+            raise TypeError(f"{cls.__name__}.faults: expected one regular expression, found {cls.faults!r}")
+
     @abstractmethod
     def argv(self, inside: Inside) -> list[str]:
         """Return what goes before the command."""
@@ -95,10 +99,6 @@ class Wrapper(Plugin, ABC):
     def variables(self, inside: Inside) -> dict[str, str]:
         """Return what its program or the ranks inside must be told besides."""
         return {}
-
-    def code_files(self) -> list[Path]:
-        """Return the files that it needs besides its own: part of a cell's fingerprint too."""
-        return []
 
 
 WRAPPERS: Registry[Wrapper] = Registry("container wrapper", "transect.launch.wrappers", Wrapper)

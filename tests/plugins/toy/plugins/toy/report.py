@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
-from transect.report.parts import Section
+from transect.report.parts import Section, StageReport
 
 
 def toys(context: Context) -> Iterator[Part]:
@@ -22,4 +22,4 @@ def toys(context: Context) -> Iterator[Part]:
         yield table(groups, columns)
 
 
-SECTIONS = (Section(key="toys", title="Norms of toys", order=450, make=toys),)
+REPORT = StageReport(sections=(Section(key="toys", title="Norms of toys", order=450, make=toys),))
