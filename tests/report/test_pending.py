@@ -170,4 +170,4 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
 def test_a_stage_whose_report_file_cannot_be_imported_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transect.report.parts.report_files", lambda: [Path("outlook/report.py")])
     [problem] = collect.all_parts().problems
-    assert problem.where == "stage outlook" and "cannot be imported" in problem.what
+    assert problem.where == "stage outlook" and "cannot be used" in problem.what

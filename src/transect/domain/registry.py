@@ -13,7 +13,7 @@ import re
 import sys
 from abc import ABC
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -167,9 +167,10 @@ class StageRegistry(Registry[T]):
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Turn what a file raises as it is imported into a BadInput that names it."""
+    """Turn what a file raises as it is imported into a BadInput that names it; what it prints goes to stderr."""
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except BadInput:
         raise
     except FAULTS as error:

@@ -42,7 +42,8 @@ def _check_class(name: str, cells: Iterable[Cell], what: str) -> None:
     kinds = (Cell, OpenCell) if known is OpenCell else (known,)
     for cell in cells:
         if type(cell) not in kinds or cell.stage != name:
-            raise BadInput(f"{what} {cell!r:.100}: expected {kinds[0].__name__}, as transect.stages.{name}.cell has it")
+            where = f"transect.stages.{name.replace('-', '_')}.cell"
+            raise BadInput(f"{what} {cell!r:.100}: expected {kinds[0].__name__} of stage '{name}', as {where} has it")
 
 
 def _check_size(context: Context, cells: int) -> None:

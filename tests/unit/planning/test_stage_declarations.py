@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -30,7 +31,7 @@ WRONG = {
     "an unknown role": ('takes = {"weights"', 'takes = {"arrays"', "the role 'weights', and `takes` has: arrays"),
     "half a section": ("    section = ToySection\n", "", "stage 'toy' has only one of `key` and `section`"),
     "cells raises": ("yield ToyCell(", "raise OSError('lost')\n            dict(", "'toy' raised OSError: lost ("),
-    "no cells of its own": ("yield ToyCell(", "yield context.cells['train'][0] or dict(", "expected ToyCell"),
+    "no cells of its own": ("yield ToyCell(", "yield context.cells['train'][0] or dict(", "expected ToyCell of stage"),
     "no inputs": ('return {"weights": trained', '_ = {"weights": trained', "stage 'toy' raised TypeError"),
     "no environment": ('return "base"', "pass", "stage 'toy': `environment` gives None: expected a name"),
     "a key of every spec": ('{"offset": _OFFSET}', '{"lock": 1}', "`spec` has keys that every spec has: lock"),
@@ -89,6 +90,12 @@ def test_a_stage_that_supports_with_a_yes_is_told_what_was_expected(place):
     with edited(place.folder / "plugins/toy/stage.py", "    def spec(", SUPPORTS):
         told = place.transect("check", "toys.yaml", "--json")
     assert told.stdout.count("stage 'toy': `supports` gives True: expected None, or a sentence") == 2
+
+
+def test_what_a_stage_prints_as_it_is_imported_is_no_part_of_an_answer(place):
+    with edited(place.folder / "plugins/toy/stage.py", "_OFFSET = 0", "_OFFSET = 0\nprint('noise')"):
+        told = place.transect("check", "toys.yaml", "--json")
+    assert len(json.loads(told.stdout)["cells"]) == 5 and told.stderr == "noise\n"
 
 
 def test_a_stage_is_checked_at_work_in_a_study_that_asks_for_it(place, base_python):
