@@ -101,7 +101,7 @@ def test_what_a_stage_prints_as_it_is_imported_is_no_part_of_an_answer(place):
 def test_a_stage_is_checked_at_work_in_a_study_that_asks_for_it(place, base_python):
     with edited(place.folder / "plugins/toy/report.py", "Lead(", "("):
         told = place.transect("check-plugin", "stage", "toy", "--study", "toys.yaml")
-    assert told.returncode == 1 and told.stdout.count(": ok\n") == 2, told.stdout + told.stderr
+    assert told.returncode == 1 and told.stdout.count(": ok\n") == 3, told.stdout + told.stderr
     (failed,) = (line for line in told.stdout.splitlines() if line.startswith("FAIL"))
     assert "problems of the report: expected []" in failed and "a section yields a str" in failed
     assert not (place.folder / "results").exists()
