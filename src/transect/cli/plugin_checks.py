@@ -222,8 +222,6 @@ def _stage(plugin: Any, name: str) -> Iterator[Check]:
         body = ast.parse(file.read_bytes()).body if file else []
         found = [len(one.args.args) for one in body if isinstance(one, ast.FunctionDef) and one.name == function]
         yield _same(f"arguments of {plugin.payload}: spec, folders, out", [3], found)
-    for key, field in plugin.section.model_fields.items() if plugin.section else ():
-        yield Check(f"description of {plugin.key}.{key}", "a sentence", field.description, bool(field.description))
 
 
 def check_log(name: str, log: Path) -> Iterator[Check]:

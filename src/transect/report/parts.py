@@ -122,7 +122,7 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     modules = {one.name: f"{own.__name__}.{one.name}" for one in pkgutil.iter_modules(own.__path__)}
     for path in report_files():
         modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
-    for name, place in sorted(modules.items()):
+    for name, place in modules.items():
         try:
             brought: StageReport = importlib.import_module(place).REPORT
             taken = {section.key for section in parts.sections} & {section.key for section in brought.sections}

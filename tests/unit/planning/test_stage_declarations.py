@@ -71,7 +71,6 @@ def test_what_is_wrong_is_said_before_anything_runs(file, old, new, expected, pl
         ("stage.py", "payload:norm", "payload:norn", "FAIL  arguments of transect.stages.toy.payload:norn"),
         ("stage.py", "toy.payload:norm", "toy.paylaod:norm", "FAIL  arguments of transect.stages.toy.paylaod:norm"),
         ("payload.py", "folders: dict[str, Path], ", "", "expected [3], given [2]"),
-        ("stage.py", ', description="of the norms"', "", "FAIL  description of toy.orders"),
         (
             "cell.py",
             '["toy"] = "toy"',
