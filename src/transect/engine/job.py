@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, MissingDependency
@@ -17,11 +17,11 @@ from transect.domain.files import while_unchanged
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.domain.registry import plugin_folders
-from transect.domain.strict_yaml import validate
 from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
 
 C = TypeVar("C", bound=Cell)
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(kw_only=True)
@@ -236,12 +236,20 @@ class _Left(BaseModel, extra="forbid"):
     libraries: dict[str, str] = {}
 
 
+def _checked(kind: type[M], raw: Any, what: str) -> M:
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        lines = (f"{'.'.join(map(str, (what, *one['loc'])))}: {one['msg']}" for one in error.errors())
+        raise BadInput(*lines, f"expected of {what}: {', '.join(kind.model_fields)}") from None
+
+
 def result_from(raw: dict[str, Any]) -> Result:
     """Return the result of its JSON form. Raises BadInput for what is no result, naming the key."""
-    left = validate(_Left, raw, "its result")
+    left = _checked(_Left, raw, "result")
     metrics = [MetricValue.of(metric.name, metric.value, metric.label) for metric in left.metrics]
     samples = {
-        name: validate(Samples, {"count": len(series.get("values") or ()), **series}, f"its result: samples.{name}")
+        name: _checked(Samples, {"count": len(series.get("values") or ()), **series}, f"result.samples.{name}")
         for name, series in left.samples.items()
     }
     return Result(**dict(left) | {"metrics": metrics, "samples": samples})

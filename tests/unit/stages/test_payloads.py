@@ -78,12 +78,16 @@ def test_what_a_payload_raises_is_a_result_with_its_cause(tmp_path, function, co
 @pytest.mark.parametrize(
     ("left", "expected"),
     [
-        ({"metric": []}, "unknown key 'metric': did you mean 'metrics'?"),
-        ({"metrics": {"latency": 1}}, "key 'metrics': Input should be a valid array, found {'latency': 1}"),
-        ({"metrics": [{"name": "latency"}]}, "key 'metrics.0.value' is missing"),
+        (
+            {"metric": []},
+            "result.metric: Extra inputs are not permitted\nexpected of result: status, cause, message, metr",
+        ),
+        ({"metrics": {"latency": 1}}, "result.metrics: Input should be a valid list"),
+        ({"metrics": [{"name": "latency"}]}, "result.metrics.0.value: Field required"),
         ({"metrics": [{"name": "latancy", "value": 1}]}, "unknown metric 'latancy': did you mean 'latency'?"),
-        ({"samples": {"latency": {"values": [1.0]}}}, "samples.latency: key 'unit' is missing"),
-        ({"status": "fine"}, "key 'status': Input should be 'ok', 'skipped' or 'failed', found 'fine'"),
+        ({"samples": {"latency": {"values": [1.0]}}}, "result.samples.latency.unit: Field required"),
+        ({"samples": {"latency": [1.0]}}, "result.samples.latency: Input should be a valid dictionary"),
+        ({"status": "fine"}, "result.status: Input should be 'ok', 'skipped' or 'failed'"),
     ],
 )
 def test_what_is_no_result_is_refused_by_its_key(left, expected):

@@ -129,7 +129,7 @@ def trained(workload: str, framework: str, context: Context, where: str = "") ->
     cell = context.first("train", exported_by, (workload, framework))
     if cell is None:
         raise BadInput(
-            f"{where or context.file}: weights of '{workload}' are taken from {framework} single on one rank, which no "
+            f"{where or context.file}: takes the weights of '{workload}' from {framework} single on one rank, which no "
             "train grid has"
         )
     return cell
