@@ -72,6 +72,10 @@ def test_several_facets_and_values_join(page: Any, known: dict[str, dict[str, se
         f"[{held}.flatMap((t) => t.rows).filter((r) => !r.row.hidden).length, {held}.flatMap((t) => t.rows).length]"
     )
     assert f"{amount} of {every} rows" in shown
+    # A step within the page keeps the filter.
+    page.click("nav a[href='#equality']")
+    until(page, "location.hash.startsWith('#equality?') && document.querySelector('#equality > details').open")
+    assert page.evaluate(ROWS) == rows
     page.get_by_role("button", name="Clear").click()
     assert not any(hidden for _, hidden in page.evaluate(ROWS))
     assert page.url.endswith("#") and not page.is_visible(".filter-said")

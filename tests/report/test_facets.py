@@ -80,10 +80,6 @@ class Spoken:
     runtime: Any = None
 
 
-class Own:
-    facets = Facets(runtime=("rust",))
-
-
 @pytest.mark.parametrize(
     ("item", "frameworks"),
     [
@@ -92,7 +88,7 @@ class Own:
         ([one_group(ended()), one_group(ended(framework="go"))], ("torch", "go")),
         (("a name", one_group(ended())), ("torch",)),
         (Spoken("numpy", 4), ("numpy",)),
-        (Own(), ()),
+        (Facets(framework=("rust",)), ("rust",)),
         ("torch", ()),
         (None, ()),
         (3.0, ()),

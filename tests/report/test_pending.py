@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -25,7 +27,7 @@ from transect.domain.record import Cause, Record, Status
 from transect.engine.make_report import make_report
 from transect.report import collect
 from transect.report.context import Context
-from transect.report.parts import FindingMaker, Section
+from transect.report.parts import FindingMaker, Section, StageReport
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     parts.findings.append(FindingMaker(order=1, make=raises))
     monkeypatch.setattr("transect.report.report.all_parts", lambda: parts)
     summary, page = page_of(study, tmp_path)
-    assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises", "section unlucky"]
+    assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises findings", "section unlucky"]
     read = Page.read(page)
     assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
     [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
@@ -170,4 +172,27 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
 def test_a_stage_whose_report_file_cannot_be_imported_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transect.report.parts.report_files", lambda: [Path("outlook/report.py")])
     [problem] = collect.all_parts().problems
-    assert problem.where == "stage outlook" and "cannot be imported" in problem.what
+    assert problem.where == "stage outlook" and "cannot be used" in problem.what
+
+
+ODD = Section(key="odd", title="Odd", order=1, make=raises)
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        (ODD, "'Section' object is not iterable"),
+        ([replace(ODD, order="1")], "'<' not supported"),
+        ([replace(ODD, key="equality")], "the keys of these sections are taken: equality"),
+    ],
+)
+def test_a_stage_whose_part_fits_no_report_costs_itself_alone(
+    sections: Any, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = collect.all_parts()
+    monkeypatch.setattr("transect.report.parts.report_files", lambda: [Path("outlook/report.py")])
+    module = SimpleNamespace(REPORT=StageReport(sections=sections))
+    monkeypatch.setitem(sys.modules, "transect.stages.outlook.report", module)
+    parts = collect.all_parts()
+    [problem] = parts.problems
+    assert expected in problem.what and [one.key for one in parts.sections] == [one.key for one in before.sections]

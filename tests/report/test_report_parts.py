@@ -78,6 +78,8 @@ def test_a_body_says_when_it_has_nothing_to_show() -> None:
     assert Body.of([Lead("Why.", empty="No cell."), Prose("It.")]) == Body(lead="Why.", blocks=[Prose("It.")])
     assert Body.of([Lead("Why.")]) == Body(lead="Why.", blocks=[])
     assert Body.of([]) is None
+    with pytest.raises(TypeError, match="a section yields a str"):
+        Body.of(["Why."])
 
 
 def test_points_without_a_claim_are_drawn_apart_and_not_joined() -> None:

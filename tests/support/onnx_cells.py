@@ -15,9 +15,8 @@ from checkouts import environment_python
 from factories import plan_study
 from payload_calls import payload_module
 from transect.domain.axes.infer import InferCell
-from transect.domain.errors import FAULTS
+from transect.domain.errors import FAULTS, error_facts
 from transect.onnx_models.exporters import EXPORTERS
-from transect.onnx_models.results import fault
 from transect.runtimes import RUNTIMES
 from transect.runtimes.infer import conclude
 from transect.runtimes.options import session_options, thread_variables
@@ -75,7 +74,7 @@ def run_infer(out: Path, spec: dict[str, Any], model: Path, python: str, weights
         log = ended.stdout
         found = conclude(cell, model, out, ended.returncode, python=python, log=log, started_ns=started_ns)
     except FAULTS as error:
-        found = fault(error)
+        found = {"status": "failed", **error_facts(error)}
     return int(found["status"] == "failed" and found["cause"] != "wrong-result"), found, log
 
 

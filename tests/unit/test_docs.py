@@ -14,16 +14,13 @@ from types import ModuleType
 
 import pytest
 
+from doc_examples import ADDING, EXAMPLES, write_examples
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "results" / "README.md"])
-# The index and a tutorial for each kind of plug-in.
-ADDING = "\n".join(
-    page.read_text() for page in [ROOT / "docs" / "adding.md", *sorted((ROOT / "docs" / "adding").glob("*.md"))]
-)
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_EXAMPLE = re.compile(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _REGISTRY_HOSTS = (
     "pypi.org",
     "pythonhosted",
@@ -130,13 +127,10 @@ def test_change_log_and_citation_have_this_version():
     assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_examples_are_those_that_the_tests_run():
-    extra = ROOT / "tests" / "plugins" / "extra"
-    examples = dict(_EXAMPLE.findall(ADDING))
-    shared = [name for name in examples if (extra / name).is_file()]
-    assert len(shared) >= 4
-    for name in shared:
-        assert examples[name] == (extra / name).read_text(), name
+def test_the_stage_of_the_page_is_the_one_that_can_be_copied():
+    toy = ROOT / "tests/plugins/toy"
+    for name in ("toys.yaml", *(f"toy/{part}.py" for part in ("cell", "stage", "payload", "report"))):
+        assert EXAMPLES[name] == (toy / ("" if name.endswith("yaml") else "plugins") / name).read_text(), name
 
 
 def test_examples_are_one_of_each_kind():
@@ -156,6 +150,7 @@ def test_examples_are_one_of_each_kind():
         "CLASSIFIERS",
         "MEMORIES",
         "WRAPPERS",
+        "STAGES",
     }
     assert kinds == set(decorators)
 
@@ -199,10 +194,14 @@ assert run.metrics[0].normalised.value == 12.5e9
 
 @pytest.mark.env
 def test_examples_work(tmp_path):
-    plugins = tmp_path / "plugins"
-    plugins.mkdir()
-    for name, text in _EXAMPLE.findall(ADDING):
-        (plugins / name if name.endswith(".py") else tmp_path / name).write_text(text)
+    plugins = write_examples(tmp_path / "plugins")
+    ruff, config = (
+        [sys.executable, "-m", "ruff"],
+        ["--no-cache", "--config", str(ROOT / "pyproject.toml"), str(plugins)],
+    )
+    for args in (["check", "--extend-ignore=D1,RUF012"], ["format", "--check"]):
+        linted = subprocess.run([*ruff, *args, *config], capture_output=True, text=True)
+        assert linted.returncode == 0, linted.stdout
     (tmp_path / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
     (tmp_path / "tickets.txt").write_text("printers: no ink\nnothing\n")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TRANSECT_PLUGINS": str(plugins)}
@@ -210,26 +209,15 @@ def test_examples_work(tmp_path):
     assert used.returncode == 0, used.stderr
     # The study names the folder by itself.
     del environment["TRANSECT_PLUGINS"]
-    check = subprocess.run(
-        [sys.executable, "-m", "transect", "check", "study.yaml", "--json"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert check.returncode == 0, check.stderr
-    cells = json.loads(check.stdout)["cells"]
+    cells = []
+    for name in sorted(one for one in EXAMPLES if one.endswith(".yaml")):
+        (tmp_path / name).write_text(EXAMPLES[name])
+        command = [sys.executable, "-m", "transect", "check", name, "--json"]
+        check = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert check.returncode == 0, check.stderr
+        cells += json.loads(check.stdout)["cells"]
     assert {one["skip"] for one in cells} == {None}
     told = " ".join(one["cell"] for one in cells)
-    for name in (
-        "extra-framework",
-        "extra-reduce-broadcast",
-        "extra-recompute",
-        "wine-mlp",
-        "torchscript-opset-13",
-        "extra-runtime",
-        "extra-copy",
-        "as-given",
-        "by-length",
-    ):
+    extras = {f"extra-{name}" for name in ("framework", "reduce-broadcast", "recompute", "runtime", "copy")}
+    for name in (*extras, "wine-mlp", "torchscript-opset-13", "as-given", "by-length"):
         assert name in told

@@ -48,16 +48,6 @@ def test_check_and_run_give_the_same_clear_message(place, name):
     assert not (place.folder / "results" / "bad").exists()
 
 
-def test_snakemake_adds_nothing_to_the_message(checkout, place):
-    for folder in (checkout.folder, place.folder):
-        (folder / "bad.yaml").write_text(CASES["unknown framework, nearest named"][0])
-    ran = checkout.snakemake("--config", "study=bad.yaml")
-    assert ran.returncode == 2 and "Traceback" not in ran.stderr
-    checked = place.transect("check", "bad.yaml").stderr
-    assert ran.stderr.endswith(checked.replace(str(place.folder), str(checkout.folder)))
-    assert not (checkout.folder / "results" / "bad").exists()
-
-
 @pytest.mark.parametrize(
     ("study", "more", "told"),
     [("nosuch", {}, "nosuch.yaml: no such file"), ("quick", {"studdy": "quick"}, "unknown key 'studdy'")],

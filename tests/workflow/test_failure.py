@@ -163,51 +163,51 @@ train:
 
 
 def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(checkout):
-    place = checkout
     # One more than there are attempts.
-    (place.folder / "killers.yaml").write_text(
+    (checkout.folder / "killers.yaml").write_text(
         KILLERS.format(plugins=PLUGINS, repeats=8, frameworks="test-kills-its-runner")
     )
     run = checkout.snakemake("--config", "study=killers.yaml", "results=results/every")
     # The machine's fault, not a cell's.
     assert run.returncode != 0
     assert "no result" in run.stderr
-    records = place.records("every/killers", "train")
+    records = checkout.records("every/killers", "train")
     causes = sorted(one["cause"] for one in records.values())
     assert causes == ["crash", "crash", *["killed"] * 6]
     assert all(one["message"] for one in records.values())
-    assert (place.folder / "results/every/killers/report.html").is_file()
+    assert (checkout.folder / "results/every/killers/report.html").is_file()
     # Every cell has its record: the next call runs none.
-    again = place.make("killers.yaml", report=False, results="results/every")
+    again = checkout.make("killers.yaml", report=False, results="results/every")
     assert again.returncode == 0, again.stderr
-    after = place.records("every/killers", "train")
+    after = checkout.records("every/killers", "train")
     assert {n: r["started"] for n, r in after.items()} == {n: r["started"] for n, r in records.items()}
 
 
-def test_strict_exits_non_zero_but_has_its_report(checkout):
+def test_strict_exits_non_zero_but_has_its_report(place):
     text = KILLERS.replace("name: killers", "name: strict")
     text = text.format(plugins=PLUGINS, repeats=1, frameworks="numpy, test-raises")
-    (checkout.folder / "strict.yaml").write_text(text)
-    run = checkout.snakemake("--config", "study=strict.yaml", "strict=true")
+    (place.folder / "strict.yaml").write_text(text)
+    run = place.make("strict.yaml", strict="true")
     assert run.returncode != 0
     assert "test-raises" in run.stderr
-    assert (checkout.folder / "results/strict/report.html").is_file()
-    assert checkout.make("strict.yaml", report=False).returncode == 0
+    assert (place.folder / "results/strict/report.html").is_file()
+    assert not (place.folder / "results/strict/strict.ok").exists()
+    assert place.make("strict.yaml", report=False).returncode == 0
     # A study that no longer has the cell is not held to it.
-    (checkout.folder / "strict.yaml").write_text(text.replace("numpy, test-raises", "numpy"))
-    run = checkout.make("strict.yaml", strict="true")
+    (place.folder / "strict.yaml").write_text(text.replace("numpy, test-raises", "numpy"))
+    run = place.make("strict.yaml", strict="true")
     assert run.returncode == 0, run.stderr
-    assert (checkout.folder / "results/strict/strict.ok").is_file()
+    assert (place.folder / "results/strict/strict.ok").is_file()
 
 
-def test_cells_that_the_study_no_longer_has_are_told_apart_and_removed(checkout):
+def test_cells_that_the_study_no_longer_has_are_told_apart_and_removed(place):
     """After the test before: `strict` lost its failing cell."""
-    folder = checkout.folder / "results/strict"
+    folder = place.folder / "results/strict"
     (gone,) = folder.glob("train/*test-raises*")
     kept = {path for path in folder.glob("*/*/record.json") if gone not in path.parents}
-    told = json.loads(checkout.transect("status", "results/strict", "--json").stdout)
+    told = json.loads(place.transect("status", "results/strict", "--json").stdout)
     assert told["counts"] == {"ok": 2, "failed": 0, "skipped": 0}
     assert (told["others"], told["cells"]) == ({"earlier": 1}, [])
-    done = checkout.transect("clean", "results/strict")
+    done = place.transect("clean", "results/strict")
     assert done.returncode == 0 and f"removed train/{gone.name}" in done.stdout
     assert not gone.exists() and set(folder.glob("*/*/record.json")) == kept

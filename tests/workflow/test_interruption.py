@@ -83,32 +83,40 @@ def finished(checkout):
     return {path: path.stat().st_mtime_ns for path in records(checkout)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_goes_on(checkout, number):
     before = begun(checkout)
     running = start(checkout)
     try:
         wait_for(lambda: len(records(checkout)) > len(before) and checkout.payloads())
     finally:
-        # Ctrl-C reaches the whole foreground group, the other signals one process.
+        # Ctrl-C reaches the whole foreground group, the other signal one process.
         if number == signal.SIGINT:
             os.killpg(running.pid, number)
         else:
             running.send_signal(number)
         running.wait(timeout=BOUND_S)
-    # A runner whose Snakemake was killed ends with its cell, not with its block.
     wait_for(lambda: not checkout.payloads() and not runners(checkout))
     after = finished(checkout)
     assert len(before) < len(after) < CELLS
     assert before.items() <= after.items(), "a finished cell ran again"
 
 
-def test_an_interruption_ends_a_run_in_the_background_of_a_shell(checkout):
+def test_a_live_run_is_named_and_respected_and_ends_by_an_interruption_in_the_background_of_a_shell_too(checkout):
     """Which starts it with SIGINT ignored, as `nohup` does with SIGHUP; the latter stays so."""
     before = begun(checkout)
     running = start(checkout, ignored=(signal.SIGINT, signal.SIGHUP))
     try:
         wait_for(lambda: len(records(checkout)) > len(before) and checkout.payloads())
+        (runner,) = runners(checkout)
+        runner.suspend()
+        try:
+            second = checkout.snakemake("--config", CONFIG)
+        finally:
+            runner.resume()
+        assert second.returncode != 0
+        assert f"pid {running.pid}" in second.stderr
+        assert running.poll() is None
         held = len(records(checkout))
         os.killpg(running.pid, signal.SIGHUP)
         wait_for(lambda: len(records(checkout)) > held and checkout.payloads())
@@ -139,18 +147,3 @@ def test_the_next_run_ends_the_runner_that_a_killed_one_left(checkout):
     assert len(after) == CELLS
     assert before.items() <= after.items(), "a finished cell ran again"
     assert (checkout.folder / "results/long/report.html").is_file()
-
-
-def test_a_live_run_is_named_and_respected(checkout):
-    for record in records(checkout):
-        record.unlink()
-    running = start(checkout)
-    try:
-        wait_for(lambda: checkout.payloads())
-        second = checkout.snakemake("--config", CONFIG)
-        assert second.returncode != 0
-        assert f"pid {running.pid}" in second.stderr
-        assert running.poll() is None
-    finally:
-        running.send_signal(signal.SIGTERM)
-        running.wait(timeout=BOUND_S)

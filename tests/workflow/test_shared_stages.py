@@ -238,12 +238,20 @@ def test_every_step_is_exported_and_follows_pytorch(shared, retrained):
         assert facts.keys() == {"base_scores", "problems", "score", "tolerance_rule"}
 
 
-# The last with micro-batches and clipping.
+# The last of Python with micro-batches and clipping.
 @pytest.mark.parametrize(
-    "key", [("sgd", "old", 1), ("sgd", "fast", 1), ("adamw", "old", 1), ("adamw", "fast", 1), ("sgd", "old", 0)]
+    "key",
+    [
+        *(
+            ("python", *key)
+            for key in (("sgd", "old", 1), ("sgd", "fast", 1), ("adamw", "old", 1), ("adamw", "fast", 1))
+        ),
+        ("python", "sgd", "old", 0),
+        ("extra-runtime", "sgd", "old", 1),
+    ],
 )
 def test_pythons_path_is_pytorchs(retrained, key):
-    record = retrained["python", *key]
+    record = retrained[key]
     assert record["status"] == "ok", record["message"]
     told = values(record)
     assert told["equality_ratio"] <= 1 and told["weights_equality_ratio"] <= 1

@@ -11,16 +11,7 @@ from checkouts import ROOT, edited
 
 pytestmark = pytest.mark.study
 
-STUDY = """
-name: toys
-plugins: [mine]
-workloads: {iris-mlp-ce: {epochs: 2}}
-train:
-  repeats: 1
-  grids:
-    - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [single]}
-toy: {workloads: [iris-mlp-ce], orders: [1, 2]}
-"""
+TOY = ROOT / "tests/plugins/toy"
 FILE = "toys.yaml"
 
 
@@ -28,8 +19,8 @@ FILE = "toys.yaml"
 def done(place):
     """A folder in which the study has run once, with a copy of the plug-in folder."""
     skip = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "tests/plugins/toy", place.folder / "mine", ignore=skip)
-    (place.folder / FILE).write_text(STUDY)
+    shutil.copytree(TOY / "plugins", place.folder / "mine", ignore=skip)
+    (place.folder / FILE).write_text((TOY / FILE).read_text().replace("[plugins]", "[mine]"))
     run = place.make(FILE)
     assert run.returncode == 0, run.stderr
     return place
@@ -104,57 +95,6 @@ def test_a_real_edit_runs_it_again_alone(done):
     for name in again:
         moved = after[name]["metrics"][0]["value"] - before[name]["metrics"][0]["value"]
         assert moved == pytest.approx(1)
-
-
-REGISTERED = 'register("toy")'
-IMPORT = "import STAGES, Stage", "import STAGES, Placement, Stage"
-# File, text, another text, and what is said of it.
-WRONG = {
-    "nobody trains it": (
-        FILE,
-        "toy: {workloads: [iris-mlp-ce]",
-        "toy: {workloads: [iris-mlp]",
-        [FILE, "toy.workloads", "nobody trains 'iris-mlp'"],
-    ),
-    "without its plug-in folder": (FILE, "plugins: [mine]", "plugins: []", [FILE, "'toy'"]),
-    "cells raises": (
-        "mine/toy/stage.py",
-        "yield ToyCell(",
-        "raise RuntimeError('lost'); yield ToyCell(",
-        ["stage 'toy' raised RuntimeError: lost", "stage.py:"],
-    ),
-    "cells of another stage": (
-        "mine/toy/stage.py",
-        "yield ToyCell(workload=name, framework=section.framework, order=order)",
-        "yield context.cells['train'][0]",
-        ["stage 'toy'", "expected ToyCell"],
-    ),
-    "waits for itself": (
-        "mine/toy/stage.py",
-        'needs = ("train",)',
-        'needs = ("train",)\n    placement = Placement(group="prepare")',
-        ["in a circle", "prepare", "train"],
-    ),
-    "its records would be lost": ("mine/toy/stage.py", REGISTERED, 'register("specs")', ["stage 'specs' cannot"]),
-    "no payload": (
-        "mine/toy/stage.py",
-        'payload = "transect.stages.toy.payload:norm"',
-        'payload = ""',
-        ["'toy' has neither a `payload`"],
-    ),
-    "a role that is not declared": ("mine/toy/stage.py", 'takes = {"weights"', 'takes = {"arrays"', ["role 'weights'"]),
-    "no environment": ("mine/toy/stage.py", "def environment(", "def surroundings(", ["environment"]),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_with_its_section_or_its_declaration_is_named(done, name):
-    file, old, new, expected = WRONG[name]
-    with edited(done.folder / "mine/toy/stage.py", *IMPORT), edited(done.folder / file, old, new):
-        told = done.transect("check", FILE)
-    assert told.returncode == 2
-    assert all(part in told.stderr for part in expected), told.stderr
-    assert "Traceback" not in told.stderr
 
 
 RUNNER = """from transect.engine.stage_helpers import OneProcess

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +13,15 @@ import typer
 
 from transect.cli.output import Json, print_lines
 from transect.domain.errors import BadInput
+from transect.domain.terminal import say
 
 
 def check_plugin(
     kind: Annotated[str, typer.Argument(help="framework, strategy, runtime, parser, …")],
     name: Annotated[str, typer.Argument(help="the name by which it is registered")],
-    study: Annotated[str | None, typer.Option(help="a study's name or file, whose `plugins` are taken")] = None,
+    study: Annotated[
+        str | None, typer.Option(help="a study's name or file: its `plugins` are taken, and a stage runs in it")
+    ] = None,
     plugins: Annotated[Path | None, typer.Option(help="a plug-in folder")] = None,
     log: Annotated[
         Path | None, typer.Option(help="of a parser: a log of its benchmark, whole and without a fault")
@@ -38,28 +42,39 @@ def check_plugin(
             raise BadInput(f"--plugins {plugins}: no such folder")
         known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
         os.environ[PLUGINS_VARIABLE] = os.pathsep.join([*known, str(plugins.resolve())])
-    if study is not None:
-        from transect.planning.study import find_study, load_study
+    from transect.planning.study import find_study, load_study
 
-        load_study(find_study(study))
-    from transect.cli.plugin_checks import answers, check_log, kind_of
+    file = find_study(study) if study is not None else None
+    if file is not None:
+        load_study(file)
+    from transect.cli.plugin_checks import Check, answers, check_log, kind_of
     from transect.cli.plugin_runs import runs
 
-    checks = [*answers(kind, name)]
+    checks: list[Check] = []
+
+    def tell(more: Iterable[Check]) -> None:
+        for one in more:
+            checks.append(one)
+            ok = f"ok    {one.what}: {one.given}"
+            if not as_json:
+                print_lines(ok if one.holds else f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
+
+    tell(answers(kind, name))
     if log is not None:
         if kind != "parser" or not log.is_file():
             raise BadInput(f"--log {log}: expected the file of a log, and a parser")
-        checks += check_log(name, log)
-    if run and kind_of(kind).runs and all(one.holds for one in checks):
-        checks += runs(kind, name)
+        tell(check_log(name, log))
+    if run and kind_of(kind).runs:
+        if all(one.holds for one in checks):
+            say("a tiny study runs now; environments that are not there are built first")
+            tell(runs(kind, name, file))
+        else:
+            say("no study runs before these checks hold")
     failed = sum(not one.holds for one in checks)
     if as_json:
         told = [asdict(one) | {"expected": str(one.expected), "given": str(one.given)} for one in checks]
         print(json.dumps(told, indent=1))
     else:
-        for one in checks:
-            ok = f"ok    {one.what}: {one.given}"
-            print_lines(ok if one.holds else f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
         print_lines(f"{kind} '{name}': {failed} of {len(checks)} checks failed")
     if failed:
         raise typer.Exit(1)

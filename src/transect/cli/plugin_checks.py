@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.train import TrainCell
-from transect.domain.errors import unknown_name
+from transect.domain.cell import class_of
+from transect.domain.errors import FAULTS, BadInput, unknown_name
 from transect.domain.registry import Plugin, Registry
+from transect.engine.stage import RUNNERS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
 from transect.launch import LAUNCHERS, Request
 from transect.launch.rendezvous import RENDEZVOUS
+from transect.planning.code_hash import file_of
 from transect.planning.environments import has_environment
 from transect.planning.sources import plugin_files
-from transect.planning.stage import STAGES
+from transect.planning.stage import STAGES, ordered_stages
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
@@ -61,6 +69,25 @@ def _reason(what: str, given: object, *, naming: str = "") -> Check:
 
 def _known(what: str, name: str, known: Any) -> Check:
     return Check(what, "a name that is known", name, name in known)
+
+
+def _all(what: str, kind: type, given: object) -> Check:
+    holds = isinstance(given, list) and all(isinstance(one, kind) for one in given)
+    return Check(what, f"a list of {kind.__name__}", given, holds)
+
+
+def _types(plugin: Any) -> Check:
+    wrong = []
+    for name, hint in get_type_hints(type(plugin)).items():
+        value = getattr(plugin, name)
+        kind = get_args(hint)[0] if get_origin(hint) is ClassVar else hint
+        # Of a few classes pydantic knows no schema, and of mappings only dict.
+        with suppress(PydanticSchemaGenerationError):
+            try:
+                TypeAdapter(object if isinstance(value, Mapping) else kind).validate_python(value, strict=True)
+            except ValidationError as error:
+                wrong.append(f"{name} = {value!r}: {error.errors()[0]['msg'].lower()}")
+    return _same("members of a wrong type", [], wrong)
 
 
 def _environment(plugin: Any) -> Check:
@@ -153,7 +180,10 @@ def _runtime(plugin: Any, name: str) -> Iterator[Check]:
         reason = plugin.supports(cell.model_copy(update={axis: value}))
         yield Check(f"supports of {axis} {value}", "a reason", reason, bool(reason))
     command = plugin.command("/env/bin/python", ["--model", "/m"])
+    yield _all("command", str, command)
     yield _same("end of the command", ["--model", "/m"], list(command[-2:]))
+    yield _all("files", Path, plugin.files("/env/bin/python"))
+    yield _all("tools", str, plugin.tools())
 
 
 def _benchmark(plugin: Any, name: str) -> Iterator[Check]:
@@ -179,6 +209,19 @@ def _launcher(plugin: Any, name: str) -> Iterator[Check]:
     for argv, variables in plugin.processes(request) if reason is None else ():
         yield _same("end of a process's words", request.command, list(argv[-2:]))
         yield _same("threads of a process", "1", variables["OMP_NUM_THREADS"])
+
+
+def _stage(plugin: Any, name: str) -> Iterator[Check]:
+    ordered_stages()  # raises BadInput for what is wrong, as the next one does
+    RUNNERS.get(name)
+    yield _same("stage of its class of cells", name, class_of(name).model_fields["stage"].default)
+    if plugin.payload:
+        module, _, function = plugin.payload.partition(":")
+        file = file_of(module)
+        # Not imported: it may need its environment.
+        body = ast.parse(file.read_bytes()).body if file else []
+        found = [len(one.args.args) for one in body if isinstance(one, ast.FunctionDef) and one.name == function]
+        yield _same(f"arguments of {plugin.payload}: spec, folders, out", [3], found)
 
 
 def check_log(name: str, log: Path) -> Iterator[Check]:
@@ -222,7 +265,7 @@ KINDS = {
     "parser": Kind(PARSERS, _parser),
     "benchmark": Kind(BENCHMARKS, _benchmark),
     "launcher": Kind(LAUNCHERS, _launcher),
-    "stage": Kind(STAGES),
+    "stage": Kind(STAGES, _stage, runs=True),
 }
 
 
@@ -235,11 +278,21 @@ def kind_of(kind: str) -> Kind:
 
 def answers(kind: str, name: str) -> Iterator[Check]:
     """Ask a plug-in. Raises BadInput for one that is not there."""
-    known = kind_of(kind)
+    try:
+        yield from _asked(kind_of(kind), name)
+    except BadInput:
+        raise
+    except FAULTS as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        yield Check("exceptions", "none", f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})", holds=False)
+
+
+def _asked(known: Kind, name: str) -> Iterator[Check]:
     plugin = known.registry.get(name)
+    yield _types(plugin)
     said = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
     yield Check("docstring", "a sentence that says what it is", (said or "").split("\n")[0], bool(said))
     for file in plugin_files(known.registry, name) if isinstance(plugin, Plugin) else [known.registry.source(name)]:
-        yield Check("file", "one that is there", file, file.is_file())
+        yield Check("file", "a Path that is there", file, isinstance(file, Path) and file.is_file())
     if known.asks is not None:
         yield from known.asks(plugin, name)

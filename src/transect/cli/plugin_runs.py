@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,11 +15,14 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
 from transect.domain.paths import ROOT
 from transect.domain.record import Record, read_record
+from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS, DerivedDataset
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS
 
+# Of what a program printed that failed.
+_LINES = 8
 # Two widths of losses and rules, and layers of every usual kind.
 _WORKLOADS = ("iris-mlp", "iris-mlp-ce", "digits-cnn")
 _STUDY = """
@@ -28,11 +32,16 @@ train:
   repeats: 1
   grids:
     - {{workloads: [{workloads}], frameworks: [{framework}], strategies: [{strategy}], ranks: [{ranks}], memories: [{memory}]}}
-export: {{workloads: [{workloads}], framework: {framework}, exporters: [torchscript]}}
+"""
+_SERVED = """
+export: {{workloads: [iris-mlp-ce], exporters: [torchscript]}}
 infer:
   repeats: 1
   max_seconds: 0.2
-  grids: [{infer}]
+  grids: [{{workloads: [iris-mlp-ce], runtimes: [{name}], exporters: [torchscript], batches: [1]}}]
+"""
+_RETRAINED = """
+retrain: {{grids: [{{workloads: [iris-mlp-ce], base_epochs: [1], steps: [10], runtimes: [{runtime}]}}]}}
 """
 
 
@@ -55,12 +64,11 @@ def _trained(cell: TrainCell, workloads: tuple[str, ...]) -> str:
         strategy=cell.strategy,
         ranks=cell.ranks_per_node,
         memory=cell.memory,
-        infer="",
-    ).partition("export:")[0]
+    )
 
 
 def _study_of(kind: str, name: str) -> tuple[str, str]:
-    """Return a study in which a plug-in runs, and its stage. Raises BadInput that says why there is none."""
+    """Return a study in which a plug-in runs, and its stages. Raises BadInput that says why there is none."""
     if kind == "framework":
         return _trained(place_of(name), _WORKLOADS), "train"
     if kind == "strategy":
@@ -74,11 +82,10 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
             raise BadInput(f"memory '{name}': {reason}")
         return _trained(cell, _WORKLOADS), "train"
     if kind == "runtime":
-        workload = ("iris-mlp-ce",)
-        grid = f"{{workloads: [{workload[0]}], runtimes: [{name}], exporters: [torchscript], batches: [1]}}"
-        head = _trained(tiny_cell("torch"), workload)
-        more = _STUDY.partition("export:")[2].format(workloads=workload[0], framework="torch", infer=grid)
-        return f"{head}export:{more}", "infer"
+        served = _trained(tiny_cell("torch"), ("iris-mlp-ce",)) + _SERVED.format(name=name)
+        if not RUNTIMES.get(name).trains:
+            return served, "infer"
+        return served + _RETRAINED.format(runtime=name), "infer retrain"
     used = name if kind == "workload" else next((one for one in WORKLOADS if WORKLOADS.get(one).dataset == name), None)
     if used is None or isinstance(DATASETS.get(WORKLOADS.get(used).dataset), DerivedDataset):
         raise BadInput(f"{kind} '{name}': it takes what a study's own cells leave: it runs in that study only")
@@ -88,34 +95,51 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
     return _trained(tiny_cell(framework), (used,)), "dataset"
 
 
-def runs(kind: str, name: str) -> Iterator[Check]:
-    """Run a plug-in in a tiny study; a training is held to the float64 reference as in any study."""
-    try:
-        study, stage = _study_of(kind, name)
-    except BadInput as error:
-        yield Check("run", "a cell that it takes", f"not tried: {error}", holds=True)
-        return
+def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
+    """Run a plug-in in a tiny study; a training is held to the float64 reference as in any study.
+
+    A stage runs in the study that is `given`: no other one asks for its cells.
+    """
     with tempfile.TemporaryDirectory(prefix="transect-check-") as folder:
-        file, results = Path(folder) / "check.yaml", Path(folder) / "results"
-        file.write_text(study, encoding="utf-8")
-        command = [sys.executable, "-m", "transect", "run", str(file), stage, "--results", str(results)]
+        file, stages, results = Path(folder) / "check.yaml", name, Path(folder) / "results"
+        try:
+            if kind != "stage":
+                text, stages = _study_of(kind, name)
+                file.write_text(text, encoding="utf-8")
+            elif given is None:
+                raise BadInput("it runs in a study that asks for its cells: --study FILE")
+            else:
+                file = given
+        except BadInput as error:
+            yield Check("run", "a cell that it takes", f"not tried: {error}", holds=True)
+            return
+        command = [sys.executable, "-m", "transect", "run", str(file), *stages.split(), "--results", str(results)]
         done = subprocess.run(
             command, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False
         )
-        records = [read_record(path) for path in sorted(results.glob(f"check/{stage}/*/record.json"))]
+        found = [path for stage in stages.split() for path in sorted(results.glob(f"*/{stage}/*/record.json"))]
+        records = [read_record(path) for path in found]
+        checks = [one for path, record in zip(found, records, strict=True) for one in _judged(record, path.parent)]
+        for path in results.glob("*/summary.json") if kind == "stage" else ():
+            problems = json.loads(path.read_text(encoding="utf-8"))["problems"]
+            checks.append(Check("problems of the report", [], problems, not problems))
     if not records:
         yield Check(
-            f"run of stage {stage}", "records", done.stderr.strip() or f"exit code {done.returncode}", holds=False
+            f"run of stage {stages}", "records", done.stderr.strip() or f"exit code {done.returncode}", holds=False
         )
-    for record in records:
-        yield from _judged(record)
+    yield from checks
     ends = {record.status.value for record in records}
     yield Check("cells that ran", "one at least", ", ".join(sorted(ends)), "ok" in ends)
 
 
-def _judged(record: Record) -> Iterator[Check]:
+def _judged(record: Record, folder: Path) -> Iterator[Check]:
     words = (record.status.value, record.cause.value if record.cause else "", record.message or "")
     given = ": ".join(filter(None, words))
+    log = folder / "output.log"
+    if record.status.value == "failed" and log.is_file():
+        # The folder is gone when a person reads this.
+        ends = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES:]
+        given += f"; its output ends with: {' | '.join(ends)}"
     expected = "ok, or skipped with a reason"
     yield Check(
         record.cell_id,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import os
 import pkgutil
+import re
 import sys
 from abc import ABC
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -22,6 +24,9 @@ PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
 T = TypeVar("T")
 
+# It stands in studies, and in the names of cells and files.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
 
 class Plugin:
     """What planning asks a plug-in of any kind."""
@@ -31,21 +36,29 @@ class Plugin:
         return None
 
     def code_files(self) -> list[Path]:
-        """Return files that its cells run and that nothing imports."""
+        """Return files that its cells run, and that nothing imports and no environment's hash holds."""
         return []
 
 
 def _unset(cls: type) -> Iterator[str]:
-    """Yield the attributes that an abstract base class names without a value, and the class does not set."""
-    for base in cls.__mro__:
-        if ABC in base.__bases__:
+    """Yield the attributes that an abstract class above names without a value, and the class does not set."""
+    for base in cls.__mro__[1:]:
+        if issubclass(base, ABC):
             yield from (name for name in inspect.get_annotations(base) if not hasattr(cls, name))
+
+
+def _misspelt(cls: type) -> Iterator[str]:
+    """Yield what a class calls nearly as one of its bases does: nobody would ever ask for it."""
+    known = [name for base in cls.__bases__ for name in dir(base) if not name.startswith("_")]
+    for name in vars(cls).keys() - known:
+        for near in difflib.get_close_matches(name, known, n=1, cutoff=0.8) if not name.startswith("_") else ():
+            yield f"has `{name}`: did you mean `{near}`? What is its own begins with _"
 
 
 class Registry(Generic[T]):
     """Named plug-ins of one kind, subclasses of `base`. Discovery imports every public module of `package`."""
 
-    def __init__(self, kind: str, package: str, base: type | None = None) -> None:
+    def __init__(self, kind: str, package: str, base: type) -> None:
         self.kind = kind
         self.package = package
         self.base = base
@@ -55,15 +68,21 @@ class Registry(Generic[T]):
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         """Decorate a class to make it known as `name`."""
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise ValueError(f"{self.kind}: expected a name of letters, digits and ._+- in register(...), got {name!r}")
 
         def add(cls: type[T]) -> type[T]:
             source = Path(sys.modules[cls.__module__].__file__ or "?")
+            # A file that failed and is imported again gives the same class anew.
+            known = self._entries.get(name, cls).__qualname__, self._files.get(name, source)
+            if known != (cls.__qualname__, source):
+                raise BadInput(f"{self.kind} '{name}' is registered twice: {known[1]} and {source}")
+            if not (isinstance(cls, type) and issubclass(cls, self.base)):
+                raise BadInput(f"{source}: {self.kind} '{name}' is no {self.base.__module__}.{self.base.__name__}")
             if lacks := sorted({*getattr(cls, "__abstractmethods__", ()), *_unset(cls)}):
                 raise BadInput(f"{source}: {self.kind} '{name}' lacks {', '.join(lacks)}")
-            if name in self._entries and self._files[name] != source:
-                raise BadInput(f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}")
-            if self.base is not None and not issubclass(cls, self.base):
-                raise BadInput(f"{source}: {self.kind} '{name}' is no {self.base.__module__}.{self.base.__name__}")
+            if slips := sorted(_misspelt(cls)):
+                raise BadInput(*(f"{source}: {self.kind} '{name}' {slip}" for slip in slips))
             self._entries[name] = cls
             self._files[name] = source
             return cls
@@ -112,13 +131,13 @@ class StageRegistry(Registry[T]):
     A file `a_b.py` is the stage `a-b`.
     """
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind, "transect.stages")
+    def __init__(self, kind: str, base: type) -> None:
+        super().__init__(kind, "transect.stages", base)
         self._seen: str | None = None
 
     def _discover(self) -> None:
         # Folders may become known after a first look: those of a study, once it is read.
-        known, self._seen = self._seen, os.environ.get(PLUGINS_VARIABLE, "")
+        known = os.environ.get(PLUGINS_VARIABLE, "")
         if known == self._seen:
             return
         package = importlib.import_module(self.package)
@@ -137,14 +156,21 @@ class StageRegistry(Registry[T]):
             places[name] = path
             with _named(f"stage {path}"):
                 importlib.import_module(f"{self.package}.{name}" + (".stage" if path.stem != name else ""))
+            if not self._entries.keys() & {name, name.replace("_", "-")}:
+                raise BadInput(
+                    f"{path}: registers no stage '{name}', as its place is called: expected @STAGES.register"
+                )
         load_plugin_folders()
+        # Not before: what is wrong is said each time.
+        self._seen = known
 
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Turn what a file raises as it is imported into a BadInput that names it."""
+    """Turn what a file raises as it is imported into a BadInput that names it; what it prints goes to stderr."""
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except BadInput:
         raise
     except FAULTS as error:

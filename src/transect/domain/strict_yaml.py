@@ -16,13 +16,15 @@ from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, ScalarNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from transect.domain.errors import BadInput
 from transect.domain.secrets import login_in
 
 M = TypeVar("M", bound=BaseModel)
 
+# Characters and values of one file with all that its aliases repeat: a short file can stand for billions.
+_MAX_SIZE = 5_000_000
 _KEYS = {f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "merge")}
 # Keys of study files that have another name now.
 _RENAMED = {
@@ -44,6 +46,11 @@ _RENAMED = {
 
 class _Constructor(SafeConstructor):
     """What YAML's core schema has, without addresses that hold a login: results show them."""
+
+    def construct_document(self, node: Node) -> Any:
+        if _size(node, {}) > _MAX_SIZE:
+            raise YAMLError(f"with what its aliases repeat it holds more than {_MAX_SIZE:,} characters")
+        return super().construct_document(node)
 
     def flatten_mapping(self, node: MappingNode) -> Any:
         for key, _ in node.value:
@@ -73,6 +80,16 @@ class _Constructor(SafeConstructor):
 
 for _tag in ("str", "timestamp"):
     _Constructor.add_constructor(f"tag:yaml.org,2002:{_tag}", _Constructor.text)
+
+
+def _size(node: Node, known: dict[int, int]) -> int:
+    """Return how many characters and values a node stands for."""
+    if id(node) not in known:
+        known[id(node)] = 1  # for one that holds itself, which is refused later
+        parts = [part for pair in node.value for part in pair] if isinstance(node, MappingNode) else node.value
+        more = len(parts) if isinstance(node, ScalarNode) else sum(_size(part, known) for part in parts)
+        known[id(node)] += more
+    return known[id(node)]
 
 
 def _read(text: str, path: Path) -> Any:

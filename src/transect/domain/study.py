@@ -13,6 +13,25 @@ Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
 Counts = Annotated[list[Count], Field(min_length=1)]
 
+Containers = Annotated[
+    list[str | None],
+    Field(
+        min_length=1,
+        description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the environment; null: "
+        "as the system says, which is none unless it names one",
+    ),
+]
+StageRepeatUntil = Annotated[
+    RepeatUntil | None, Field(description="measure on until it is known; null: as the study's `repeat_until` says")
+]
+WhereItFits = Annotated[
+    bool,
+    Field(
+        description="true: cells that need more nodes, cores or GPUs than the system has (where its file does not say: "
+        "this machine) are not planned"
+    ),
+]
+
 
 class Section(BaseModel):
     """A part of a study file: frozen, and no key is taken that it does not know.

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import while_unchanged
@@ -19,6 +21,7 @@ from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
 
 C = TypeVar("C", bound=Cell)
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(kw_only=True)
@@ -215,17 +218,38 @@ def read_result(path: Path) -> Result | None:
     return result_from(raw)
 
 
+class _Metric(BaseModel, extra="forbid"):
+    name: str
+    value: float
+    label: str | None = None
+
+
+class _Left(BaseModel, extra="forbid"):
+    """What a payload leaves, as JSON has it."""
+
+    status: Status
+    cause: Cause | None = None
+    message: str = ""
+    metrics: list[_Metric] = []
+    samples: dict[str, dict[str, Any]] = {}
+    details: dict[str, Any] = {}
+    libraries: dict[str, str] = {}
+
+
+def _checked(kind: type[M], raw: Any, what: str) -> M:
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        lines = (f"{'.'.join(map(str, (what, *one['loc'])))}: {one['msg']}" for one in error.errors())
+        raise BadInput(*lines, f"expected of {what}: {', '.join(kind.model_fields)}") from None
+
+
 def result_from(raw: dict[str, Any]) -> Result:
-    """Return the result of its JSON form."""
-    return Result(
-        status=Status(raw["status"]),
-        cause=Cause(raw["cause"]) if raw.get("cause") else None,
-        message=raw.get("message", ""),
-        metrics=[MetricValue.of(one["name"], one["value"], one.get("label")) for one in raw.get("metrics", [])],
-        samples={
-            name: Samples.model_validate({"count": len(series.get("values") or ()), **series})
-            for name, series in raw.get("samples", {}).items()
-        },
-        details=raw.get("details", {}),
-        libraries=raw.get("libraries", {}),
-    )
+    """Return the result of its JSON form. Raises BadInput for what is no result, naming the key."""
+    left = _checked(_Left, raw, "result")
+    metrics = [MetricValue.of(metric.name, metric.value, metric.label) for metric in left.metrics]
+    samples = {
+        name: _checked(Samples, {"count": len(series.get("values") or ()), **series}, f"result.samples.{name}")
+        for name, series in left.samples.items()
+    }
+    return Result(**dict(left) | {"metrics": metrics, "samples": samples})

@@ -133,7 +133,7 @@ class _Schedulers(Registry[Scheduler]):
                 importlib.import_module(name)
 
 
-SCHEDULERS: Registry[Scheduler] = _Schedulers("scheduler", "transect.adapters")
+SCHEDULERS: Registry[Scheduler] = _Schedulers("scheduler", "transect.adapters", Scheduler)
 
 
 def scheduler() -> Scheduler:

@@ -165,4 +165,4 @@ class Parser(Plugin, ABC):
         """
 
 
-PARSERS: Registry[Parser] = Registry("parser", "transect.hpc.parsers")
+PARSERS: Registry[Parser] = Registry("parser", "transect.hpc.parsers", Parser)

@@ -93,7 +93,7 @@ class Launcher(Plugin, ABC):
         """
 
 
-LAUNCHERS: Registry[Launcher] = Registry("launcher", "transect.launch.launchers")
+LAUNCHERS: Registry[Launcher] = Registry("launcher", "transect.launch.launchers", Launcher)
 
 
 def thread_variables(threads: int) -> dict[str, str]:

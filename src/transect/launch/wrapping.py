@@ -84,6 +84,10 @@ class Wrapper(Plugin, ABC):
     # Characters at which it cuts what it is told to show.
     separators = ":"
 
+    def __init_subclass__(cls) -> None:
+        if not isinstance(cls.faults, str):  # as a pattern, several would match nothing
+            raise TypeError(f"{cls.__name__}.faults: expected one regular expression, found {cls.faults!r}")
+
     @abstractmethod
     def argv(self, inside: Inside) -> list[str]:
         """Return what goes before the command."""
@@ -96,12 +100,8 @@ class Wrapper(Plugin, ABC):
         """Return what its program or the ranks inside must be told besides."""
         return {}
 
-    def code_files(self) -> list[Path]:
-        """Return the files that it needs besides its own: part of a cell's fingerprint too."""
-        return []
 
-
-WRAPPERS: Registry[Wrapper] = Registry("container wrapper", "transect.launch.wrappers")
+WRAPPERS: Registry[Wrapper] = Registry("container wrapper", "transect.launch.wrappers", Wrapper)
 
 
 def outermost(folders: Sequence[str]) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
-"""`result.json`: what a worker found, for the stage runner to put into the cell's record."""
+"""What a payload returns: what it found, for the stage runner to put into the cell's record."""
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 import traceback
@@ -10,15 +9,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput
-from transect.domain.files import write_atomic
-from transect.domain.metrics import metric
+from transect.domain.errors import error_facts
 from transect.domain.record import Cause, Status
-
-RESULT = "result.json"
 
 
 def result(
@@ -33,7 +27,7 @@ def result(
     details: dict[str, Any] | None = None,
     libraries: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Make a result. Raises BadInput for a metric that is not in the registry.
+    """Make a result.
 
     `wrong` says what is wrong with a result, or nothing. `skipped`: the reason, which may be empty, why nothing supports
     it. Of metrics by name those that are no number are left out.
@@ -44,8 +38,6 @@ def result(
         status, cause, message = Status.SKIPPED, Cause.UNSUPPORTED, skipped
     if isinstance(metrics, Mapping):
         metrics = [{"name": n, "value": v} for n, v in metrics.items() if v is not None and isfinite(v)]
-    for entry in metrics or []:
-        metric(entry["name"])
     return {
         "status": status.value,
         "cause": cause.value if cause else None,
@@ -66,36 +58,11 @@ def versions(*names: str) -> dict[str, str]:
     return found
 
 
-def write_result(out: Path, value: dict[str, Any]) -> None:
-    """Write `result.json` atomically. Raises ValueError for NaN or infinity, which JSON lacks."""
-    write_atomic(out / RESULT, json.dumps(value, indent=1, allow_nan=False) + "\n")
-
-
-def fault(error: BaseException) -> dict[str, Any]:
-    """Return the failed result of an exception, its cause in the words of the record."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        cause = Cause.OUT_OF_MEMORY
-    elif isinstance(error, BadInput):
-        cause = Cause.BAD_INPUT
-    elif isinstance(error, ImportError):
-        cause = Cause.MISSING_DEPENDENCY
-    else:
-        cause = Cause.CRASH
-    return result(status=Status.FAILED, cause=cause, message=f"{type(error).__name__}: {error}")
-
-
 def refused(error: BaseException, what: str = "") -> dict[str, Any]:
     """Return the result where a library cannot do a model, which is no crash of ours: the begin of its reason."""
     traceback.print_exception(error, file=sys.stderr)
-    failed = fault(error)
-    if failed["cause"] == Cause.CRASH.value:
-        failed["cause"] = Cause.UNSUPPORTED.value
+    facts = error_facts(error)
+    cause = Cause.UNSUPPORTED if facts["cause"] == Cause.CRASH.value else Cause(facts["cause"])
     # Exporters of torch append pages to what they say.
-    return failed | {"message": (f"{what}: " if what else "") + " ".join(failed["message"].split())[:400]}
-
-
-def write_fault(out: Path, error: BaseException) -> int:
-    """Print the traceback, write the failed result; return the exit code, 1."""
-    traceback.print_exception(error, file=sys.stderr)
-    write_result(out, fault(error))
-    return 1
+    message = (f"{what}: " if what else "") + " ".join(facts["message"].split())[:400]
+    return result(status=Status.FAILED, cause=cause, message=message)

@@ -19,7 +19,7 @@ from transect.onnx_models.tensors import read_tensors
 from transect.payloads.retrain_turn import CHECKPOINT, Turn
 from transect.payloads.retrain_verdict import Path64, judge, read_path, told_losses
 from transect.portable_step.state import read_tensors as read_state_file
-from transect.runtimes._records import TOLD
+from transect.runtimes._records import TOLD, require_series
 
 # Steps after a start that are left out of medians, and kept in the samples: caches and allocators
 # settle, and virtual machines compile.
@@ -122,11 +122,7 @@ def _check_record(part: Part, cell: RetrainCell) -> None:
         raise BadInput(f"runner '{name}' ran on {record.get('provider_used')}, the cell asks for {cell.provider}")
     if record.get("state_step") != part.turn.end:
         raise BadInput(f"runner '{name}' left a state of {record.get('state_step')} updates, expected {part.turn.end}")
-    wanted = part.turn.end - part.first
-    for key in ("losses", *(f"{one}_ns" for one in _PARTS)):
-        amount = len(record.get(key, ()))
-        if amount != wanted:
-            raise BadInput(f"runner '{name}' tells {amount} {key} of {wanted} steps")
+    require_series(name, record, ("losses", *(f"{one}_ns" for one in _PARTS)), part.turn.end - part.first)
 
 
 def _times(parts: Sequence[Part], cell: RetrainCell) -> dict[str, float]:

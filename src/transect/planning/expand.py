@@ -42,7 +42,8 @@ def _check_class(name: str, cells: Iterable[Cell], what: str) -> None:
     kinds = (Cell, OpenCell) if known is OpenCell else (known,)
     for cell in cells:
         if type(cell) not in kinds or cell.stage != name:
-            raise BadInput(f"{what} {cell!r:.100}: expected {kinds[0].__name__}, as transect.stages.{name}.cell has it")
+            where = f"transect.stages.{name.replace('-', '_')}.cell"
+            raise BadInput(f"{what} {cell!r:.100}: expected {kinds[0].__name__} of stage '{name}', as {where} has it")
 
 
 def _check_size(context: Context, cells: int) -> None:
@@ -187,7 +188,7 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
     for name, stage in reversed(stages):
         for cell_id, (cell, _) in list(planned[name].items()):
             with hook_of(name):
-                inputs = stage.inputs(cell, context)
+                inputs = dict(stage.inputs(cell, context))
             planned[name][cell_id] = (cell, inputs)
             for role, taken in inputs.items():
                 if not isinstance(taken, Cell):
@@ -226,7 +227,11 @@ def precedences(expanded: dict[str, Expanded], context: Context) -> dict[Cell, l
 def reason_to_skip(cell: Cell) -> str | None:
     """Ask every plug-in of the cell and its stage; return the first reason why it cannot run."""
     stage = STAGES.get(cell.stage)
-    for registry, name in stage.plugins(cell):
-        if (reason := registry.get(name).supports(cell)) is not None:
-            return str(reason)
-    return stage.supports(cell)
+    for registry, name in [*stage.plugins(cell), (STAGES, cell.stage)]:
+        reason = registry.get(name).supports(cell)
+        if not isinstance(reason, str | None):
+            what = f"{registry.kind} '{name}': `supports` gives {reason!r:.100}"
+            raise BadInput(f"{what}: expected None, or a sentence that says why the cell cannot run")
+        if reason is not None:
+            return reason
+    return None

@@ -147,20 +147,25 @@ class _Planner:
         context = self._context
         stage = STAGES.get(cell.stage)
         taken = {role: (source.stage, source.id) for role, source in inputs.items()}
-        environment = self._inside(cell, stage.environment(cell))
+        given, own = stage.environment(cell), stage.spec(cell, context)
+        if not isinstance(given, str):
+            raise BadInput(f"stage '{cell.stage}': `environment` gives {given!r:.100}: expected a name, or '' for none")
+        environment = self._inside(cell, given)
         sources = sources_of(cell, stage, context.system, context.file.parent)
         self.sources[sources.hash] = sources
         spec: dict[str, Any] = {
             "study": context.study.name,
             "cell": cell.axes(),
             "cell_id": cell.id,
-            **stage.spec(cell, context),
             "system": self._system(cell),
             "inputs": {role: list(source) for role, source in taken.items()},
             "environment": environment,
             "lock": self._lock(environment),
             "sources": sources.hash,
         }
+        if taken_names := sorted(spec.keys() & own.keys()):
+            raise BadInput(f"stage '{cell.stage}': `spec` has keys that every spec has: {', '.join(taken_names)}")
+        spec |= own
         others = sorted({self._inside(cell, name) for name in stage.other_environments(cell)} - {environment, ""})
         if others:
             spec["other_environments"] = {name: self._lock(name) for name in others}

@@ -16,8 +16,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
+from transect.domain.cell import GPU_PROVIDERS, Cell
+from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry, StageRegistry
 from transect.domain.study import Section
 from transect.domain.system import System
@@ -168,8 +168,8 @@ class Stage(ABC, Generic[C]):
         return ()
 
     def gpus(self, cell: C) -> int:
-        """Return the GPUs that a cell needs on each node."""
-        return int(cell.ranks_per_node) if cell.device == "cuda" else 0
+        """Return the GPUs that a cell needs on each node: one for each rank, or one for its provider."""
+        return cell.ranks_per_node if cell.device == "cuda" else int(cell.get("provider") in GPU_PROVIDERS)
 
 
 def points(**lists: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -186,26 +186,41 @@ def points(**lists: Iterable[Any]) -> Iterator[dict[str, Any]]:
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _TAKEN = ("specs", "blocks", "damaged", "all", "make_environment", "make_report", "check_strict")
 
-STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage")
+STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage", Stage)
 
 
 def ordered_stages() -> list[tuple[str, Stage[Any]]]:
-    """Return every stage with its name, each after those whose cells it asks for."""
+    """Return each stage with its name, after those whose cells it asks for. Raises BadInput for a wrong declaration."""
     stages = {name: STAGES.get(name) for name in STAGES}
+    faults = [
+        f"{STAGES.source(name)}: stage '{name}' {fault}" for name in stages for fault in _faults(name, stages[name])
+    ]
+    if faults:
+        raise BadInput(*faults)
     order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
-    for name, stage in stages.items():
-        for given in (name, stage.placement.group or name):
-            if not _NAME.fullmatch(given.replace("-", "_")) or given in _TAKEN:
-                raise BadInput(
-                    f"{STAGES.source(name)}: stage '{name}' cannot have the name or group '{given}': expected letters, "
-                    f"digits and - for a module's _, and none of {', '.join(_TAKEN)}"
-                )
-        if not (stage.payload or stage.runner):
-            raise BadInput(f"{STAGES.source(name)}: stage '{name}' has neither a `payload` nor a `runner`")
-        for needed in (*stage.needs, *stage.precedes):
-            if needed not in stages:
-                raise BadInput(f"stage '{name}' needs stage '{needed}', which is not there")
     return [(name, stages[name]) for name in order]
+
+
+def _faults(name: str, stage: Stage[Any]) -> Iterator[str]:
+    """Yield what is wrong with a declaration."""
+    for given in (name, stage.placement.group or name):
+        if not _NAME.fullmatch(given.replace("-", "_")) or given in _TAKEN:
+            yield (
+                f"cannot have the name or group '{given}': expected letters, digits and - for a module's _, and none "
+                f"of {', '.join(_TAKEN)}"
+            )
+    if not (stage.payload or stage.runner):
+        yield "has neither a `payload` nor a `runner`"
+    if bool(stage.key) != (stage.section is not None):
+        yield "has only one of `key` and `section`: expected both, or none"
+    for member, names in (("needs", stage.needs), ("precedes", stage.precedes), ("keeps", stage.keeps)):
+        if isinstance(names, str):
+            yield f"has the text '{names}' as its `{member}`: expected a tuple, ('{names}',)"
+        elif member != "keeps":
+            yield from (f"needs an {unknown_name('stage', name, STAGES)}" for name in names if name not in STAGES)
+    for role, taken in stage.takes.items():
+        if not isinstance(taken, Takes):
+            yield f"takes as its {role} {taken!r}: expected transect.domain.takes.Takes(NAME, …)"
 
 
 def running_order() -> list[str]:

@@ -293,21 +293,22 @@ class Body:
     def of(cls, parts: Iterable[Part]) -> Body | None:
         """Put parts together: charts in a row stand side by side, None leaves nothing behind.
 
-        Without any part there is no body.
+        Without any part there is no body. Raises TypeError for what is no part, such as a text.
         """
         lead = Lead("")
         blocks: list[Block] = []
         given = [part for part in parts if part is not None]
-        for _, members in groupby(given, type):
-            run = list(members)
-            charts = [one for one in run if isinstance(one, Chart)]
-            leads = [one for one in run if isinstance(one, Lead)]
-            if leads:
-                [lead] = leads
-            elif charts:
-                blocks.append(Charts(items=charts))
+        for kind, members in groupby(given, type):
+            if issubclass(kind, Lead):
+                [lead] = (part for part in members if isinstance(part, Lead))
+            elif issubclass(kind, Chart):
+                blocks.append(Charts(items=[part for part in members if isinstance(part, Chart)]))
+            elif issubclass(kind, Block):
+                blocks += [part for part in members if isinstance(part, Block)]
             else:
-                blocks += [one for one in run if not isinstance(one, (Lead, Chart))]
+                raise TypeError(
+                    f"a section yields a {kind.__name__}: expected Lead, Heading, note(…), table(…) or a chart"
+                )
         if not blocks and lead.empty:
             lead = Lead(lead.empty)
         return cls(lead=lead.text, blocks=blocks) if given else None

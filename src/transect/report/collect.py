@@ -51,10 +51,11 @@ class MadeSection:
 
 def all_parts() -> Parts:
     """Return the sections and findings of every stage, and those that join stages."""
-    parts = collect(
+    parts: Parts = collect(
         [
             Section(key="containers", title="Containers", order=650, make=containers_body),
             Section(key="roofline", title="Roofline", order=700, make=roofline_body),
+            Section(key="others", title="Other stages", order=850, make=lambda c: others_body(c, parts.stages)),
             Section(key="published", title="Published and measured", order=900, make=published_body),
             Section(key="provenance", title="Environment", order=1000, make=provenance_body),
             Section(key="methods", title="Methods", order=1100, make=methods_body),
@@ -67,18 +68,13 @@ def all_parts() -> Parts:
             FindingMaker(order=910, make=drift_findings, section="methods"),
         ],
     )
-    brought = frozenset(parts.stages)
-    others = Section(key="others", title="Other stages", order=850, make=lambda context: others_body(context, brought))
-    parts.sections.append(others)
-    parts.sections.sort(key=lambda section: (section.order, section.key))
     return parts
 
 
 def make_section(section: Section, context: Context) -> MadeSection | None:
     """Make a section; one that cannot be made says so, and the rest of the report stands."""
     try:
-        made = section.make(context)
-        body = made if made is None or isinstance(made, Body) else Body.of(made)
+        body = Body.of(section.make(context) or ())
     except FAULTS as error:  # whatever a record holds, a report has to come of it
         body = broken(section.key, error, context)
     return None if body is None else MadeSection(key=section.key, title=section.title, body=body)
@@ -115,7 +111,7 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
         try:
             findings += [maker.signed(finding) for finding in maker.make(context)]
         except FAULTS as error:  # as for a section
-            name = getattr(maker.make, "__name__", "findings").replace("_", " ")
+            name = f"{maker.name} findings".replace("_", " ")
             what = f"could not be made: {type(error).__name__}: {error}"
             context.problems.append(Problem(where=name, what=what))
             findings.append(

@@ -54,8 +54,7 @@ NOTHING = Facets()
 def facets_of(item: Any) -> Facets:
     """Return what an item is about; `NOTHING` where it says nothing of any facet.
 
-    An item may say so itself, by an attribute `facets`. Else a group, a record and a cell speak for
-    themselves, a row for its `group`, `record` or `cell`, and anything made of fields for all of
+    Facets are their own. Else a group, a record and a cell speak for themselves, a row for its `group`, `record` or `cell`, and anything made of fields for all of
     these that it holds, and for fields that have the name of a facet.
     """
     return _found(item, _DEPTH, ids=True)
@@ -64,9 +63,8 @@ def facets_of(item: Any) -> Facets:
 def _found(item: Any, depth: int, *, ids: bool) -> Facets:
     if item is None or isinstance(item, (str, bytes, int, float)):
         return NOTHING
-    own = getattr(item, "facets", None)
-    if isinstance(own, Facets):
-        return own
+    if isinstance(item, Facets):
+        return item
     if isinstance(item, Cell):
         return _of_cell(item, (), ids=ids)
     if isinstance(item, Group):
@@ -152,7 +150,7 @@ class FacetTable:
 
     def number(self, item: Any) -> int | None:
         """Return the number of what an item is about; None where it says nothing of any facet."""
-        found = item if isinstance(item, Facets) else facets_of(item)
+        found = facets_of(item)
         return None if found == NOTHING else self._numbers.setdefault(found, len(self._numbers))
 
     def data(self) -> dict[str, Any]:

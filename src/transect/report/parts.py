@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from transect.analysis.load import Problem
 from transect.domain.cell import Cell
-from transect.domain.errors import FAULTS
+from transect.domain.errors import FAULTS, BadInput
 from transect.planning.code_hash import PACKAGE, file_of
 from transect.planning.sources import report_files
 from transect.report import stages as own
-from transect.report.blocks import Body, Part
+from transect.report.blocks import Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 
@@ -23,13 +23,13 @@ from transect.report.findings.finding import Finding
 class Section:
     """A part of the report. `order` places it: 100 to 600 for stages, more for what joins them.
 
-    `make` yields its parts or returns its body; no part, or None: there is nothing to say.
+    `make` yields its parts; no part, or None: there is nothing to say.
     """
 
     key: str
     title: str
     order: int
-    make: Callable[[Context], Iterable[Part] | Body | None]
+    make: Callable[[Context], Iterable[Part] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,15 @@ class DecisionColumn:
     asks: Callable[[Cell], bool] = lambda cell: True
 
 
+@dataclass(frozen=True, kw_only=True)
+class StageReport:
+    """What a stage brings to the report, as `REPORT` of its module."""
+
+    sections: Sequence[Section]
+    findings: Sequence[FindingMaker] = ()
+    decisions: Sequence[DecisionColumn] = ()
+
+
 @dataclass(kw_only=True)
 class Parts:
     """All sections, findings and columns of a report, in order, and the stages that brought them.
@@ -102,9 +111,9 @@ class Parts:
 
 
 def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Parts:
-    """Join what every stage brings under SECTIONS, FINDINGS and DECISIONS with what is given.
+    """Join what every stage brings with what is given.
 
-    That stands in `transect.report.stages`; of a stage from a plug-in folder in its own `report.py`.
+    It stands in `transect.report.stages`; of a stage from a plug-in folder in its own `report.py`.
     """
     importlib.import_module("transect.stages").add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
@@ -113,20 +122,23 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     modules = {one.name: f"{own.__name__}.{one.name}" for one in pkgutil.iter_modules(own.__path__)}
     for path in report_files():
         modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
-    for name, place in sorted(modules.items()):
+    for name, place in modules.items():
         try:
-            module = importlib.import_module(place)
+            brought: StageReport = importlib.import_module(place).REPORT
+            taken = {section.key for section in parts.sections} & {section.key for section in brought.sections}
+            if taken:
+                raise BadInput(f"the keys of these sections are taken: {', '.join(sorted(taken))}")
+            found = [maker if maker.stages else replace(maker, stages=(name,)) for maker in brought.findings]
+            # Sorted here: what has another type than the others cannot be.
+            ordered = (
+                sorted([*parts.sections, *brought.sections], key=lambda section: (section.order, section.key)),
+                sorted([*parts.findings, *found], key=lambda maker: maker.order),
+                sorted([*parts.columns, *brought.decisions], key=lambda column: (column.order, column.key)),
+            )
         except FAULTS as error:  # a plug-in is anybody's code; the report has to come
-            what = f"{file_of(place) or place} cannot be imported: {type(error).__name__}: {error}"
+            what = f"{file_of(place) or place} cannot be used: {type(error).__name__}: {error}"
             parts.problems.append(Problem(where=f"stage {name}", what=what))
             continue
         parts.stages.add(name)
-        parts.sections += getattr(module, "SECTIONS", ())
-        parts.findings += [
-            maker if maker.stages else replace(maker, stages=(name,)) for maker in getattr(module, "FINDINGS", ())
-        ]
-        parts.columns += getattr(module, "DECISIONS", ())
-    parts.sections.sort(key=lambda section: (section.order, section.key))
-    parts.findings.sort(key=lambda maker: maker.order)
-    parts.columns.sort(key=lambda column: (column.order, column.key))
+        parts.sections, parts.findings, parts.columns = ordered
     return parts

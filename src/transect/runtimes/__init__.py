@@ -89,12 +89,8 @@ class Runtime(Plugin, ABC):
         """Return programs of the machine that the cell runs: their versions are part of its spec."""
         return []
 
-    def code_files(self) -> list[Path]:
-        """Return source files that the cell runs and its environment's hash does not hold."""
-        return []
 
-
-RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes")
+RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes", Runtime)
 
 
 def check_providers(names: Iterable[str], where: str) -> None:

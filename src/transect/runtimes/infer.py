@@ -17,7 +17,7 @@ from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
-from transect.runtimes._records import TOLD, read_runner_record
+from transect.runtimes._records import TOLD, read_runner_record, require_series
 from transect.runtimes.outputs import judge
 from transect.runtimes.prepare import RECORD, expected_outputs
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
@@ -200,7 +200,8 @@ def conclude(
     """Return the result of a run whose program ended with `code`.
 
     `log` is what it printed; `started_ns` is CLOCK_MONOTONIC when it was started, on this machine.
-    Raises BadInput when it ran on another execution provider than it was asked for.
+    Raises BadInput when it ran on another execution provider than it was asked for, or its record lacks what
+    the contract says.
     """
     record = read_runner_record(out / RECORD, code)
     if record["status"] == "skipped":
@@ -211,6 +212,12 @@ def conclude(
             cause=Cause(record.get("cause", "crash")),
             message=record.get("message", f"the runner ended with exit code {code}"),
         )
-    if record["provider_used"] != cell.provider:
-        raise BadInput(f"runner '{cell.runtime}' ran on {record['provider_used']}, the cell asks for {cell.provider}")
+    if record.get("provider_used") != cell.provider:
+        used = record.get("provider_used")
+        raise BadInput(f"runner '{cell.runtime}' ran on {used}, the cell asks for {cell.provider}")
+    served = ("start_ns", "end_ns")
+    require_series(cell.runtime, record, ("run_ns", "bind_ns", "copy_ns") if cell.load is None else served)
+    needed = ("runtime_version", "session_ns", "run_ns" if cell.load is None else "arrivals")
+    if lacks := [key for key in needed if record.get(key) in (None, [])]:
+        raise BadInput(f"the record of runner '{cell.runtime}' lacks {', '.join(lacks)}")
     return _judge(cell, record, model, out, python, log, started_ns)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from transect.domain.axes.export import ConformanceCell, NodeTestsCell
-from transect.domain.cell import GPU_PROVIDERS, Cell
+from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
@@ -75,7 +75,3 @@ class Conformance(Stage[ConformanceCell]):
     def programs(self, cell: ConformanceCell) -> Mapping[str, str]:
         """The runner, which is started again after a crash."""
         return {"runner": self.environment(cell)}
-
-    def gpus(self, cell: ConformanceCell) -> int:
-        """One for the provider."""
-        return 1 if cell.provider in GPU_PROVIDERS else 0

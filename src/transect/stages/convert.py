@@ -10,7 +10,6 @@ from pydantic import Field
 from transect.domain.axes.data import data_of
 from transect.domain.axes.export import PRECISIONS, ConvertCell, ExportCell, Lower, ModelCell
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.domain.takes import DataArrays, Takes
@@ -18,10 +17,10 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.facts import FACTS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
-from transect.planning.stage import STAGES, Stage
+from transect.planning.stage import STAGES, Stage, points
 from transect.stages.dataset import workload_plugins
 from transect.stages.generated_model import model_of
-from transect.stages.train.stage import exported_by
+from transect.stages.train.stage import trained
 from transect.training.workloads import WORKLOADS
 
 
@@ -68,10 +67,7 @@ class Convert(Stage[ConvertCell]):
                 continue
             with context.complaints.noted():
                 WORKLOADS.get(name, f"{where}: no model of plugins.md, so a workload")
-                if context.first("train", exported_by, (name, framework)) is None:
-                    raise BadInput(
-                        f"{where}: '{name}' is exported from {framework} single on one rank, which no train grid has"
-                    )
+                trained(name, framework, context, where)
 
     def size(self, section: ConvertSection) -> int:
         """Count the cross product."""
@@ -79,10 +75,8 @@ class Convert(Stage[ConvertCell]):
 
     def cells(self, section: ConvertSection, context: Context) -> Iterable[ConvertCell]:
         """Every workload by every exporter in every precision."""
-        for name in section.workloads:
-            for exporter in section.exporters:
-                for precision in section.precisions:
-                    yield ConvertCell(workload=name, exporter=exporter, precision=precision)
+        for point in points(workload=section.workloads, exporter=section.exporters, precision=section.precisions):
+            yield ConvertCell(**point)
 
     def inputs(self, cell: ConvertCell, context: Context) -> dict[str, Cell]:
         """The float32 file; of a trained workload the data, with its labels, as well."""

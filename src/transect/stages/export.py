@@ -10,15 +10,14 @@ from pydantic import Field
 from transect.domain.axes.data import data_of
 from transect.domain.axes.export import ExportCell
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.domain.takes import DataArrays, Takes
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.context import Context
-from transect.planning.stage import STAGES, Stage
+from transect.planning.stage import STAGES, Stage, points
 from transect.stages.dataset import workload_plugins
-from transect.stages.train.stage import exported_by
+from transect.stages.train.stage import trained
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.workloads import WORKLOADS
 
@@ -51,23 +50,16 @@ class Export(Stage[ExportCell]):
         for workload in section.workloads:
             with context.complaints.noted():
                 WORKLOADS.get(workload, where)
-                if context.first("train", exported_by, (workload, section.framework)) is None:
-                    raise BadInput(
-                        f"{where}: '{workload}' is exported from {section.framework} single on one "
-                        "rank, which no train grid has"
-                    )
+                trained(workload, section.framework, context, where)
 
     def cells(self, section: ExportSection, context: Context) -> Iterable[ExportCell]:
         """Every workload by every exporter."""
-        for workload in section.workloads:
-            for exporter in section.exporters:
-                yield ExportCell(workload=workload, framework=section.framework, exporter=exporter)
+        for point in points(workload=section.workloads, exporter=section.exporters):
+            yield ExportCell(**point, framework=section.framework)
 
     def inputs(self, cell: ExportCell, context: Context) -> dict[str, Cell]:
         """Test data, and weights of one training."""
-        weights = context.first("train", exported_by, (cell.workload, cell.framework))
-        assert weights is not None
-        return {"data": data_of(cell.workload), "weights": weights}
+        return {"data": data_of(cell.workload), "weights": trained(cell.workload, cell.framework, context)}
 
     def plugins(self, cell: ExportCell) -> list[tuple[Registry[Any], str]]:
         """Exporter, workload and dataset."""

@@ -14,7 +14,7 @@ from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 from transect.stages.dataset import workload_plugins
-from transect.stages.train.stage import exported_by
+from transect.stages.train.stage import trained
 from transect.training.models import no_module
 from transect.training.workloads import WORKLOADS, model_of
 
@@ -38,9 +38,7 @@ class Step(Stage[StepCell]):
         data: dict[str, Cell] = {"data": data_of(cell.workload)}
         if cell.base_epochs is not None:
             return data
-        weights = context.first("train", exported_by, (cell.workload, BASE_FRAMEWORK))
-        assert weights is not None
-        return data | {"weights": weights}
+        return data | {"weights": trained(cell.workload, BASE_FRAMEWORK, context)}
 
     def plugins(self, cell: StepCell) -> list[tuple[Registry[Any], str]]:
         """Workload and dataset."""

@@ -11,19 +11,19 @@ from pydantic import Field
 
 from transect.domain.axes.data import data_of
 from transect.domain.axes.retrain import RELAY, RetrainCell, StepCell
-from transect.domain.cell import GPU_PROVIDERS, Cell
+from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
 from transect.domain.takes import Takes
-from transect.domain.until import ComparisonRule, RepeatUntil
+from transect.domain.until import ComparisonRule
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.runtimes import EVALUATION, PROVIDERS, RUNTIMES, cannot_train, check_providers
 from transect.runtimes.options import EQUAL, session_options
 from transect.stages.export_training_step import BASE_FRAMEWORK
-from transect.stages.train.stage import exported_by
+from transect.stages.train.stage import trained
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS
 
@@ -72,11 +72,7 @@ class RetrainGrid(Section):
     providers: Names = Field(default=["cpu"], description=", ".join(PROVIDERS))
     threads: Counts = Field(default=[1], description="intra-operator threads")
     repeats: Count | None = Field(default=None, description="null: as many as `retrain.repeats`")
-    where_it_fits: bool = Field(
-        default=False,
-        description="true: cells that need more nodes, cores or GPUs than the system has (where its "
-        "file does not say: this machine) are not planned",
-    )
+    where_it_fits: WhereItFits = False
 
 
 class RetrainSection(Section):
@@ -87,9 +83,7 @@ class RetrainSection(Section):
         description="runs of each cell, each with its own order of rows and, unless the base comes "
         "from a train cell, its own base model",
     )
-    repeat_until: RepeatUntil | None = Field(
-        default=None, description="measure on until it is known; null: as the study's `repeat_until` says"
-    )
+    repeat_until: StageRepeatUntil = None
     checkpoint_every: int = Field(default=0, ge=0, description="steps between two checkpoints; 0: only at the end")
     rates: dict[str, RateRule] = Field(default={}, description="learning rates and schedules by name, see below")
     grids: list[RetrainGrid] = Field(default=[], description="see below")
@@ -234,10 +228,6 @@ class Retrain(Stage[RetrainCell]):
         """Those that train in turn, and the one that evaluates."""
         return {name: RUNTIMES.get(name).environment for name in (*cell.runtimes, EVALUATION)}
 
-    def gpus(self, cell: RetrainCell) -> int:
-        """One for the provider."""
-        return 1 if cell.provider in GPU_PROVIDERS else 0
-
 
 def _check_grid(section: RetrainSection, grid: RetrainGrid, where: str, context: Context) -> None:
     """Raise BadInput for what nothing in the study has, or what would give no cell."""
@@ -266,10 +256,6 @@ def _check_bases(workload: str, grid: RetrainGrid, where: str, context: Context)
     epochs = context.parameters(workload).epochs
     for base in grid.base_epochs:
         if base is None:
-            if context.first("train", exported_by, (workload, BASE_FRAMEWORK)) is None:
-                raise BadInput(
-                    f"{where}.base_epochs: null takes the weights of '{workload}' from "
-                    f"{BASE_FRAMEWORK} single on one rank, which no train grid has"
-                )
+            trained(workload, BASE_FRAMEWORK, context, f"{where}.base_epochs: null")
         elif base > epochs:
             raise BadInput(f"{where}.base_epochs: {base}, and '{workload}' is trained for {epochs} epochs")

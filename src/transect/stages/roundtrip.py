@@ -17,7 +17,7 @@ from transect.onnx_models.facts import FACTS
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
-from transect.planning.stage import STAGES, Stage
+from transect.planning.stage import STAGES, Stage, points
 from transect.stages.generated_model import model_of
 
 
@@ -51,10 +51,8 @@ class Roundtrip(Stage[RoundtripCell]):
 
     def cells(self, section: RoundtripSection, context: Context) -> Iterable[RoundtripCell]:
         """Every model by every exporter into every framework."""
-        for name in section.models:
-            for exporter in section.exporters:
-                for loader in section.loaders:
-                    yield RoundtripCell(workload=name, exporter=exporter, loader=loader)
+        for point in points(workload=section.models, exporter=section.exporters, loader=section.loaders):
+            yield RoundtripCell(**point)
 
     def inputs(self, cell: RoundtripCell, context: Context) -> dict[str, Cell]:
         """The file, with what was drawn and computed."""

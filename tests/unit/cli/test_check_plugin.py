@@ -12,6 +12,8 @@ import pytest
 from checkouts import ROOT
 from transect.cli.plugin_checks import answers
 from transect.domain.errors import BadInput
+from transect.runtimes import RUNTIMES
+from transect.runtimes.python import PythonRuntime
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.optimisers import OPTIMISERS
@@ -57,6 +59,21 @@ class TakesAll(NumpyFramework):
         return None
 
 
+class Wordy(PythonRuntime):
+    """A text for a tuple, and words that are none."""
+
+    providers = "cpu"
+
+    def command(self, python, arguments):
+        return [3, *arguments]
+
+    def files(self, python):
+        return python
+
+    def tools(self):
+        raise ValueError("no tools")
+
+
 class Uphill(Sgd):
     """The wrong sign."""
 
@@ -80,6 +97,7 @@ class Uphill(Sgd):
                 "supports of a device that is not there",
             ],
         ),
+        ("runtime", RUNTIMES, Wordy, ["members of a wrong type", "command", "files", "exceptions"]),
         ("optimiser", OPTIMISERS, Uphill, ["takes hyper-parameters that there are", "update with a gradient of 1"]),
     ],
 )

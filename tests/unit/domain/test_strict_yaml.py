@@ -46,7 +46,15 @@ def test_plain_words_are_read_as_in_yaml_1_2(tmp_path, text):
     assert found == PLAIN[text] and type(found) is type(PLAIN[text])
 
 
+def _bomb(begin: str, end: str) -> str:
+    """Return a text whose last key repeats the first 10^9 times."""
+    lines = (f"a{i}: &a{i} {begin}{', '.join([f'*a{i - 1}'] * 10)}{end}\n" for i in range(1, 10))
+    return "a0: &a0 {x: 1}\n" + "".join(lines)
+
+
 UNREADABLE = {
+    "aliases that stand for billions": (_bomb("[", "]"), "file.yaml", "aliases", "5,000,000"),
+    "merges that stand for billions": (_bomb("{<<: [", "]}"), "file.yaml", "aliases", "5,000,000"),
     "escape byte": (b"a: \x1b[31m\n", "file.yaml"),
     "5,000 brackets": ("a: " + "[" * 5000 + "]" * 5000, "file.yaml"),
     "a list as a key": ("{[a]: 1}", "file.yaml"),

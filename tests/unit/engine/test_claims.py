@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from transect.adapters.slurm import scheduler as slurm_adapter
-from transect.adapters.snakemake.flow import Flow
 from transect.adapters.snakemake.main_flow import MainFlow
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, Interruption
-from transect.domain.owner import SESSION, SILENT_S, Owner, is_abandoned
+from transect.domain.owner import SILENT_S, Owner
 from transect.domain.paths import StudyPaths
 from transect.engine import locks, submissions
 from transect.engine.claim import Claim, check_environments
-from transect.engine.interruption import end_abandoned
 from transect.engine.job import Job, check_locks
 from transect.engine.locks import Busy, Held, leased, runs_elsewhere
 
@@ -173,49 +168,6 @@ def test_an_owner_is_told_of_in_files_and_its_start_does_not_follow_the_clock():
     assert replace(Owner.of_text(me.text), user=me.user) == me
     up_s = float(Path("/proc/uptime").read_text().split()[0])
     assert 0 < me.start / os.sysconf("SC_CLK_TCK") <= up_s < time.time() / 2
-
-
-@pytest.mark.env
-def test_what_was_asked_for_by_a_snakemake_that_has_died_is_abandoned():
-    other = subprocess.Popen(["sleep", "6000"])
-    session = replace(Owner.me(), pid=other.pid, start=0).text
-    assert not is_abandoned(session)
-    other.kill()
-    # Not waited for yet: a zombie asks for nothing.
-    for _ in range(3000):
-        if is_abandoned(session):
-            break
-        time.sleep(0.1)
-    assert is_abandoned(session)
-    other.wait()
-    assert is_abandoned(session)
-    assert not is_abandoned(replace(Owner.me(), host="elsewhere", pid=other.pid).text)
-    assert not is_abandoned("")
-
-
-@pytest.mark.env
-def test_a_run_ends_the_runners_that_a_killed_run_left_in_its_results(tmp_path):
-    gone = subprocess.Popen(["true"])
-    dead, alive = replace(Owner.me(), pid=gone.pid, start=1).text, Owner.me().text
-    gone.wait()
-    # As the rules start a runner, with what waits in its place.
-    words = Flow.command(cast("Flow", None)).split()[1:]
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", "import time; time.sleep(6000)", *words],
-            cwd=tmp_path / folder,
-            env=os.environ | {SESSION: session},
-        )
-        for folder, session in (("ours", dead), ("ours", alive), ("theirs", dead))
-        if (tmp_path / folder).mkdir(exist_ok=True) is None
-    ]
-    try:
-        assert end_abandoned(tmp_path / "ours" / "{FLOW.results:q}") == 1
-        assert [process.poll() is None for process in started] == [False, True, True]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
 
 
 @pytest.mark.parametrize(
@@ -369,3 +321,20 @@ def test_jobs_that_cannot_be_cancelled_keep_the_next_run_from_its_cells(paths, s
     with pytest.raises(BadInput, match=told):
         submissions.cancel_earlier(paths.runs, "s")
     assert list(paths.runs.iterdir())
+
+
+def test_a_claim_that_cannot_be_read_is_somebodys(monkeypatch, tmp_path):
+    taken = Claim(tmp_path, "study")
+    taken.path.parent.mkdir()
+    taken.path.write_text("{}")
+    read = Path.read_text
+
+    def refuse(path: Path, *arguments: str, **more: str) -> str:
+        if path == taken.path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert taken.held_by_another()
+    with pytest.raises(BadInput, match="is in use by"):
+        taken.take()

@@ -12,7 +12,7 @@ from transect.domain.errors import BadInput
 from transect.engine.elf import read_elf
 from transect.launch.images import COMPLETE, complaint, mount_points, root_of
 from transect.launch.wrappers import podman
-from transect.launch.wrapping import WRAPPERS, Inside, image_fault, wrapped
+from transect.launch.wrapping import WRAPPERS, Inside, Wrapper, image_fault, wrapped
 
 FULL = Inside(image="/images/torch", binds=("/users", "/users/results", "/tmp/x"), workdir="/users/run", gpus=True)
 MIN_COUNT = Inside(image="/images/torch")
@@ -130,6 +130,11 @@ SAID = [
 def test_what_a_container_program_says_of_an_image_is_told(wrapper, line):
     assert image_fault(wrapper, "I", f"[0] x\n{line}\nmore\n") == f"image I: {line}"
     assert image_fault(wrapper, "I", "[0] x\nTraceback: ValueError: 3\n") is None
+
+
+def test_a_wrapper_with_several_patterns_of_faults_is_refused():
+    with pytest.raises(TypeError, match=r"Old.faults: expected one regular expression, found \('FATAL', 'ERROR'\)"):
+        type("Old", (Wrapper,), {"faults": ("FATAL", "ERROR")})
 
 
 def test_an_elf_file_is_read(tmp_path):

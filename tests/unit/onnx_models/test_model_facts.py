@@ -130,3 +130,17 @@ def test_an_edited_tolerance_changes_the_inputs_of_whatever_reads_it(
     before, after = (taken(role, axes, files | {"facts.json": facts}) for facts in "34")
     assert set(before) - set(after) == {"facts.json 3"}
     assert set(after) - set(before) == {"facts.json 4"}
+
+
+def test_a_cell_of_dynamic_ranges_takes_the_outputs_of_its_own_batch(taken: Callable[..., list[str]]) -> None:
+    """Another size of batch in the study makes no record stale."""
+
+    def of(precision: str, **sums: str) -> list[str]:
+        files = {"model.onnx": "1", "facts.json": "2"}
+        files |= {f"batch-{size.removeprefix('b')}/facts.json": text for size, text in sums.items()}
+        return taken("export", INFER | {"precision": precision}, files)
+
+    usual = of("int8-dynamic", b8="3", b32="4")
+    assert "facts.json 3" in usual
+    assert of("int8-dynamic", b8="3", b32="5", b64="6") == usual != of("int8-dynamic", b8="7", b32="4")
+    assert of("int8-static", b8="7") == of("int8-static", b8="8")

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
 from transect.onnx_models.exporters import EXPORTERS
-from transect.onnx_models.results import fault, result
 from transect.runtimes.outputs import judge
 
 
@@ -17,26 +15,6 @@ def test_differences_are_the_largest_ones() -> None:
     found = judge({"y": np.array([[1.0, 2.5], [4.0, 4.5]])}, reference, 2.0)
     assert (found.max_abs_difference, found.max_rel_difference, found.top1_agreement) == (1.5, 0.5, 0.5)
     assert not found.wrong and judge({"y": np.array([[1.0, np.nan], [4.0, 3.0]])}, reference, 1e30).wrong
-
-
-@pytest.mark.parametrize(
-    ("error", "cause"),
-    [
-        (MemoryError("full"), "out-of-memory"),
-        (ModuleNotFoundError("no torch"), "missing-dependency"),
-        (BadInput("what"), "bad-input"),
-        (RuntimeError("what"), "crash"),
-    ],
-)
-def test_exceptions_become_causes(error: Exception, cause: str) -> None:
-    found = fault(error)
-    assert (found["status"], found["cause"]) == ("failed", cause)
-    assert found["message"] == f"{type(error).__name__}: {error}"
-
-
-def test_result_refuses_a_metric_outside_the_registry() -> None:
-    with pytest.raises(BadInput, match="unknown metric"):
-        result(metrics=[{"name": "speed", "value": 1.0}])
 
 
 @pytest.mark.parametrize("name", EXPORTERS.names())

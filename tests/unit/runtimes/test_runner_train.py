@@ -142,9 +142,10 @@ def test_state_is_begun_with_where_there_is_no_checkpoint(make: Make) -> None:
     assert broken.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
 
 
-@pytest.mark.parametrize("same_kernels", [True, False])
+# Masks of dropout follow from the seed in every language.
+@pytest.mark.parametrize(("same_kernels", "step"), [(True, "step"), (False, "step"), (True, "dropout")])
 def test_relay_through_all_runners_is_one_training(
-    same_kernels: bool, train_steps: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    same_kernels: bool, step: str, train_steps: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Each runner goes on with the checkpoint of the one before."""
     runs, folder = [], tmp_path_factory.mktemp("environments")
@@ -156,6 +157,8 @@ def test_relay_through_all_runners_is_one_training(
     if len(runs) < 2:
         pytest.skip("a relay takes two runners")
     whole = Run(runs[0].runtime, runs[0].python, tmp_path / "whole", train_steps)
+    for run in (whole, *runs):
+        run.arguments |= {"step": run.folder / step, "seed": 3}
     unbroken = whole.good()
     losses, before = [], None
     for number, run in enumerate(runs, 1):
@@ -217,6 +220,16 @@ def test_killed_training_goes_on_as_if_unbroken(make: Make) -> None:
     whole.write("order.bin", order)
     whole.good(until=step + 5)
     assert killed.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+
+
+@browser_at_times
+def test_what_a_killed_run_left_is_removed(run: Run) -> None:
+    # Linux has no process of the first number; the second one is there.
+    left, written = (run.checkpoint.with_name(f".{run.checkpoint.name}.{pid}") for pid in (2**22 + 1, os.getpid()))
+    for file in (left, written):
+        file.write_bytes(b"half")
+    run.good(until=1)
+    assert not left.exists() and written.exists()
 
 
 @browser_at_times

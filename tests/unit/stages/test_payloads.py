@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from transect.domain.axes.data import DataCell
 from transect.domain.errors import BadInput
 from transect.domain.record import MetricValue, Record, Status, write_record
 from transect.domain.takes import AllFiles, DataArrays, Metrics, Takes, own_repeat
+from transect.engine.job import result_from
 from transect.payloads.__main__ import main
 
 pytestmark = pytest.mark.fast
@@ -56,20 +58,41 @@ def test_a_payload_is_told_its_spec_its_folders_and_what_is_known_only_then(tmp_
 
 
 @pytest.mark.parametrize(
-    ("function", "code", "cause"),
+    ("function", "code", "cause", "message"),
     [
-        ("refused", 0, "wrong-result"),
-        ("bad_input", 1, "bad-input"),
-        ("lacks", 1, "missing-dependency"),
-        ("full", 1, "out-of-memory"),
-        ("quits", 1, "crash"),
-        ("no_number", 1, "crash"),
-        ("not_there", 1, "crash"),
+        ("refused", 0, "wrong-result", "apart"),
+        ("bad_input", 1, "bad-input", "BadInput: no tickets"),
+        ("lacks", 1, "missing-dependency", "ModuleNotFoundError: No module named 'gensim'"),
+        ("full", 1, "out-of-memory", "MemoryError: no more"),
+        ("quits", 1, "crash", "SystemExit: 0"),
+        ("no_number", 1, "crash", "ValueError: Out of range float values"),
+        ("not_there", 1, "crash", "AttributeError: module"),
     ],
 )
-def test_what_a_payload_raises_is_a_result_with_its_cause(tmp_path, function, code, cause):
+def test_what_a_payload_raises_is_a_result_with_its_cause(tmp_path, function, code, cause, message):
     ended, found = run(tmp_path, function)
     assert (ended, found["status"], found["cause"]) == (code, "failed", cause)
+    assert found["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        (
+            {"metric": []},
+            "result.metric: Extra inputs are not permitted\nexpected of result: status, cause, message, metr",
+        ),
+        ({"metrics": {"latency": 1}}, "result.metrics: Input should be a valid list"),
+        ({"metrics": [{"name": "latency"}]}, "result.metrics.0.value: Field required"),
+        ({"metrics": [{"name": "latancy", "value": 1}]}, "unknown metric 'latancy': did you mean 'latency'?"),
+        ({"samples": {"latency": {"values": [1.0]}}}, "result.samples.latency.unit: Field required"),
+        ({"samples": {"latency": [1.0]}}, "result.samples.latency: Input should be a valid dictionary"),
+        ({"status": "fine"}, "result.status: Input should be 'ok', 'skipped' or 'failed'"),
+    ],
+)
+def test_what_is_no_result_is_refused_by_its_key(left, expected):
+    with pytest.raises(BadInput, match=re.escape(expected)):
+        result_from({"status": "ok", **left})
 
 
 def record(folder: Path, **more) -> Path:

@@ -163,7 +163,7 @@ def test_a_diverged_runner_says_what_the_float64_path_does(step, tmp_path, monke
     assert values(found)["equality_ratio"] < 1 and "loss" in found["samples"]
 
 
-@pytest.mark.parametrize(("behave", "told"), [("short", "tells 7 losses of 8 steps"), ("lie", "ran on cuda")])
+@pytest.mark.parametrize(("behave", "told"), [("short", "tells 7 losses, expected 8"), ("lie", "ran on cuda")])
 def test_a_record_that_is_not_of_this_cell_is_no_result(step, tmp_path, monkeypatch, behave, told):
     with pytest.raises(ValueError, match=told):
         run(step, behave, tmp_path / "out", monkeypatch)

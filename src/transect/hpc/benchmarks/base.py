@@ -124,4 +124,4 @@ class Benchmark(Plugin, ABC):
         return [Path(inspect.getfile(type(self))), *([Path(spec.origin)] if spec and spec.origin else [])]
 
 
-BENCHMARKS: Registry[Benchmark] = Registry("benchmark", "transect.hpc.benchmarks")
+BENCHMARKS: Registry[Benchmark] = Registry("benchmark", "transect.hpc.benchmarks", Benchmark)

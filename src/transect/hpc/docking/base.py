@@ -7,10 +7,8 @@ says which of the probe's options it has.
 from __future__ import annotations
 
 from abc import ABC
-from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.axes.bench import BenchCell
 from transect.domain.registry import Plugin, Registry
 
 # Poses per work-item of models whose poses are lanes of a CPU's registers, and of those of devices.
@@ -52,10 +50,6 @@ class ProgrammingModel(Plugin, ABC):
         """Return the poses per work-item of a cell that does not say."""
         return self.typical.get(device, self.per_item[0])
 
-    def supports(self, cell: BenchCell) -> str | None:
-        """Return why the model cannot do a cell, beyond what its attributes say, or None."""
-        return None
-
     def program(self, compiler: str, device: str) -> tuple[str, ...]:
         """Return the program's argument list, or nothing when the probe itself is the kernel.
 
@@ -63,9 +57,5 @@ class ProgrammingModel(Plugin, ABC):
         """
         return (self.executable.format(compiler=compiler, device=device),) if self.executable else ()
 
-    def code_files(self) -> list[Path]:
-        """Return files that a run depends on and no environment is built from."""
-        return []
 
-
-PROGRAMMING_MODELS: Registry[ProgrammingModel] = Registry("programming model", "transect.hpc.docking")
+PROGRAMMING_MODELS: Registry[ProgrammingModel] = Registry("programming model", "transect.hpc.docking", ProgrammingModel)

@@ -7,8 +7,6 @@ import re
 
 from transect.hpc.values import last_digit, number
 
-# A log may name any number of keys; a run keeps this many.
-MAX_PARAMETERS = 80
 # Lowest and highest value that a printed number may stand for.
 Span = tuple[float, float]
 

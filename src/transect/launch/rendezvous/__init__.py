@@ -97,7 +97,7 @@ class Rendezvous(Plugin, ABC):
         return []
 
 
-RENDEZVOUS: Registry[Rendezvous] = Registry("rendezvous", "transect.launch.rendezvous")
+RENDEZVOUS: Registry[Rendezvous] = Registry("rendezvous", "transect.launch.rendezvous", Rendezvous)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -64,4 +64,4 @@ class Exporter(Plugin, ABC):
         return None
 
 
-EXPORTERS: Registry[Exporter] = Registry("exporter", "transect.onnx_models.exporters")
+EXPORTERS: Registry[Exporter] = Registry("exporter", "transect.onnx_models.exporters", Exporter)

@@ -32,4 +32,4 @@ class Loader(Plugin, ABC):
         """Make the framework's own model of a file. Raises whatever the framework raises."""
 
 
-LOADERS: Registry[Loader] = Registry("loader", "transect.onnx_models.loaders")
+LOADERS: Registry[Loader] = Registry("loader", "transect.onnx_models.loaders", Loader)

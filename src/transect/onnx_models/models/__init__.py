@@ -60,7 +60,7 @@ class MadeModel(Plugin, ABC):
         return f"this model has a form in {', '.join(self.frameworks)}, none in {framework}"
 
 
-MODELS: Registry[MadeModel] = Registry("model", "transect.onnx_models.models")
+MODELS: Registry[MadeModel] = Registry("model", "transect.onnx_models.models", MadeModel)
 
 
 def drawing(seed: int, name: str) -> np.random.Generator:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from transect.domain.registry import Registry
 
@@ -26,7 +27,7 @@ class Contents:
     left_out: Sequence[str] = field(default=())
 
 
-class ReportFormat(Protocol):
+class ReportFormat(ABC):
     """One way to write a report."""
 
     # Where it goes below the study's folder: a file, or a folder of its own.
@@ -34,6 +35,7 @@ class ReportFormat(Protocol):
     # Formats that are written along with it, because it refers to them.
     needs: Sequence[str] = ()
 
+    @abstractmethod
     def contents(self, made: Made) -> Contents:
         """Return the bytes of every file, from what was made. Equal records give equal bytes.
 
@@ -42,4 +44,4 @@ class ReportFormat(Protocol):
         """
 
 
-REPORT_FORMATS: Registry[ReportFormat] = Registry("report format", "transect.report.formats")
+REPORT_FORMATS: Registry[ReportFormat] = Registry("report format", "transect.report.formats", ReportFormat)

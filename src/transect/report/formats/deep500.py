@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.formats._runs import Run, as_name, read_runs
 from transect.report.report import Made
 
@@ -36,7 +36,7 @@ _NEVER = -1.0
 
 
 @REPORT_FORMATS.register("deep500")
-class Deep500:
+class Deep500(ReportFormat):
     """Training runs in Deep500's metrics: its CSV summaries and its printed metrics."""
 
     place = "deep500/"

@@ -16,7 +16,7 @@ from markupsafe import escape
 from transect.report.blocks import Chart, LegendItem
 from transect.report.charts.inks import INK, PAPER
 from transect.report.charts.theme import colors
-from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.formats._walk import charts
 from transect.report.report import Made
 from transect.report.text import clean
@@ -36,7 +36,7 @@ _ROW_PX, _GAP_PX, _SAMPLE_PX, _MARGIN_PX = 16.0, 14.0, 34.0, 4.0
 
 
 @REPORT_FORMATS.register("figures")
-class Figures:
+class Figures(ReportFormat):
     """Every chart as SVG and PDF, one pair of files each, by section."""
 
     place = "figures/"

@@ -8,7 +8,7 @@ from functools import singledispatch
 from typing import Any
 
 from transect.report.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table, Value
-from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.formats._walk import NamedChart, charts
 from transect.report.report import Made
 
@@ -17,7 +17,7 @@ VERSION = 2
 
 
 @REPORT_FORMATS.register("json")
-class Json:
+class Json(ReportFormat):
     """Sections, tables and findings as one JSON file; charts by their numbers and files."""
 
     place = "report.json"

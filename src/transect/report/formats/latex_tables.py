@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from transect.report.blocks import Chip, Table, Value
-from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.formats._front import answers, decisions, findings
 from transect.report.formats._markdown_text import CODE
 from transect.report.formats._walk import NamedTable, tables
@@ -20,7 +20,7 @@ _LONG_TEXT = 36
 
 
 @REPORT_FORMATS.register("latex-tables")
-class LatexTables:
+class LatexTables(ReportFormat):
     """Every table as a LaTeX file, and `all-tables.tex`, which sets them all."""
 
     place = "latex-tables/"

@@ -8,7 +8,7 @@ from typing import Any
 
 from transect.report.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table, Value
 from transect.report.findings.finding import Finding
-from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.formats._front import answers, decisions
 from transect.report.formats._markdown_text import fenced, inline, row
 from transect.report.formats._walk import NamedChart, charts
@@ -16,7 +16,7 @@ from transect.report.report import Made
 
 
 @REPORT_FORMATS.register("markdown")
-class Markdown:
+class Markdown(ReportFormat):
     """One Markdown file with the tables of the page; its charts are those in `figures/`."""
 
     place = "report.md"

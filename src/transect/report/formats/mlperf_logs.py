@@ -23,7 +23,7 @@ from typing import Any
 from transect import __version__
 from transect.domain.errors import BadInput
 from transect.domain.precisions import find_precision
-from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.formats._runs import Run, as_name, read_runs
 from transect.report.report import Made
 from transect.report.text import clean
@@ -41,7 +41,7 @@ _ADAM = {"beta1": "opt_adam_beta_1", "beta2": "opt_adam_beta_2", "epsilon": "opt
 
 
 @REPORT_FORMATS.register("mlperf-logs")
-class MlperfLogs:
+class MlperfLogs(ReportFormat):
     """Training runs as MLPerf logs, for MLCommons' own parsers and checker."""
 
     place = "mlperf-logs/"

@@ -27,7 +27,7 @@ class _Number:
         return self.group.summary(self.name, self.label) if self.name else None
 
 
-def others_body(context: Context, brought: frozenset[str]) -> Iterator[Part]:
+def others_body(context: Context, brought: set[str]) -> Iterator[Part]:
     """List the metrics of all stages but those that `brought` a `report.py`; nothing without any."""
     stages = [stage for stage in context.stages if stage not in brought]
     if stages:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from transect.analysis.entries import AnyRecord
 from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
-from transect.report.parts import Section
+from transect.report.parts import Section, StageReport
 from transect.report.sections.porting import matrix, reasons, rules, split
 from transect.report.text import in_unit, percent
 
@@ -65,4 +65,4 @@ def conversions(context: Context) -> Iterator[Part]:
     yield from rules(good)
 
 
-SECTIONS = (Section(key="conversions", title="Lower precisions", order=540, make=conversions),)
+REPORT = StageReport(sections=(Section(key="conversions", title="Lower precisions", order=540, make=conversions),))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from transect.analysis.entries import AnyRecord
 from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
-from transect.report.parts import Section
+from transect.report.parts import Section, StageReport
 from transect.report.sections.porting import reasons, rules, split
 from transect.report.text import in_unit, number
 
@@ -65,4 +65,4 @@ def steps_body(context: Context) -> Iterator[Part]:
     yield from rules(good)
 
 
-SECTIONS = (Section(key="steps", title="Training steps", order=655, make=steps_body),)
+REPORT = StageReport(sections=(Section(key="steps", title="Training steps", order=655, make=steps_body),))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from transect.analysis.entries import AnyRecord
 from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
-from transect.report.parts import Section
+from transect.report.parts import Section, StageReport
 from transect.report.sections.porting import matrix, reasons, rules, split, tolerance
 from transect.report.text import in_unit
 
@@ -48,4 +48,4 @@ def models(context: Context) -> Iterator[Part]:
     yield from rules(good)
 
 
-SECTIONS = (Section(key="models", title="Models by exporters", order=520, make=models),)
+REPORT = StageReport(sections=(Section(key="models", title="Models by exporters", order=520, make=models),))

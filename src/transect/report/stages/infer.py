@@ -7,18 +7,8 @@ from transect.report.findings.offered_load import offered_load_findings
 from transect.report.findings.overhead import overhead_findings
 from transect.report.findings.runtimes import runtime_findings
 from transect.report.findings.serving import serving_findings
-from transect.report.parts import DecisionColumn, FindingMaker, Section
+from transect.report.parts import DecisionColumn, FindingMaker, Section, StageReport
 from transect.report.sections.runtimes import runtimes_body
-
-SECTIONS = (Section(key="runtimes", title="Runtimes", order=600, make=runtimes_body),)
-
-FINDINGS = (
-    FindingMaker(order=700, make=serving_findings, section="runtimes"),
-    FindingMaker(order=705, make=offered_load_findings, section="runtimes"),
-    FindingMaker(order=710, make=runtime_findings, section="runtimes"),
-    FindingMaker(order=720, make=overhead_findings, section="runtimes"),
-    FindingMaker(order=730, make=condition_findings, section="runtimes"),
-)
 
 
 def _asked(cell: Cell) -> bool:
@@ -27,9 +17,26 @@ def _asked(cell: Cell) -> bool:
     return alone and identity_size(cell.workload or "") is None
 
 
-DECISIONS = (
-    DecisionColumn(
-        key="serve-one", title="Serve one request (SingleStream)", order=300, stage="infer", always=True, asks=_asked
+REPORT = StageReport(
+    sections=(Section(key="runtimes", title="Runtimes", order=600, make=runtimes_body),),
+    findings=(
+        FindingMaker(order=700, make=serving_findings, section="runtimes"),
+        FindingMaker(order=705, make=offered_load_findings, section="runtimes"),
+        FindingMaker(order=710, make=runtime_findings, section="runtimes"),
+        FindingMaker(order=720, make=overhead_findings, section="runtimes"),
+        FindingMaker(order=730, make=condition_findings, section="runtimes"),
     ),
-    DecisionColumn(key="serve-many", title="Serve many (Offline)", order=400, stage="infer", always=True, asks=_asked),
+    decisions=(
+        DecisionColumn(
+            key="serve-one",
+            title="Serve one request (SingleStream)",
+            order=300,
+            stage="infer",
+            always=True,
+            asks=_asked,
+        ),
+        DecisionColumn(
+            key="serve-many", title="Serve many (Offline)", order=400, stage="infer", always=True, asks=_asked
+        ),
+    ),
 )

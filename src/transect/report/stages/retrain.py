@@ -2,12 +2,13 @@
 
 from transect.report.findings.retrain_factors import factor_findings
 from transect.report.findings.retraining import retraining_findings
-from transect.report.parts import FindingMaker, Section
+from transect.report.parts import FindingMaker, Section, StageReport
 from transect.report.sections.retraining import retraining_body
 
-SECTIONS = (Section(key="retraining", title="Retraining", order=660, make=retraining_body),)
-
-FINDINGS = (
-    FindingMaker(order=760, make=factor_findings, section="retraining"),
-    FindingMaker(order=765, make=retraining_findings, section="retraining"),
+REPORT = StageReport(
+    sections=(Section(key="retraining", title="Retraining", order=660, make=retraining_body),),
+    findings=(
+        FindingMaker(order=760, make=factor_findings, section="retraining"),
+        FindingMaker(order=765, make=retraining_findings, section="retraining"),
+    ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from transect.analysis.entries import AnyRecord
 from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
-from transect.report.parts import Section
+from transect.report.parts import Section, StageReport
 from transect.report.sections.porting import matrix, reasons, split, tolerance
 
 
@@ -43,4 +43,4 @@ def round_trips(context: Context) -> Iterator[Part]:
     yield table(good, columns, folded="Differences of round trips")
 
 
-SECTIONS = (Section(key="roundtrips", title="Round trips", order=560, make=round_trips),)
+REPORT = StageReport(sections=(Section(key="roundtrips", title="Round trips", order=560, make=round_trips),))

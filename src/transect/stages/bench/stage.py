@@ -11,7 +11,7 @@ from pydantic import Field
 from transect.domain.axes.bench import BenchCell
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.study import Containers, Count, Counts, Names, Section
 from transect.domain.system import System
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
@@ -28,12 +28,7 @@ class BenchGrid(Section):
     ranks: Counts = Field(default=[1], description="ranks on each node")
     nodes: Counts = Field(default=[1], description="nodes; ranks are on each")
     networks: list[str | None] = Field(default=[None], min_length=1, description="as in training grids")
-    containers: list[str | None] = Field(
-        default=[None],
-        min_length=1,
-        description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the "
-        "environment; null: as the system says, which is none unless it names one",
-    )
+    containers: Containers = Field(default=[None])
     options: list[dict[str, int | float | str]] = Field(
         default=[{}], min_length=1, description="one cell for each: problem sizes and the like, see docs/benchmarks.md"
     )

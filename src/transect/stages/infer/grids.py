@@ -8,15 +8,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from transect.domain.errors import BadInput, unknown_name
-from transect.domain.study import Count, Counts, Names, Section
-from transect.domain.until import RepeatUntil
+from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.runtimes import ONNX_PRECISIONS, PROVIDERS, RUNTIMES, check_providers
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
 from transect.stages.generated_model import model_of
-from transect.stages.train.stage import exported_by
+from transect.stages.train.stage import trained
 from transect.training.workloads import WORKLOADS
 
 
@@ -48,11 +47,7 @@ class InferGrid(Section):
     )
     sessions: Counts = Field(default=[1], description="sessions at once that serve an offered load")
     repeats: Count | None = Field(default=None, description="runs of each cell of this grid; null: `infer.repeats`")
-    where_it_fits: bool = Field(
-        default=False,
-        description="true: cells that need more nodes, cores or GPUs than the system has (where its "
-        "file does not say: this machine) are not planned",
-    )
+    where_it_fits: WhereItFits = False
 
 
 class InferMeasure(Section):
@@ -67,9 +62,7 @@ class InferSection(Section):
     """Inference cells, and how long each measures."""
 
     repeats: Count = Field(default=1, description="runs of each cell")
-    repeat_until: RepeatUntil | None = Field(
-        default=None, description="measure on until it is known; null: as the study's `repeat_until` says"
-    )
+    repeat_until: StageRepeatUntil = None
     warmup: int = Field(
         default=20,
         ge=0,
@@ -155,11 +148,7 @@ def _check_trained(name: str, grid: InferGrid, where: str, context: Context, tak
     WORKLOADS.get(name, f"{where}.workloads: no model of plugins.md, so a workload")
     if takes_onnx and name not in export.workloads:
         raise BadInput(f"{where}.workloads: '{name}' is not among export.workloads {export.workloads}")
-    if context.first("train", exported_by, (name, export.framework)) is None:
-        raise BadInput(
-            f"{where}.workloads: '{name}' takes its weights from {export.framework} single on one "
-            "rank, which no train grid has"
-        )
+    trained(name, export.framework, context, f"{where}.workloads")
 
 
 def _check_each(grid: InferGrid, where: str, context: Context) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from transect.domain.axes.export import ConvertCell, ExportCell
 from transect.domain.axes.infer import InferCell
-from transect.domain.cell import GPU_PROVIDERS, Cell
+from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.takes import Takes
@@ -22,7 +22,7 @@ from transect.runtimes.options import check_options, session_options
 from transect.stages.convert import exported_model
 from transect.stages.dataset import workload_plugins
 from transect.stages.infer.grids import InferSection, check_grid, exporters_of
-from transect.stages.train.stage import exported_by
+from transect.stages.train.stage import trained
 from transect.training.workloads import WORKLOADS
 
 
@@ -125,9 +125,7 @@ class Infer(Stage[InferCell]):
         export = context.first("export", _workload, cell.workload) or ExportCell(
             workload=cell.workload, framework=framework, exporter=_any_exporter(framework, context)
         )
-        weights = context.first("train", exported_by, (cell.workload, framework))
-        assert weights is not None
-        return {"export": export, "weights": weights}
+        return {"export": export, "weights": trained(cell.workload, framework, context)}
 
     def plugins(self, cell: InferCell) -> list[tuple[Registry[Any], str]]:
         """The runtime; where it builds the model itself, workload and dataset."""
@@ -165,10 +163,6 @@ class Infer(Stage[InferCell]):
     def environment(self, cell: InferCell) -> str:
         """The runtime's."""
         return RUNTIMES.get(cell.runtime).environment
-
-    def gpus(self, cell: InferCell) -> int:
-        """One for the provider."""
-        return 1 if cell.provider in GPU_PROVIDERS else 0
 
 
 def _any_exporter(framework: str, context: Context) -> str:

@@ -16,10 +16,10 @@ from transect.domain.errors import BadInput
 from transect.domain.options import Value
 from transect.domain.precisions import PRECISIONS, check_precisions
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
-from transect.domain.until import ComparisonRule, RepeatUntil
+from transect.domain.until import ComparisonRule
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
@@ -51,12 +51,7 @@ class TrainGrid(Section):
     networks: list[str | None] = Field(
         default=[None], min_length=1, description="names among the system's networks; null: its own choice"
     )
-    containers: list[str | None] = Field(
-        default=[None],
-        min_length=1,
-        description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the "
-        "environment; null: as the system says, which is none unless it names one",
-    )
+    containers: Containers = Field(default=[None])
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
     scaling: Literal["strong", "weak"] = Field(
         default="strong",
@@ -97,11 +92,7 @@ class TrainGrid(Section):
         description="bytes that a rank's training may hold besides what it began with; null: no limit",
     )
     repeats: Count | None = Field(default=None, description="null: as many as `train.repeats`")
-    where_it_fits: bool = Field(
-        default=False,
-        description="true: cells that need more nodes, cores or GPUs than the system has (where its "
-        "file does not say: this machine) are not planned",
-    )
+    where_it_fits: WhereItFits = False
 
 
 class TrainSection(Section):
@@ -110,9 +101,7 @@ class TrainSection(Section):
     repeats: Count = Field(
         default=3, description="runs of each cell, each with its own initial weights and batch order"
     )
-    repeat_until: RepeatUntil | None = Field(
-        default=None, description="measure on until it is known; null: as the study's `repeat_until` says"
-    )
+    repeat_until: StageRepeatUntil = None
     planner: PlannerSection | None = Field(
         default=None, description="see below; only for grids whose options say `plan`"
     )
@@ -120,10 +109,7 @@ class TrainSection(Section):
 
 
 def exported_by(cell: TrainCell) -> tuple[str, str] | None:
-    """Return workload and framework of a cell whose weights are exported, or None.
-
-    It is one on one CPU rank and thread.
-    """
+    """Return workload and framework of a cell whose weights others take, one on one CPU rank and thread; else None."""
     usual = (
         cell.strategy == "single"
         and cell.device == "cpu"
@@ -136,6 +122,17 @@ def exported_by(cell: TrainCell) -> tuple[str, str] | None:
         and cell.container is None
     )
     return (cell.workload, cell.framework) if usual else None
+
+
+def trained(workload: str, framework: str, context: Context, where: str = "") -> Cell:
+    """Return the cell whose weights of a workload others take. Raises BadInput where the study has none."""
+    cell = context.first("train", exported_by, (workload, framework))
+    if cell is None:
+        raise BadInput(
+            f"{where or context.file}: takes the weights of '{workload}' from {framework} single on one rank, which no "
+            "train grid has"
+        )
+    return cell
 
 
 @STAGES.register("train")

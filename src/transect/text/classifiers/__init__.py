@@ -121,4 +121,4 @@ class Classifier(Plugin, ABC):
         return None
 
 
-CLASSIFIERS: Registry[Classifier] = Registry("classifier", "transect.text.classifiers")
+CLASSIFIERS: Registry[Classifier] = Registry("classifier", "transect.text.classifiers", Classifier)

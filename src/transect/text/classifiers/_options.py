@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput
 from transect.text.classifiers import Classifier
 from transect.text.options import Options, checked
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OptimiserName
 
 
 class TrainingOptions(Options):
@@ -19,20 +19,13 @@ class TrainingOptions(Options):
     updates: int | None = Field(default=None, ge=1)
     batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=1e-3, gt=0)
-    optimiser: str = "adamw"
+    optimiser: OptimiserName = "adamw"
     momentum: float = Field(default=0.9, ge=0, lt=1)
     weight_decay: float = Field(default=0.0, ge=0)
     # The largest norm of all gradients together.
     clip: float | None = Field(default=None, gt=0)
     # Epochs without a smaller loss on `validation` after which training ends, with the best epoch's weights.
     patience: int | None = Field(default=None, ge=1)
-
-    @field_validator("optimiser")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        if name not in OPTIMISERS:
-            raise unknown_name("optimiser", name, OPTIMISERS)
-        return name
 
 
 T = TypeVar("T", bound=TrainingOptions)

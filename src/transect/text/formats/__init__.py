@@ -58,4 +58,4 @@ class Generator(TicketFormat[Given]):
         """Return the Bayes-optimal accuracy of what `tickets` yields by view and names."""
 
 
-FORMATS: Registry[TicketFormat[Any]] = Registry("ticket format", "transect.text.formats")
+FORMATS: Registry[TicketFormat[Any]] = Registry("ticket format", "transect.text.formats", TicketFormat)

@@ -31,4 +31,4 @@ class Splitter(Plugin, ABC):
         """
 
 
-SPLITTERS: Registry[Splitter] = Registry("splitter", "transect.text.splitters")
+SPLITTERS: Registry[Splitter] = Registry("splitter", "transect.text.splitters", Splitter)

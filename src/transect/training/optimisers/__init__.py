@@ -6,16 +6,17 @@ The rule in float64 is what every framework's own implementation is held to.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import AfterValidator
 
 from transect.domain.registry import Plugin, Registry
 
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
-__all__ = ["OPTIMISERS", "Optimiser", "unsupported_optimiser"]
+__all__ = ["OPTIMISERS", "Optimiser", "OptimiserName", "unsupported_optimiser"]
 
 
 class Optimiser(Plugin, ABC):
@@ -59,6 +60,14 @@ class Optimiser(Plugin, ABC):
 
 
 OPTIMISERS: Registry[Optimiser] = Registry("optimiser", "transect.training.optimisers", Optimiser)
+
+
+def _known(name: str) -> str:
+    OPTIMISERS.get(name)
+    return name
+
+
+OptimiserName = Annotated[str, AfterValidator(_known)]
 
 
 def unsupported_optimiser(framework: str, has: tuple[str, ...], optimiser: str) -> str | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from transect.domain.errors import unknown_name
 from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.models import Model
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OptimiserName
 
 __all__ = ["WORKLOADS", "Parameters", "Workload", "model_of"]
 
@@ -27,7 +26,7 @@ class Parameters(BaseModel):
     )
     epochs: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
-    optimiser: str = Field(
+    optimiser: OptimiserName = Field(
         default="sgd", description="a file of `src/transect/training/optimisers`, which says the rule"
     )
     momentum: float = Field(default=0.0, ge=0, lt=1, description="of sgd and nesterov")
@@ -48,13 +47,6 @@ class Parameters(BaseModel):
     )
     test_fraction: float = Field(default=0.25, gt=0, lt=1)
     dataset_options: dict[str, Any] = {}
-
-    @field_validator("optimiser")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        if name not in OPTIMISERS:
-            raise unknown_name("optimiser", name, OPTIMISERS)
-        return name
 
 
 class Workload(Plugin, ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,8 +14,6 @@ register_metric("toy_norm", "1", Direction.NEUTRAL, Mean.NONE, "norm of all trai
 
 class ToyCell(Cell):
     """One trained model, and the order of a norm of its weights."""
-
-    always: ClassVar[tuple[str, ...]] = ()
 
     stage: Literal["toy"] = "toy"
     workload: Annotated[str, Axis(place=20, name=True)]

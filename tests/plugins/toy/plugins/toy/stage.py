@@ -8,14 +8,13 @@ from typing import Any
 from pydantic import Field
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Counts, Section
 from transect.domain.takes import Takes
 from transect.planning.context import Context
-from transect.planning.stage import STAGES, Stage
+from transect.planning.stage import STAGES, Stage, points
 from transect.stages.toy.cell import ToyCell
-from transect.stages.train.stage import exported_by
+from transect.stages.train.stage import trained
 from transect.training.workloads import WORKLOADS
 
 # Added to every norm: a test edits it.
@@ -46,22 +45,19 @@ class Toy(Stage[ToyCell]):
 
     def check(self, section: ToySection, context: Context) -> None:
         """Every workload is trained."""
+        where = context.where("toy.workloads")
         for name in section.workloads:
-            WORKLOADS.get(name, context.where("toy.workloads"))
-            if context.first("train", exported_by, (name, section.framework)) is None:
-                raise BadInput(f"{context.where('toy.workloads')}: nobody trains '{name}'")
+            WORKLOADS.get(name, where)
+            trained(name, section.framework, context, where)
 
     def cells(self, section: ToySection, context: Context) -> Iterable[ToyCell]:
         """Every workload by every order."""
-        for name in section.workloads:
-            for order in section.orders:
-                yield ToyCell(workload=name, framework=section.framework, order=order)
+        for point in points(workload=section.workloads, order=section.orders):
+            yield ToyCell(**point, framework=section.framework)
 
     def inputs(self, cell: ToyCell, context: Context) -> dict[str, Cell]:
         """Weights of one training."""
-        weights = context.first("train", exported_by, (cell.workload, cell.framework))
-        assert weights is not None
-        return {"weights": weights}
+        return {"weights": trained(cell.workload, cell.framework, context)}
 
     def plugins(self, cell: ToyCell) -> list[tuple[Registry[Any], str]]:
         """The workload."""

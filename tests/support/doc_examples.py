@@ -1,0 +1,23 @@
+"""The files to copy that stand in docs/adding.md and docs/adding/, by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from checkouts import ROOT
+
+ADDING = "\n".join(
+    page.read_text() for page in [ROOT / "docs" / "adding.md", *sorted((ROOT / "docs" / "adding").glob("*.md"))]
+)
+EXAMPLES = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", ADDING, re.MULTILINE | re.DOTALL))
+
+
+def write_examples(folder: Path) -> Path:
+    """Write the plug-ins among them into a folder that is made; return it."""
+    folder.mkdir()
+    for name, text in EXAMPLES.items():
+        if name.endswith(".py"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+    return folder
