@@ -46,8 +46,8 @@ def gain_words(answer: Answer) -> str:
     """Write the gain with its ends; empty where nothing was compared."""
     if answer.gain is None:
         return ""
-    told = "" if answer.extrapolated else f" ({ends(answer.gain, factor)})"
-    return f"{factor(answer.gain.value)}x{told}"
+    interval = "" if answer.extrapolated else f" ({ends(answer.gain, factor)})"
+    return f"{factor(answer.gain.value)}x{interval}"
 
 
 def claim_findings(context: Context) -> list[Finding]:
@@ -57,10 +57,10 @@ def claim_findings(context: Context) -> list[Finding]:
 
 def _finding(answer: Answer) -> Finding:
     claim, gain = answer.claim, gain_words(answer)
-    said = _SAID[answer.judgement]
+    judgement = _SAID[answer.judgement]
     if answer.extrapolated:
-        said = f"{said}, by extrapolation"
-    here = f"{gain} here, {said}" if gain else said
+        judgement = f"{judgement}, by extrapolation"
+    here = f"{gain} here, {judgement}" if gain else judgement
     return Finding(
         subject="claims",
         kind="claim",

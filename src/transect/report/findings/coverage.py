@@ -130,8 +130,8 @@ def _floors(context: Context, stage: str, metric: str) -> list[_Floor]:
         else:
             floor = context.floors.get(stage, workload, metric, kind)
         if floor is not None and any(group.values(metric) for group in groups):
-            own = any(len(g.values(metric)) > 1 and not g.over_subscribed for g in groups)
-            found.append(_Floor(workload=workload, value=floor, own=own))
+            repeated = any(len(g.values(metric)) > 1 and not g.over_subscribed for g in groups)
+            found.append(_Floor(workload=workload, value=floor, own=repeated))
     return found
 
 

@@ -82,11 +82,13 @@ def _invalid(context: Context) -> list[Finding]:
         listed = [f"{amount} {clean(status)}" for status, amount in sorted(others.items())]
         claim += f", besides {names(listed, len(listed))}"
     claim += ": none of their numbers is in a chart or a bound."
-    told = [_reason(value) for value in wrong[:_SHOWN]]
+    reasons = [_reason(value) for value in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
-        told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
+        reasons.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
     return [
-        Finding(subject="study", claim=claim, evidence=joined(*told), confidence=Confidence.CONFIRMED, kind="hardware")
+        Finding(
+            subject="study", claim=claim, evidence=joined(*reasons), confidence=Confidence.CONFIRMED, kind="hardware"
+        )
     ]
 
 

@@ -44,37 +44,37 @@ def knob_findings(context: Context) -> list[Finding]:
         for sweep in sweeps(groups)
         if sweep.axis in KNOBS and sweep.metric == ACCURACY and sweep.effects and _seeds(sweep) > 1
     ]
-    parts = grouped(found, lambda one: (corpus_label(one.groups[0]), one.cell.model, one.cell.view))
-    return [_finding(own) for own in parts.values()]
+    parts = grouped(found, lambda sweep: (corpus_label(sweep.groups[0]), sweep.cell.model, sweep.cell.view))
+    return [_finding(members) for members in parts.values()]
 
 
 def _strongest(sweep: Sweep) -> tuple[Any, Difference]:
-    return max(sweep.effects.items(), key=lambda one: abs(one[1].summary.median))
+    return max(sweep.effects.items(), key=lambda pair: abs(pair[1].summary.median))
 
 
-def _finding(own: Sequence[Sweep]) -> Finding:
+def _finding(members: Sequence[Sweep]) -> Finding:
     # Of several sweeps over one knob, the one of most seeds speaks; the section has all.
     best: dict[str, Sweep] = {}
-    for sweep in own:
+    for sweep in members:
         known = best.get(sweep.axis)
         if known is None or _seeds(sweep) > _seeds(known):
             best[sweep.axis] = sweep
-    ordered = sorted(best.values(), key=lambda one: -abs(_strongest(one)[1].summary.median))
-    told = []
+    ordered = sorted(best.values(), key=lambda sweep: -abs(_strongest(sweep)[1].summary.median))
+    listed = []
     for sweep in ordered:
         value, effect = _strongest(sweep)
         base = getattr(sweep.cell, sweep.axis)
         change = f"{KNOB_NOUNS[sweep.axis]} {knob_value(base)} → {knob_value(value)}"
-        told.append(f"{change} {effect_text(effect)}")
+        listed.append(f"{change} {effect_text(effect)}")
     effects = [_strongest(sweep)[1] for sweep in ordered]
     shown = [effect for effect in effects if effect.shown]
-    confidence = Confidence.CONFIRMED if all(one.confirmed for one in shown) else Confidence.PROVISIONAL
-    first = own[0].groups[0]
+    confidence = Confidence.CONFIRMED if all(effect.confirmed for effect in shown) else Confidence.PROVISIONAL
+    first = members[0].groups[0]
     return Finding(
         subject=corpus_label(first),
         kind="knobs",
         scope=f"{VIEWS[first.cell.view]}, {first.cell.model}",
-        claim=f"one knob at a time, in points of accuracy: {names(told, 9)}.",
+        claim=f"one knob at a time, in points of accuracy: {names(listed, 9)}.",
         confidence=confidence if shown else Confidence.INCONCLUSIVE,
         # Each moves most of all values of its knob.
         tests=tuple(_strongest(sweep)[1].chance(n_comparisons=len(sweep.effects)) for sweep in ordered),

@@ -51,7 +51,7 @@ def effect_of(finding: Finding) -> float:
 
     The nearest rival counts: beating the worst by far changes nothing.
     """
-    factors = [one.factor for one in finding.comparisons if one.verdict is not Verdict.SAME and one.factor > 0]
+    factors = [c.factor for c in finding.comparisons if c.verdict is not Verdict.SAME and c.factor > 0]
     return math.log(min(factors)) if factors else 0.0
 
 
@@ -75,4 +75,4 @@ def opened(findings: Sequence[Finding], most: int = MAX_OPENED) -> tuple[list[Fi
     more = [index for index in range(len(order)) if index not in set(first)]
     chosen = sorted([*first, *more][:most])
     kept = set(chosen)
-    return [order[i] for i in chosen], [one for i, one in enumerate(order) if i not in kept]
+    return [order[i] for i in chosen], [finding for i, finding in enumerate(order) if i not in kept]

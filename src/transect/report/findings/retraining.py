@@ -34,7 +34,7 @@ def retraining_findings(context: Context) -> list[Finding]:
         return []
     return [
         _equality(groups),
-        *(one for name in context.workloads("retrain") for one in _speed(context, name)),
+        *(finding for name in context.workloads("retrain") for finding in _speed(context, name)),
         *(_relay(group) for group in groups if is_relay(group)),
     ]
 
@@ -57,10 +57,10 @@ def told_equal(groups: Sequence[RetrainGroup]) -> str:
     right, shares = sum(len(group.ok) for group in groups), _shares(groups)
     most = f", at most {percent(max(shares), 1)} of the tolerance off" if shares else ""
     names_ = sorted({name for group in groups if group.ok for name in group.cell.runtimes})
-    told = (
+    claim = (
         f"{right} of {len(ended)} retrainings by {count(len(names_), 'runtime')} computed PyTorch's float64 path{most}"
     )
-    return f"{told}; {wrong} gave another one." if wrong else f"{told}."
+    return f"{claim}; {wrong} gave another one." if wrong else f"{claim}."
 
 
 def _equality(groups: Sequence[RetrainGroup]) -> Finding:
@@ -88,15 +88,15 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
 
 def _speed(context: Context, workload: str) -> Iterator[Finding]:
     """Set the fastest portable step beside each that does without it, at the point of most runtimes."""
-    told: set[str] = set()
+    compared: set[str] = set()
     for groups in points(context.of("retrain", workload)):
         right = [group for group in sorted_by_time(groups) if not group.wrong]
         portable = [group for group in right if group.cell.runtime not in PEERS]
-        peers = [group for group in right if group.cell.runtime in {*PEERS} - told]
-        pairs = [p for one in peers if (p := step_ratio(portable[0], one, context.floors))] if portable else []
-        told |= {pair.other.cell.runtime for pair in pairs}
+        peers = [group for group in right if group.cell.runtime in {*PEERS} - compared]
+        pairs = [p for peer in peers if (p := step_ratio(portable[0], peer, context.floors))] if portable else []
+        compared |= {pair.other.cell.runtime for pair in pairs}
         if pairs:
-            rivals = [r for one in portable[1:] if (r := step_ratio(portable[0], one, context.floors))]
+            rivals = [r for group in portable[1:] if (r := step_ratio(portable[0], group, context.floors))]
             yield _fastest(workload, portable, pairs, rivals)
 
 
@@ -104,26 +104,26 @@ def _fastest(
     workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio], rivals: Sequence[StepRatio]
 ) -> Finding:
     first, last, cell = portable[0], portable[-1], portable[0].cell
-    tied = [one for one in rivals if one.comparison.verdict is Verdict.SAME]
+    tied = [pair for pair in rivals if pair.comparison.verdict is Verdict.SAME]
     asked = [*pairs, *(tied or rivals[:1])]
-    said = f"the fastest portable step is {cell.runtime}'s, {_time(first)}"
+    claim = f"the fastest portable step is {cell.runtime}'s, {_time(first)}"
     if tied:
         # Each beside the first: which of them is the fastest is not known.
-        alike = all(one.comparison.equal for one in tied)
+        alike = all(pair.comparison.equal for pair in tied)
         how = f"{same_within(tied[0].comparison)} as" if alike else "not told apart from"
-        others = names([one.other.cell.runtime for one in tied], 3)
-        said = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
+        others = names([pair.other.cell.runtime for pair in tied], 3)
+        claim = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
     return Finding(
         subject=workload,
         kind="retraining-speed",
         scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
-        claim=f"{said}: {'; '.join(_beside(pair) for pair in pairs)}.",
-        confidence=lowest_confidence({_confidence(one) for one in (pairs if tied else asked)}),
-        comparisons=tuple(one.comparison for one in asked),
+        claim=f"{claim}: {'; '.join(_beside(pair) for pair in pairs)}.",
+        confidence=lowest_confidence({_confidence(pair) for pair in (pairs if tied else asked)}),
+        comparisons=tuple(pair.comparison for pair in asked),
         evidence=joined(
             RULE,
             names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
-            *(f"{one.other.cell.runtime}: {one.comparison.reason}" for one in asked),
+            *(f"{pair.other.cell.runtime}: {pair.comparison.reason}" for pair in asked),
             f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
         ),
     )
@@ -167,7 +167,7 @@ def _relay(group: RetrainGroup) -> Finding:
             evidence=f"{record.cell_id}: {record.cause}",
         )
     share = max(_shares([group]), default=None)
-    told = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
+    distance = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
     confidence = Confidence.CONFIRMED if share is not None else Confidence.INCONCLUSIVE
     return Finding(
         subject=str(cell.workload),
@@ -175,7 +175,7 @@ def _relay(group: RetrainGroup) -> Finding:
         scope=scope,
         named=True,
         claim=f"{turns}, each from the state that the one before left, computed the path of "
-        f"{cell.steps} steps without a change{told}.",
+        f"{cell.steps} steps without a change{distance}.",
         confidence=limited_confidence(confidence, group),
         evidence=f"{group.ok[0].cell_id}, in {len(group.ok)} of {count(len(group.records), 'run')}",
     )
