@@ -20,9 +20,9 @@ def export_body(context: Context) -> Iterator[Part]:
     """Draw the output difference of each export as a share of its tolerance, and list the facts."""
     exports = [record for group in context.of("export") for record in group.records if record.metrics]
     faithful = sum(judge_export(record).faithful is True for record in exports)
-    said = f"{faithful} of {count(len(exports), 'export')} are faithful to the model. " if exports else ""
+    lead = f"{faithful} of {count(len(exports), 'export')} are faithful to the model. " if exports else ""
     yield Lead(
-        f"{said}The exported model and the framework get the same test inputs. An export is faithful if "
+        f"{lead}The exported model and the framework get the same test inputs. An export is faithful if "
         "its outputs stay within the tolerance and every predicted class is the same.",
         empty="No model was exported.",
     )

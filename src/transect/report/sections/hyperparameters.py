@@ -22,9 +22,9 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
                 found[record.cell.workload, key].add(_text(value))
     owns = {workload: _own(workload) for workload, _ in found}
     rows = [
-        (workload, key, own, sorted(values))
+        (workload, key, default, sorted(values))
         for (workload, key), values in sorted(found.items())
-        if (own := owns[workload].get(key)) is not None and values != {own}
+        if (default := owns[workload].get(key)) is not None and values != {default}
     ]
     if not rows:
         return

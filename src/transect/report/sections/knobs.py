@@ -38,14 +38,14 @@ def knobs_body(context: Context) -> Iterator[Part]:
         "values are best accuracies on validation of other tickets, so that only the shapes compare."
     )
     drawn = 0
-    for (corpus, model), own in grouped(found, _whose).items():
+    for (corpus, model), of_model in grouped(found, _whose).items():
         yield Heading(clean(f"{corpus}: {model}"))
-        by_axis = grouped(own, lambda sweep: sweep.axis)
+        by_axis = grouped(of_model, lambda sweep: sweep.axis)
         for axis, members in by_axis.items():
             if drawn < MAX_PANELS and members[0].is_numeric:
                 drawn += 1
                 yield knob_chart(axis, members, f"knob-{drawn}")
-        yield knob_table(context, own)
+        yield knob_table(context, of_model)
 
 
 def _whose(sweep: Sweep) -> tuple[str, str]:
@@ -112,12 +112,12 @@ def _accuracy() -> list[Any]:
     ]
 
 
-def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
+def knob_table(context: Context, found: Sequence[Sweep]) -> Part:
     """List each value with its effect and, where the study names one, the published accuracy."""
-    rows = [(sweep, group) for sweep in own for group in sweep.groups]
+    rows = [(sweep, group) for sweep in found for group in sweep.groups]
     labels = {
         (axis, cell): label
-        for axis, members in grouped(own, lambda sweep: sweep.axis).items()
+        for axis, members in grouped(found, lambda sweep: sweep.axis).items()
         for cell, label in _labels(members, axis).items()
     }
 

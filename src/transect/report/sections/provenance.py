@@ -36,8 +36,8 @@ def provenance_body(context: Context) -> Iterator[Part]:
         differing = [rows for rows in every if rows and rows[0][2] == _DIFFERS]
         agreed = [row for rows in every if rows not in differing for row in rows]
         heads = ", ".join(rows[0][0] for rows in differing)
-        said = f"Records differ in {heads}" if differing else "All records agree on machine and code"
-        yield Lead(f"{said}. What the numbers were measured on, and with which versions and settings.")
+        lead = f"Records differ in {heads}" if differing else "All records agree on machine and code"
+        yield Lead(f"{lead}. What the numbers were measured on, and with which versions and settings.")
         titles = ("Fact", "Value", "", "")
         columns: list[Column[Any]] = [words(title, itemgetter(i)) for i, title in enumerate(titles)]
         if differing:
@@ -77,15 +77,15 @@ def _rows(fact: str, shared: _Shared, records: int) -> Iterator[_Row]:
     for place, (value, amount) in enumerate(values[:_MAX_VALUES]):
         head = ("", None) if place else (title_of(fact), _DIFFERS)
         yield head[0], value, head[1], count(amount, "record")
-    rest = values[_MAX_VALUES:]
-    if rest:
-        left = sum(amount for _, amount in rest)
-        yield "", count(len(rest), "more value"), None, count(left, "record")
+    further = values[_MAX_VALUES:]
+    if further:
+        left = sum(amount for _, amount in further)
+        yield "", count(len(further), "more value"), None, count(left, "record")
 
 
 def _told(provenance: Mapping[str, Any], key: str) -> dict[str, Any]:
-    told = provenance.get(key)
-    return told if isinstance(told, dict) else {}
+    value = provenance.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _environments(shared: _Shared) -> Table:
@@ -124,8 +124,8 @@ def _variables(shared: _Shared) -> Part:
             seen[str(name)][str(value)] += amount
 
     def values(name: str) -> str:
-        told = [f"{value} ({amount})" for value, amount in sorted(seen[name].items())]
-        return clean(names(told, _MAX_VALUES) if len(told) > _MAX_VALUES else ", ".join(told))
+        listed = [f"{value} ({amount})" for value, amount in sorted(seen[name].items())]
+        return clean(names(listed, _MAX_VALUES) if len(listed) > _MAX_VALUES else ", ".join(listed))
 
     columns = [code("Variable", clean), words("Values (records)", values)]
     title = "Environment variables that change speed"

@@ -31,8 +31,8 @@ class _Runtime:
 
     def of(self, *, whole: bool) -> _Runtime:
         """Return it with its groups in fp32, or those of converted files, alone."""
-        own = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
-        return replace(self, groups=own)
+        groups = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
+        return replace(self, groups=groups)
 
     def told(self, key: str) -> list[object]:
         """Return what the usable records' details have under a key."""
@@ -55,11 +55,11 @@ def condition_blocks(context: Context) -> Iterator[Part]:
     rows = [
         _Runtime(
             name=name,
-            groups=own,
+            groups=members,
             silent=name in found.silent,
-            differing=[one.what for one in found.differences if one.runtime == name],
+            differing=[difference.what for difference in found.differences if difference.runtime == name],
         )
-        for name, own in sorted(grouped(groups, lambda group: group.cell.runtime).items())
+        for name, members in sorted(grouped(groups, lambda group: group.cell.runtime).items())
     ]
     ran = [row for row in rows if any(group.ok for group in row.groups)]
     if ran:
@@ -118,9 +118,9 @@ def _listed(options: set[str]) -> str:
     return clean(", ".join(sorted(options))) or "–"
 
 
-def _shared(rows: Sequence[_Runtime], told: Callable[[_Runtime], set[str]]) -> set[str]:
+def _shared(rows: Sequence[_Runtime], options_of: Callable[[_Runtime], set[str]]) -> set[str]:
     """Return the options that all runtimes tell which tell any, and take ONNX models."""
-    every = [options for row in rows if any(map(takes_onnx, row.groups)) and (options := told(row))]
+    every = [options for row in rows if any(map(takes_onnx, row.groups)) and (options := options_of(row))]
     return set.intersection(*every) if every else set()
 
 
@@ -173,7 +173,7 @@ def _over_profiler(row: _Runtime) -> str:
         [ratio for ratio in told(group, "run_over_profiler") if isinstance(ratio, (int, float))]
         for group in _equal(row)
     ]
-    ratios = sorted(statistics.median(own) for own in of_groups if own)
+    ratios = sorted(statistics.median(values) for values in of_groups if values)
     ends = dict.fromkeys(factor(ratio) for ratio in (ratios[:1] + ratios[-1:]))
     return " – ".join(ends) or "–"
 
@@ -239,5 +239,7 @@ def _outputs() -> list[Column[_Runtime]]:
 
 def _partly(row: _Runtime) -> str:
     """Name the models of which not all outputs were compared."""
-    told = {f"{said} of {group.cell.workload}" for group in row.groups if (said := partly_compared(group))}
-    return names(sorted(told), _MODELS)
+    partly = {
+        f"{uncompared} of {group.cell.workload}" for group in row.groups if (uncompared := partly_compared(group))
+    }
+    return names(sorted(partly), _MODELS)

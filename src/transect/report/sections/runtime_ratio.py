@@ -29,7 +29,7 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     pairs = [
         pair
         for group in groups
-        if (other := references.of(group)) is not None and (pair := versus(group, other, context.floors)) is not None
+        if (base := references.of(group)) is not None and (pair := versus(group, base, context.floors)) is not None
     ]
     if not pairs:
         return None
@@ -141,8 +141,8 @@ def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Par
         return "not told" if differing is None else clean(setting_words(differing)) or "nothing"
 
     of_workload = grouped(pairs, lambda pair: pair.group.cell.workload)
-    for workload, own in sorted(of_workload.items()):
-        own.sort(
+    for workload, members in sorted(of_workload.items()):
+        members.sort(
             key=lambda pair: (
                 pair.group.cell.runtime,
                 pair.group.cell.batch,
@@ -151,9 +151,9 @@ def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Par
             )
         )
         yield table(
-            own,
+            members,
             [
-                labelled(own, "Runtime and options", always=("threads",)),
+                labelled(members, "Runtime and options", always=("threads",)),
                 words("Changed", changed),
                 *_columns("Times equal"),
             ],

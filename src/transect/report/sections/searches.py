@@ -23,9 +23,9 @@ def searches_body(context: Context) -> Iterator[Part]:
         "Successive halving: many points for few epochs, and of these those with the best accuracy on "
         "validation for more, each going on from where it stopped."
     )
-    for (corpus, search), own in grouped(groups, lambda g: (g.cell.corpus, g.cell.search)).items():
+    for (corpus, search), members in grouped(groups, lambda g: (g.cell.corpus, g.cell.search)).items():
         yield Heading(clean(f"{corpus_name(context, corpus)}: {search}"))
-        yield place_table(own)
+        yield place_table(members)
 
 
 def _point(group: Group[SearchCell]) -> str | None:
