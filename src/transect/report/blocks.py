@@ -124,13 +124,13 @@ def table(
     says of each item what its row is about, where `facets_of` would not find it in the item itself.
     """
     folded = folded or ((fold_title or caption) if len(items) > MAX_OPEN else "")
-    shown, rest = items[:most], len(items) - most
+    shown, hidden = items[:most], len(items) - most
     values = [[column.value(item) for column in columns] for item in shown]
     rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]
     numbers: dict[str, dict[int, str]] = {"exact": {}, "order": {}}
     for place, column in enumerate(columns):
-        own = [row[place] for row in values]
-        found = numbers_behind(column.write, own, [row[place] for row in rows]) if column.numeric else None
+        cells = [row[place] for row in values]
+        found = numbers_behind(column.write, cells, [row[place] for row in rows]) if column.numeric else None
         if found is not None:
             numbers[found[1]][place] = found[0]
     return Table(
@@ -138,7 +138,7 @@ def table(
         rows=rows,
         caption=caption,
         folded=folded,
-        more=max(0, rest),
+        more=max(0, hidden),
         about=[facets_of(about(item)) for item in shown],
         **numbers,
     )
@@ -300,14 +300,14 @@ class Body:
         given = [part for part in parts if part is not None]
         for _, members in groupby(given, type):
             run = list(members)
-            charts = [one for one in run if isinstance(one, Chart)]
-            leads = [one for one in run if isinstance(one, Lead)]
+            charts = [part for part in run if isinstance(part, Chart)]
+            leads = [part for part in run if isinstance(part, Lead)]
             if leads:
                 [lead] = leads
             elif charts:
                 blocks.append(Charts(items=charts))
             else:
-                blocks += [one for one in run if not isinstance(one, (Lead, Chart))]
+                blocks += [part for part in run if not isinstance(part, (Lead, Chart))]
         if not blocks and lead.empty:
             lead = Lead(lead.empty)
         return cls(lead=lead.text, blocks=blocks) if given else None

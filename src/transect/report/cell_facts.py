@@ -156,7 +156,7 @@ def packed(records: Sequence[AnyRecord]) -> str:
     sets = [_set(records, value, facts) for value, facts in parts]
     sets.append(_details_set(records))
     columns = [_column("Result", "status", [record.status.value for record in records])]
-    content = {"cells": _names(records), "columns": columns, "sets": [one for one in sets if any(one["facts"])]}
+    content = {"cells": _names(records), "columns": columns, "sets": [entry for entry in sets if any(entry["facts"])]}
     kinds = {type(record.cell) for record in records}
     axes = {name for kind in kinds for name in kind.model_fields}
     # A stage that is not here has an open cell, which holds whatever was there.
@@ -192,8 +192,8 @@ def unpacked(text: str) -> dict[str, Any]:
     return content
 
 
-def _with_places(key: str, pool: _Pool, places: list[int], **rest: Any) -> dict[str, Any]:
-    made = {**rest, key: pool.values}
+def _with_places(key: str, pool: _Pool, places: list[int], **fields: Any) -> dict[str, Any]:
+    made = {**fields, key: pool.values}
     return made if len(pool.values) <= 1 else made | {"at": places}
 
 

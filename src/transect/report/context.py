@@ -43,7 +43,7 @@ class Context:
     ) -> None:
         self.title = title
         self.questions = [
-            one if isinstance(one, Question) else Question.model_construct(ask=one, answered_by=[]) for one in questions
+            ask if isinstance(ask, Question) else Question.model_construct(ask=ask, answered_by=[]) for ask in questions
         ]
         self.published = list(published)
         self.analysis_plan = analysis_plan or AnalysisPlan()
@@ -67,7 +67,7 @@ class Context:
     @cached_property
     def floors(self) -> Floors:
         """Noise floors of all stages."""
-        return Floors((one for groups in self.groups.values() for one in groups), self.analysis_plan)
+        return Floors((group for groups in self.groups.values() for group in groups), self.analysis_plan)
 
     @cached_property
     def rates(self) -> Rates:
@@ -105,12 +105,12 @@ class Context:
         An entry of its `published` names it, or a question one of the `rules` that decide its claims, or the
         section that shows them. Of all others nothing stands in the report.
         """
-        named = (str(one.get("study") or "") for one in self.published)
-        if any(_plain(one) == _plain(work) for one in named):
+        named = (str(entry.get("study") or "") for entry in self.published)
+        if any(_plain(name) == _plain(work) for name in named):
             return True
-        asked = [rule for one in self.questions for rule in one.answered_by]
-        return any(fnmatchcase(rule, one) for rule in rules for one in asked) or any(
-            section in one.shown_in for one in self.questions if section
+        asked = [rule for question in self.questions for rule in question.answered_by]
+        return any(fnmatchcase(rule, pattern) for rule in rules for pattern in asked) or any(
+            section in question.shown_in for question in self.questions if section
         )
 
     @classmethod

@@ -64,9 +64,9 @@ def facets_of(item: Any) -> Facets:
 def _found(item: Any, depth: int, *, ids: bool) -> Facets:
     if item is None or isinstance(item, (str, bytes, int, float)):
         return NOTHING
-    own = getattr(item, "facets", None)
-    if isinstance(own, Facets):
-        return own
+    facets = getattr(item, "facets", None)
+    if isinstance(facets, Facets):
+        return facets
     if isinstance(item, Cell):
         return _of_cell(item, (), ids=ids)
     if isinstance(item, Group):
@@ -162,14 +162,14 @@ class FacetTable:
         with a place, or a list of places, among the values of each facet, and null for none. Values
         are `[shared, rest]`: so many characters are those of the value before it.
         """
-        known = [sorted({v for one in self._numbers for v in getattr(one, name)}, key=_natural) for name in _ALL]
+        known = [sorted({v for row in self._numbers for v in getattr(row, name)}, key=_natural) for name in _ALL]
         places = [{value: place for place, value in enumerate(values)} for values in known]
         return {
             "names": list(_ALL),
             "values": [_packed(values) for values in known],
             "rows": [
-                [_one([at[value] for value in getattr(one, name)]) for name, at in zip(_ALL, places, strict=True)]
-                for one in self._numbers
+                [_one([at[value] for value in getattr(row, name)]) for name, at in zip(_ALL, places, strict=True)]
+                for row in self._numbers
             ],
         }
 

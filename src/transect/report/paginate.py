@@ -38,10 +38,10 @@ def fitted(sections: Sequence[MadeSection], most: int = MAX_PAGE_ROWS, size: int
 
 
 def _with_few_rows(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
-    lengths = [len(one.rows) for made in sections for one in _tables(made.body)]
+    lengths = [len(table.rows) for made in sections for table in _tables(made.body)]
     least = max(MIN_ROWS, _share(lengths, most))
     return (
-        [replace(made, body=_changed(made.body, lambda one: cut(one, least))) for made in sections]
+        [replace(made, body=_changed(made.body, lambda table: cut(table, least))) for made in sections]
         if sum(lengths) > most
         else list(sections)
     )
@@ -52,7 +52,7 @@ def _share(wanted: Sequence[int], most: int) -> int:
     low, high = 0, max(wanted, default=0)
     while low < high:
         middle = (low + high + 1) // 2
-        if sum(min(one, middle) for one in wanted) <= most:
+        if sum(min(size, middle) for size in wanted) <= most:
             low = middle
         else:
             high = middle - 1
@@ -62,11 +62,11 @@ def _share(wanted: Sequence[int], most: int) -> int:
 def _shortened(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
     page = templates().get_template("section.html.j2")
     sizes = [[_weight(block, page) for block in made.body.blocks] for made in sections]
-    wanted = [sum(own) for own in sizes]
+    wanted = [sum(weights) for weights in sizes]
     share = _share(wanted, most)
     return [
-        made if total <= share else replace(made, body=_beginning(made.body, own, share))
-        for made, own, total in zip(sections, sizes, wanted, strict=True)
+        made if total <= share else replace(made, body=_beginning(made.body, weights, share))
+        for made, weights, total in zip(sections, sizes, wanted, strict=True)
     ]
 
 
@@ -104,7 +104,7 @@ def _told(out: Sequence[Block]) -> str:
         count(charts, "chart") if charts else "",
         count(tables, "table") if tables else "",
         count(rest, "other part")
-        if (rest := sum(not isinstance(block, (Charts, Table, Heading)) for block in out))
+        if (others := sum(not isinstance(block, (Charts, Table, Heading)) for block in out))
         else "",
     ]
     heads = [block.text for block in out if isinstance(block, Heading)]
@@ -119,8 +119,8 @@ def _told(out: Sequence[Block]) -> str:
 
 def cut(table: Table, most: int) -> Table:
     """Return a table's first rows, and a note of how many it has left out in all."""
-    rest = len(table.rows) - most
-    if rest <= 0:
+    hidden = len(table.rows) - most
+    if hidden <= 0:
         return table
     return replace(
         table,
@@ -128,7 +128,7 @@ def cut(table: Table, most: int) -> Table:
         about=table.about[:most],
         exact={at: _first(text, most) for at, text in table.exact.items()},
         order={at: _first(text, most) for at, text in table.order.items()},
-        more=table.more + rest,
+        more=table.more + hidden,
     )
 
 

@@ -109,8 +109,8 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     importlib.import_module("transect.stages").add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
     # What is not said of these stages on their own stands in a section that joins several.
-    parts.stages = {one.name for one in pkgutil.iter_modules([str(PACKAGE / "stages")])}
-    modules = {one.name: f"{own.__name__}.{one.name}" for one in pkgutil.iter_modules(own.__path__)}
+    parts.stages = {module.name for module in pkgutil.iter_modules([str(PACKAGE / "stages")])}
+    modules = {module.name: f"{own.__name__}.{module.name}" for module in pkgutil.iter_modules(own.__path__)}
     for path in report_files():
         modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
     for name, place in sorted(modules.items()):

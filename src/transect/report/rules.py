@@ -89,16 +89,16 @@ def unknown_names(questions: Iterable[Question], parts: Parts) -> list[tuple[str
     rules = _known(parts)
     # Failures stand in every report.
     sections = ["failures", *(section.key for section in parts.sections)]
-    told = []
-    for one in questions:
-        told += [
-            (one.ask, str(unknown_name("rule of this report", named, rules)))
-            for named in one.answered_by
+    unknown = []
+    for question in questions:
+        unknown += [
+            (question.ask, str(unknown_name("rule of this report", named, rules)))
+            for named in question.answered_by
             if not any(rule_fits(rule, named) or rule_fits(named, rule) for rule in rules)
         ]
-        told += [
-            (one.ask, str(unknown_name("section of this report", named, sections)))
-            for named in one.shown_in
+        unknown += [
+            (question.ask, str(unknown_name("section of this report", named, sections)))
+            for named in question.shown_in
             if named not in sections
         ]
-    return told
+    return unknown

@@ -42,11 +42,11 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
             yield f"## {title}"
             yield from _table(replace(front, caption=""))
     yield "## Findings"
-    yield _listed([one.finding for one in made.front.first])
+    yield _listed([item.finding for item in made.front.first])
     for heading, shown in made.front.more:
         yield f"### {inline(heading)}"
-        yield _listed([one.finding for one in shown])
-    figures = {id(one.chart): one for one in charts(made)}
+        yield _listed([item.finding for item in shown])
+    figures = {id(figure.chart): figure for figure in charts(made)}
     for section in made.every:
         yield f"## {inline(section.title)}"
         if section.body.lead:
@@ -57,7 +57,8 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
 
 def _listed(findings: Sequence[Finding]) -> str:
     return "\n".join(
-        f"- {inline(one.text)} **{inline(one.confidence)}**  \n  {inline(one.evidence)}" for one in findings
+        f"- {inline(finding.text)} **{inline(finding.confidence)}**  \n  {inline(finding.evidence)}"
+        for finding in findings
     )
 
 
