@@ -28,7 +28,7 @@ class Answer:
     """A question and what is said to it: `clauses` with the findings that say them.
 
     `confidence` is the lowest of its findings, or `partly inconclusive` where some are inconclusive and others not;
-    `mixed` says that their confidence differs. `rest` counts the findings beyond the clauses. Without
+    `mixed` says that their confidence differs. `left_out` counts the findings beyond the clauses. Without
     any, `instead` says why. `beside` are the keys of sections that show more, with their numbers of findings.
     """
 
@@ -36,7 +36,7 @@ class Answer:
     clauses: tuple[tuple[str, Finding], ...] = ()
     confidence: str = Confidence.INCONCLUSIVE
     mixed: bool = False
-    rest: int = 0
+    left_out: int = 0
     instead: str = ""
     beside: tuple[tuple[str, int], ...] = ()
 
@@ -47,7 +47,7 @@ class Answer:
             where = ", ".join(f"'{key}'" for key, _ in self.beside)
             return f"{self.instead} {where}".strip() + "."
         clauses = [f"{text} ({finding.confidence})" if self.mixed else text for text, finding in self.clauses]
-        more = [f"{self.rest} more"] if self.rest else []
+        more = [f"{self.left_out} more"] if self.left_out else []
         sentence = "; ".join([*clauses, *more])
         return sentence if sentence.endswith("…") else f"{sentence}."
 
@@ -88,7 +88,7 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
         )
     # Each rule in turn gives its first, then its second: a question of two parts has two answers.
     turns = max(len(members) for members in of_rule)
-    dealt = [members[turn] for turn in range(turns) for members in of_rule if turn < len(own)]
+    dealt = [members[turn] for turn in range(turns) for members in of_rule if turn < len(members)]
     chosen = list({id(finding): finding for finding in dealt}.values())[:_MAX_CLAUSES]
     # Said rule by rule, as the question asks.
     answering = [finding for finding in matched if any(finding is picked for picked in chosen)]
@@ -98,7 +98,7 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
         clauses=tuple((_clause(finding), finding) for finding in answering),
         mixed=len(levels) > 1,
         confidence=_confidence(levels),
-        rest=len(matched) - len(answering),
+        left_out=len(matched) - len(answering),
         beside=shown_in,
     )
 

@@ -247,7 +247,7 @@ class Failure:
     meaning: str
     action: str
     command: str
-    said: Table
+    messages: Table
     cells: Table | None = None
     logs: Sequence[tuple[str, str]] = ()
     facets: Facets = NOTHING

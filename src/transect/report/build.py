@@ -99,7 +99,7 @@ def write_page(made: Made, output: Path) -> None:
         counts=summary["counts"],
         pending=summary["pending"],
         problems=len(context.problems),
-        said=Counter(finding.section for finding in made.findings),
+        finding_counts=Counter(finding.section for finding in made.findings),
         sections=rendered,
         styles=[shell.own_file(name) for name in shell.STYLES],
         scripts=scripts,

@@ -54,7 +54,7 @@ _DETAILS = {
 _MAX_LENGTH = 400
 
 
-def told(provenance: Mapping[str, Any], path: str) -> Any:
+def fact_at(provenance: Mapping[str, Any], path: str) -> Any:
     """Return what stands at a path such as `git.commit`; None when nothing does."""
     value: Any = provenance
     for part in path.split("."):
@@ -94,7 +94,7 @@ def _cut(text: str) -> str:
 def _facts_of_provenance(provenance: Mapping[str, Any]) -> Iterator[Fact]:
     for group, paths in FACTS.items():
         for path in paths:
-            value = told(provenance, path)
+            value = fact_at(provenance, path)
             if value is not None:
                 yield group, title_of(path), _cut(shown(path, value))
     for key, group in (("libraries", "Versions"), ("variables", "Settings")):

@@ -144,10 +144,7 @@ def _still(about: Described) -> str:
 
 def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
     ended = sorted(str(record.get("ended")) for record in about.records)
-    counts = {
-        status: sum(record.get("status") == status for record in about.records)
-        for status in ("ok", "failed", "skipped")
-    }
+    counts = {status: sum(r.get("status") == status for r in about.records) for status in ("ok", "failed", "skipped")}
     tally = ", ".join(f"{count} {status}" for status, count in counts.items())
     yield {
         "@id": METADATA,
@@ -166,9 +163,7 @@ def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
         "conformsTo": _refs(_PROFILES),
         "mainEntity": _ref(WORKFLOW),
         "hasPart": _refs(map(uri_of, inventory.files)),
-        "mentions": _refs(
-            ["#run", *(f"#{uri_of(_key(record))}" for record in _ran(about)), *map(uri_of, inventory.others)]
-        ),
+        "mentions": _refs(["#run", *(f"#{uri_of(_key(r))}" for r in _ran(about)), *map(uri_of, inventory.others)]),
     }
     for name, what in inventory.others.items():
         yield {"@id": uri_of(name), "@type": "CreativeWork", "name": clean(name), "description": not_in_crate(what)}

@@ -25,7 +25,7 @@ class Entry:
     """
 
     column: DecisionColumn
-    told: tuple[tuple[Decision, Finding], ...] = ()
+    decided: tuple[tuple[Decision, Finding], ...] = ()
     empty: str = ""
 
 
@@ -85,7 +85,7 @@ def decision_table(context: Context, columns: Sequence[DecisionColumn], findings
         Row(
             subject=subject,
             entries=tuple(
-                Entry(column=column, told=tuple(decided[subject, column.key]))
+                Entry(column=column, decided=tuple(decided[subject, column.key]))
                 if (subject, column.key) in decided
                 else Entry(column=column, empty=_empty(context, named.get(subject, subject), column))
                 for column in shown

@@ -129,15 +129,15 @@ def _of_group(group: Group, *, ids: bool) -> Facets:
 
 
 def _of_cell(cell: Cell, status: Sequence[str], *, ids: bool) -> Facets:
-    def told(axis: str) -> tuple[str, ...]:
+    def values(axis: str) -> tuple[str, ...]:
         value = cell.get(axis)
         return (str(value),) if value not in (None, "") else ()
 
     return Facets(
-        workload=told("workload"),
-        framework=told("framework"),
-        strategy=told("strategy"),
-        runtime=told("runtime"),
+        workload=values("workload"),
+        framework=values("framework"),
+        strategy=values("strategy"),
+        runtime=values("runtime"),
         ranks=(str(cell.ranks),),
         status=tuple(status),
         cell=(cell.without_repeat().id,) if ids else (),
@@ -168,13 +168,13 @@ class FacetTable:
             "names": list(_ALL),
             "values": [_packed(values) for values in known],
             "rows": [
-                [_one([at[value] for value in getattr(row, name)]) for name, at in zip(_ALL, places, strict=True)]
+                [_compact([at[value] for value in getattr(row, name)]) for name, at in zip(_ALL, places, strict=True)]
                 for row in self._numbers
             ],
         }
 
 
-def _one(found: list[int]) -> list[int] | int | None:
+def _compact(found: list[int]) -> list[int] | int | None:
     return found if len(found) > 1 else found[0] if found else None
 
 

@@ -95,15 +95,11 @@ def shortened(front: Front, most: int = MAX_FINDINGS, rows: int = MAX_ROWS) -> F
     """
     table = replace(front.table, rows=front.table.rows[:rows])
     named = {id(finding) for answer in front.answers for _, finding in answer.clauses}
-    named |= {id(finding) for row in table.rows for entry in row.entries for _, finding in entry.told}
+    named |= {id(finding) for row in table.rows for entry in row.entries for _, finding in entry.decided}
     others = [shown.finding for _, members in front.more for shown in members]
     free = max(0, most - len(front.first) - sum(id(finding) in named for finding in others))
-    kept = named | {
-        id(finding) for finding in [finding for finding in ranked(others) if id(finding) not in named][:free]
-    }
-    more = [
-        (heading, tuple(shown for shown in members if id(shown.finding) in kept)) for heading, members in front.more
-    ]
+    kept = named | {id(f) for f in [f for f in ranked(others) if id(f) not in named][:free]}
+    more = ((heading, tuple(s for s in members if id(s.finding) in kept)) for heading, members in front.more)
     return replace(
         front,
         table=table,
@@ -165,12 +161,12 @@ def chart_of(finding: Finding, charts: ChartLinks) -> tuple[str, str] | None:
 
 
 def _entry(entry: Any, front: Front) -> dict[str, Any]:
-    if not entry.told:
+    if not entry.decided:
         return {"decided": [], "why_not": entry.empty}
     return {
         "decided": [
             {**asdict(decision), "confidence": finding.confidence.value, "finding": front.anchor(finding)}
-            for decision, finding in entry.told
+            for decision, finding in entry.decided
         ]
     }
 

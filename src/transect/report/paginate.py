@@ -94,16 +94,16 @@ def _beginning(body: Body, sizes: Sequence[int], most: int) -> Body:
             kept.append(block)
     while kept and isinstance(kept[-1], Heading) and out:
         out.insert(0, kept.pop())
-    return replace(body, blocks=[*kept, note(_told(out))])
+    return replace(body, blocks=[*kept, note(_left_out(out))])
 
 
-def _told(out: Sequence[Block]) -> str:
+def _left_out(out: Sequence[Block]) -> str:
     charts = sum(len(block.items) for block in out if isinstance(block, Charts))
     tables = sum(isinstance(block, Table) for block in out)
     parts = [
         count(charts, "chart") if charts else "",
         count(tables, "table") if tables else "",
-        count(rest, "other part")
+        count(others, "other part")
         if (others := sum(not isinstance(block, (Charts, Table, Heading)) for block in out))
         else "",
     ]
@@ -160,7 +160,7 @@ def _blocks(blocks: Iterable[Block], change: Callable[[Table], Table]) -> Iterat
             yield replace(block, items=items)
         elif isinstance(block, Failure):
             cells = None if block.cells is None else change(block.cells)
-            yield replace(block, said=change(block.said), cells=cells)
+            yield replace(block, messages=change(block.messages), cells=cells)
         else:
             # What a plug-in's section holds instead is told where it is written.
             yield block

@@ -13,7 +13,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.planning.code_hash import PACKAGE, file_of
 from transect.planning.sources import report_files
-from transect.report import stages as own
+from transect.report import stages as report_stages
 from transect.report.blocks import Body, Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
@@ -110,7 +110,7 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     parts = Parts(sections=list(sections), findings=list(findings))
     # What is not said of these stages on their own stands in a section that joins several.
     parts.stages = {module.name for module in pkgutil.iter_modules([str(PACKAGE / "stages")])}
-    modules = {module.name: f"{own.__name__}.{module.name}" for module in pkgutil.iter_modules(own.__path__)}
+    modules = {m.name: f"{report_stages.__name__}.{m.name}" for m in pkgutil.iter_modules(report_stages.__path__)}
     for path in report_files():
         modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
     for name, place in sorted(modules.items()):

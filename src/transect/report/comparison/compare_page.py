@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -69,12 +70,8 @@ def write_comparison(
             ("methods", "Methods", page.methods),
         ]
     )
-    lines = [line for beside in besides for line in beside.lines]
-    chips = [
-        Chip(f"{amount} {verdict}", CHIPS[verdict])
-        for verdict in ORDER
-        if (amount := sum(line.outcome is verdict for line in lines))
-    ]
+    amounts = Counter(line.outcome for beside in besides for line in beside.lines)
+    chips = [Chip(f"{amounts[verdict]} {verdict}", CHIPS[verdict]) for verdict in ORDER if amounts[verdict]]
     write_sections(
         output,
         sections,
@@ -99,11 +96,7 @@ class _Page:
         self.quality_margin = quality_margin
         self.names = cell_names(
             [line.cell for beside in besides for line in beside.lines]
-            + [
-                lone.group.cell
-                for beside in besides
-                for lone in (*beside.pairing.only_base, *beside.pairing.only_other)
-            ]
+            + [lone.group.cell for b in besides for lone in (*b.pairing.only_base, *b.pairing.only_other)]
             + [refused.pair.base.cell for b in besides for refused in b.pairing.refused]
             + [pair.base.cell for beside in besides for pair in beside.pairing.copied]
         )
@@ -148,10 +141,7 @@ class _Page:
             if problems:
                 yield table(
                     problems,
-                    [
-                        code("Where", lambda problem: clean(problem.where)),
-                        words("What", lambda problem: clipped(problem.what, 300)),
-                    ],
+                    [code("Where", lambda row: clean(row.where)), words("What", lambda row: clipped(row.what, 300))],
                     folded=f"Problems in {results.letter}",
                 )
 
@@ -315,9 +305,7 @@ class _Page:
         # What changed is drawn, wherever it lies among many.
         ranked = sorted(lines, key=lambda line: (line.outcome not in _CHANGED, worse_first(line)))
         shown, others = (sorted(part, key=worse_first) for part in (ranked[:MAX_DRAWN], ranked[MAX_DRAWN:]))
-        remark = (
-            f"{len(shown)} of {len(lines)} are drawn, first of all what changed; the others stand in the table only."
-        )
+        cut = f"{len(shown)} of {len(lines)} are drawn, first of all what changed; the others stand in the table only."
         return dot_chart(
             shown,
             dot,
@@ -333,7 +321,7 @@ class _Page:
             rule=1.0,
             log=True,
             others=others,
-            notes=(remark if others else "", "Hollow: not confirmed. Lines are 95 % intervals."),
+            notes=(cut if others else "", "Hollow: not confirmed. Lines are 95 % intervals."),
         )
 
 

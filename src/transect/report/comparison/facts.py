@@ -68,13 +68,7 @@ def _beside(beside: Beside) -> dict[str, Any]:
         "only_other": [_lone(lone) for lone in pairing.only_other],
         "together": [_shift(shift) for shift in beside.shifts],
         "differences": [
-            {
-                "kind": difference.kind,
-                "fact": difference.fact,
-                "base": list(difference.before),
-                "other": list(difference.after),
-            }
-            for difference in beside.differences
+            {"kind": d.kind, "fact": d.fact, "base": list(d.before), "other": list(d.after)} for d in beside.differences
         ],
     }
 

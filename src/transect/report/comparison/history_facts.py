@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from transect.analysis.history import Change, History, Series
+from transect.analysis.surroundings import Difference
 from transect.analysis.timelines import Timeline
 from transect.report.comparison.facts import number_or_none, set_facts
 from transect.report.comparison.history_words import (
@@ -31,14 +33,7 @@ def history_facts(history: History, line: Timeline, *, study: str, margin: float
         "margin": margin,
         "runs": [
             set_facts(run.results)
-            | {
-                "at": run.at.isoformat(),
-                "notes": list(run.notes),
-                "differences": [
-                    {"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)}
-                    for d in run.differences
-                ],
-            }
+            | {"at": run.at.isoformat(), "notes": list(run.notes), "differences": _differences(run.differences)}
             for run in history.runs
         ],
         "left_out": [{"folder": folder.name, "why": folder.why} for folder in line.left_out],
@@ -78,11 +73,12 @@ def _change(change: Change) -> dict[str, Any]:
         "high": number_or_none(decision.high if decision else None),
         "with_its_stage": change.shared,
         "reason": change.reason,
-        "differences": [
-            {"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)}
-            for d in change.surroundings
-        ],
+        "differences": _differences(change.surroundings),
     }
+
+
+def _differences(found: Sequence[Difference]) -> list[dict[str, Any]]:
+    return [{"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)} for d in found]
 
 
 def history_markdown(history: History, line: Timeline, *, study: str) -> str:

@@ -179,10 +179,7 @@ class _Page:
         if self.line.left_out:
             yield table(
                 self.line.left_out,
-                [
-                    code("Folder", lambda folder: clean(folder.name)),
-                    words("Left out", lambda folder: clean(folder.why)),
-                ],
+                [code("Folder", lambda row: clean(row.name)), words("Left out", lambda row: clean(row.why))],
                 caption="Left out",
             )
         problems = [(run.results.name, problem) for run in self.history.runs for problem in run.results.loaded.problems]
@@ -251,10 +248,7 @@ class _Page:
             [
                 words("Run", lambda place: run_name(runs[place])),
                 digits("Value", lambda place: number(series.values[place] / scale.factor)),
-                words(
-                    "Changed there",
-                    lambda place: "; ".join(str(change.outcome) for change in changes if change.at == place),
-                ),
+                words("Changed there", lambda place: "; ".join(str(c.outcome) for c in changes if c.at == place)),
             ],
             title=title,
             name=f"history-{name}",

@@ -31,9 +31,7 @@ def series_names(series: Iterable[Series]) -> dict[Series, str]:
 
 def changes_first(history: History) -> list[Change]:
     """Return changes, those of stages before those of cells, the worse and the latest first."""
-    return sorted(
-        history.changes, key=lambda change: (change.series.cell is not None, ORDER.index(change.outcome), -change.at)
-    )
+    return sorted(history.changes, key=lambda c: (c.series.cell is not None, ORDER.index(c.outcome), -c.at))
 
 
 def change_text(change: Change) -> str:

@@ -107,10 +107,8 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
         for refused in pairing.refused
     ]
     aside += [(f"- {code(pair.base.cell.id)}", "the same measurement on both sides") for pair in pairing.copied]
-    for letter, lone in ((base.letter, pairing.only_base), (other.letter, pairing.only_other)):
-        aside += [
-            (f"- {code(unpaired.group.cell.id)}: {code(lone_text(unpaired))}", f"only in {letter}") for unpaired in lone
-        ]
+    for letter, unpaired in ((base.letter, pairing.only_base), (other.letter, pairing.only_other)):
+        aside += [(f"- {code(lone.group.cell.id)}: {code(lone_text(lone))}", f"only in {letter}") for lone in unpaired]
     for title in dict.fromkeys(title for _, title in aside):
         entries = [line for line, of in aside if of == title]
         more = [f"- and {len(entries) - _MAX_COUNT} more"] if len(entries) > _MAX_COUNT else []

@@ -21,7 +21,7 @@ from transect.report.text import clean, clipped, count, quantity
 # What a reader has to know comes first.
 ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)
 # What a whole comparison came to.
-SAID = {
+OUTCOME_TEXTS = {
     Outcome.WORSE: "worse than the base",
     Outcome.BETTER: "better than the base, nothing confirmed worse",
     Outcome.SAME: "nothing confirmed worse than the base",
@@ -43,7 +43,7 @@ def doubts(lines: Iterable[Line], besides: Sequence[Beside]) -> str:
 def outcome_text(outcome: Outcome, besides: Sequence[Beside]) -> str:
     """Write what a whole comparison came to, and what speaks against it."""
     lines = [line for beside in besides for line in beside.lines]
-    return SAID[outcome] + ("" if outcome is Outcome.WORSE else doubts(lines, besides))
+    return OUTCOME_TEXTS[outcome] + ("" if outcome is Outcome.WORSE else doubts(lines, besides))
 
 
 def ordered(lines: Iterable[Line]) -> list[Line]:
@@ -77,15 +77,15 @@ def moved(ratio: float | None, low: float | None = None, high: float | None = No
     """Write a ratio as a change, `+3.2 % (+1.1 to +5.4)`, or as a factor from twice on."""
     if ratio is None:
         return "–"
-    change = _one(ratio)
+    change = _change_text(ratio)
     if low is None or high is None or not 0 < low <= high < float("inf"):
         return change
     unit = " %" if change.endswith(" %") else ""
-    ends = [_one(value) for value in (low, high)]
+    ends = [_change_text(value) for value in (low, high)]
     return f"{change} ({' to '.join(end.removesuffix(unit) for end in ends)})"
 
 
-def _one(ratio: float) -> str:
+def _change_text(ratio: float) -> str:
     if not 0.5 < ratio < 2:
         return f"× {ratio:.3g}"
     share = 100 * (ratio - 1)
@@ -139,9 +139,7 @@ def lone_text(lone: Lone) -> str:
 
 def refused_text(refused: Refused, base: str, other: str) -> str:
     """Say in which settings the two cells of a pair differ."""
-    return "; ".join(
-        clean(f"{setting.name}: {base} {setting.base}, {other} {setting.other}") for setting in refused.unlike
-    )
+    return "; ".join(clean(f"{u.name}: {base} {u.base}, {other} {u.other}") for u in refused.unlike)
 
 
 def difference_text(difference: Difference) -> str:

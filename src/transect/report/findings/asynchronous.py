@@ -18,7 +18,7 @@ def asynchronous_findings(context: Context) -> list[Finding]:
         _finding(training, twin)
         for workload in context.workloads("train")
         for training in asynchronous_groups(context.of("train", workload), context.floors)
-        for twin in one.twins[:2]
+        for twin in training.twins[:2]
     ]
 
 

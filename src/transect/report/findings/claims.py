@@ -14,7 +14,7 @@ from transect.report.findings.finding import Finding, joined
 from transect.report.findings.forecasts import all_forecasts
 from transect.report.text import clean, ends, factor
 
-_SAID = {
+_JUDGEMENTS = {
     Judgement.REACHED: "as much as published, or more",
     Judgement.LESS: "a gain, but less than published",
     Judgement.NONE: "no gain at all",
@@ -57,7 +57,7 @@ def claim_findings(context: Context) -> list[Finding]:
 
 def _finding(answer: Answer) -> Finding:
     claim, gain = answer.claim, gain_words(answer)
-    judgement = _SAID[answer.judgement]
+    judgement = _JUDGEMENTS[answer.judgement]
     if answer.extrapolated:
         judgement = f"{judgement}, by extrapolation"
     here = f"{gain} here, {judgement}" if gain else judgement

@@ -67,8 +67,8 @@ def _accuracy(group: ClassifyGroup) -> str:
 
 
 def _finding(classifiers: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> Finding:
-    own_kind = [group for group in ranked if group.cell.kind == TRANSFORMER]
-    first = own_kind[0] if own_kind else _preferred(ranked)
+    transformers = [group for group in ranked if group.cell.kind == TRANSFORMER]
+    first = transformers[0] if transformers else _preferred(ranked)
     rival = _preferred([group for group in ranked if group is not first])
     others = [group for group in ranked if group not in (first, rival)]
     effect = difference([(rival, first)])
@@ -78,7 +78,7 @@ def _finding(classifiers: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGrou
         subject=corpus_label(first),
         kind="classifier-best",
         scope=text_label(first),
-        claim=f"{_told(first, rival, effect)}{bound}",
+        claim=f"{_claim(first, rival, effect)}{bound}",
         confidence=_confidence(effect),
         tests=() if effect is None else (effect.chance(n_comparisons=len(ranked) / 2),),
         evidence=joined(
@@ -104,7 +104,7 @@ def _amount(classifiers: Sequence[ClassifyGroup], first: ClassifyGroup) -> int:
     return sum(group.cell.kind == first.cell.kind for group in classifiers)
 
 
-def _told(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None) -> str:
+def _claim(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None) -> str:
     noun, rival_noun = _noun(first), _noun(rival)
     reached = f"{noun} tells {_accuracy(first)} of the test tickets right, {rival_noun} {_accuracy(rival)}"
     if effect is None:

@@ -29,8 +29,8 @@ def _conditions(conditions: Conditions, groups: list[InferGroup]) -> list[Findin
     not_set = _not_set(groups)
     if conditions.differences:
         listed = [
-            f"{difference.runtime} {difference.what} (at {difference.points} of {count(conditions.points, 'point')})"
-            for difference in conditions.differences
+            f"{d.runtime} {d.what} (at {d.points} of {count(conditions.points, 'point')})"
+            for d in conditions.differences
         ]
         claim = f"conditions were not equal: {names(listed, _SHOWN)}"
         confidence = Confidence.CONFIRMED
@@ -114,7 +114,7 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
             f"{listed}"
         )
         evidence = joined(*(_why(group) for group in bad[:_SHOWN]))
-    partly = [f"{labels[group.cell]} {uncompared}" for group in compared if (uncompared := partly_compared(group))]
+    partly = [f"{labels[group.cell]} {part}" for group in compared if (part := partly_compared(group))]
     if partly:
         claim += f"; what is no tensor was compared by nobody: {names(partly, _SHOWN)}"
     blind = sum(bool(group.ok) for group in groups if group not in compared)

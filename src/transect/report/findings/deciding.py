@@ -59,8 +59,8 @@ def _tested(comparison: Comparison) -> verdicts.Decision | verdicts.Chance | Non
     return None if comparison.p is None else verdicts.Chance(p=comparison.p)
 
 
-def _says(comparison: Comparison) -> bool:
-    """Whether it claims anything, different or the same."""
+def _claims(comparison: Comparison) -> bool:
+    """Whether a comparison claims anything, different or the same."""
     if comparison.decision is not None:
         return comparison.decision.answer is not verdicts.Answer.OPEN
     return comparison.verdict is not Verdict.SAME
@@ -74,11 +74,9 @@ def corrected(findings: Sequence[Finding]) -> list[Finding]:
 
 def _held(finding: Finding, family: Mapping[Comparison | verdicts.Chance, float]) -> Finding:
     # What is inconclusive claims nothing that could be chance.
-    probabilities = [
-        family[comparison] for comparison in finding.comparisons if comparison in family and _says(comparison)
-    ]
-    probabilities += [family[test] for test in finding.tests if test.claimed]
-    worst = max(probabilities, default=0.0)
+    chances = [family[c] for c in finding.comparisons if c in family and _claims(c)]
+    chances += [family[test] for test in finding.tests if test.claimed]
+    worst = max(chances, default=0.0)
     if finding.confidence is not Confidence.CONFIRMED or worst <= LEVEL:
         return finding
     doubt = f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"

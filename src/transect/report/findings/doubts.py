@@ -167,8 +167,8 @@ def _words(context: Context, compared: Sequence[Case]) -> str:
     if None in lengths:
         return best
     mean = [number(value or 0.0) for value in lengths]
-    told_words = f"A first question has {mean[1]} words in the mean, a conversation {mean[0]}."
-    return f"{told_words} {best}".strip()
+    lengths_text = f"A first question has {mean[1]} words in the mean, a conversation {mean[0]}."
+    return f"{lengths_text} {best}".strip()
 
 
 def _unknown(context: Context, compared: Sequence[Case]) -> str:

@@ -82,13 +82,11 @@ def _invalid(context: Context) -> list[Finding]:
         listed = [f"{amount} {clean(status)}" for status, amount in sorted(others.items())]
         claim += f", besides {names(listed, len(listed))}"
     claim += ": none of their numbers is in a chart or a bound."
-    reasons = [_reason(value) for value in wrong[:_SHOWN]]
+    why = [_reason(value) for value in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
-        reasons.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
+        why.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
     return [
-        Finding(
-            subject="study", claim=claim, evidence=joined(*reasons), confidence=Confidence.CONFIRMED, kind="hardware"
-        )
+        Finding(subject="study", claim=claim, evidence=joined(*why), confidence=Confidence.CONFIRMED, kind="hardware")
     ]
 
 

@@ -84,8 +84,7 @@ def _confidence(able: dict[str, list[InferGroup]], highest: dict[str, float], co
         if group.cell.load in (highest[name], _next(common, highest[name]))
     ]
     agree = all(
-        len(outcomes := saturation(group)) >= MIN_INTERVAL_VALUES and set(outcomes) == {is_saturated(group)}
-        for group in beside
+        len(runs := saturation(group)) >= MIN_INTERVAL_VALUES and set(runs) == {is_saturated(group)} for group in beside
     )
     sound = all(map(was_compared, every)) and not any(group.noisy for group in every)
     return Confidence.CONFIRMED if agree and sound and len(versions(every)) < 2 else Confidence.PROVISIONAL

@@ -87,7 +87,7 @@ def exchange_findings(context: Context) -> list[Finding]:
         finding
         for workload in context.workloads("train")
         for exchange in exchanges(context.of("train", workload), context.floors)
-        if (finding := _exchange(one)) is not None
+        if (finding := _exchange(exchange)) is not None
     ]
 
 

@@ -305,17 +305,13 @@ def _quality(sweep: BatchSweep) -> tuple[Confidence, str]:
         )
     if sweep.best is None or sweep.comparison is None or sweep.comparison.verdict is not Verdict.BETTER:
         return (Confidence.INCONCLUSIVE, "until it has learnt as much, these runs cannot tell the batches apart")
-    saving = (
-        f"until it has learnt as much, batch {sweep.best.batch} waits least, {factor(1 / sweep.comparison.factor)} times what "
-        f"batch {reached[0].batch} does"
-    )
-    if sweep.best is reached[0]:
-        saving = (
-            f"until it has learnt as much, the smallest batch that reaches the target, {sweep.best.batch}, waits least"
-        )
+    best, times = sweep.best, factor(1 / sweep.comparison.factor)
+    saving = f"batch {best.batch} waits least, {times} times what batch {reached[0].batch} does"
+    if best is reached[0]:
+        saving = f"the smallest batch that reaches the target, {best.batch}, waits least"
     return (
-        Confidence.INCONCLUSIVE if sweep.crowded else limited_confidence(sweep.comparison.confidence, sweep.best.group)
-    ), saving
+        Confidence.INCONCLUSIVE if sweep.crowded else limited_confidence(sweep.comparison.confidence, best.group)
+    ), f"until it has learnt as much, {saving}"
 
 
 def _row_words(row: BatchRow) -> str:

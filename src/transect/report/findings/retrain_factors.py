@@ -124,7 +124,7 @@ def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
     for factor in FACTORS:
         of_factor = [effect for effect in main if effect.factor == factor]
         if of_factor:
-            listed.append(f"{factor}: {names([_told(effect) for effect in of_factor], 9)}")
+            listed.append(f"{factor}: {names([_effect_text(effect) for effect in of_factor], 9)}")
     claim = f"over all combinations of the rest, in points of accuracy, {'; '.join(listed)}."
     shown = [effect for effect in main if effect.shown]
     return Finding(
@@ -142,7 +142,7 @@ def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
     )
 
 
-def _told(effect: Effect) -> str:
+def _effect_text(effect: Effect) -> str:
     return f"{effect.before} → {effect.after}{_given(effect)} {_value(effect.summary)}"
 
 

@@ -30,7 +30,7 @@ from transect.report.findings.models import judge_export
 from transect.report.text import count, number, percent, quantity
 
 # The columns of the decision table.
-ONE, MANY = "serve-one", "serve-many"
+SERVE_ONE, SERVE_MANY = "serve-one", "serve-many"
 _SHOWN = 4
 
 
@@ -111,7 +111,7 @@ def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
         kind="runtime",
         evidence="; ".join(f"{omitted.what}: {omitted.why}" for omitted in left_out[:_SHOWN]),
         confidence=Confidence.CONFIRMED,
-        decision=Decision(column=ONE, instead=reason, left_out=left_out),
+        decision=Decision(column=SERVE_ONE, instead=reason, left_out=left_out),
     )
 
 
@@ -140,10 +140,10 @@ def _best(
         return []
     middle = statistics.median(result.values)
     if name == RUN:
-        column, word = ONE, "sooner than"
+        column, word = SERVE_ONE, "sooner than"
         does, do, value = "answers first", "answer first", quantity(middle, "s")
     else:
-        column, word = MANY, "the rate of"
+        column, word = SERVE_MANY, "the rate of"
         does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
     value += " end to end" if whole else ""
     label = labels[result.best.cell]

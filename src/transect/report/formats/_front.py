@@ -74,7 +74,7 @@ def _of(value: Callable[[Decision], str]) -> Callable[[_Entry], str]:
 
 def _entries(row: Row) -> Iterator[_Entry]:
     for entry in row.entries:
-        if not entry.told:
+        if not entry.decided:
             yield row.subject, entry.column.title, None, None, entry.empty
-        for decision, finding in entry.told:
+        for decision, finding in entry.decided:
             yield row.subject, entry.column.title, decision, finding, ""

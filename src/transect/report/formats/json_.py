@@ -115,7 +115,7 @@ def _(block: Failure) -> dict[str, Any]:
         "meaning": block.meaning,
         "action": block.action,
         "command": block.command,
-        "said": _table(block.said),
+        "said": _table(block.messages),
         "cells": _table(block.cells) if block.cells is not None else None,
         "logs": [{"cell": cell, "end": log} for cell, log in block.logs],
     }

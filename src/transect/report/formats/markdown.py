@@ -56,10 +56,7 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    return "\n".join(
-        f"- {inline(finding.text)} **{inline(finding.confidence)}**  \n  {inline(finding.evidence)}"
-        for finding in findings
-    )
+    return "\n".join(f"- {inline(f.text)} **{inline(f.confidence)}**  \n  {inline(f.evidence)}" for f in findings)
 
 
 def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> Iterator[str]:
@@ -80,7 +77,7 @@ def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: lis
             yield inline(block.meaning)
             yield f"**Now:** {inline(block.action)}"
             yield fenced(block.command)
-            yield from _table(block.said)
+            yield from _table(block.messages)
             for cell, log in block.logs:
                 yield f"End of the log of {inline(cell)}:"
                 yield fenced(log)

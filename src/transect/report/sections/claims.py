@@ -40,9 +40,7 @@ def claims_body(context: Context) -> Iterator[Part]:
         ],
         caption="Published and here",
     )
-    yield Facts(
-        items=[(f"{answer.claim.source}, {factor(answer.claim.factor)}x", _details(answer)) for answer in found]
-    )
+    yield Facts(items=[(f"{row.claim.source}, {factor(row.claim.factor)}x", _details(row)) for row in found])
     yield note(
         "Here: how many times shorter the claimed way takes, with its interval from six runs a side on, or range. "
         "Open: no cells, ranks that share cores, or a difference within the noise: its reason stands above. "

@@ -90,7 +90,7 @@ def _chart(context: Context, exports: list[AnyRecord]) -> Part:
 
 
 def _facts() -> list[Column[AnyRecord]]:
-    def told(record: AnyRecord, key: str) -> str:
+    def fact(record: AnyRecord, key: str) -> str:
         return clean(str(record.details.get(key, "–")))
 
     def yes(record: AnyRecord, key: str) -> str:
@@ -103,10 +103,10 @@ def _facts() -> list[Column[AnyRecord]]:
         digits("Opset", lambda record: record.value("opset")),
         digits("IR", lambda record: record.value("ir_version")),
         digits("Operators", lambda record: record.value("operators")),
-        digits("Initialisers", lambda record: told(record, "initialisers")),
+        digits("Initialisers", lambda record: fact(record, "initialisers")),
         words("Shared", lambda record: yes(record, "initialisers_shared")),
         words("Dynamic batch", lambda record: yes(record, "dynamic_batch")),
-        words("Checker", lambda record: told(record, "checker")),
+        words("Checker", lambda record: fact(record, "checker")),
         digits("Export time", lambda record: record.value("export_time"), in_unit("s")),
     ]
 

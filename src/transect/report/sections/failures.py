@@ -151,7 +151,7 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         meaning=ending.step.meaning,
         action=ending.step.action,
         command=clean(command_of(ending.step, study=context.study, cell=first)),
-        said=_messages(ending.said),
+        messages=_messages(ending.said),
         logs=logs,
         facets=facets_of(records),
         cells=_cells(records) if len(records) > len(ending.said) else None,

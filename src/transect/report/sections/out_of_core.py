@@ -24,9 +24,7 @@ _REASON = 160
 def out_of_core_body(context: Context) -> Iterator[Part]:
     """Draw and list each sweep of batch, memory and budget; nothing without one."""
     found = [
-        sweep
-        for workload in context.workloads("train")
-        for sweep in sweeps(context.of("train", workload), context.floors)
+        sweep for name in context.workloads("train") for sweep in sweeps(context.of("train", name), context.floors)
     ]
     if not found:
         return
@@ -120,8 +118,8 @@ def _table(sweep: Sweep) -> Part:
         digits("Batch", lambda row: row.group.cell.batch),
         words("Memory", lambda row: row.group.cell.memory),
         words("Outcome", _outcome),
-        digits("Held in a step", lambda row: _told(row.group, "step_bytes"), in_unit("B")),
-        digits("Offloaded", lambda row: _told(row.group, "offloaded_bytes"), in_unit("B")),
+        digits("Held in a step", lambda row: _memory_bytes(row.group, "step_bytes"), in_unit("B")),
+        digits("Offloaded", lambda row: _memory_bytes(row.group, "offloaded_bytes"), in_unit("B")),
         digits(f"Per sample ({scale.unit})", lambda row: _per_sample(row.group), scale),
         digits("Range or interval", lambda row: spread(summarise(per_sample(row.group)), scale)),
         digits("Runs", lambda row: len(per_sample(row.group))),
@@ -139,7 +137,7 @@ def _table(sweep: Sweep) -> Part:
     )
 
 
-def _told(group: TrainGroup, name: str) -> float | None:
+def _memory_bytes(group: TrainGroup, name: str) -> float | None:
     """Return what the memory of the rank that has most says of its last step, or None."""
     ranks = group.ok[0].details.get("memory") if group.ok else None
     values = [rank[name] for rank in ranks if isinstance(rank, dict) and name in rank] if ranks else []

@@ -72,7 +72,7 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
     columns: list[Column[Any]] = [
         words("Replicas x parts", _layout),
         digits("Micro-batches", _micro_batches),
-        words("Schedule", lambda group: one.schedule or None if (cut := division(group)) else None),
+        words("Schedule", lambda group: cut.schedule or None if (cut := division(group)) else None),
         *metric_columns(STEP, scale, "Step"),
     ]
     if number < MAX_PANELS:

@@ -97,7 +97,7 @@ def is_meant(group: Group[Any], wanted: Mapping[str, Any]) -> bool:
 
 def _figure(given: Mapping[str, Any], context: Context) -> Figure:
     values, below, why = _values(given.get("measured"), context)
-    measured = ratio_of(values, below) if below else _own(values)
+    measured = ratio_of(values, below) if below else _estimate(values)
     if values and below and measured is None:
         why = "the ratio is of values that are not above 0"
     published = _number(given, "published")
@@ -146,7 +146,7 @@ def _of_cell(wanted: Mapping[str, Any], context: Context) -> tuple[list[float], 
     return values, "" if values else f"no result: {found[0].records[0].message or 'none yet'}"
 
 
-def _own(values: list[float]) -> Estimate | None:
+def _estimate(values: list[float]) -> Estimate | None:
     summary = summarise(values)
     if summary is None:
         return None

@@ -200,7 +200,7 @@ def _decided(pair: PointToPoint) -> Chip:
 
 
 def _sums(paths: list[SumPath]) -> Part:
-    def said(path: SumPath) -> Chip:
+    def ending(path: SumPath) -> Chip:
         if path.same:
             return Chip("the scaled rate's path", "good")
         return Chip("another path", "bad") if path.other else Chip("cannot be told")
@@ -217,7 +217,7 @@ def _sums(paths: list[SumPath]) -> Part:
             digits("From the scaled rate's", lambda row: max(row.to_scaled, default=None)),
             digits("From the mean's", lambda row: max(row.to_mean, default=None)),
             digits("Seeds", lambda row: len(row.to_scaled)),
-            words("", said),
+            words("", ending),
         ],
         caption="A sum beside the mean, and beside the mean at as many times the rate as replicas are added",
     )

@@ -76,9 +76,9 @@ def relay_of(context: Context, group: RetrainGroup) -> Relay | None:
             run
             for name in group.cell.runtimes
             for candidate in context.of("retrain", group.cell.workload)
-            if not is_relay(other) and point(other) == point(group) and other.cell.runtime == name
-            for run in other.ok
-            if one.cell.repeat == record.cell.repeat
+            if not is_relay(candidate) and point(candidate) == point(group) and candidate.cell.runtime == name
+            for run in candidate.ok
+            if run.cell.repeat == record.cell.repeat
         ),
         None,
     )

@@ -34,13 +34,13 @@ class _Runtime:
         groups = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
         return replace(self, groups=groups)
 
-    def told(self, key: str) -> list[object]:
+    def details(self, key: str) -> list[object]:
         """Return what the usable records' details have under a key."""
         return [value for group in self.groups for value in told(group, key)]
 
     def text(self, key: str) -> str:
         """Write the values that occur."""
-        return clean(", ".join(sorted({str(value) for value in self.told(key)}))) or "–"
+        return clean(", ".join(sorted({str(value) for value in self.details(key)}))) or "–"
 
     def value(self, name: str) -> float | None:
         """Return the largest value of a metric, wrong runs included."""
@@ -65,7 +65,7 @@ def condition_blocks(context: Context) -> Iterator[Part]:
     if ran:
         yield table(ran, _conditions(ran, found.seen), caption="What the runtimes ran with, threads aside")
         yield from _common(ran)
-        if any(row.told("run_over_profiler") for row in ran):
+        if any(row.details("run_over_profiler") for row in ran):
             yield note(
                 "Run over ONNX Runtime's profiler: the language's own times of the profiled runs, "
                 "over those that ONNX Runtime measured of the same runs, least to most over the "
@@ -93,19 +93,19 @@ def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
         words("Stopped by", _stopped),
         digits("Run over ONNX Runtime's profiler", _over_profiler),
     ]
-    told_by_any = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
+    filled = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
     beside = [words("Beside the others", _beside)] if seen else []
-    return [words("Runtime", lambda row: row.name), *beside, *told_by_any]
+    return [words("Runtime", lambda row: row.name), *beside, *filled]
 
 
 def _library(row: _Runtime) -> str:
-    sizes = {size for size in row.told("library_size") if isinstance(size, (int, float))}
+    sizes = {size for size in row.details("library_size") if isinstance(size, (int, float))}
     size = f", {quantity(max(sizes), 'B')}" if sizes else ""
     name = row.text("library")
     return name if name == "–" else name + size
 
 
-def _said(options: dict[str, object]) -> set[str]:
+def _option_texts(options: dict[str, object]) -> set[str]:
     # Threads are an axis of the cell.
     return {
         f"{key}={str(value).lower() if isinstance(value, bool) else value}"
@@ -137,12 +137,12 @@ def _options(row: _Runtime) -> set[str]:
     given = [
         options for group in _equal(row) for options in told(group, "session_options") if isinstance(options, dict)
     ]
-    return set().union(*map(_said, given))
+    return set().union(*map(_option_texts, given))
 
 
 def _seen(row: _Runtime) -> set[str]:
     given = [seen for group in _equal(row) if (seen := seen_options(group)) is not None]
-    return set().union(*map(_said, given))
+    return set().union(*map(_option_texts, given))
 
 
 def _equal(row: _Runtime) -> list[InferGroup]:
@@ -150,7 +150,7 @@ def _equal(row: _Runtime) -> list[InferGroup]:
 
 
 def _not_set(row: _Runtime) -> str:
-    given = {str(option) for options in row.told("options_not_set") if isinstance(options, list) for option in options}
+    given = {str(o) for options in row.details("options_not_set") if isinstance(options, list) for o in options}
     return clean(", ".join(sorted(given))) or "–"
 
 
@@ -239,7 +239,5 @@ def _outputs() -> list[Column[_Runtime]]:
 
 def _partly(row: _Runtime) -> str:
     """Name the models of which not all outputs were compared."""
-    partly = {
-        f"{uncompared} of {group.cell.workload}" for group in row.groups if (uncompared := partly_compared(group))
-    }
+    partly = {f"{part} of {group.cell.workload}" for group in row.groups if (part := partly_compared(group))}
     return names(sorted(partly), _MODELS)

@@ -161,9 +161,7 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
     if id(group) not in right:
         return _outcome(group)
     passed, tone = _passed(group)
-    measure = measure_of(
-        candidate for candidate in row.runs.values() if id(candidate) in right and candidate.values(RUN)
-    )
+    measure = measure_of(ran for ran in row.runs.values() if id(ran) in right and ran.values(RUN))
     time = quantity(median(group, measure), "s") + (" end to end" if measure == WHOLE else "")
     coarse = any(is_coarse(side) for side in (group, row.reference) if side is not None)
     mark = _COARSE if coarse else ""

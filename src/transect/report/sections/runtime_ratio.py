@@ -29,7 +29,7 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     pairs = [
         pair
         for group in groups
-        if (base := references.of(group)) is not None and (pair := versus(group, base, context.floors)) is not None
+        if (cpp := references.of(group)) is not None and (pair := versus(group, cpp, context.floors)) is not None
     ]
     if not pairs:
         return None

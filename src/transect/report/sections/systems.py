@@ -48,11 +48,7 @@ def _with(value: BenchmarkValue) -> str:
         settings["size"] = value.size
     settings |= {key: given for key, given in value.parameters.items() if key not in settings}
     keys = [*(key for key in _FIRST if key in settings), *(key for key in settings if key not in _FIRST)]
-    parts = [
-        f"{key}={settings[key]}"
-        for key in keys
-        if isinstance(settings[key], (int, float, str)) and len(str(settings[key])) <= 16
-    ]
+    parts = [f"{key}={v}" for key in keys if isinstance(v := settings[key], (int, float, str)) and len(str(v)) <= 16]
     return clipped(", ".join(parts[:6]), _CLIP) or "–"
 
 
