@@ -120,7 +120,7 @@ def test_each_cause_is_one_block_with_meaning_step_and_command() -> None:
     assert [re.findall(r"\d+|train", one.amount) for one in made] == [["30", "30", "train"], ["1", "1", "train"]]
     assert "limits.seconds" in made[0].action
     assert made[0].command == "make report STUDY='my study'"
-    assert len(made[0].said.rows) == 1 and made[0].cells is not None
+    assert len(made[0].messages.rows) == 1 and made[0].cells is not None
     assert len(made[0].cells.rows) == 30
     assert [log for _, log in made[0].logs] == ["log 1", "log 10", "log 11"]
     assert made[1].cells is None, "the one cell stands beside its message"

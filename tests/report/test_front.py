@@ -88,7 +88,7 @@ def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> Non
     ]
     told = answer(Question(ask="Why?", answered_by=["a.one", "b"]), findings)
     assert [one.rule for _, one in told.clauses] == ["a.one", "b"]
-    assert told.confidence == "provisional" and told.rest == 0
+    assert told.confidence == "provisional" and told.left_out == 0
     assert [text for text, _ in told.clauses] == ["iris: alpha", "iris: beta"]
     assert told.mixed and "alpha (provisional)" in told.text and "beta (confirmed)" in told.text
     assert answer(Question(ask="?", answered_by=["b"]), findings).text == "iris: beta."

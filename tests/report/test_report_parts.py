@@ -189,7 +189,7 @@ def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_r
     shown = [Shown(finding=one, anchor=f"finding-{n}", cells=(), command="") for n, one in enumerate(findings)]
     told = Decision(column="train", winner="a")
     rows = tuple(
-        Row(subject=one.subject, entries=(Entry(column=column, told=((told, one),)),)) for one in reversed(findings)
+        Row(subject=one.subject, entries=(Entry(column=column, decided=((told, one),)),)) for one in reversed(findings)
     )
     front = Front(
         answers=(Answer(question="?", clauses=(("c", findings[350]),)),),
