@@ -25,11 +25,11 @@ _MAX_LENGTH = 190
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A question and what is said to it: `clauses` with the findings that say them.
+    """A question and its answer: `clauses` are sentences, each with the finding that says it.
 
     `confidence` is the lowest of its findings, or `partly inconclusive` where some are inconclusive and others not;
-    `mixed` says that their confidence differs. `left_out` counts the findings beyond the clauses. Without
-    any, `instead` says why. `beside` are the keys of sections that show more, with their numbers of findings.
+    `mixed`: the clauses differ in confidence. `left_out` counts further findings. Without any clause, `instead` says
+    why. `beside` are the keys of sections that show more, with their numbers of findings.
     """
 
     question: str
@@ -58,7 +58,7 @@ def answers(questions: Iterable[Question], findings: Sequence[Finding]) -> list[
 
 
 def answer(question: Question, findings: Sequence[Finding]) -> Answer:
-    """Answer one question; one that names no rule, or only such as say nothing here, says that."""
+    """Answer one question; where it names no rule, or no finding comes of its rules, the answer says so."""
     ask = clean(question.ask)
     shown_in = tuple((key, sum(finding.section == key for finding in findings)) for key in question.shown_in)
     if not question.answered_by:
@@ -90,7 +90,7 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
     turns = max(len(members) for members in of_rule)
     dealt = [members[turn] for turn in range(turns) for members in of_rule if turn < len(members)]
     chosen = list({id(finding): finding for finding in dealt}.values())[:_MAX_CLAUSES]
-    # Said rule by rule, as the question asks.
+    # In the order of the rules that the question names.
     answering = [finding for finding in matched if any(finding is picked for picked in chosen)]
     levels = {finding.confidence for finding in matched}
     return Answer(
@@ -106,8 +106,8 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
 def _dealt(findings: Sequence[Finding]) -> list[Finding]:
     """Put the first finding of every subject before the second of any: an answer is about all of them.
 
-    Of a workload the first is the one that was made first: a rule makes the main one first. What is about no
-    workload goes by its weight alone, as workloads do beside each other.
+    The findings of a workload keep the order in which they were made: a rule makes the main one first. Findings about
+    no workload are ordered by their weight alone, as the workloads are.
     """
     weight = {id(finding): place for place, finding in enumerate(ranked(findings))}
     turn: Counter[str] = Counter()

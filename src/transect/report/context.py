@@ -28,8 +28,8 @@ THESIS = "Göttingen 2024"
 class Context:
     """One study's records, grouped, with its noise floors, bounds and series styles.
 
-    What is worked out from the records is so when it is first asked for: a record that breaks it
-    breaks the sections that ask, and no others.
+    Everything is computed when it is first used: a record that breaks a computation breaks only the sections that use
+    it.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Context:
 
     @cached_property
     def curves(self) -> list[Curve]:
-        """Every stored prediction carried on to ranks that nobody has: simulated once for a report."""
+        """Every stored prediction, extrapolated to more ranks than anybody has; simulated once for a report."""
         return curves(self.of("forecast"), self.of("profile"), self.originals)
 
     @cached_property
@@ -100,10 +100,10 @@ class Context:
         )
 
     def asks_for(self, work: str, *rules: str, section: str = "") -> bool:
-        """Whether the study is to be held beside a published work.
+        """Whether the study compares itself with a published work.
 
-        An entry of its `published` names it, or a question one of the `rules` that decide its claims, or the
-        section that shows them. Of all others nothing stands in the report.
+        It does where an entry of its `published` names the work, or a question names one of the `rules` that decide its
+        claims, or the section that shows them. The report speaks of no other work.
         """
         named = (str(entry.get("study") or "") for entry in self.published)
         if any(_plain(name) == _plain(work) for name in named):

@@ -28,7 +28,7 @@ _STATUSES = frozenset(status.value for status in Status)
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """The values of each facet that something speaks of; empty where it says nothing of it.
+    """The values of each facet that something is about; empty for a facet that it is not about.
 
     `cell` holds ids without the repeat, and `ranks` numbers as text.
     """
@@ -52,11 +52,11 @@ NOTHING = Facets()
 
 
 def facets_of(item: Any) -> Facets:
-    """Return what an item is about; `NOTHING` where it says nothing of any facet.
+    """Return what an item is about; `NOTHING` where it is about no facet.
 
-    An item may say so itself, by an attribute `facets`. Else a group, a record and a cell speak for
-    themselves, a row for its `group`, `record` or `cell`, and anything made of fields for all of
-    these that it holds, and for fields that have the name of a facet.
+    An attribute `facets` of the item comes first. Else a group, a record and a cell have the facets of their cell, a
+    row has those of its `group`, `record` or `cell`, and anything with fields has those of all its fields, and those
+    fields that have the name of a facet.
     """
     return _found(item, _DEPTH, ids=True)
 

@@ -44,9 +44,9 @@ class Shown:
 class Front:
     """All that the page says before its sections.
 
-    `first` are the findings that are open, `more` the others under their headings, `tally` the confidence of those
-    are. `all` has every finding in the order in which they were made. `left_out` findings and `rows_left_out` rows of
-    the table are not among those that are shown.
+    `first` are the findings that are open, `more` the others under their headings, `tally` counts these by confidence.
+    `all` has every finding in the order in which they were made. `left_out` findings and `rows_left_out` rows of the
+    table are not shown.
     """
 
     answers: tuple[Answer, ...]

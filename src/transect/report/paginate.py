@@ -1,7 +1,7 @@
-"""What a page has room for: with too much of it, tables and sections end sooner and say so.
+"""Shortens a page that would be too large: tables and sections end sooner and say so.
 
-A page of a study of 100,000 cells, or of hundreds of workloads, has to open like one of a hundred cells. Each table
-and each chart is bounded by itself; this bounds all of them together. Other formats hold everything.
+A page of a study of 100,000 cells, or of hundreds of workloads, has to open like one of a hundred cells. Each table and
+each chart is bounded by itself; this bounds all of them together. Other formats hold everything.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _weight(block: Block, page: Template) -> int:
         return 0
     try:
         return len(page.render(body=Body(lead="", blocks=[block]), inline=Inline()))
-    except FAULTS:  # it is told where it is written
+    except FAULTS:  # reported when the section is rendered
         return 0
 
 
@@ -162,5 +162,5 @@ def _blocks(blocks: Iterable[Block], change: Callable[[Table], Table]) -> Iterat
             cells = None if block.cells is None else change(block.cells)
             yield replace(block, messages=change(block.messages), cells=cells)
         else:
-            # What a plug-in's section holds instead is told where it is written.
+            # Unknown blocks of a plug-in are reported when they are rendered.
             yield block

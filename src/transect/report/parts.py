@@ -36,8 +36,8 @@ class Section:
 class FindingMaker:
     """What makes the findings of one kind; `order` is that in which a reader needs them.
 
-    `section` is the key of the one that shows more of what they say, `sections` that of findings of a kind of
-    its own. `stages` are those whose cells are held against each other: that of the folder which brings it.
+    `section` is the key of the section that shows more of them, `sections` that of single kinds of findings. `stages`
+    are those whose cells are compared; by default the stage whose folder brings the maker.
     """
 
     order: int
@@ -74,9 +74,9 @@ class FindingMaker:
 class DecisionColumn:
     """A column of the decision table: a question that is decided for every workload.
 
-    Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about,
-    `asks` which of them, all unless told: a workload that has such cells and no entry stands in the table
-    with the reason. `always`: every study is said not to ask it that does not.
+    Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about, `asks`
+    says which of them, by default all: a workload that has such cells and no entry is listed with the reason. `always`:
+    a study that does not ask this is told that it does not.
     """
 
     key: str

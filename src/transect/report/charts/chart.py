@@ -114,9 +114,9 @@ def dot_chart(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One place of a series: its repeats, whether they carry no claim, and what it is about.
+    """One place of a series: its repeats, and what it is about; `hollow`: they carry no claim.
 
-    `gathered`: so many runs of several cells stand behind it, of whose medians `repeats` are the quarters.
+    `gathered`: the number of runs of several cells that it stands for; `repeats` are the quarters of their medians.
     """
 
     x: float
@@ -133,7 +133,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """The points that one line joins, but for the hollow ones."""
+    """The points that one line joins, except the hollow ones."""
 
     name: str
     style: Style
@@ -173,10 +173,10 @@ class Series:
 
 
 def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
-    """Return series that a chart has room for, and what it says of those that had too many points.
+    """Return series with no more points than a chart has room for, and a sentence on what was joined.
 
-    Points of a series at one place become one, whose repeats are the quantiles of their medians;
-    of more places than fit, evenly spread ones stay.
+    Points of a series at one place become one, whose repeats are the quantiles of their medians; of more places than
+    fit, evenly spread ones stay.
     """
     amount = sum(len(point.repeats) for line in series for point in line.points)
     if amount <= _MAX_MARKS:

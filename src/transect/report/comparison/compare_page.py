@@ -177,7 +177,7 @@ class _Page:
     def left_out(self) -> Iterator[Part]:
         """List the cells that have no counterpart of the same settings."""
         yield Lead(
-            "Cells that only one side has, or that were told unlike things under one name.",
+            "Cells that only one side has, or whose settings differ under one name.",
             empty="Every cell has its counterpart.",
         )
         for beside in self.besides:

@@ -140,7 +140,7 @@ class _Page:
                 [
                     words("Series", lambda series: self.names[series]),
                     digits("Runs left out", lambda series: len(series.refused)),
-                    words("Told otherwise", lambda series: clipped(next(iter(series.refused.values())), 300)),
+                    words("Settings that differ", lambda series: clipped(next(iter(series.refused.values())), 300)),
                 ],
                 folded="Runs with other settings under the same name",
             )

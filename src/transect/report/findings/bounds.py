@@ -33,8 +33,7 @@ class _Above:
 def bound_findings(context: Context) -> list[Finding]:
     """Name the cells that are faster than a bound allows, and the bound; farthest first.
 
-    Every usable cell that has a bound is held against it, not only those that a chart or another
-    finding speaks of.
+    Every usable cell that has a bound is compared with it, also those that are in no chart or other finding.
     """
     above = [*_of_steps(context), *_of_communication(context)]
     if not above:

@@ -23,7 +23,7 @@ _JUDGEMENTS = {
 
 
 def claim_answers(context: Context) -> list[Answer]:
-    """Answer every published claim; none where no cell of the study could speak to any, or it asks for none."""
+    """Answer every published claim; empty where the study asks for none, or has no cell that bears on one."""
     works = {claim.source for claim in CLAIMS}
     if not any(context.asks_for(work, "claim", section="claims") for work in works):
         return []

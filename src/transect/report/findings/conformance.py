@@ -21,7 +21,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tested:
-    """What operator tests said of one runtime on one provider.
+    """What the operator tests found of one runtime on one provider.
 
     `outcomes` has those that did not pass, by name: the outcome and the reason.
     """

@@ -47,7 +47,7 @@ def container_findings(context: Context) -> list[Finding]:
     costs = all_costs(context)
     findings = []
     for (container, metric, small), members in grouped(costs, _question).items():
-        # Ranks that share cores tell of sharing: those that do not come before.
+        # Ranks that share cores measure the sharing: those that do not share come first.
         able = [cost for cost in members if not cost.over_subscribed] or members
         top = max(able, key=lambda cost: (cost.shown, cost.ratio.value, cost.group.cell.id))
         findings.append(_finding(container, metric, top, len(able), small))

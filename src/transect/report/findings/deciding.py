@@ -1,7 +1,7 @@
-"""What a study's comparisons come to: confidence under their conditions, and beside each other.
+"""The confidence of a study's findings: by the conditions of their runs, and after correction for all comparisons.
 
-A study that makes forty comparisons finds two differences at 5 % where there are none. So each
-finding names the comparisons that it rests on, and Holm's correction runs over those of all findings.
+A study that makes forty comparisons finds two differences at 5 % where there are none. So each finding names the
+comparisons that it rests on, and Holm's correction runs over those of all findings.
 """
 
 from __future__ import annotations

@@ -34,18 +34,15 @@ HEADINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One sentence of the report: `subject` is the workload, or a key of `HEADINGS`, it speaks of.
+    """One sentence of the report about `subject`: a workload, or a key of `HEADINGS`.
 
-    `claim` is what is said of it, written as it follows a colon; `named` says that it begins with
-    a name, which keeps its letters at the start of a sentence too. `scope` narrows the subject
-    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on, and `tests` what else may
-    be chance.
-
-    `alarm`: results are wrong, or cannot be trusted, for what it says. `decision`: what it decides, for
-    the decision table. `groups` are those that the claim is about; without any it is about all cells of
-    its subject. `topic` parts the rule of its kind where one decides several things; `short` is what it says beside others in one sentence, where the claim is too long for
-    that. `rule` and `section` name what made it and where more is said of it: they are given by
-    its `FindingMaker`.
+    `claim` is that sentence, as it follows a colon; `named`: it begins with a name, whose first letter stays as it is
+    at the start of a sentence too. `short` replaces a claim that is too long for a list. `scope` narrows the subject
+    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on, and `tests` its further tests against
+    chance. `alarm`: results are wrong, or cannot be trusted. `decision`: its entry in the decision table. `groups` are
+    those that the claim is about; without any it is about all cells of its subject. `topic` tells the rules of one kind
+    apart where it decides several things. `rule` names what made it, `section` where the report shows more: its
+    `FindingMaker` sets both.
     """
 
     subject: str
@@ -82,7 +79,7 @@ class Finding:
 
     @property
     def brief(self) -> str:
-        """What it says, short enough to stand beside others in one sentence."""
+        """What it says in a few words, for a list of findings in one sentence."""
         brief = self.short or (self.decision.brief if self.decision else self.claim)
         return brief.strip().rstrip(".")
 

@@ -30,7 +30,7 @@ def _source(point: RooflinePoint) -> str:
 
 
 def _limit(context: Context, workload: str) -> list[Finding]:
-    """Hold the cell with the highest throughput against its roofline; nothing without one."""
+    """Compare the cell with the highest throughput with its roofline; empty without one."""
     groups = [g for g in faithful_groups(context, workload) if g.values(_METRIC)]
     if not groups:
         return []

@@ -28,7 +28,7 @@ def offered_load_findings(context: Context) -> list[Finding]:
 
 
 def _finding(workload: str, groups: Sequence[InferGroup]) -> Finding | None:
-    """Hold runtimes against each other at the loads that all were offered; None for one runtime."""
+    """Compare runtimes at the loads that were offered to all; None for one runtime."""
     of_runtime = grouped(groups, lambda group: group.cell.runtime)
     offered = [{group.cell.load or 0.0 for group in members} for members in of_runtime.values()]
     common = sorted(set.intersection(*offered))

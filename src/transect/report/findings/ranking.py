@@ -47,7 +47,7 @@ def turn_of(finding: Finding) -> Turn:
 
 
 def effect_of(finding: Finding) -> float:
-    """Return by how much at least what it tells apart differs, as the logarithm of the factor; 0 for the same.
+    """Return the smallest difference that a finding shows, as the logarithm of the factor; 0 for the same.
 
     The nearest rival counts: beating the worst by far changes nothing.
     """
@@ -61,9 +61,9 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def opened(findings: Sequence[Finding], most: int = MAX_OPENED) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that are read first, and the rest, both ranked.
+    """Return the findings that are shown open, and the others, both ranked.
 
-    Of one rule two at most stand among the first, as long as others wait; wrong results all do that fit.
+    At most two of one rule are open while others wait; wrong results are open as long as there is room.
     """
     order = ranked(findings)
     first: list[int] = []

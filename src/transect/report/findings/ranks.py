@@ -23,7 +23,7 @@ _RULES = tuple(f"rank.{topic}" for topic in ("near-linear", "stop", "sum-rate", 
 
 
 def asks_for_ranks(context: Context) -> bool:
-    """Whether the study is to be held beside what was published of training in Go with MPI."""
+    """Whether the study asks for what was published of training in Go with MPI."""
     return context.asks_for(GO_WITH_MPI, *_RULES, section="ranks")
 
 
@@ -69,7 +69,7 @@ def place_words(pair: PointToPoint) -> str:
 
 
 def _near_linear(problem: Problem) -> Finding:
-    """Hold "near-linear" against the published minutes themselves, and what ran here beside them."""
+    """Check "near-linear" by the published minutes themselves, and say what ran here."""
     speed_ups, serials = [], []
     for series in problem.published:
         stop = series.stop

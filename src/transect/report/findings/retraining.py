@@ -50,7 +50,7 @@ def _shares(groups: Sequence[Group]) -> list[float]:
     ]
 
 
-def told_equal(groups: Sequence[RetrainGroup]) -> str:
+def path_text(groups: Sequence[RetrainGroup]) -> str:
     """Say how many retrainings followed PyTorch's float64 path."""
     ended = [r for g in groups for r in g.records if r.status is not Status.SKIPPED]
     wrong = sum(record.cause is Cause.WRONG_RESULT for record in ended)
@@ -73,7 +73,7 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
     return Finding(
         subject="study",
         kind="retraining-path",
-        claim=told_equal(groups),
+        claim=path_text(groups),
         named=True,
         alarm=bool(wrong),
         confidence=confidence if shares or wrong else Confidence.INCONCLUSIVE,

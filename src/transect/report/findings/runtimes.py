@@ -242,7 +242,7 @@ def _evidence(cases: Sequence[_Case]) -> str:
 
 
 def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Finding]:
-    """Hold PyTorch beside ONNX Runtime against the published factor, per workload."""
+    """Compare PyTorch with ONNX Runtime and with the published factor, per workload."""
     of_workload = grouped(cases, lambda case: case.workload)
     few = len(of_workload) <= _FEW
     asked = context.asks_for(THESIS, "runtime.framework")

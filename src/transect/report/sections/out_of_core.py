@@ -138,7 +138,7 @@ def _table(sweep: Sweep) -> Part:
 
 
 def _memory_bytes(group: TrainGroup, name: str) -> float | None:
-    """Return what the memory of the rank that has most says of its last step, or None."""
+    """Return a number of the last step's memory, of the rank that has most, or None."""
     ranks = group.ok[0].details.get("memory") if group.ok else None
     values = [rank[name] for rank in ranks if isinstance(rank, dict) and name in rank] if ranks else []
     return float(max(values)) if values else None
@@ -171,7 +171,7 @@ def _mark(row: MemoryRow) -> Chip | None:
 
 
 def _same_digits(row: MemoryRow, plain: dict[tuple[int, int | None], TrainGroup]) -> Chip | None:
-    """Hold the numbers that tell one run from another against plain memory's, repeat by repeat."""
+    """Compare the numbers that identify a run with plain memory's, repeat by repeat."""
     cell = row.group.cell
     base = plain.get((cell.batch, None)) or plain.get((cell.batch, cell.memory_budget))
     if cell.memory == PLAIN or base is None or not row.group.ok or not base.ok:

@@ -137,7 +137,7 @@ def _ended(group: RetrainGroup) -> Value:
 
 
 def _colours(context: Context, relay: Relay) -> dict[str, Style]:
-    """Return a style for each runtime, with a shape of its own: colours alone do not tell."""
+    """Return a style for each runtime, with a shape of its own: colours alone are not enough."""
     names = list(dict.fromkeys(leg.runtime for leg in relay.legs))
     shapes = palette(len(names))
     return {name: Style(context.styles.get(name).color, shape.shape) for name, shape in zip(names, shapes, strict=True)}

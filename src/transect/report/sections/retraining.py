@@ -31,7 +31,7 @@ from transect.report.columns import ended, labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.retrain_factors import SCORE, absent_text, effect_words, signed
-from transect.report.findings.retraining import told_equal
+from transect.report.findings.retraining import path_text
 from transect.report.sections.retrain_relay import relay_parts
 from transect.report.text import clean, count, factor, in_unit, percent, tenths
 
@@ -42,7 +42,7 @@ def retraining_body(context: Context) -> Iterator[Part]:
     if not groups:
         return
     yield Lead(
-        f"{told_equal(groups)} A step is gathering the rows, binding, running and reading the loss; "
+        f"{path_text(groups)} A step is gathering the rows, binding, running and reading the loss; "
         "times of a run whose path is wrong are not kept."
     )
     for workload in context.workloads("retrain"):

@@ -87,7 +87,7 @@ def _ordered(groups: Sequence[InferGroup]) -> list[InferGroup]:
 
 
 def _whole(group: InferGroup) -> float | None:
-    """Return the time end to end; a record from before that was told has Run alone."""
+    """Return the time end to end; None for records of an earlier version, which have that of Run alone."""
     return median(group, "end_to_end_time")
 
 

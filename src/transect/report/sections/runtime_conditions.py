@@ -119,7 +119,7 @@ def _listed(options: set[str]) -> str:
 
 
 def _shared(rows: Sequence[_Runtime], options_of: Callable[[_Runtime], set[str]]) -> set[str]:
-    """Return the options that all runtimes tell which tell any, and take ONNX models."""
+    """Return the options that are the same in all runtimes that take ONNX models and report options."""
     every = [options for row in rows if any(map(takes_onnx, row.groups)) and (options := options_of(row))]
     return set.intersection(*every) if every else set()
 
@@ -133,7 +133,7 @@ def _common(rows: Sequence[_Runtime]) -> Iterator[Part]:
 
 
 def _options(row: _Runtime) -> set[str]:
-    """Write what cells with the equal set have set: other sets are told of apart."""
+    """Write the options of cells with the set `equal`; other sets have a table of their own."""
     given = [
         options for group in _equal(row) for options in told(group, "session_options") if isinstance(options, dict)
     ]

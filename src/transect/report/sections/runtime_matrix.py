@@ -102,7 +102,7 @@ def _who(group: InferGroup) -> tuple[str, str | None]:
 
 
 def _is_base_of(group: InferGroup, others: Sequence[InferGroup]) -> bool:
-    """Whether it is C++ at the point of others that do not hold it, with the model of one."""
+    """Whether a group is C++ at the point of `others`, on a model of theirs, and not among them."""
     cell = group.cell
     exporters = {member.cell.exporter for member in others}
     return (
