@@ -80,8 +80,8 @@ def _fieller(fitted: np.ndarray, covariance: np.ndarray, freedom: int, ranks: tu
     if whole <= 0 or square <= 0:
         return _untold(ranks, "these times scatter too much for any share to be ruled out")
     middle = (whole * serial - bound * together) / square
-    rest = middle**2 - (serial**2 - bound * variance) / square
-    half = math.sqrt(max(0.0, rest))
+    discriminant = middle**2 - (serial**2 - bound * variance) / square
+    half = math.sqrt(max(0.0, discriminant))
     if middle + half < 0:
         return _untold(ranks, "more ranks gain more than their number, of which the law knows nothing")
     low, high = (min(1.0, max(0.0, end)) for end in (middle - half, middle + half))

@@ -46,8 +46,8 @@ class Asynchronous:
     @property
     def most(self) -> int | None:
         """The largest staleness of any gradient of any repeat, in updates."""
-        told = (record.details["updates"].get("largest_staleness") for record in self.group.ok)
-        return max((int(one) for one in told if one is not None), default=None)
+        reported = (record.details["updates"].get("largest_staleness") for record in self.group.ok)
+        return max((int(staleness) for staleness in reported if staleness is not None), default=None)
 
 
 def asynchronous_groups(groups: Sequence[TrainGroup], floors: Floors) -> list[Asynchronous]:
@@ -76,22 +76,22 @@ def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> l
     """All-reduce on as many ranks, and on as many as work; the server's own synchronous path."""
     cell, workers = group.cell, _told(group, "workers")
 
-    def work(one: TrainGroup) -> object:
-        return one.cell.changed(strategy="", options=(), ranks_per_node=1)
+    def work(trained: TrainGroup) -> object:
+        return trained.cell.changed(strategy="", options=(), ranks_per_node=1)
 
     found = []
-    for other in groups:
-        if other.wrong or not other.ok or other.kind.unchecked or work(other) != work(group):
+    for candidate in groups:
+        if candidate.wrong or not candidate.ok or candidate.kind.unchecked or work(candidate) != work(group):
             continue
-        ranks, strategy = other.cell.ranks, other.cell.strategy
+        ranks, strategy = candidate.cell.ranks, candidate.cell.strategy
         if strategy == cell.strategy and ranks == cell.ranks:
             words = "on as many ranks"
         elif strategy == _SYNCHRONOUS and ranks in (cell.ranks, workers):
             words = "on as many ranks" if ranks == cell.ranks else "on as many ranks as it has workers"
         else:
             continue
-        time = beside(group, other, floors, TIME) if reaches(group) and reaches(other) else None
-        found.append(Twin(group=other, words=words, time=time))
+        time = beside(group, candidate, floors, TIME) if reaches(group) and reaches(candidate) else None
+        found.append(Twin(group=candidate, words=words, time=time))
     # On as many ranks is the price of the machine: it comes first.
     return sorted(
         found,

@@ -121,9 +121,9 @@ def series_of(value: BenchmarkValue) -> tuple[str, str, str]:
 
 def parameter(value: BenchmarkValue, name: str) -> int | None:
     """Return threads, nodes or ranks: of the cell, or else as the log names it."""
-    own = getattr(value, name)
-    if isinstance(own, int):
-        return own
+    of_cell = getattr(value, name)
+    if isinstance(of_cell, int):
+        return of_cell
     for spelling in _SPELLINGS[name]:
         number = value.parameters.get(spelling)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:

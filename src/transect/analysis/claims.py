@@ -99,8 +99,8 @@ def _open(claim: Claim, reason: str, **more: object) -> Answer:
 
 def _of(claim: Claim, result: Beside, compared: str) -> Answer:
     """Answer by a comparison of the claimed way with its rival, of which lower is better."""
-    own = result.ratio
-    gain = Estimate(value=1 / own.value, low=1 / own.high, high=1 / own.low, spread=own.spread)
+    ratio = result.ratio
+    gain = Estimate(value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, spread=ratio.spread)
     if not result.shown:
         return _open(claim, result.reason, gain=gain, compared=compared, result=result)
     judgement = Judgement.LESS
@@ -125,7 +125,7 @@ def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
     """Answer by the comparison that speaks most for the claim, a decided one before the others."""
     if not results:
         return _open(claim, f"no cells: it needs {claim.needs}")
-    result, compared = min(results, key=lambda one: (not one[0].shown, one[0].ratio.value, one[0].group.cell.id))
+    result, compared = min(results, key=lambda entry: (not entry[0].shown, entry[0].ratio.value, entry[0].group.cell.id))
     # Chosen among several it is the most that can be said, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
     # Not less than what its sides were chosen from already.
@@ -151,13 +151,13 @@ def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
     """Hold the hierarchical strategy's messages against those of the best flat collective."""
     results = []
     for members in points(evidence.groups):
-        own = best_of((g for g in members if g.cell.strategy == HIERARCHICAL), MESSAGES)
+        hierarchical = best_of((g for g in members if g.cell.strategy == HIERARCHICAL), MESSAGES)
         flat = best_of((g for g in members if g.cell.strategy == "mpi-allreduce"), MESSAGES)
-        if own is not None and flat is not None:
-            result = beside(own, flat, evidence.floors, MESSAGES)
+        if hierarchical is not None and flat is not None:
+            result = beside(hierarchical, flat, evidence.floors, MESSAGES)
             if result is not None:
-                said = f"messages of a step, {_name(own)} beside {_name(flat)}; {_where(own)}"
-                results.append((result, said))
+                compared = f"messages of a step, {_name(hierarchical)} beside {_name(flat)}; {_where(hierarchical)}"
+                results.append((result, compared))
     return _best(claim, results)
 
 
@@ -165,7 +165,7 @@ def _hybrid(claim: Claim, evidence: Evidence) -> Answer:
     """Hold the best hybrid against the best of DDP and Horovod."""
     found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True)
     return _best(
-        claim, [(one.result, f"step, {_name(one.best)} beside {_name(one.rival)}; {_where(one.best)}") for one in found]
+        claim, [(rivalry.result, f"step, {_name(rivalry.best)} beside {_name(rivalry.rival)}; {_where(rivalry.best)}") for rivalry in found]
     )
 
 
@@ -182,11 +182,11 @@ def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
             and g.cell.memory not in (PLAIN, "recompute")
             and not _is_naive(g)
         ]
-        own = best_of(rivals)
-        result = beside(own, naive, evidence.floors, STEP, per_sample) if own is not None else None
-        if own is not None and result is not None:
-            said = f"time per sample, {own.cell.memory} beside {naive.cell.memory}; {_where(naive)}"
-            results.append((result, said))
+        prefetching = best_of(rivals)
+        result = beside(prefetching, naive, evidence.floors, STEP, per_sample) if prefetching is not None else None
+        if prefetching is not None and result is not None:
+            compared = f"time per sample, {prefetching.cell.memory} beside {naive.cell.memory}; {_where(naive)}"
+            results.append((result, compared))
     return _best(claim, results)
 
 
@@ -197,20 +197,20 @@ def _is_naive(group: TrainGroup) -> bool:
 def _over_cpu(claim: Claim, evidence: Evidence) -> Answer:
     """Hold a GPU past its memory against the CPU, at equal batch."""
     results = []
-    for own in (g for g in evidence.groups if g.cell.device != "cpu" and g.cell.memory != PLAIN):
+    for gpu in (g for g in evidence.groups if g.cell.device != "cpu" and g.cell.memory != PLAIN):
         cpu = [
             g
             for g in evidence.groups
             if g.cell.device == "cpu"
             and g.cell.memory == PLAIN
-            and g.cell.batch == own.cell.batch
-            and all(g.cell.get(axis) == own.cell.get(axis) for axis in _TWINS)
+            and g.cell.batch == gpu.cell.batch
+            and all(g.cell.get(axis) == gpu.cell.get(axis) for axis in _TWINS)
         ]
         rival = best_of(cpu)
-        result = beside(own, rival, evidence.floors, STEP, per_sample) if rival else None
+        result = beside(gpu, rival, evidence.floors, STEP, per_sample) if rival else None
         if rival is not None and result is not None:
-            said = f"time per sample, {own.cell.device} with {own.cell.memory} beside the CPU; {_where(own)}"
-            results.append((result, said))
+            compared = f"time per sample, {gpu.cell.device} with {gpu.cell.memory} beside the CPU; {_where(gpu)}"
+            results.append((result, compared))
     return _best(claim, results)
 
 

@@ -59,7 +59,7 @@ def corpus_label(group: ClassifyGroup) -> str:
 def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
     """Part groups by the tickets that they read: those read by most kinds of classifier first."""
     parts = grouped(groups, lambda group: tuple(getattr(group.cell, axis) for axis in TEXT))
-    return sorted(parts.values(), key=lambda one: (-len({group.cell.kind for group in one}), -len(one), one[0].cell.id))
+    return sorted(parts.values(), key=lambda members: (-len({group.cell.kind for group in members}), -len(members), members[0].cell.id))
 
 
 def cut_short(group: ClassifyGroup) -> int:
@@ -67,7 +67,7 @@ def cut_short(group: ClassifyGroup) -> int:
     runs = 0
     for record in group.ok:
         history = record.details.get("history") or []
-        losses = [one.get("valid_loss") for one in history if isinstance(one, dict)]
+        losses = [epoch.get("valid_loss") for epoch in history if isinstance(epoch, dict)]
         known = [loss for loss in losses if isinstance(loss, int | float)]
         runs += len(known) > 1 and known[-1] == min(known)
     return runs
@@ -93,8 +93,8 @@ def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
     scores = {group.cell: group.summary(VALID) for group in known}
     if all(scores.values()):
         medians = {cell: score.median for cell, score in scores.items() if score is not None}
-        return min(known, key=lambda one: (-medians[one.cell], one.cell.id), default=None)
-    return min(known, key=lambda one: (-len(one.ok), one.cell.id), default=None)
+        return min(known, key=lambda group: (-medians[group.cell], group.cell.id), default=None)
+    return min(known, key=lambda group: (-len(group.ok), group.cell.id), default=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,8 +121,8 @@ class Difference:
         """
         if self.fixed:
             return self._exceeds
-        one = self.summary.spread is Spread.SINGLE
-        return not one and not self.summary.low <= 0 <= self.summary.high
+        single = self.summary.spread is Spread.SINGLE
+        return not single and not self.summary.low <= 0 <= self.summary.high
 
     @property
     def confirmed(self) -> bool:
@@ -155,9 +155,9 @@ def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str =
     fixed = all(is_fixed(group) for pair in pairs for group in pair)
     drawn = [set(group.by_repeat(name)) for pair in pairs for group in pair if fixed or not is_fixed(group)]
     repeats = set.union(*drawn) if drawn else set()
-    sides = [(_scores(one, name, repeats), _scores(other, name, repeats)) for one, other in pairs]
-    whole = sorted(r for r in repeats if all(r in one and r in other for one, other in sides))
-    values = tuple(statistics.fmean(other[repeat] - one[repeat] for one, other in sides) for repeat in whole)
+    sides = [(_scores(first, name, repeats), _scores(second, name, repeats)) for first, second in pairs]
+    whole = sorted(r for r in repeats if all(r in first and r in second for first, second in sides))
+    values = tuple(statistics.fmean(second[repeat] - first[repeat] for first, second in sides) for repeat in whole)
     summary = summarise(values)
     if summary is None:
         return None
@@ -224,9 +224,9 @@ def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[Sweep]:
     """Yield each set of groups that differ in one of `AXES` alone, those of an axis together."""
     members = [group for group in groups if group.values(ACCURACY) or group.values(VALID)]
     for axis in AXES:
-        for own in _alike(members, axis):
+        for alike in _alike(members, axis):
             # Epochs stand in the place of updates: the other one is no value of its own.
-            with_one = [group for group in own if getattr(group.cell, axis) is not None]
+            with_one = [group for group in alike if getattr(group.cell, axis) is not None]
             if len(with_one) > 1:
                 yield _sweep(axis, with_one)
 
@@ -248,7 +248,7 @@ def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:
         axis=axis,
         metric=metric,
         groups=ordered,
-        effects={level: one for level, one in effects.items() if one is not None},
+        effects={level: effect for level, effect in effects.items() if effect is not None},
     )
 
 

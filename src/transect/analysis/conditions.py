@@ -69,20 +69,20 @@ def conditions(groups: Iterable[InferGroup]) -> Conditions:
         for group in groups
         if group.ok and takes_onnx(group) and group.cell.options == EQUAL and group.cell.load is None
     ]
-    points = [own for own in grouped(able, point).values() if len(own) > 1]
-    beside = [group for own in points for group in own]
+    points = [members for members in grouped(able, point).values() if len(members) > 1]
+    beside = [group for members in points for group in members]
     runtimes = sorted({group.cell.runtime for group in beside})
     silent = {group.cell.runtime for group in beside if seen_options(group) is None or kernels_of(group) is None}
     found: Counter[tuple[str, str]] = Counter()
     kernels: set[int] = set()
-    for own in points:
-        told_kernels = [kernels_of(group) for group in own]
+    for members in points:
+        told_kernels = [kernels_of(group) for group in members]
         same = {str(ran["digest"]) for ran in told_kernels if ran is not None}
         if len(same) == 1:
             count = next(ran for ran in told_kernels if ran is not None).get("count")
             if isinstance(count, int):
                 kernels.add(count)
-        found.update([*_other_options(own), *_other_kernels(own)])
+        found.update([*_other_options(members), *_other_kernels(members)])
     return Conditions(
         points=len(points),
         runtimes=tuple(runtimes),
@@ -114,9 +114,9 @@ def _key(fact: Any) -> str:
 
 
 def _other_options(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
-    for group, own, usual in _usual(groups, seen_options):
-        keys = [key for key in sorted(own.keys() | usual) if own.get(key) != usual.get(key)]
-        parts = [f"{key} {_said(own, key)} and not {_said(usual, key)}" for key in keys[:_SHOWN]]
+    for group, options, usual in _usual(groups, seen_options):
+        keys = [key for key in sorted(options.keys() | usual) if options.get(key) != usual.get(key)]
+        parts = [f"{key} {_said(options, key)} and not {_said(usual, key)}" for key in keys[:_SHOWN]]
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         yield group.cell.runtime, f"had {', '.join(parts)}{more}"
 
@@ -132,10 +132,10 @@ def _other_kernels(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
 
     ran = {id(group): kernels_of(group) or {} for group in groups}
     for group, _, usual in _usual(groups, digest):
-        own = ran[id(group)]
-        other = next(told for told in ran.values() if str(told.get("digest")) == usual)
-        text = f"ran {own.get('count', 'other')} kernels and not {other.get('count', 'those')}"
-        names, others = (Counter(map(str, ran.get("names", ()))) for ran in (own, other))
+        kernels = ran[id(group)]
+        usual_kernels = next(listed for listed in ran.values() if str(listed.get("digest")) == usual)
+        text = f"ran {kernels.get('count', 'other')} kernels and not {usual_kernels.get('count', 'those')}"
+        names, others = (Counter(map(str, ran.get("names", ()))) for ran in (kernels, usual_kernels))
         extra, lacking = sorted(names - others), sorted(others - names)
         if extra:
             text += f", with {', '.join(extra[:_SHOWN])}"

@@ -95,24 +95,24 @@ def _base(group: TrainGroup, alone: Iterable[TrainGroup]) -> TrainGroup | None:
     """Choose among neighbours on one rank."""
     cell = group.cell
     near = [
-        other
-        for other in alone
-        if other is not group
-        and not other.over_subscribed
+        neighbour
+        for neighbour in alone
+        if neighbour is not group
+        and not neighbour.over_subscribed
         and (
-            other.cell.strategy == "single" != cell.strategy
-            or (other.cell.strategy == cell.strategy and cell.ranks > 1)
+            neighbour.cell.strategy == "single" != cell.strategy
+            or (neighbour.cell.strategy == cell.strategy and cell.ranks > 1)
         )
-        and (other.cell.network == cell.network or crosses_none(other))
-        and scaling_kind(group, other) is not ScalingKind.OTHER
+        and (neighbour.cell.network == cell.network or crosses_none(neighbour))
+        and scaling_kind(group, neighbour) is not ScalingKind.OTHER
     ]
     return min(
         near,
-        key=lambda other: (
-            scaling_kind(group, other) is not ScalingKind.STRONG,
-            other.cell.strategy != "single",
-            other.cell.network != cell.network,
-            other.cell.id,
+        key=lambda neighbour: (
+            scaling_kind(group, neighbour) is not ScalingKind.STRONG,
+            neighbour.cell.strategy != "single",
+            neighbour.cell.network != cell.network,
+            neighbour.cell.id,
         ),
         default=None,
     )
@@ -127,9 +127,9 @@ def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> Dist
     ideal_s = base_s / share
     extra: dict[str, float | None] = {}
     for part in _PARTS:
-        own, before = _median(group, f"{part}_time"), _median(base, f"{part}_time")
-        known = own is not None and before is not None and ideal_s > 0
-        extra[part] = ((own or 0.0) - (before or 0.0) / share) / ideal_s if known else None
+        after, before = _median(group, f"{part}_time"), _median(base, f"{part}_time")
+        known = after is not None and before is not None and ideal_s > 0
+        extra[part] = ((after or 0.0) - (before or 0.0) / share) / ideal_s if known else None
     return DistributionCost(
         group=group,
         base=base,
@@ -160,8 +160,8 @@ class RelativeSpeed:
     @cached_property
     def ratio(self) -> Estimate | None:
         """Its rate over the fastest's, as the comparison has it; None for the fastest itself."""
-        told = self.comparison
-        return told.ratio.inverse if told is not None and told.ratio is not None else None
+        comparison = self.comparison
+        return comparison.ratio.inverse if comparison is not None and comparison.ratio is not None else None
 
     @cached_property
     def comparison(self) -> Comparison | None:

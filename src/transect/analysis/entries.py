@@ -137,9 +137,9 @@ def labels_of(record: AnyRecord, name: str) -> set[str]:
 
 
 class Row(NamedTuple):
-    """What an entry is made of: `own` holds what JSON can, `shared` texts of JSON that are alike in many records."""
+    """What an entry is made of: `content` holds what JSON can, `shared` texts of JSON that are alike in many records."""
 
-    own: dict[str, Any]
+    content: dict[str, Any]
     shared: tuple[str, ...]
 
 
@@ -183,7 +183,7 @@ def row_of(record: Record) -> Row:
         for key, value in record.parameters.items()
         if value is None or isinstance(value, (str, int, float, dict))
     }
-    own = {
+    content = {
         "study": record.study,
         "stage": record.stage,
         "repeat": cell.repeat,
@@ -200,32 +200,32 @@ def row_of(record: Record) -> Row:
     }
     names = [_named(number) for number in record.metrics]
     shared = (point, names, sorted(record.samples), parameters, provenance)
-    return Row(own=own, shared=tuple(map(_text, shared)))
+    return Row(content=content, shared=tuple(map(_text, shared)))
 
 
 def entry_of(row: Row, pool: Pool) -> Entry:
     """Make an entry from its row. Raises ValueError, KeyError or TypeError for what is no row."""
-    own = row.own
+    content = row.content
     at, names, samples, parameters, provenance = row.shared
     point = pool.point(at)
     return Entry(
-        study=sys.intern(own["study"]),
-        stage=sys.intern(own["stage"]),
-        cell=point.changed(repeat=own["repeat"]) if own["repeat"] else point,
+        study=sys.intern(content["study"]),
+        stage=sys.intern(content["stage"]),
+        cell=point.changed(repeat=content["repeat"]) if content["repeat"] else point,
         point=point,
-        cell_id=own["cell_id"],
-        status=Status(own["status"]),
-        cause=Cause(own["cause"]) if own["cause"] else None,
-        message=sys.intern(own["message"]),
-        fingerprint=own["fingerprint"],
-        started=own["started"],
-        ended=own["ended"],
+        cell_id=content["cell_id"],
+        status=Status(content["status"]),
+        cause=Cause(content["cause"]) if content["cause"] else None,
+        message=sys.intern(content["message"]),
+        fingerprint=content["fingerprint"],
+        started=content["started"],
+        ended=content["ended"],
         metric_names=pool.names(names),
-        metric_values=array("d", own["metrics"]),
+        metric_values=array("d", content["metrics"]),
         sample_names=pool.value(samples),
         details={
             sys.intern(key): sys.intern(value) if isinstance(value, str) else value
-            for key, value in own["details"].items()
+            for key, value in content["details"].items()
         },
         parameters=pool.value(parameters),
         provenance=pool.value(provenance),

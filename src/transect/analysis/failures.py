@@ -59,7 +59,7 @@ class Ending:
     @property
     def records(self) -> list[AnyRecord]:
         """All cells, in the order of `said`."""
-        return [record for one in self.said for record in one.records]
+        return [record for said in self.said for record in said.records]
 
 
 def endings(records: Iterable[AnyRecord]) -> list[Ending]:
@@ -74,7 +74,7 @@ def endings(records: Iterable[AnyRecord]) -> list[Ending]:
         for (status, cause), members in parts.items()
     ]
     return sorted(
-        found, key=lambda one: (one.status is Status.SKIPPED, -one.followers - len(one.records), one.cause.value)
+        found, key=lambda ending: (ending.status is Status.SKIPPED, -ending.followers - len(ending.records), ending.cause.value)
     )
 
 
@@ -103,11 +103,11 @@ def _said(records: Sequence[AnyRecord]) -> list[Said]:
         return shapes[record.message]
 
     alike = grouped(records, shape)
-    said = [
+    shapes_seen = [
         Said(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
         for members in alike.values()
     ]
-    return sorted(said, key=lambda one: (-len(one.records), one.stages, one.message))
+    return sorted(shapes_seen, key=lambda said: (-len(said.records), said.stages, said.message))
 
 
 def _shape(message: str) -> str:
@@ -117,6 +117,6 @@ def _shape(message: str) -> str:
     'it takes its data from CELL, which died at HEX after N s'
     """
     text = message[: 10 * _MAX_LENGTH]
-    for own, word in _OWN:
-        text = own.sub(word, text)
+    for pattern, word in _OWN:
+        text = pattern.sub(word, text)
     return " ".join(text.split())[:_MAX_LENGTH]

@@ -57,7 +57,7 @@ def forecasts(predictions: Iterable[Group[Any]], trained: Iterable[TrainGroup]) 
         measured = group.summary(STEP) if group is not None else None
         if group is None or predicted is None or measured is None or group.wrong:
             continue
-        began = min((one.started for one in group.ok), key=_time)
+        began = min((record.started for record in group.ok), key=_time)
         found.append(
             Forecast(
                 group=group,
@@ -91,7 +91,7 @@ def unmatched(predictions: Iterable[Group[Any]], found: Sequence[Forecast]) -> l
 
 def mean_error(found: Iterable[Forecast]) -> float | None:
     """Return the mean absolute error of those that count, as a share; None without any."""
-    errors = [abs(one.error) for one in found if one.counts]
+    errors = [abs(forecast.error) for forecast in found if forecast.counts]
     return statistics.fmean(errors) if errors else None
 
 
@@ -110,17 +110,17 @@ class Order:
 
 def order_of(found: Sequence[Forecast], floors: Floors) -> Order:
     """Hold the order of predictions against that of measurements: pairs on equal ranks with equal work."""
-    by_group = {id(one.group): one for one in found if one.counts}
+    by_group = {id(forecast.group): forecast for forecast in found if forecast.counts}
     right, wrong, apart = 0, [], []
-    for members in points([one.group for one in by_group.values()]):
+    for members in points([forecast.group for forecast in by_group.values()]):
         for a, b in combinations(members, 2):
             floor = floors.get("train", a.cell.workload, STEP, a.kind)
-            told = compare(a.values(STEP), b.values(STEP), floor=floor)
-            if told is None or told.verdict is Verdict.SAME:
+            comparison = compare(a.values(STEP), b.values(STEP), floor=floor)
+            if comparison is None or comparison.verdict is Verdict.SAME:
                 continue
-            apart.append(told.under(a, b))
+            apart.append(comparison.under(a, b))
             first, second = by_group[id(a)], by_group[id(b)]
-            if (first.predicted_s < second.predicted_s) == (told.verdict is Verdict.BETTER):
+            if (first.predicted_s < second.predicted_s) == (comparison.verdict is Verdict.BETTER):
                 right += 1
             else:
                 wrong.append((first, second))

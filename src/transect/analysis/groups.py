@@ -95,8 +95,8 @@ class Group(Generic[C_co]):
     @cached_property
     def no_reference(self) -> str | None:
         """Why no repeat's steps are held to the reference's, or None. No claim on such a group is confirmed."""
-        told = (record.details.get("not_checkable") for record in self.ok)
-        return next((reason for reason in told if isinstance(reason, str)), None)
+        reasons = (record.details.get("not_checkable") for record in self.ok)
+        return next((reason for reason in reasons if isinstance(reason, str)), None)
 
     @cached_property
     def unverified(self) -> bool:

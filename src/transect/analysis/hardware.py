@@ -90,8 +90,8 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
     rows = []
     for number in record.metrics:
         run, log = _printed(record, number)
-        told = run.get("parameters")
-        parameters = dict(record.cell.get("options", ())) | (told if isinstance(told, dict) else {})
+        printed = run.get("parameters")
+        parameters = dict(record.cell.get("options", ())) | (printed if isinstance(printed, dict) else {})
         rows.append(
             BenchmarkValue(
                 stage=record.stage,
@@ -122,8 +122,8 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
 
 def _variant(run: dict[str, Any]) -> str:
     """Return a run's variant with its test, where a benchmark has many: no best is among them."""
-    told = run.get("parameters")
-    parameters = told if isinstance(told, dict) else {}
+    printed = run.get("parameters")
+    parameters = printed if isinstance(printed, dict) else {}
     tests = (parameters.get(name) for name in _TESTS.get(str(run.get("benchmark")), ()))
     return " ".join(str(part) for part in (run.get("variant"), *tests) if part)
 
@@ -136,12 +136,12 @@ def _where(run: dict[str, Any]) -> str:
 def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     given = run.get("warnings")
     warnings = tuple(str(warning) for warning in given) if isinstance(given, list) else ()
-    return (*(f"{DOUBT}{one}" for one in _suspicions(run)), *warnings)
+    return (*(f"{DOUBT}{suspicion}" for suspicion in _suspicions(run)), *warnings)
 
 
 def _suspicions(run: dict[str, Any]) -> list[str]:
     given = run.get("suspicions")
-    return [str(one) for one in given] if isinstance(given, list) else []
+    return [str(suspicion) for suspicion in given] if isinstance(given, list) else []
 
 
 def _printed(record: AnyRecord, number: AnyMetric) -> tuple[dict[str, Any], dict[str, Any]]:

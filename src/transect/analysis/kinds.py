@@ -67,10 +67,10 @@ def kind_of(cell: Cell) -> Kind:
         if (value := cell.get(name)) != type(cell).model_fields[name].default
     ]
     more = [_UNCHECKED] if _is_unchecked(cell) else []
-    told = [_WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual]
+    labels = [_WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual]
     return Kind(
         unusual=(*((name, value) for name, value, _ in unusual), *more),
-        words=", ".join([*told, *("asynchronous updates" for _ in more)]),
+        words=", ".join([*labels, *("asynchronous updates" for _ in more)]),
     )
 
 

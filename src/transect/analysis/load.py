@@ -124,7 +124,7 @@ def cell_states(results: Path, planned: Collection[Key] | None = None) -> list[C
     """
     states = []
     for cell in _walk(results, planned, []):
-        row = cell.row.own if cell.row is not None else {}
+        row = cell.row.content if cell.row is not None else {}
         states.append(
             CellState(
                 stage=cell.key[0],
@@ -197,7 +197,7 @@ def _is_of_plan(row: Row, fingerprint: str) -> bool:
 
     One whose inputs could not be known carries the plan's part alone.
     """
-    return row.own["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row.own["inputs"]))
+    return row.content["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row.content["inputs"]))
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:

@@ -143,7 +143,7 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
     for group in groups:
         # What hides behind computing is under way all the same.
         names = ("communication_total_time", "communication_time")
-        values = next((told for name in names if (told := group.values(name))), [])
+        values = next((known for name in names if (known := group.values(name))), [])
         time = summarise(values)
         if group.cell.ranks < 2 or group.wrong or time is None or divided([group]):
             continue

@@ -68,10 +68,10 @@ def differences(workload: str, parameters: Iterable[Mapping[str, Any]]) -> list[
     Such as `epochs 5 here, 100 published`. What records do not tell is not held against them.
     """
     found: dict[str, None] = {}
-    for one in parameters:
+    for trained in parameters:
         for name, value in _TOLD.get(workload, {}).items():
-            if name in one and one[name] != value:
-                found[f"{name.replace('_', ' ')} {one[name]} here, {value} published"] = None
+            if name in trained and trained[name] != value:
+                found[f"{name.replace('_', ' ')} {trained[name]} here, {value} published"] = None
     return list(found)
 
 

@@ -53,26 +53,26 @@ class Unlike:
 
 def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
     """Return what the repeats of a group were told; `sources` made the data and model of its workload."""
-    told: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    values_of: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for record in group.ok or group.records:
         repeat = record.cell.repeat
         for name, value in _flat("", record.parameters):
-            told[name][repeat].add(value)
+            values_of[name][repeat].add(value)
         for name, value in _told(record):
-            told[f"spec.{name}"][repeat].add(value)
+            values_of[f"spec.{name}"][repeat].add(value)
         for name in _SETTINGS:
             value = _inside(record.details, name)
             if value is not None:
-                told[name][repeat].add(as_json(value))
+                values_of[name][repeat].add(as_json(value))
         for name, size in _sizes(record.details.get("runs")):
-            told[name][repeat].add(as_json(size))
+            values_of[name][repeat].add(as_json(size))
     if group.cell.stage not in SOURCES:
         for record in sources:
             for name in _OF_SOURCES:
                 if record.details.get(name) is not None:
-                    told[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
+                    values_of[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
     return {
-        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()} for name, by_repeat in told.items()
+        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()} for name, by_repeat in values_of.items()
     }
 
 

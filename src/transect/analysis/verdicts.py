@@ -80,12 +80,12 @@ def chance_of_shift(differences: Sequence[float], *, looks: int = 1, claimed: bo
     """
     if len(differences) < 2:
         return None
-    own = location(differences)
-    error = math.sqrt(own.variance / own.count)
-    if error > _EPSILON * abs(own.centre):
-        p = 2 * float(stdtr(own.freedom, -abs(own.centre) / error))
+    differences_location = location(differences)
+    error = math.sqrt(differences_location.variance / differences_location.count)
+    if error > _EPSILON * abs(differences_location.centre):
+        p = 2 * float(stdtr(differences_location.freedom, -abs(differences_location.centre) / error))
     else:
-        above, below = (sum(sign * one > 0 for one in differences) for sign in (1, -1))
+        above, below = (sum(sign * difference > 0 for difference in differences) for sign in (1, -1))
         signs = above + below
         p = 2 * sum(math.comb(signs, n) for n in range(min(above, below) + 1)) / 2**signs
     return Chance(p=min(1.0, looks * p), claimed=claimed)
@@ -108,9 +108,9 @@ def decide(
         freedom = 1.0
     elif variance > 0:
         # Welch and Satterthwaite.
-        freedom = variance**2 / sum(spread**2 / own for spread, own in spreads)
+        freedom = variance**2 / sum(spread**2 / degrees for spread, degrees in spreads)
     else:
-        freedom = min(own for _, own in spreads)
+        freedom = min(degrees for _, degrees in spreads)
     return _verdict(sides[0].centre - sides[1].centre, variance, freedom, margin, looks)
 
 
@@ -122,10 +122,10 @@ def decide_paired(
     logs = logs_of(a[n] / b[n] for n in common)
     if not logs:
         return None
-    own = location(logs)
+    ratios_location = location(logs)
     # A ratio has the noise of both its sides.
-    variance, freedom = moderated(own, noise, times=2.0)
-    return _verdict(own.centre, variance, freedom, margin, looks, pairs=len(logs))
+    variance, freedom = moderated(ratios_location, noise, times=2.0)
+    return _verdict(ratios_location.centre, variance, freedom, margin, looks, pairs=len(logs))
 
 
 def _verdict(
@@ -141,18 +141,18 @@ def _verdict(
     same = min(1.0, looks * float(stdtr(freedom, (abs(apart) - edge) / error)))
     reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * error
     if same <= LEVEL:
-        answer, p, other = Answer.SAME, same, different
+        answer, p, other_p = Answer.SAME, same, different
     elif different <= LEVEL:
-        answer, p, other = Answer.DIFFERENT, different, same
+        answer, p, other_p = Answer.DIFFERENT, different, same
     else:
-        answer, p, other = Answer.OPEN, different, same
+        answer, p, other_p = Answer.OPEN, different, same
     return Decision(
         answer=answer,
         ratio=_power(apart),
         low=_power(apart - reach),
         high=_power(apart + reach),
         p=p,
-        other=other,
+        other=other_p,
         error=error,
         pairs=pairs,
     )
@@ -218,8 +218,8 @@ def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], be
     `n_comparisons`: of how many each was chosen, and so for how many it counts. `beyond`: comparisons that are
     made elsewhere, and count as open.
     """
-    tests = [(one.p, i) for i, one in enumerate(decisions)]
-    tests += [(one.other, i) for i, one in enumerate(decisions)]
+    tests = [(decision.p, i) for i, decision in enumerate(decisions)]
+    tests += [(decision.other, i) for i, decision in enumerate(decisions)]
     left, least = math.fsum(n_comparisons) + beyond, 0.0
     seen: set[int] = set()
     adjusted: dict[int, float] = {}
