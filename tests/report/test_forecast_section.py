@@ -66,12 +66,12 @@ def test_the_error_and_the_order_are_told():
     told, order = beside(RIGHT)
     assert [one.error for one in told] == pytest.approx([0.0175, -0.0325], abs=0.002)
     assert mean_error(told) == pytest.approx(0.025, abs=0.002)
-    assert (order.told, order.right, list(order.wrong)) == (1, 1, [])
+    assert (order.decided, order.right, list(order.wrong)) == (1, 1, [])
     assert only("forecast", *RIGHT).comparisons == order.comparisons
     _, order = beside(REVERSED)
-    assert (order.told, order.right, len(order.wrong)) == (1, 0, 1)
+    assert (order.decided, order.right, len(order.wrong)) == (1, 0, 1)
     told, order = beside(LATE)
-    assert [one.in_time for one in told] == [False] and order.told == 0
+    assert [one.in_time for one in told] == [False] and order.decided == 0
 
 
 def test_each_prediction_that_ran_was_stored_before_its_training():

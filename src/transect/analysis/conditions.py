@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import grouped
-from transect.analysis.serving import REFERENCE, InferGroup, point, takes_onnx, told
+from transect.analysis.serving import REFERENCE, InferGroup, details_of, point, takes_onnx
 from transect.runtimes.options import EQUAL
 
 # Names of options and kernels in one sentence.
@@ -52,13 +52,13 @@ class Conditions:
 
 def seen_options(group: InferGroup) -> dict[str, Any] | None:
     """Return the session options that ONNX Runtime's own log names, or None."""
-    given = [seen for seen in told(group, "session_options_seen") if isinstance(seen, dict)]
+    given = [seen for seen in details_of(group, "session_options_seen") if isinstance(seen, dict)]
     return next(filter(None, given), None)
 
 
 def kernels_of(group: InferGroup) -> dict[str, Any] | None:
     """Return the kernels that ONNX Runtime's profile names, or None."""
-    given = [ran for ran in told(group, "kernels") if isinstance(ran, dict) and "digest" in ran]
+    given = [ran for ran in details_of(group, "kernels") if isinstance(ran, dict) and "digest" in ran]
     return given[0] if given else None
 
 

@@ -88,7 +88,7 @@ class ContainerCost:
         reason = self.comparison.reason
         return f"ranks share cores; {reason}" if self.over_subscribed else reason
 
-    def told(self, of: int) -> tuple[Comparison, ...]:
+    def comparisons(self, of: int) -> tuple[Comparison, ...]:
         """What a finding on the largest of so many pairs rests on: nothing where ranks share cores."""
         return () if self.over_subscribed else (replace(self.comparison, n_candidates=2 * of),)
 

@@ -64,7 +64,7 @@ class DistributionCost:
         return self.cost - sum(part or 0.0 for part in (self.waited, self.computing, self.input))
 
     @property
-    def told(self) -> bool:
+    def parts_known(self) -> bool:
         """Whether the parts of a step are known on both sides."""
         return None not in (self.waited, self.computing, self.input)
 

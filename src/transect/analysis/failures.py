@@ -26,7 +26,7 @@ _MAX_LENGTH = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Said:
+class SameMessage:
     """Cells whose messages say the same but for names and numbers; the first one's stands for all."""
 
     message: str
@@ -42,13 +42,13 @@ class Said:
 class Ending:
     """Cells that ended with one status and cause.
 
-    `said` are their messages, the most frequent first. `followers` counts the cells that were
+    `messages` are their messages, the most frequent first. `followers` counts the cells that were
     skipped because one of these did not deliver, directly or through others.
     """
 
     status: Status
     cause: Cause
-    said: Sequence[Said]
+    messages: Sequence[SameMessage]
     followers: int
 
     @property
@@ -58,8 +58,8 @@ class Ending:
 
     @property
     def records(self) -> list[AnyRecord]:
-        """All cells, in the order of `said`."""
-        return [record for said in self.said for record in said.records]
+        """All cells, in the order of `messages`."""
+        return [record for message in self.messages for record in message.records]
 
 
 def endings(records: Iterable[AnyRecord]) -> list[Ending]:
@@ -69,12 +69,20 @@ def endings(records: Iterable[AnyRecord]) -> list[Ending]:
     parts = grouped(bad, lambda record: (record.status, record.cause or Cause.CRASH))
     found = [
         Ending(
-            status=status, cause=cause, said=_said(members), followers=sum(roots[record.cell_id] for record in members)
+            status=status,
+            cause=cause,
+            messages=_messages(members),
+            followers=sum(roots[record.cell_id] for record in members),
         )
         for (status, cause), members in parts.items()
     ]
     return sorted(
-        found, key=lambda ending: (ending.status is Status.SKIPPED, -ending.followers - len(ending.records), ending.cause.value)
+        found,
+        key=lambda ending: (
+            ending.status is Status.SKIPPED,
+            -ending.followers - len(ending.records),
+            ending.cause.value,
+        ),
     )
 
 
@@ -94,7 +102,7 @@ def _roots(bad: Sequence[AnyRecord]) -> Counter[str]:
     return roots
 
 
-def _said(records: Sequence[AnyRecord]) -> list[Said]:
+def _messages(records: Sequence[AnyRecord]) -> list[SameMessage]:
     shapes: dict[str, str] = {}
 
     def shape(record: AnyRecord) -> str:
@@ -103,11 +111,11 @@ def _said(records: Sequence[AnyRecord]) -> list[Said]:
         return shapes[record.message]
 
     alike = grouped(records, shape)
-    shapes_seen = [
-        Said(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
+    messages = [
+        SameMessage(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
         for members in alike.values()
     ]
-    return sorted(shapes_seen, key=lambda said: (-len(said.records), said.stages, said.message))
+    return sorted(messages, key=lambda message: (-len(message.records), message.stages, message.message))
 
 
 def _shape(message: str) -> str:

@@ -103,7 +103,7 @@ class Order:
     """
 
     right: int
-    told: int
+    decided: int
     wrong: Sequence[tuple[Forecast, Forecast]]
     comparisons: tuple[Comparison, ...]
 
@@ -124,4 +124,4 @@ def order_of(found: Sequence[Forecast], floors: Floors) -> Order:
                 right += 1
             else:
                 wrong.append((first, second))
-    return Order(right=right, told=right + len(wrong), wrong=wrong, comparisons=tuple(apart))
+    return Order(right=right, decided=right + len(wrong), wrong=wrong, comparisons=tuple(apart))

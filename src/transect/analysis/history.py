@@ -12,11 +12,11 @@ from itertools import pairwise
 from transect.analysis.change_points import ChangePoint, change_points
 from transect.analysis.comparisons import Comparison, Confidence, compare
 from transect.analysis.groups import grouped
-from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
+from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import PARTLY_TOLD, partly_told, unlike
+from transect.analysis.settings import SETTINGS_PARTLY_KNOWN, settings_partly_known, unlike
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.analysis.timelines import Run
@@ -174,7 +174,9 @@ def _changes(series: Sequence[Series], runs: Sequence[Run], margin: float) -> li
     found = change_points({each: each.values for each in series}, level=LEVEL / 2)
     of_series = grouped(found, lambda point: point.series)
     floors = {
-        key: noise_floor((part for member in members for part in _parts(member, of_series.get(member, ()))), margin=margin)
+        key: noise_floor(
+            (part for member in members for part in _parts(member, of_series.get(member, ()))), margin=margin
+        )
         for key, members in grouped(series, lambda each: (each.stage, each.chosen)).items()
     }
     return [_change(point, runs, floors[point.series.stage, point.series.chosen]) for point in found]
@@ -204,10 +206,10 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
     confidence = Confidence.PROVISIONAL if comparison.confidence is Confidence.INCONCLUSIVE else comparison.confidence
     reason = comparison.reason
     if confidence is Confidence.CONFIRMED and _partly_told(series, [runs[place] for place in (*before, *after)]):
-        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {PARTLY_TOLD}"
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {SETTINGS_PARTLY_KNOWN}"
     cells = [series.cell] if series.cell is not None else [*runs[point.at].new_groups]
-    if confidence is Confidence.CONFIRMED and any(untold(cell) for cell in cells):
-        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {NOTHING_TOLD}"
+    if confidence is Confidence.CONFIRMED and any(settings_unknown(cell) for cell in cells):
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {SETTINGS_UNKNOWN}"
     return Change(
         series=series,
         at=point.at,
@@ -224,7 +226,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
 
 def _partly_told(series: Series, runs: Sequence[Run]) -> bool:
     """Whether settings of its runs may differ unseen; of a whole stage, those of any of its cells."""
-    return partly_told(
+    return settings_partly_known(
         *(
             group
             for run in runs
@@ -263,7 +265,9 @@ def _beside(change: Change, of_stages: Sequence[Change]) -> Change:
 
 def _at_quality(changes: Sequence[Change]) -> list[Change]:
     """Return the changes, none better in speed where its cell became worse in quality."""
-    worse = [change for change in changes if change.series.chosen.role is Role.QUALITY and change.outcome is Outcome.WORSE]
+    worse = [
+        change for change in changes if change.series.chosen.role is Role.QUALITY and change.outcome is Outcome.WORSE
+    ]
     found = []
     for judged in changes:
         at_cost = [

@@ -23,7 +23,7 @@ class Language:
     """One trainer in another language beside one in Python; `result` is seen from the first, of a step's time."""
 
     group: TrainGroup
-    other: TrainGroup
+    in_python: TrainGroup
     result: Beside
 
     @property
@@ -48,8 +48,8 @@ def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
                 if is_other(foreign.cell.framework) and not is_other(in_python.cell.framework):
                     result = beside(foreign, in_python, floors)
                     if result is not None:
-                        found.append(Language(group=foreign, other=in_python, result=result))
-    return sorted(found, key=lambda pair: (pair.group.cell.workload, pair.group.cell.id, pair.other.cell.id))
+                        found.append(Language(group=foreign, in_python=in_python, result=result))
+    return sorted(found, key=lambda pair: (pair.group.cell.workload, pair.group.cell.id, pair.in_python.cell.id))
 
 
 def is_other(framework: str) -> bool:

@@ -78,10 +78,10 @@ class LogCell(Cell):
 
 
 # Why a verdict on such logs is not confirmed.
-NOTHING_TOLD = "the logs do not tell all settings, which may be unlike"
+SETTINGS_UNKNOWN = "the logs do not tell all settings, which may be unlike"
 
 
-def untold(cell: Cell) -> bool:
+def settings_unknown(cell: Cell) -> bool:
     """Whether it stands for logs that do not tell what was run, or on how many ranks: two may be unlike work."""
     if not isinstance(cell, LogCell):
         return False
@@ -206,7 +206,9 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
 def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:
     """Return what a run measured, in the registry's units; a number that it prints twice by its middle."""
     named = [value for value in values if value.name in METRICS and value.value is not None]
-    series = grouped(named, lambda value: (value.name, f"{value.series} {'' if value.size is None else value.size}".strip()))
+    series = grouped(
+        named, lambda value: (value.name, f"{value.series} {'' if value.size is None else value.size}".strip())
+    )
     return [
         MetricValue.of(name, statistics.median(value.value or 0.0 for value in members), label)
         for (name, label), members in series.items()

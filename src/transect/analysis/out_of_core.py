@@ -32,7 +32,7 @@ class MemoryRow:
         """How many times the batch that fits its own is; None where nobody knows what fits."""
         if self.beside_fitting is None or not self.group.cell.batch:
             return None
-        fitting = self.beside_fitting.other.cell.batch
+        fitting = self.beside_fitting.baseline.cell.batch
         return self.group.cell.batch / fitting if fitting else None
 
 

@@ -120,14 +120,14 @@ class Beside:
     """One group's metric over another's; `comparison` is seen from the group, lower is better."""
 
     group: TrainGroup
-    other: TrainGroup
+    baseline: TrainGroup
     ratio: Estimate
     comparison: Comparison
 
     @property
     def over_subscribed(self) -> bool:
         """Whether either shares cores among its ranks: then the ratio is a number without a claim."""
-        return self.group.over_subscribed or self.other.over_subscribed
+        return self.group.over_subscribed or self.baseline.over_subscribed
 
     @property
     def shown(self) -> bool:
@@ -146,7 +146,7 @@ class Beside:
         return f"ranks share cores; {reason}" if self.over_subscribed else reason
 
     @property
-    def told(self) -> tuple[Comparison, ...]:
+    def comparisons(self) -> tuple[Comparison, ...]:
         """What a finding on it rests on: nothing where ranks share cores."""
         return () if self.over_subscribed else (self.comparison,)
 
@@ -171,7 +171,7 @@ def beside(
     comparison = compare(values, base_values, direction=Direction.LOWER, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
-    return Beside(group=group, other=baseline, ratio=comparison.ratio, comparison=comparison.under(group, baseline))
+    return Beside(group=group, baseline=baseline, ratio=comparison.ratio, comparison=comparison.under(group, baseline))
 
 
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:

@@ -28,7 +28,7 @@ class PointToPoint:
     """
 
     group: TrainGroup
-    other: TrainGroup
+    collective: TrainGroup
     result: Beside
     published: float | None
 
@@ -56,7 +56,7 @@ def point_to_point(groups: Iterable[TrainGroup], floors: Floors) -> list[PointTo
                     other_work = differences(direct.cell.workload or "", parameters)
                     ratio = published_ratio(direct.cell.workload, direct.cell.ranks)
                     ratio = None if other_work else ratio
-                    found.append(PointToPoint(group=direct, other=collective, result=result, published=ratio))
+                    found.append(PointToPoint(group=direct, collective=collective, result=result, published=ratio))
 
     def order(pair: PointToPoint) -> tuple[object, ...]:
         cell = pair.group.cell
@@ -105,7 +105,7 @@ class SumPath:
         return bool(pairs) and all(_NEARER * near <= far and far > 0 for near, far in pairs)
 
     @property
-    def other(self) -> bool:
+    def differs(self) -> bool:
         """Whether in every seed it ends as far from the scaled rate's end as from the mean's, or farther."""
         pairs = list(zip(self.to_scaled, self.to_mean, strict=True))
         return bool(pairs) and all(near >= far for near, far in pairs)
@@ -113,7 +113,7 @@ class SumPath:
     @property
     def confidence(self) -> Confidence:
         """With which confidence it is that path."""
-        if not (self.same or self.other):
+        if not (self.same or self.differs):
             return Confidence.INCONCLUSIVE
         many = len(self.to_scaled) >= MIN_INTERVAL_VALUES
         return Confidence.CONFIRMED if many else Confidence.PROVISIONAL

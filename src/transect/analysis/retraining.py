@@ -40,7 +40,10 @@ def point(group: RetrainGroup) -> RetrainCell:
 def points(groups: Iterable[RetrainGroup]) -> list[list[RetrainGroup]]:
     """Part groups without turns by what they compute: the point of most runtimes and runs first."""
     by_point = grouped((group for group in groups if not is_relay(group)), point)
-    return sorted(by_point.values(), key=lambda members: (-len(members), -sum(len(g.records) for g in members), point(members[0]).id))
+    return sorted(
+        by_point.values(),
+        key=lambda members: (-len(members), -sum(len(g.records) for g in members), point(members[0]).id),
+    )
 
 
 def sorted_by_time(groups: Iterable[RetrainGroup]) -> list[RetrainGroup]:
@@ -55,7 +58,7 @@ class StepRatio:
     """A runtime's step time over another's; `comparison` is seen from the group."""
 
     group: RetrainGroup
-    other: RetrainGroup
+    baseline: RetrainGroup
     ratio: Estimate
     comparison: Comparison
     floor: NoiseFloor | None
@@ -69,7 +72,11 @@ def step_ratio(group: RetrainGroup, baseline: RetrainGroup, floors: Floors) -> S
     if comparison is None or comparison.ratio is None:
         return None
     return StepRatio(
-        group=group, other=baseline, ratio=comparison.ratio, comparison=comparison.under(group, baseline), floor=floor
+        group=group,
+        baseline=baseline,
+        ratio=comparison.ratio,
+        comparison=comparison.under(group, baseline),
+        floor=floor,
     )
 
 
@@ -180,7 +187,8 @@ def _effect(design: Design, factor: str, before: str, after: str, *, only: str |
     if not pairs or not design.scores:
         return None
     values = [
-        statistics.fmean(scores[changed] - scores[levels] for levels, changed in pairs) for scores in design.scores.values()
+        statistics.fmean(scores[changed] - scores[levels] for levels, changed in pairs)
+        for scores in design.scores.values()
     ]
     given: dict[str, tuple[str, ...]] = {} if only is None else {"optimiser": (only,)}
     for n, name in enumerate(FACTORS) if only is None else ():

@@ -75,14 +75,14 @@ def point(group: InferGroup) -> InferCell:
     return group.cell.changed(runtime="")
 
 
-def told(group: InferGroup, key: str) -> list[Any]:
+def details_of(group: InferGroup, key: str) -> list[Any]:
     """Return what the usable records' details have under a key."""
     return [record.details[key] for record in group.ok if record.details.get(key) is not None]
 
 
 def versions(groups: Iterable[InferGroup]) -> list[str]:
     """Return the versions of the runtime that these groups ran, sorted."""
-    return sorted({str(version) for group in groups for version in told(group, "runtime_version")})
+    return sorted({str(version) for group in groups for version in details_of(group, "runtime_version")})
 
 
 def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | None:
@@ -90,7 +90,7 @@ def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | No
 
     None when either does not tell what it set.
     """
-    changed, usual = (told(side, "session_options")[:1] for side in (group, base))
+    changed, usual = (details_of(side, "session_options")[:1] for side in (group, base))
     if not changed or not usual or not isinstance(changed[0], dict) or not isinstance(usual[0], dict):
         return None
     keys = sorted(changed[0].keys() | usual[0].keys())
@@ -131,7 +131,7 @@ class Versus:
     """
 
     group: InferGroup
-    other: InferGroup
+    baseline: InferGroup
     ratio: Estimate
     comparison: Comparison
     crosses: tuple[str, ...]
@@ -178,7 +178,7 @@ def versus(group: InferGroup, baseline: InferGroup, floors: Floors) -> Versus | 
     crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(baseline) else ()
     return Versus(
         group=group,
-        other=baseline,
+        baseline=baseline,
         ratio=comparison.ratio,
         crosses=crosses,
         comparison=comparison.under(group, baseline),
@@ -216,7 +216,9 @@ def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> 
         row = Beyond(
             group=group,
             measure=name,
-            excess=comparison.ratio.beyond(comparison.b.median) if comparison is not None and comparison.ratio is not None else None,
+            excess=comparison.ratio.beyond(comparison.b.median)
+            if comparison is not None and comparison.ratio is not None
+            else None,
             comparison=None if comparison is None else comparison.under(group, reference),
         )
         rows.append((middle(values), row))

@@ -97,7 +97,9 @@ def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin:
                 margin=margin,
             )
             if decision is not None:
-                yield Shift(stage=stage, metric=choice.metric, cells=len(both), direction=choice.direction, decision=decision)
+                yield Shift(
+                    stage=stage, metric=choice.metric, cells=len(both), direction=choice.direction, decision=decision
+                )
 
 
 def _middle(group: Group, name: str) -> float | None:

@@ -166,4 +166,6 @@ def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
                 units=len(pairs),
             )
         )
-    return sorted(found, key=lambda choice: (choice.role, order.get(choice.metric, len(order)), choice.metric, choice.label or ""))
+    return sorted(
+        found, key=lambda choice: (choice.role, order.get(choice.metric, len(order)), choice.metric, choice.label or "")
+    )

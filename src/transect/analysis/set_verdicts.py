@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
-from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
+from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
 from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, without_old_logs
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import PARTLY_TOLD, partly_told
+from transect.analysis.settings import SETTINGS_PARTLY_KNOWN, settings_partly_known
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.metrics import Direction
@@ -223,12 +223,12 @@ def _confidence_of(comparison: Comparison, outcome: Outcome, pair: Pair, disturb
     """
     if comparison.decision is None and comparison.confidence is Confidence.CONFIRMED:
         return Confidence.PROVISIONAL, f"{comparison.reason}; not held beside the other comparisons"
-    if comparison.confidence is Confidence.CONFIRMED and partly_told(pair.base, pair.other):
-        return Confidence.PROVISIONAL, f"{comparison.reason}; {PARTLY_TOLD}"
+    if comparison.confidence is Confidence.CONFIRMED and settings_partly_known(pair.base, pair.other):
+        return Confidence.PROVISIONAL, f"{comparison.reason}; {SETTINGS_PARTLY_KNOWN}"
     if disturbed:
         return comparison.confidence, f"{comparison.reason}; others were at work on the machine"
-    if untold(pair.base.cell) and comparison.confidence is Confidence.CONFIRMED:
-        return Confidence.PROVISIONAL, f"{comparison.reason}; {NOTHING_TOLD}"
+    if settings_unknown(pair.base.cell) and comparison.confidence is Confidence.CONFIRMED:
+        return Confidence.PROVISIONAL, f"{comparison.reason}; {SETTINGS_UNKNOWN}"
     unproven = any(g.check_inconclusive_from is not None or g.no_reference is not None for g in (pair.base, pair.other))
     if not unproven or comparison.confidence is not Confidence.CONFIRMED or outcome is Outcome.WORSE:
         return comparison.confidence, comparison.reason
@@ -240,7 +240,9 @@ def _of_facts(pair: Pair, choice: Chosen, comparison: Comparison, margin: float)
     mine, theirs = comparison.a.median, comparison.b.median
     comparison = replace(comparison, decision=None, confidence=Confidence.CONFIRMED)
     if mine == theirs:
-        return _made(pair, choice, Outcome.SAME, Confidence.CONFIRMED, "the same number, which has no noise", comparison)
+        return _made(
+            pair, choice, Outcome.SAME, Confidence.CONFIRMED, "the same number, which has no noise", comparison
+        )
     low, high = sorted((mine, theirs))
     apart = "" if low <= 0 else f", {100 * (high / low - 1):.2g} % apart"
     if low > 0 and high / low - 1 <= margin:
@@ -252,7 +254,12 @@ def _of_facts(pair: Pair, choice: Chosen, comparison: Comparison, margin: float)
 
 
 def _made(
-    pair: Pair, choice: Chosen, outcome: Outcome, confidence: Confidence, reason: str, comparison: Comparison | None = None
+    pair: Pair,
+    choice: Chosen,
+    outcome: Outcome,
+    confidence: Confidence,
+    reason: str,
+    comparison: Comparison | None = None,
 ) -> Line:
     return Line(
         cell=pair.base.cell,

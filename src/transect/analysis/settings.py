@@ -26,7 +26,9 @@ _SETTINGS = (
 # from the cells that take something from it, such as the number of repeats.
 _TOLD = "told"
 _NOT_COMPARED = frozenset({"tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems"})
-PARTLY_TOLD = "a record of an earlier version does not hold all that its payload was told: settings may differ"
+SETTINGS_PARTLY_KNOWN = (
+    "a record of an earlier version does not hold all that its payload was told: settings may differ"
+)
 # Stages whose payloads were always told more than their parameters: older records do not hold it.
 _TOLD_MORE = frozenset({"infer", "retrain", "profile", "conformance"})
 # Cells of these stages that share a workload make its data and its model.
@@ -72,11 +74,12 @@ def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
                 if record.details.get(name) is not None:
                     values_of[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
     return {
-        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()} for name, by_repeat in values_of.items()
+        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()}
+        for name, by_repeat in values_of.items()
     }
 
 
-def partly_told(*groups: Group) -> bool:
+def settings_partly_known(*groups: Group) -> bool:
     """Whether settings of these groups may differ unseen: a record of an earlier version lacks what others hold."""
     records = [record for group in groups for record in group.ok]
     if all(isinstance(record.details.get(_TOLD), Mapping) for record in records):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, group_records, grouped
-from transect.analysis.log_runs import DATED, NOTHING_TOLD, LogCell, log_records, untold
+from transect.analysis.log_runs import DATED, SETTINGS_UNKNOWN, LogCell, log_records, settings_unknown
 from transect.analysis.noise import middle
 from transect.analysis.statistics import noise_floor
 from transect.domain.metrics import Direction, metric
@@ -101,9 +101,11 @@ def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) ->
                 continue
             comparison = compare(best.values(name, label), group.values(name, label), direction=direction, floor=floor)
             if comparison is not None:
-                doubt = NOTHING_TOLD if untold(group.cell) else _few_days(best, group)
+                doubt = SETTINGS_UNKNOWN if settings_unknown(group.cell) else _few_days(best, group)
                 if doubt and comparison.confidence is Confidence.CONFIRMED:
-                    comparison = replace(comparison, confidence=Confidence.PROVISIONAL, reason=f"{comparison.reason}; {doubt}")
+                    comparison = replace(
+                        comparison, confidence=Confidence.PROVISIONAL, reason=f"{comparison.reason}; {doubt}"
+                    )
                 others[str(group.cell.get("system"))] = replace(comparison, n_candidates=len(having))
         cell = best.cell
         assert isinstance(cell, LogCell)

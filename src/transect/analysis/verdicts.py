@@ -46,7 +46,7 @@ class Decision:
     """Verdict on a ratio a / b. `low` and `high` are its 95 % interval, `error` the standard one of its logarithm.
 
     `p` is the probability of the test that the answer rests on, times the number of looks; that of
-    a difference where it is open. `other` is that of the test that it does not rest on.
+    a difference where it is open. `p_other` is that of the test that it does not rest on.
     """
 
     answer: Answer
@@ -54,21 +54,21 @@ class Decision:
     low: float
     high: float
     p: float
-    other: float = 1.0
+    p_other: float = 1.0
     error: float = math.inf
     pairs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Chance:
-    """A test that a claim rests on which ranks no groups. `p` and `other` as in `Decision`, `n_comparisons` as in `corrected`.
+    """A test that a claim rests on which ranks no groups. `p` and `p_other` as in `Decision`, `n_comparisons` as in `corrected`.
 
     Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the
     same one.
     """
 
     p: float
-    other: float = 1.0
+    p_other: float = 1.0
     n_comparisons: float = 1.0
     claimed: bool = True
 
@@ -141,18 +141,18 @@ def _verdict(
     same = min(1.0, looks * float(stdtr(freedom, (abs(apart) - edge) / error)))
     reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * error
     if same <= LEVEL:
-        answer, p, other_p = Answer.SAME, same, different
+        answer, p, p_other = Answer.SAME, same, different
     elif different <= LEVEL:
-        answer, p, other_p = Answer.DIFFERENT, different, same
+        answer, p, p_other = Answer.DIFFERENT, different, same
     else:
-        answer, p, other_p = Answer.OPEN, different, same
+        answer, p, p_other = Answer.OPEN, different, same
     return Decision(
         answer=answer,
         ratio=_power(apart),
         low=_power(apart - reach),
         high=_power(apart + reach),
         p=p,
-        other=other_p,
+        p_other=p_other,
         error=error,
         pairs=pairs,
     )
@@ -202,7 +202,7 @@ class _Probable(Protocol):
     def p(self) -> float: ...
 
     @property
-    def other(self) -> float: ...
+    def p_other(self) -> float: ...
 
 
 def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], beyond: float = 0.0) -> list[float]:
@@ -219,7 +219,7 @@ def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], be
     made elsewhere, and count as open.
     """
     tests = [(decision.p, i) for i, decision in enumerate(decisions)]
-    tests += [(decision.other, i) for i, decision in enumerate(decisions)]
+    tests += [(decision.p_other, i) for i, decision in enumerate(decisions)]
     left, least = math.fsum(n_comparisons) + beyond, 0.0
     seen: set[int] = set()
     adjusted: dict[int, float] = {}

@@ -122,7 +122,7 @@ def test_strong_scaling_is_held_against_the_step_over_the_ranks_and_split_in_its
     assert one.computing == pytest.approx((0.55 - 0.45) / 0.5)
     assert one.input == pytest.approx((0.06 - 0.05) / 0.5)
     assert one.other == pytest.approx(0.6 - 0.3 - 0.2 - 0.02)
-    assert one.told
+    assert one.parts_known
     # Weak scaling is held against the step itself.
     one = costs(run(step=1.0), run("ddp", 2, step=1.3, parts=(1.0, 0.2, 0.1), batch=128))["ddp", 2]
     assert (one.scaling, one.ideal_s, one.waited) == (ScalingKind.WEAK, 1.0, pytest.approx(0.2))
@@ -131,7 +131,7 @@ def test_strong_scaling_is_held_against_the_step_over_the_ranks_and_split_in_its
 def test_what_a_library_does_not_tell_is_missing_and_not_zero() -> None:
     one = costs(run(), run("horovod", 2, step=0.9, parts=(None, None, 0.05)))["horovod", 2]
     assert one.waited is None and one.computing is None and one.input is not None
-    assert not one.told
+    assert not one.parts_known
     assert one.other == pytest.approx(one.cost)
 
 

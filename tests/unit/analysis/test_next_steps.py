@@ -60,7 +60,7 @@ def test_messages_that_differ_by_ids_paths_and_numbers_are_one() -> None:
         ended(f"died at 0x{batch:x}00 in /tmp/run{batch}/log after {batch}.5 s", Cause.CRASH, batch)
         for batch in range(1, 8)
     )
-    [said] = ending.said
+    [said] = ending.messages
     assert len(said.records) == 7
 
 

@@ -87,7 +87,7 @@ def test_more_looks_need_more_evidence() -> None:
 
 
 def decided(p: float, other: float = 1.0) -> Decision:
-    return Decision(answer=Answer.DIFFERENT, ratio=2.0, low=1.5, high=3.0, p=p, other=other)
+    return Decision(answer=Answer.DIFFERENT, ratio=2.0, low=1.5, high=3.0, p=p, p_other=other)
 
 
 _SHARES = st.floats(min_value=0, max_value=1)
@@ -121,7 +121,7 @@ def test_a_comparison_counts_until_both_of_its_hypotheses_are_rejected() -> None
 def test_a_shift_over_seeds_is_tested_as_by_hand() -> None:
     few, many = ([0.02, 0.03, 0.01, 0.02], [0.02, 0.03, 0.01, 0.02, -0.5, 0.025, 0.015, 0.02, 0.03, 0.9])
     told, by_hand = chance_of_shift(few, looks=2), scipy.stats.ttest_1samp(few, 0.0)
-    assert told is not None and told.p == pytest.approx(2 * by_hand.pvalue) and told.other == 1.0
+    assert told is not None and told.p == pytest.approx(2 * by_hand.pvalue) and told.p_other == 1.0
     # Of ten the two at either end are trimmed, by Yuen's formula.
     winsorised = np.clip(many, *np.sort(many)[[2, -3]])
     t = scipy.stats.trim_mean(many, 0.2) / math.sqrt(9 * winsorised.var(ddof=1) / (6 * 5))

@@ -61,7 +61,7 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
         groups=(group, other),
         claim=f"{claim}; its gradients are stale by {staleness_words(one)}{_quality(one, twin)}.",
         confidence=confidence,
-        comparisons=twin.time.told if twin.time is not None else (),
+        comparisons=twin.time.comparisons if twin.time is not None else (),
         evidence=joined(
             f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(other, TIME), 's')}"
             if twin.time is not None

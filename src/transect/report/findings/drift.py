@@ -54,7 +54,7 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
         evidence=evidence,
         confidence=confidence,
         kind="drift",
-        tests=(Chance(p=told.p, other=told.other, claimed=told.answer is not Answer.OPEN),),
+        tests=(Chance(p=told.p, p_other=told.p_other, claimed=told.answer is not Answer.OPEN),),
     )
 
 

@@ -25,7 +25,7 @@ def language_findings(context: Context) -> list[Finding]:
 
 def _is_base(one: Language) -> bool:
     """Whether it is about the trainers themselves: alone, beside numpy. The others stand in the section."""
-    return one.other.cell.framework == _RIVAL and one.group.cell.strategy == "single"
+    return one.in_python.cell.framework == _RIVAL and one.group.cell.strategy == "single"
 
 
 def installed_rows(context: Context, workload: str) -> list[Installed]:
@@ -44,7 +44,7 @@ def goal_words(one: Language) -> str:
 
 
 def _step(one: Language) -> Finding:
-    group, other, result = one.group, one.other, one.result
+    group, other, result = one.group, one.in_python, one.result
     labels = group_labels([group, other], always=("framework", "strategy", "ranks"))
     said = {"reached": "within", "missed": "beyond"}.get(goal_words(one))
     goal = (
@@ -64,7 +64,7 @@ def _step(one: Language) -> Finding:
         kind="language",
         named=True,
         confidence=confidence,
-        comparisons=result.told,
+        comparisons=result.comparisons,
         scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}",
         groups=(group, other),
         claim=f"{labels[group.cell]} takes {factor(result.ratio.value)} times ({ends(result.ratio, factor)}) the step of "
@@ -81,7 +81,7 @@ def _step(one: Language) -> Finding:
 def _blas(one: Language) -> str:
     """Say what multiplies the matrices on both sides, where both tell."""
     told = []
-    for group in (one.group, one.other):
+    for group in (one.group, one.in_python):
         libraries = group.ok[0].provenance.get("libraries") or {}
         told.append(next((f"{name} {v}" for name, v in libraries.items() if "blas" in name.lower()), ""))
     return clean(f"BLAS {told[0]} and {told[1]}") if all(told) else ""

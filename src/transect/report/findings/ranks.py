@@ -165,7 +165,7 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
         confidence=confidence,
         claim=f"{said}.{lacking}",
         tests=tuple(
-            Chance(p=told.p, other=told.other, n_comparisons=one.n_comparisons, claimed=apart)
+            Chance(p=told.p, p_other=told.p_other, n_comparisons=one.n_comparisons, claimed=apart)
             for one in beside
             if (told := one.decision) is not None
         ),
@@ -180,7 +180,7 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
 
 def _sums(paths: list[SumPath], asked: bool) -> Finding:
     """Say what a sum without a mean is: the mean at as many times the rate as replicas add up."""
-    same, other = [one for one in paths if one.same], [one for one in paths if one.other]
+    same, other = [one for one in paths if one.same], [one for one in paths if one.differs]
     told = names([f"{_sum_name(one)} with {one.factor} replicas" for one in same], 4)
     if len(same) == len(paths):
         claim = (
@@ -248,16 +248,16 @@ def _messages(one: PointToPoint, asked: bool) -> Finding:
         subject="claims" if asked else "study",
         kind="point-to-point",
         named=True,
-        confidence=limited_confidence(result.confidence, one.group, one.other),
-        comparisons=result.told,
-        groups=(one.group, one.other),
+        confidence=limited_confidence(result.confidence, one.group, one.collective),
+        comparisons=result.comparisons,
+        groups=(one.group, one.collective),
         short=f"{place_words(one)}: {strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample{doubt}",
         claim=f"{said}{strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
-        f"{strategy_words(one.other)} ({place_words(one)}){doubt}{published}.",
+        f"{strategy_words(one.collective)} ({place_words(one)}){doubt}{published}.",
         evidence=joined(
-            f"waiting for messages in a step {quantity(_waited(one.group), 's')} and {quantity(_waited(one.other), 's')}",
+            f"waiting for messages in a step {quantity(_waited(one.group), 's')} and {quantity(_waited(one.collective), 's')}",
             result.reason,
         ),
     )

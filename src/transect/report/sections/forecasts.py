@@ -70,9 +70,9 @@ def _summary(context: Context, found: Sequence[Forecast]) -> str:
     )
     said += [f"{count(shared, 'prediction')} of ranks that share cores left out"] if shared else []
     said += [f"{count(late, 'prediction')} made too late left out"] if late else []
-    if order.told:
+    if order.decided:
         said.append(
-            f"of {count(order.told, 'pair')} of strategies that measurements tell apart, "
+            f"of {count(order.decided, 'pair')} of strategies that measurements tell apart, "
             f"{order.right} in the predicted order"
         )
     return "; ".join(said) + "."

@@ -72,20 +72,20 @@ def _steps(workload: str, pairs: list[Language]) -> Part:
     columns: list[Column[Language]] = [
         label,
         words("Go", lambda one: one.group.cell.framework),
-        words("Beside", lambda one: one.other.cell.framework),
+        words("Beside", lambda one: one.in_python.cell.framework),
         digits(f"Step ({scale.unit})", lambda one: median_of(one.group, "step_time"), scale),
-        digits(f"Other's ({scale.unit})", lambda one: median_of(one.other, "step_time"), scale),
+        digits(f"Other's ({scale.unit})", lambda one: median_of(one.in_python, "step_time"), scale),
         digits("Ratio", lambda one: with_ends(one.result.ratio)),
         words(f"Goal {factor(GOAL)}", _goal),
         digits("CPU use", lambda one: median_of(one.group, "cpu_utilisation"), percent, NOT_TOLD),
-        digits("Other's", lambda one: median_of(one.other, "cpu_utilisation"), percent, NOT_TOLD),
+        digits("Other's", lambda one: median_of(one.in_python, "cpu_utilisation"), percent, NOT_TOLD),
         ACCURACY,
         MARKS,
     ]
     if any(median_of(one.group, "gpu_utilisation") is not None for one in pairs):
         columns[-2:-2] = [
             digits("GPU use", lambda one: median_of(one.group, "gpu_utilisation"), percent, NOT_TOLD),
-            digits("Other's GPU use", lambda one: median_of(one.other, "gpu_utilisation"), percent, NOT_TOLD),
+            digits("Other's GPU use", lambda one: median_of(one.in_python, "gpu_utilisation"), percent, NOT_TOLD),
         ]
     return table(
         pairs,
@@ -97,7 +97,7 @@ def _steps(workload: str, pairs: list[Language]) -> Part:
 
 def _goal(one: Language) -> Chip | None:
     """The goal stands against numpy only."""
-    if one.other.cell.framework != "numpy":
+    if one.in_python.cell.framework != "numpy":
         return None
     said = goal_words(one)
     return Chip(said, _TONES.get(said, "plain"), one.result.reason)

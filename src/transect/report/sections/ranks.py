@@ -178,9 +178,9 @@ def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
         [
             words("Where", place_words),
             words("Point-to-point", lambda one: strategy_words(one.group)),
-            words("Collective", lambda one: strategy_words(one.other)),
+            words("Collective", lambda one: strategy_words(one.collective)),
             digits("Waits (step)", lambda one: median_of(one.group, waited), in_unit("s"), NOT_TOLD),
-            digits("Collective waits", lambda one: median_of(one.other, waited), in_unit("s"), NOT_TOLD),
+            digits("Collective waits", lambda one: median_of(one.collective, waited), in_unit("s"), NOT_TOLD),
             digits("Time of a sample, ratio", lambda one: with_ends(one.result.ratio)),
             *([digits("Published ratio", lambda one: one.published, factor)] if asked else []),
             words("", _decided),
@@ -203,7 +203,7 @@ def _sums(paths: list[SumPath]) -> Part:
     def said(one: SumPath) -> Chip:
         if one.same:
             return Chip("the scaled rate's path", "good")
-        return Chip("another path", "bad") if one.other else Chip("cannot be told")
+        return Chip("another path", "bad") if one.differs else Chip("cannot be told")
 
     return table(
         paths,
