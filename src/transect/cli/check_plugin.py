@@ -50,16 +50,18 @@ def check_plugin(
         if kind != "parser" or not log.is_file():
             raise BadInput(f"--log {log}: expected the file of a log, and a parser")
         checks += check_log(name, log)
-    if run and kind_of(kind).runs and all(one.holds for one in checks):
+    if run and kind_of(kind).runs and all(check.holds for check in checks):
         checks += runs(kind, name)
-    failed = sum(not one.holds for one in checks)
+    failed = sum(not check.holds for check in checks)
     if as_json:
-        told = [asdict(one) | {"expected": str(one.expected), "given": str(one.given)} for one in checks]
-        print(json.dumps(told, indent=1))
+        reported = [asdict(check) | {"expected": str(check.expected), "given": str(check.given)} for check in checks]
+        print(json.dumps(reported, indent=1))
     else:
-        for one in checks:
-            ok = f"ok    {one.what}: {one.given}"
-            print_lines(ok if one.holds else f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
+        for outcome in checks:
+            ok = f"ok    {outcome.what}: {outcome.given}"
+            print_lines(
+                ok if outcome.holds else f"FAIL  {outcome.what}: expected {outcome.expected}, given {outcome.given}"
+            )
         print_lines(f"{kind} '{name}': {failed} of {len(checks)} checks failed")
     if failed:
         raise typer.Exit(1)

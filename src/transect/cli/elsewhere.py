@@ -83,8 +83,8 @@ def predict(
     given = ["--top", str(top), "--output", output]
     for name, value in (("--format", kind), ("--unsure", unsure)):
         given += [] if value is None else [name, str(value)]
-    for one in option or ():
-        given += ["--option", one]
+    for pair in option or ():
+        given += ["--option", pair]
     # Names of files may begin with a dash.
     given += ["--", str(model), str(tickets)]
     _run_module("text", ("onnxruntime", "py3langid"), "transect.text.predict_command", given)

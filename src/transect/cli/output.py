@@ -45,7 +45,7 @@ def print_lines(*lines: str) -> None:
 
 def print_problems(whose: str, problems: Sequence[object]) -> None:
     """Print what is wrong with a folder, a line for each problem; of many the first ones."""
-    print_lines(*(f"{whose}: {one}" for one in problems[:_MAX_PROBLEMS]))
+    print_lines(*(f"{whose}: {problem}" for problem in problems[:_MAX_PROBLEMS]))
     if len(problems) > _MAX_PROBLEMS:
         more = len(problems) - _MAX_PROBLEMS
         print_lines(f"{whose}: and {more} more: --format json has all")

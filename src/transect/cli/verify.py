@@ -36,23 +36,27 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
     sealed = check_crate(paths.folder)
     if not verdicts and sealed is None:
         raise BadInput(f"{paths.folder}: no records there, expected those of a study that has run")
-    told = [one for one in verdicts if one.wrong or one.note or one.edited]
-    wrong = sum(bool(one.wrong) for one in verdicts)
-    alone = sum(bool(one.note) for one in verdicts)
+    shown = [verdict for verdict in verdicts if verdict.wrong or verdict.note or verdict.edited]
+    wrong = sum(bool(verdict.wrong) for verdict in verdicts)
+    alone = sum(bool(verdict.note) for verdict in verdicts)
     if as_json:
-        facts: dict[str, Any] = {"records": len(verdicts), "wrong": wrong, "cells": [asdict(one) for one in told]}
+        facts: dict[str, Any] = {
+            "records": len(verdicts),
+            "wrong": wrong,
+            "cells": [asdict(verdict) for verdict in shown],
+        }
         print(json.dumps(facts | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
         if wrong:
             table = new_table("stage", "cell", "what does not hold")
-            for one in verdicts:
-                if one.wrong:
-                    add_row(table, one.stage, one.cell, one.wrong)
+            for found in verdicts:
+                if found.wrong:
+                    add_row(table, found.stage, found.cell, found.wrong)
             print_table(table)
         more = f", {alone} were not held to what they were made from" if alone else ""
         print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
-        if names := sorted({name for one in verdicts for name in one.edited}):
-            cells = sum(bool(one.edited) for one in verdicts)
+        if names := sorted({name for verdict in verdicts for name in verdict.edited}):
+            cells = sum(bool(verdict.edited) for verdict in verdicts)
             others = f" and {len(names) - 1} more" if len(names) > 1 else ""
             print_lines(
                 f"{cells} of them were made by another {names[0]}{others}: `transect why` names what runs again"
@@ -81,14 +85,14 @@ def crate(study: Study, results: Results = Path("results"), as_json: Json = Fals
     file, inventory = write_crate(paths)
     total = sum(facts.size for facts in inventory.files.values())
     if as_json:
-        told = {
+        facts_of_crate = {
             "file": str(file),
             "files": len(inventory.files),
             "bytes": total,
             "others": inventory.others,
             "before": before and asdict(before),
         }
-        print(json.dumps(told, indent=1))
+        print(json.dumps(facts_of_crate, indent=1))
         return
     print_lines(f"{file}: {len(inventory.files)} files, {total / 1e6:.1f} MB")
     print_lines(*(f"  not in it: {name}: {what}" for name, what in inventory.others.items()))

@@ -136,7 +136,7 @@ def say_fault(error: BaseException, where: object = "this machine") -> int:
         return 75 if error.errno in FULL else BadInput.exit_code
     at = traceback.extract_tb(error.__traceback__)[-1:]
     if isinstance(error, SystemExit):
-        place = "".join(f"{one.filename}:{one.lineno}: " for one in at)
+        place = "".join(f"{frame.filename}:{frame.lineno}: " for frame in at)
         complain(f"{place}sys.exit({error.code!r}) was called: a plug-in raises an error instead")
         return BadInput.exit_code
     say(*"".join(traceback.format_exception(error)).splitlines())

@@ -121,12 +121,12 @@ class ComparisonRule:
         """Return it and those that hold also, as JSON holds them."""
         return [
             {
-                "metrics": [*one.metrics],
-                "paired_metrics": [*one.paired_metrics],
-                "stratify_by": [*one.stratify_by],
-                "best_of": [*one.best_of],
+                "metrics": [*rule.metrics],
+                "paired_metrics": [*rule.paired_metrics],
+                "stratify_by": [*rule.stratify_by],
+                "best_of": [*rule.best_of],
             }
-            for one in self.each()
+            for rule in self.each()
         ]
 
     @classmethod

@@ -99,6 +99,6 @@ def extra_seconds(problem: MemoryProblem, runs: Runs) -> float:
     for index in range(len(problem.layers)):
         late = sum(problem.sizes[t] for t in moved if made[t] >= index)
         after = problem.layers[index + 1 :]
-        stalls[0].append(problem.write_s_per_byte * (late - problem.window) - sum(one.forward_s for one in after))
-        stalls[1].append(problem.read_s_per_byte * late - sum(one.backward_s for one in after))
+        stalls[0].append(problem.write_s_per_byte * (late - problem.window) - sum(layer.forward_s for layer in after))
+        stalls[1].append(problem.read_s_per_byte * late - sum(layer.backward_s for layer in after))
     return again + max(stalls[0]) + max(stalls[1])

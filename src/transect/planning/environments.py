@@ -129,8 +129,8 @@ def _needed(name: str, above: tuple[str, ...]) -> list[str]:
     if name in above:
         raise BadInput(f"environments need each other in a circle: {' -> '.join((*above, name))}")
     names = _lines(listed)
-    for other in names:
-        _needed(other, (*above, name))
+    for needed in names:
+        _needed(needed, (*above, name))
     return names
 
 
@@ -204,8 +204,8 @@ def _lock_of_files(name: str) -> str:
             parts += [os.path.relpath(path, folder.parents[1]), content]
     for path in shared:
         parts += [f"shared/{path.name}", path.read_bytes()]
-    for other in needed_environments(name):
-        parts += ["needs", other, _lock_of_files.__wrapped__(other)]
+    for needed in needed_environments(name):
+        parts += ["needs", needed, _lock_of_files.__wrapped__(needed)]
     parts += _compilers([folder / "build.sh", *shared])
     return digest(parts)[:16]
 

@@ -53,9 +53,9 @@ class NamedPaths:
         # Types as JSON has them: fifty thousand specs are walked whenever a study is planned.
         kind = type(value)
         if kind is str:
-            for one in self._of(value):
-                if not one.folder or (folders and (option or "/" in value)):
-                    found[one.path] = (key, option)
+            for named in self._of(value):
+                if not named.folder or (folders and (option or "/" in value)):
+                    found[named.path] = (key, option)
         elif kind is dict:
             for name, inside in value.items():
                 if type(inside) in _WALKED:

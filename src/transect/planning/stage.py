@@ -94,7 +94,7 @@ class Stage(ABC, Generic[C]):
         for grid in getattr(section, "grids", ()):
             lists = (value for _, value in grid if isinstance(value, list))
             repeats: int = getattr(grid, "repeats", None) or getattr(section, "repeats", 1) or 1
-            total += math.prod(max(1, len(one)) for one in lists) * repeats
+            total += math.prod(max(1, len(values)) for values in lists) * repeats
         return total
 
     def cells(self, section: Any, context: Context) -> Iterable[C]:
@@ -192,7 +192,7 @@ STAGES: StageRegistry[Stage[Any]] = StageRegistry("stage")
 def ordered_stages() -> list[tuple[str, Stage[Any]]]:
     """Return every stage with its name, each after those whose cells it asks for."""
     stages = {name: STAGES.get(name) for name in STAGES}
-    order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
+    order = _sorted({name: {*stage.needs, *stage.precedes} for name, stage in stages.items()})
     for name, stage in stages.items():
         for given in (name, stage.placement.group or name):
             if not _NAME.fullmatch(given.replace("-", "_")) or given in _TAKEN:
@@ -211,9 +211,9 @@ def ordered_stages() -> list[tuple[str, Stage[Any]]]:
 def running_order() -> list[str]:
     """Return the names of all stages, each after those that it needs and those that precede it."""
     stages = {name: STAGES.get(name) for name in STAGES}
-    graph = {name: set(one.needs) for name, one in stages.items()}
-    for name, one in stages.items():
-        for later in one.precedes:
+    graph = {name: set(stage.needs) for name, stage in stages.items()}
+    for name, declared in stages.items():
+        for later in declared.precedes:
             graph[later].add(name)
     return _sorted(graph)
 
@@ -222,5 +222,5 @@ def _sorted(graph: dict[str, set[str]]) -> list[str]:
     try:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
-        told = " -> ".join(error.args[1])
-        raise BadInput(f"stages need each other in a circle: {told}") from None
+        circle = " -> ".join(error.args[1])
+        raise BadInput(f"stages need each other in a circle: {circle}") from None

@@ -88,10 +88,10 @@ class Corpus:
             return rejected(place, "too-large", f"a queue of {len(queue)} characters")
         counts = Counts()
         try:
-            messages = [self._message(one, present, counts) for one in ticket.messages]
+            messages = [self._message(message, present, counts) for message in ticket.messages]
         except ValueError:
             return rejected(place, "broken-time")
-        messages = [one for one in messages if one["text"]]
+        messages = [message for message in messages if message["text"]]
         if not _says_anything(messages):
             return rejected(place, "no-text" if ticket.messages else "no-message")
         # Of `de-AT` the language.
@@ -119,18 +119,18 @@ class Corpus:
         counts.names += len(spans)
         if spans and self._redacts:
             text, spans = replace_spans(text, spans)
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if message.author and (author := self._identity(message.author)):
-            told["author"] = author
+            fields["author"] = author
         if message.role:
-            told["role"] = message.role
+            fields["role"] = message.role
         if message.time:
             datetime.fromisoformat(message.time)
-            told["time"] = message.time
-        told["text"] = text
+            fields["time"] = message.time
+        fields["text"] = text
         if spans:
-            told["people"] = spans
-        return told
+            fields["people"] = spans
+        return fields
 
     def _identity(self, person: str) -> str:
         """Return the hash of a person; nothing for a name of nothing but space."""

@@ -51,25 +51,25 @@ def head(raw: bytes) -> Head:
     if not any(fields.get(name) for name in ("From", "Message-ID", "Date", "Subject", "Received")):
         raise BrokenMail("none of the fields From, Message-ID, Date, Subject, Received")
     answered = f"{_raw(fields, 'References')} {_raw(fields, 'In-Reply-To')}"
-    own = _ID.findall(_raw(fields, "Message-ID"))
+    ids = _ID.findall(_raw(fields, "Message-ID"))
     people = [_decoded(_raw(fields, name)) for name in ("Reply-To", "To", "Cc", "Bcc")]
     return Head(
-        id=own[0] if own else "",
+        id=ids[0] if ids else "",
         references=_ID.findall(answered),
         subject=_decoded(_raw(fields, "Subject")),
         author=_decoded(_raw(fields, "From")),
         time=_time(_raw(fields, "Date")),
-        others=[one for many in people for one in _people(many)],
+        others=[person for many in people for person in _people(many)],
         fields=fields,
     )
 
 
 def same_subject(subject: str) -> tuple[str, bool]:
     """Return a subject without what says that it is a reply, and whether anything said so."""
-    rest = subject
-    while found := _REPLY.match(rest):
-        rest = rest[found.end() :]
-    return " ".join(rest.casefold().split()), len(rest) < len(subject)
+    remaining = subject
+    while found := _REPLY.match(remaining):
+        remaining = remaining[found.end() :]
+    return " ".join(remaining.casefold().split()), len(remaining) < len(subject)
 
 
 def body(raw: bytes, *, quotes: bool) -> str:
@@ -170,4 +170,4 @@ def _people(field: str) -> list[str]:
     """Return the people of a list of addresses; a comma within quotes parts nobody."""
     if not field:
         return []
-    return [one.strip() for one in re.findall(r'(?:"[^"]*"|[^",])+', field) if one.strip()]
+    return [person.strip() for person in re.findall(r'(?:"[^"]*"|[^",])+', field) if person.strip()]

@@ -17,9 +17,9 @@ def places_of(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     Of two equally likely classes the one with the smaller number comes first, as for `argmax`.
     """
-    own = probabilities[np.arange(len(y)), y][:, None]
+    true_class = probabilities[np.arange(len(y)), y][:, None]
     numbers = np.arange(probabilities.shape[1])
-    before = (probabilities > own) | ((probabilities == own) & (numbers < y[:, None]))
+    before = (probabilities > true_class) | ((probabilities == true_class) & (numbers < y[:, None]))
     places: np.ndarray = before.sum(axis=1)
     return places
 
@@ -49,9 +49,9 @@ def macro_f1(table: np.ndarray) -> float:
 
 def log_loss(probabilities: np.ndarray, y: np.ndarray) -> float:
     """Return the mean of -ln of the true class's probability, which counts as at least `MIN_PROBABILITY`."""
-    own = probabilities[np.arange(len(y)), y].astype(np.float64)
+    true_class = probabilities[np.arange(len(y)), y].astype(np.float64)
     # Not -0.0 where all are told for sure.
-    return abs(float(np.log(np.maximum(own, MIN_PROBABILITY)).mean()))
+    return abs(float(np.log(np.maximum(true_class, MIN_PROBABILITY)).mean()))
 
 
 def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
@@ -63,11 +63,11 @@ def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]
     confidence = probabilities.max(axis=1).astype(np.float64)
     right = probabilities.argmax(axis=1) == y
     bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
-    told = []
+    ranges = []
     for number in range(_BINS):
         there = bins == number
         tickets = int(there.sum())
-        told.append(
+        ranges.append(
             {
                 "low": number / _BINS,
                 "high": (number + 1) / _BINS,
@@ -76,14 +76,14 @@ def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]
                 "accuracy": float(right[there].mean()) if tickets else None,
             }
         )
-    return told
+    return ranges
 
 
 def calibration_error(ranges: list[dict[str, Any]]) -> float:
     """Return the mean over tickets of |confidence - accuracy| of their range."""
-    there = [one for one in ranges if one["tickets"]]
-    total = sum(one["tickets"] for one in there)
-    gaps = (one["tickets"] * abs(one["confidence"] - one["accuracy"]) for one in there)
+    there = [row for row in ranges if row["tickets"]]
+    total = sum(row["tickets"] for row in there)
+    gaps = (row["tickets"] * abs(row["confidence"] - row["accuracy"]) for row in there)
     return float(sum(gaps) / total)
 
 
@@ -94,9 +94,9 @@ def answers(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
     """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == y
-    told = []
+    by_threshold = []
     for threshold in _THRESHOLDS:
         answered = confidence >= threshold
         accuracy = float(right[answered].mean()) if answered.any() else None
-        told.append({"threshold": threshold, "answered": float(answered.mean()), "accuracy": accuracy})
-    return told
+        by_threshold.append({"threshold": threshold, "answered": float(answered.mean()), "accuracy": accuracy})
+    return by_threshold

@@ -33,13 +33,13 @@ def teller() -> Callable[[str], str]:
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
-    def told(text: str) -> str:
+    def language_of(text: str) -> str:
         # Half a surrogate pair has no form in UTF-8, which is what is looked at.
         whole = text[:_READ].encode("utf-8", "replace").decode()
         language, probability = identifier.classify(whole)
         return str(language) if probability >= SURE else ""
 
-    return told
+    return language_of
 
 
 def languages_of(texts: Iterable[str]) -> dict[str, int]:
@@ -62,7 +62,7 @@ def stop_words(languages: Collection[str]) -> tuple[list[str], list[str]]:
     import stopwordsiso
 
     without = sorted(language for language in languages if not stopwordsiso.has_lang(language))
-    listed = stopwordsiso.stopwords([one for one in languages if one not in without])
+    listed = stopwordsiso.stopwords([language for language in languages if language not in without])
     return sorted({word for entry in listed for word in words(entry)}), without
 
 
@@ -101,8 +101,8 @@ def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any
 
     Memory grows with the number of different words, not with that of texts.
     """
-    told = languages_of(_sample(texts))
-    languages = common(told)
+    counted = languages_of(_sample(texts))
+    languages = common(counted)
     listed, without = ([], []) if stop_words_stay else stop_words(languages)
     numbers, lengths, left_out = _Words(listed), Counter[int](), 0
     counts = np.zeros(0, np.int64)
@@ -137,7 +137,7 @@ def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any
         "stop_words_left_out": left_out,
         "languages": {
             "common": languages,
-            "told": {code or "none": count for code, count in told.items()},
+            "told": {code or "none": count for code, count in counted.items()},
             "without_stop_words": without,
         },
         "lengths": described.facts(),

@@ -40,9 +40,9 @@ T = TypeVar("T", bound=TrainingOptions)
 
 def options_of(kind: type[T], options: dict[str, Any], knobs: dict[str, Any], where: str = "options") -> T:
     """Return the options with a cell's knobs in the place of their own values: epochs, or updates."""
-    for one, other in (("updates", "epochs"), ("epochs", "updates")):
-        if one in knobs:
-            knobs = {other: None} | knobs
+    for given, replaced in (("updates", "epochs"), ("epochs", "updates")):
+        if given in knobs:
+            knobs = {replaced: None} | knobs
     return checked(kind, options | knobs, where)
 
 

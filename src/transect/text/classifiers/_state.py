@@ -41,7 +41,11 @@ _FACTS = ("epoch", "updates", "history", "ended", "best_loss", "best_epoch")
 
 def copy_weights(module: torch.nn.Module) -> dict[str, np.ndarray]:
     """Return copies of what is trained, by name: the rest is made again as it was."""
-    return {name: one.detach().cpu().numpy().copy() for name, one in module.named_parameters() if one.requires_grad}
+    return {
+        name: parameter.detach().cpu().numpy().copy()
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad
+    }
 
 
 def put_weights(module: torch.nn.Module, weights: dict[str, np.ndarray]) -> None:
@@ -87,8 +91,8 @@ def read_state(path: Path, identity: dict[str, Any], module: torch.nn.Module, up
         raise BadInput(f"{path}: the state of another training: {', '.join(differ)} differ")
     groups: dict[str, dict[str, np.ndarray]] = {"weights": {}, "best": {}, "updates": {}}
     for name, array in arrays.items():
-        group, _, own = name.partition("/")
-        groups[group][own] = array
+        group, _, inner = name.partition("/")
+        groups[group][inner] = array
     put_weights(module, groups["weights"])
     updates.load(groups["updates"])
     return Progress(**facts["progress"], best=groups["best"] or None)

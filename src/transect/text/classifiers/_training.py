@@ -84,7 +84,7 @@ def _check(task: Task, options: TrainingOptions) -> None:
 
 def count_trained(module: torch.nn.Module) -> int:
     """Return how many numbers are trained."""
-    return sum(one.numel() for one in module.parameters() if one.requires_grad)
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
 
 
 def _identity(task: Task, options: TrainingOptions) -> dict[str, Any]:
@@ -156,7 +156,9 @@ def _run_epoch(run: _Run) -> None:
     progress.updates += len(batches)
     entry: dict[str, Any] = {"epoch": progress.epoch, "updates": progress.updates}
     entry["loss"] = float(total) / len(batches)
-    finite = np.isfinite(entry["loss"]) and all(bool(torch.isfinite(one).all()) for one in run.module.parameters())
+    finite = np.isfinite(entry["loss"]) and all(
+        bool(torch.isfinite(parameter).all()) for parameter in run.module.parameters()
+    )
     if not finite:
         raise Diverged(f"loss or weights were no longer finite in epoch {progress.epoch}", progress.history)
     seconds = time.monotonic() - begin
@@ -240,7 +242,7 @@ def tell(module: torch.nn.Module, x: np.ndarray, device: torch.device, cuts: boo
             rows = x[order[start : start + _TOLD_AT_ONCE]]
             words = torch.from_numpy(_cut(rows) if cuts else rows).to(device, torch.int64)
             parts.append(module(words).softmax(dim=1).cpu().numpy())
-    told = np.concatenate(parts)
-    back = np.empty_like(told)
-    back[order] = told
+    probabilities = np.concatenate(parts)
+    back = np.empty_like(probabilities)
+    back[order] = probabilities
     return back

@@ -35,7 +35,7 @@ class MeanVectors(Classifier):
         train = _means(task.x["train"], vectors)
         deviation = train.std(axis=0)
         deviation[deviation == 0] = 1.0
-        weights, bias, told = regress(
+        weights, bias, details = regress(
             train / deviation, task.y["train"], len(task.classes), options.strength, options.iterations
         )
         weights /= deviation[:, None]
@@ -43,7 +43,7 @@ class MeanVectors(Classifier):
         return Fitted(
             probabilities={part: softmax(_means(task.x[part], vectors) @ weights + bias) for part in task.told},
             parameters=weights.size + bias.size,
-            details=told,
+            details=details,
         )
 
 

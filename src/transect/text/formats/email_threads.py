@@ -28,7 +28,7 @@ class _Folder:
             for folder, _, names in os.walk(path, onerror=unlisted)
             for name in names
         )
-        self._files = sorted(str(one) for one in found if not any(part.startswith(".") for part in one.parts))
+        self._files = sorted(str(file) for file in found if not any(part.startswith(".") for part in file.parts))
 
     def __len__(self) -> int:
         return len(self._files)
