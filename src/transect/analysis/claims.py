@@ -125,9 +125,7 @@ def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
     """Answer by the comparison that speaks most for the claim, a decided one before the others."""
     if not results:
         return _open(claim, f"no cells: it needs {claim.needs}")
-    result, compared = min(
-        results, key=lambda entry: (not entry[0].shown, entry[0].ratio.value, entry[0].group.cell.id)
-    )
+    result, compared = min(results, key=lambda pair: (not pair[0].shown, pair[0].ratio.value, pair[0].group.cell.id))
     # Chosen among several it is the most that can be said, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
     # Not less than what its sides were chosen from already.
@@ -166,13 +164,7 @@ def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
 def _hybrid(claim: Claim, evidence: Evidence) -> Answer:
     """Hold the best hybrid against the best of DDP and Horovod."""
     found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True)
-    return _best(
-        claim,
-        [
-            (rivalry.result, f"step, {_name(rivalry.best)} beside {_name(rivalry.rival)}; {_where(rivalry.best)}")
-            for rivalry in found
-        ],
-    )
+    return _best(claim, [(r.result, f"step, {_name(r.best)} beside {_name(r.rival)}; {_where(r.best)}") for r in found])
 
 
 def _over_naive(claim: Claim, evidence: Evidence) -> Answer:

@@ -59,10 +59,7 @@ def corpus_label(group: ClassifyGroup) -> str:
 def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
     """Part groups by the tickets that they read: those read by most kinds of classifier first."""
     parts = grouped(groups, lambda group: tuple(getattr(group.cell, axis) for axis in TEXT))
-    return sorted(
-        parts.values(),
-        key=lambda members: (-len({group.cell.kind for group in members}), -len(members), members[0].cell.id),
-    )
+    return sorted(parts.values(), key=lambda part: (-len({g.cell.kind for g in part}), -len(part), part[0].cell.id))
 
 
 def cut_short(group: ClassifyGroup) -> int:

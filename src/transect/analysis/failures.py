@@ -69,20 +69,12 @@ def endings(records: Iterable[AnyRecord]) -> list[Ending]:
     parts = grouped(bad, lambda record: (record.status, record.cause or Cause.CRASH))
     found = [
         Ending(
-            status=status,
-            cause=cause,
-            messages=_messages(members),
-            followers=sum(roots[record.cell_id] for record in members),
+            status=status, cause=cause, messages=_messages(members), followers=sum(roots[r.cell_id] for r in members)
         )
         for (status, cause), members in parts.items()
     ]
     return sorted(
-        found,
-        key=lambda ending: (
-            ending.status is Status.SKIPPED,
-            -ending.followers - len(ending.records),
-            ending.cause.value,
-        ),
+        found, key=lambda end: (end.status is Status.SKIPPED, -end.followers - len(end.records), end.cause.value)
     )
 
 

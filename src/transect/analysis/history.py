@@ -16,7 +16,7 @@ from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unkno
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import SETTINGS_PARTLY_KNOWN, settings_partly_known, unlike
+from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known, unlike
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.analysis.timelines import Run
@@ -171,13 +171,11 @@ def _of_stages(single: Sequence[Series]) -> Iterable[Series]:
 
 
 def _changes(series: Sequence[Series], runs: Sequence[Run], margin: float) -> list[Change]:
-    found = change_points({each: each.values for each in series}, level=LEVEL / 2)
+    found = change_points({line: line.values for line in series}, level=LEVEL / 2)
     of_series = grouped(found, lambda point: point.series)
     floors = {
-        key: noise_floor(
-            (part for member in members for part in _parts(member, of_series.get(member, ()))), margin=margin
-        )
-        for key, members in grouped(series, lambda each: (each.stage, each.chosen)).items()
+        key: noise_floor((part for line in lines for part in _parts(line, of_series.get(line, ()))), margin=margin)
+        for key, lines in grouped(series, lambda line: (line.stage, line.chosen)).items()
     }
     return [_change(point, runs, floors[point.series.stage, point.series.chosen]) for point in found]
 
@@ -206,7 +204,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
     confidence = Confidence.PROVISIONAL if comparison.confidence is Confidence.INCONCLUSIVE else comparison.confidence
     reason = comparison.reason
     if confidence is Confidence.CONFIRMED and _partly_told(series, [runs[place] for place in (*before, *after)]):
-        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {SETTINGS_PARTLY_KNOWN}"
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {PARTLY_KNOWN}"
     cells = [series.cell] if series.cell is not None else [*runs[point.at].new_groups]
     if confidence is Confidence.CONFIRMED and any(settings_unknown(cell) for cell in cells):
         confidence, reason = Confidence.PROVISIONAL, f"{reason}; {SETTINGS_UNKNOWN}"
@@ -265,9 +263,7 @@ def _beside(change: Change, of_stages: Sequence[Change]) -> Change:
 
 def _at_quality(changes: Sequence[Change]) -> list[Change]:
     """Return the changes, none better in speed where its cell became worse in quality."""
-    worse = [
-        change for change in changes if change.series.chosen.role is Role.QUALITY and change.outcome is Outcome.WORSE
-    ]
+    worse = [bad for bad in changes if bad.series.chosen.role is Role.QUALITY and bad.outcome is Outcome.WORSE]
     found = []
     for judged in changes:
         at_cost = [

@@ -206,9 +206,7 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
 def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:
     """Return what a run measured, in the registry's units; a number that it prints twice by its middle."""
     named = [value for value in values if value.name in METRICS and value.value is not None]
-    series = grouped(
-        named, lambda value: (value.name, f"{value.series} {'' if value.size is None else value.size}".strip())
-    )
+    series = grouped(named, lambda row: (row.name, f"{row.series} {'' if row.size is None else row.size}".strip()))
     return [
         MetricValue.of(name, statistics.median(value.value or 0.0 for value in members), label)
         for (name, label), members in series.items()

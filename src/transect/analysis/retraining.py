@@ -41,8 +41,7 @@ def points(groups: Iterable[RetrainGroup]) -> list[list[RetrainGroup]]:
     """Part groups without turns by what they compute: the point of most runtimes and runs first."""
     by_point = grouped((group for group in groups if not is_relay(group)), point)
     return sorted(
-        by_point.values(),
-        key=lambda members: (-len(members), -sum(len(g.records) for g in members), point(members[0]).id),
+        by_point.values(), key=lambda part: (-len(part), -sum(len(g.records) for g in part), point(part[0]).id)
     )
 
 
@@ -71,13 +70,8 @@ def step_ratio(group: RetrainGroup, baseline: RetrainGroup, floors: Floors) -> S
     comparison = compare(times, base_times, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
-    return StepRatio(
-        group=group,
-        baseline=baseline,
-        ratio=comparison.ratio,
-        comparison=comparison.under(group, baseline),
-        floor=floor,
-    )
+    decided = comparison.under(group, baseline)
+    return StepRatio(group=group, baseline=baseline, ratio=comparison.ratio, comparison=decided, floor=floor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -216,9 +216,7 @@ def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> 
         row = Beyond(
             group=group,
             measure=name,
-            excess=comparison.ratio.beyond(comparison.b.median)
-            if comparison is not None and comparison.ratio is not None
-            else None,
+            excess=comparison.ratio.beyond(comparison.b.median) if comparison and comparison.ratio else None,
             comparison=None if comparison is None else comparison.under(group, reference),
         )
         rows.append((middle(values), row))

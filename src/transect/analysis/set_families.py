@@ -97,9 +97,8 @@ def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin:
                 margin=margin,
             )
             if decision is not None:
-                yield Shift(
-                    stage=stage, metric=choice.metric, cells=len(both), direction=choice.direction, decision=decision
-                )
+                name, direction = choice.metric, choice.direction
+                yield Shift(stage=stage, metric=name, cells=len(both), direction=direction, decision=decision)
 
 
 def _middle(group: Group, name: str) -> float | None:

@@ -166,6 +166,4 @@ def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
                 units=len(pairs),
             )
         )
-    return sorted(
-        found, key=lambda choice: (choice.role, order.get(choice.metric, len(order)), choice.metric, choice.label or "")
-    )
+    return sorted(found, key=lambda c: (c.role, order.get(c.metric, len(order)), c.metric, c.label or ""))

@@ -17,7 +17,7 @@ from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, wit
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import SETTINGS_PARTLY_KNOWN, settings_partly_known
+from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.metrics import Direction
@@ -224,7 +224,7 @@ def _confidence_of(comparison: Comparison, outcome: Outcome, pair: Pair, disturb
     if comparison.decision is None and comparison.confidence is Confidence.CONFIRMED:
         return Confidence.PROVISIONAL, f"{comparison.reason}; not held beside the other comparisons"
     if comparison.confidence is Confidence.CONFIRMED and settings_partly_known(pair.base, pair.other):
-        return Confidence.PROVISIONAL, f"{comparison.reason}; {SETTINGS_PARTLY_KNOWN}"
+        return Confidence.PROVISIONAL, f"{comparison.reason}; {PARTLY_KNOWN}"
     if disturbed:
         return comparison.confidence, f"{comparison.reason}; others were at work on the machine"
     if settings_unknown(pair.base.cell) and comparison.confidence is Confidence.CONFIRMED:

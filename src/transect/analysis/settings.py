@@ -26,9 +26,7 @@ _SETTINGS = (
 # from the cells that take something from it, such as the number of repeats.
 _TOLD = "told"
 _NOT_COMPARED = frozenset({"tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems"})
-SETTINGS_PARTLY_KNOWN = (
-    "a record of an earlier version does not hold all that its payload was told: settings may differ"
-)
+PARTLY_KNOWN = "a record of an earlier version does not hold all that its payload was told: settings may differ"
 # Stages whose payloads were always told more than their parameters: older records do not hold it.
 _TOLD_MORE = frozenset({"infer", "retrain", "profile", "conformance"})
 # Cells of these stages that share a workload make its data and its model.
@@ -55,27 +53,26 @@ class Unlike:
 
 def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
     """Return what the repeats of a group were told; `sources` made the data and model of its workload."""
-    values_of: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    known: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for record in group.ok or group.records:
         repeat = record.cell.repeat
         for name, value in _flat("", record.parameters):
-            values_of[name][repeat].add(value)
+            known[name][repeat].add(value)
         for name, value in _told(record):
-            values_of[f"spec.{name}"][repeat].add(value)
+            known[f"spec.{name}"][repeat].add(value)
         for name in _SETTINGS:
             value = _inside(record.details, name)
             if value is not None:
-                values_of[name][repeat].add(as_json(value))
+                known[name][repeat].add(as_json(value))
         for name, size in _sizes(record.details.get("runs")):
-            values_of[name][repeat].add(as_json(size))
+            known[name][repeat].add(as_json(size))
     if group.cell.stage not in SOURCES:
         for record in sources:
             for name in _OF_SOURCES:
                 if record.details.get(name) is not None:
-                    values_of[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
+                    known[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
     return {
-        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()}
-        for name, by_repeat in values_of.items()
+        name: {repeat: frozenset(texts) for repeat, texts in by_repeat.items()} for name, by_repeat in known.items()
     }
 
 

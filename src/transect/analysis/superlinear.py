@@ -34,10 +34,8 @@ def _disturbed(gain: Efficiency, _: Rates) -> str:
 
 def _machines(gain: Efficiency, _: Rates) -> str:
     for fact in _MACHINE:
-        of_base, of_group = (
-            {repr(record.provenance.get(fact)) for record in group.ok} for group in (gain.base, gain.group)
-        )
-        if not of_base & of_group:
+        before, now = ({repr(record.provenance.get(fact)) for record in group.ok} for group in (gain.base, gain.group))
+        if not before & now:
             return f"the base ran on another machine: its {fact.replace('_', ' ')} differs"
     return ""
 

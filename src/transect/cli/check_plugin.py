@@ -57,11 +57,9 @@ def check_plugin(
         reported = [asdict(check) | {"expected": str(check.expected), "given": str(check.given)} for check in checks]
         print(json.dumps(reported, indent=1))
     else:
-        for outcome in checks:
-            ok = f"ok    {outcome.what}: {outcome.given}"
-            print_lines(
-                ok if outcome.holds else f"FAIL  {outcome.what}: expected {outcome.expected}, given {outcome.given}"
-            )
+        for done in checks:
+            ok = f"ok    {done.what}: {done.given}"
+            print_lines(ok if done.holds else f"FAIL  {done.what}: expected {done.expected}, given {done.given}")
         print_lines(f"{kind} '{name}': {failed} of {len(checks)} checks failed")
     if failed:
         raise typer.Exit(1)

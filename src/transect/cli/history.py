@@ -88,9 +88,7 @@ def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[R
         raise BadInput(f"--study {study}: no such runs there, only of {', '.join(known) or 'none'}")
     name = study or (known[0] if known else "")
     runs = [results for results in sets if names.get(results.letter, name) == name]
-    others = [
-        LeftOut(name=results.name, why=f"of study {names[results.letter]}") for results in sets if results not in runs
-    ]
+    others = [LeftOut(name=run.name, why=f"of study {names[run.letter]}") for run in sets if run not in runs]
     return name, runs, others
 
 
@@ -99,9 +97,7 @@ def _ends_worse(made: History) -> bool:
     from transect.analysis.set_lines import Outcome
 
     last = {id(change.series): change for change in sorted(made.changes, key=lambda change: change.at)}
-    return any(
-        change.outcome is Outcome.WORSE and change.confidence is Confidence.CONFIRMED for change in last.values()
-    )
+    return any(end.outcome is Outcome.WORSE and end.confidence is Confidence.CONFIRMED for end in last.values())
 
 
 def _print(made: History, line: Timeline) -> None:

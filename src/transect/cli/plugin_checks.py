@@ -136,9 +136,7 @@ def _optimiser(plugin: Any, name: str) -> Iterator[Check]:
         update={"optimiser": name, "momentum": 0.5, "weight_decay": 0.1}
     )
     yield _same(
-        "takes hyper-parameters that there are",
-        [],
-        [parameter for parameter in plugin.takes if parameter not in type(rule).model_fields],
+        "takes hyper-parameters that there are", [], [key for key in plugin.takes if key not in type(rule).model_fields]
     )
     weights, states = np.ones(8), [np.zeros(8) for _ in range(plugin.states)]
     plugin.update(rule, weights, np.ones(8), states, 0.1, 1)
@@ -193,10 +191,8 @@ def check_log(name: str, log: Path) -> Iterator[Check]:
     numbers = {(metric.name, metric.value) for run in whole for metric in run.metrics}
     yield Check("metrics", "one at least", len(numbers), bool(numbers))
     for run in whole:
-        for printed in run.metrics:
-            yield Check(
-                f"{printed.name} as printed", "what stands in the log", printed.printed, printed.printed in text
-            )
+        for number in run.metrics:
+            yield Check(f"{number.name} as printed", "what stands in the log", number.printed, number.printed in text)
     lines = text.splitlines(keepends=True)
     with tempfile.TemporaryDirectory() as folder:
         cut = Path(folder) / log.name

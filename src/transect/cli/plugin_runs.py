@@ -79,20 +79,11 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
         head = _trained(tiny_cell("torch"), workload)
         more = _STUDY.partition("export:")[2].format(workloads=workload[0], framework="torch", infer=grid)
         return f"{head}export:{more}", "infer"
-    used = (
-        name
-        if kind == "workload"
-        else next((workload for workload in WORKLOADS if WORKLOADS.get(workload).dataset == name), None)
-    )
+    used = name if kind == "workload" else next((w for w in WORKLOADS if WORKLOADS.get(w).dataset == name), None)
     if used is None or isinstance(DATASETS.get(WORKLOADS.get(used).dataset), DerivedDataset):
         raise BadInput(f"{kind} '{name}': it takes what a study's own cells leave: it runs in that study only")
     framework = next(
-        (
-            candidate
-            for candidate in ("numpy", "torch")
-            if FRAMEWORKS.get(candidate).builds(WORKLOADS.get(used).model) is None
-        ),
-        "numpy",
+        (able for able in ("numpy", "torch") if FRAMEWORKS.get(able).builds(WORKLOADS.get(used).model) is None), "numpy"
     )
     return _trained(tiny_cell(framework), (used,)), "dataset"
 

@@ -40,11 +40,7 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
     wrong = sum(bool(verdict.wrong) for verdict in verdicts)
     alone = sum(bool(verdict.note) for verdict in verdicts)
     if as_json:
-        facts: dict[str, Any] = {
-            "records": len(verdicts),
-            "wrong": wrong,
-            "cells": [asdict(verdict) for verdict in shown],
-        }
+        facts: dict[str, Any] = {"records": len(verdicts), "wrong": wrong, "cells": [asdict(cell) for cell in shown]}
         print(json.dumps(facts | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
         if wrong:

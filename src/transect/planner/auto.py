@@ -184,10 +184,8 @@ def make_plan(asked: Asked) -> Plan | Infeasible:
         # What comes nearest: the most memory is there for the most stages and micro-batches that there may be.
         cut = [candidate for candidate in refused if candidate.stages <= problem.count] or refused
         return Infeasible(cut[-1].reason)
-    step, layout, solution, problem = min(
-        solved, key=lambda plan: (plan[0], plan[1].model_parts, plan[1].micro_batches)
-    )
-    candidates = [_candidate(plan[1], plan[0], "") for plan in solved] + left + refused
+    step, layout, solution, problem = min(solved, key=lambda way: (way[0], way[1].model_parts, way[1].micro_batches))
+    candidates = [_candidate(way[1], way[0], "") for way in solved] + left + refused
     return Plan(
         kind=_kind(layout),
         stages=layout.model_parts,

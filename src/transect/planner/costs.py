@@ -172,25 +172,23 @@ def counted_costs(
     places = shapes(layers, model.sample)
     for index, layer in enumerate(layers):
         before, after = places[index], places[index + 1]
-        counted, held = _count(layer, before, after, size, needed, held)
+        count, held = _count(layer, before, after, size, needed, held)
         needed = needed or bool(weight_shapes((layer,)))
         if index == len(layers) - 1:
             # Forwards and backwards in one number: the loss is a few operations.
-            counted += _Count(forward=loss_operations(parameters.loss, prod(after)))
+            count += _Count(forward=loss_operations(parameters.loss, prod(after)))
         found.append(
             LayerCosts(
                 name=str(index),
-                forward_s=rates.seconds(
-                    batch * counted.forward, size * (batch * counted.read_forward + counted.weights)
-                ),
+                forward_s=rates.seconds(batch * count.forward, size * (batch * count.read_forward + count.weights)),
                 backward_s=rates.seconds(
-                    batch * counted.backward, size * (batch * counted.read_backward + 2 * counted.weights)
+                    batch * count.backward, size * (batch * count.read_backward + 2 * count.weights)
                 ),
-                weight_bytes=size * counted.weights,
-                kept_bytes=batch * counted.kept,
+                weight_bytes=size * count.weights,
+                kept_bytes=batch * count.kept,
                 out_bytes=batch * size * prod(after),
                 # Each array is read and written once.
-                update_s=rates.seconds(update * counted.weights, 2 * size * copies * counted.weights),
+                update_s=rates.seconds(update * count.weights, 2 * size * copies * count.weights),
             )
         )
     return tuple(found)
@@ -252,6 +250,4 @@ def whole_over_layers(profiles: Sequence[Mapping[str, Any]]) -> float:
 
 def scaled(costs: Sequence[LayerCosts], factor: float) -> tuple[LayerCosts, ...]:
     """Return the same costs with all times of the two passes multiplied."""
-    return tuple(
-        replace(layer, forward_s=factor * layer.forward_s, backward_s=factor * layer.backward_s) for layer in costs
-    )
+    return tuple(replace(c, forward_s=factor * c.forward_s, backward_s=factor * c.backward_s) for c in costs)

@@ -138,9 +138,8 @@ def _beside(pair: StepRatio) -> str:
     same, equal = pair.comparison.verdict is Verdict.SAME, pair.comparison.equal
     equality = ", which these runs cannot tell from 1" if same and not equal else ""
     equality = f", {same_within(pair.comparison)}" if equal else equality
-    return (
-        f"{factor(pair.ratio.value)} times that of {pair.baseline.cell.runtime} ({ends(pair.ratio, factor)}{equality})"
-    )
+    runtime = pair.baseline.cell.runtime
+    return f"{factor(pair.ratio.value)} times that of {runtime} ({ends(pair.ratio, factor)}{equality})"
 
 
 def _confidence(pair: StepRatio) -> Confidence:

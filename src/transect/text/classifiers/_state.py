@@ -41,11 +41,7 @@ _FACTS = ("epoch", "updates", "history", "ended", "best_loss", "best_epoch")
 
 def copy_weights(module: torch.nn.Module) -> dict[str, np.ndarray]:
     """Return copies of what is trained, by name: the rest is made again as it was."""
-    return {
-        name: parameter.detach().cpu().numpy().copy()
-        for name, parameter in module.named_parameters()
-        if parameter.requires_grad
-    }
+    return {name: p.detach().cpu().numpy().copy() for name, p in module.named_parameters() if p.requires_grad}
 
 
 def put_weights(module: torch.nn.Module, weights: dict[str, np.ndarray]) -> None:

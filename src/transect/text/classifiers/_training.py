@@ -156,9 +156,7 @@ def _run_epoch(run: _Run) -> None:
     progress.updates += len(batches)
     entry: dict[str, Any] = {"epoch": progress.epoch, "updates": progress.updates}
     entry["loss"] = float(total) / len(batches)
-    finite = np.isfinite(entry["loss"]) and all(
-        bool(torch.isfinite(parameter).all()) for parameter in run.module.parameters()
-    )
+    finite = np.isfinite(entry["loss"]) and all(bool(torch.isfinite(p).all()) for p in run.module.parameters())
     if not finite:
         raise Diverged(f"loss or weights were no longer finite in epoch {progress.epoch}", progress.history)
     seconds = time.monotonic() - begin

@@ -110,10 +110,8 @@ def _ticket(line: str, encoding: str, place: str, options: JsonOptions) -> Ticke
     ticket = Ticket(
         id=place if read.id in (None, "") else str(read.id),
         messages=[
-            Message(
-                text=message.text or "", author=message.author or "", role=message.role or "", time=message.time or ""
-            )
-            for message in read.messages
+            Message(text=part.text or "", author=part.author or "", role=part.role or "", time=part.time or "")
+            for part in read.messages
         ],
         owner=read.owner or "",
         queue=read.queue or "",
