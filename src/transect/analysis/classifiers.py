@@ -20,7 +20,7 @@ ClassifyGroup = Group[ClassifyCell]
 ACCURACY, VALID = "accuracy", "valid_accuracy"
 # What says which encoded tickets a classifier reads.
 TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings", "words")
-# What a sweep may run over: knobs in the order of the published study, then choices of text.
+# What a sweep may run over: hyper-parameters in the order of the published study, then choices of text.
 AXES = (
     "learning_rate",
     "batch",
@@ -149,7 +149,7 @@ class Difference:
 def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str = ACCURACY) -> Difference | None:
     """Return the mean difference, second less first, over all pairs, repeat by repeat.
 
-    None where no repeat has all of them. The one run of a classifier without knobs, which draws
+    None where no repeat has all of them. The one run of a classifier without hyper-parameters, which draws
     nothing, stands for all repeats.
     """
     fixed = all(is_fixed(group) for pair in pairs for group in pair)
@@ -171,8 +171,8 @@ def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str =
 
 
 def is_fixed(group: ClassifyGroup) -> bool:
-    """Whether one run tells all: a classifier without knobs is fitted in one go, whatever the seed."""
-    return not group.cell.knobs() and len(group.records) == 1
+    """Whether one run tells all: a classifier without hyper-parameters is fitted in one go, whatever the seed."""
+    return not group.cell.hyperparameters() and len(group.records) == 1
 
 
 def _scores(group: ClassifyGroup, name: str, repeats: set[int]) -> dict[int, float]:

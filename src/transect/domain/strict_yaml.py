@@ -39,6 +39,7 @@ _RENAMED = {
     "infer": "inference",
     "device": "on_device",
     "fit": "fit_on",
+    "knob": "hyperparameter",
 }
 
 

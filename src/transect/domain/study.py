@@ -68,7 +68,7 @@ class Published(Section):
         description="`stage`, `metric` and as many axes as tell one cell apart; `over`: the axes in which the cell "
         "that it is divided by differs",
     )
-    knob: str | None = Field(default=None, description="the axis in whose table it stands too")
+    hyperparameter: str | None = Field(default=None, description="the axis in whose table it stands too")
 
 
 class Study(Section):

@@ -122,7 +122,7 @@ def _check_figure(figure: Published, where: str) -> None:
         return
     axes = sorted(kind.model_fields)
     named: dict[str, Any] = {**measured, **over}
-    for name in (*named, *([figure.knob] if figure.knob else ())):
+    for name in (*named, *([figure.hyperparameter] if figure.hyperparameter else ())):
         # `ranks` follows from two axes, and can be asked for as they can.
         follows = isinstance(getattr(kind, name, None), property)
         if name not in (*axes, *_NO_AXES) and not follows:

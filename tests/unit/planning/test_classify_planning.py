@@ -1,4 +1,4 @@
-"""Classifiers as they are planned: knobs, what goes on with what, and what is refused."""
+"""Classifiers as they are planned: hyper-parameters, what goes on with what, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def cells(made: StudyPlan) -> list:
     return [planned.cell for planned in made.stage("classify").values()]
 
 
-def test_a_knob_that_is_not_said_is_the_classifiers_own(tmp_path):
+def test_a_hyperparameter_that_is_not_said_is_the_classifiers_own(tmp_path):
     [cell] = cells(plan_grids(tmp_path, "models: [encoder]"))
-    assert cell.knobs() == {
+    assert cell.hyperparameters() == {
         "epochs": 4,
         "batch": 32,
         "learning_rate": 0.003,
@@ -26,7 +26,7 @@ def test_a_knob_that_is_not_said_is_the_classifiers_own(tmp_path):
     }
 
 
-def test_a_list_does_not_multiply_a_classifier_without_that_knob(tmp_path):
+def test_a_list_does_not_multiply_a_classifier_without_that_hyperparameter(tmp_path):
     grid = "models: [encoder, pairs, words], heads: [1, 2, 4], batches: [8, 64]"
     found = [cell.model for cell in cells(plan_grids(tmp_path, grid))]
     assert {name: found.count(name) for name in found} == {"encoder": 6, "pairs": 2, "words": 1}
@@ -72,7 +72,7 @@ def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
 @pytest.mark.parametrize(
     ("grid", "told"),
     [
-        ("models: [words], heads: [2]", "grids.0.heads: none of words has this knob"),
+        ("models: [words], heads: [2]", "grids.0.heads: none of words has this hyper-parameter"),
         ("models: [encoder], heads: [2, 5]", "5 heads do not share vectors of width 12 equally"),
         ("models: [encoder], epochs: [2], updates: [3]", "grids.0.updates: stands in the place"),
     ],

@@ -59,14 +59,14 @@ def write_cells(folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
 
 
 def spec_of(
-    kind: str, knobs: dict[str, Any] | None = None, options: dict[str, Any] | None = None, **axes: Any
+    kind: str, hyperparameters: dict[str, Any] | None = None, options: dict[str, Any] | None = None, **axes: Any
 ) -> dict[str, Any]:
     """Return what a worker is told."""
-    knobs = knobs or {}
+    hyperparameters = hyperparameters or {}
     return {
-        "cell": AXES | {"model": kind, "kind": kind} | knobs | axes,
+        "cell": AXES | {"model": kind, "kind": kind} | hyperparameters | axes,
         "classifier": {"kind": kind, "options": options or {}},
-        "knobs": knobs,
+        "hyperparameters": hyperparameters,
         "seed": 7,
         "inputs": {},
         "text": READ,

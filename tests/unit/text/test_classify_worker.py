@@ -36,13 +36,13 @@ def run(worker: StepWorker, folders: dict[str, Path], tmp_path: Path) -> Callabl
     def go(
         out: str,
         kind: str,
-        knobs: dict[str, Any] | None = None,
+        hyperparameters: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
         how: str = "classify",
         more: Any = (),
         **given: Any,
     ) -> dict[str, Any]:
-        spec = spec_of(kind, knobs, options, **given.pop("axes", {}))
+        spec = spec_of(kind, hyperparameters, options, **given.pop("axes", {}))
         told = arguments(given.pop("cells", folders), spec, tmp_path / out, **given)
         code = worker(how, told, *more)
         found = tmp_path / out / "result.json"
@@ -109,15 +109,15 @@ def test_a_longer_run_is_that_of_one_never_interrupted(run, tmp_path, kind, opti
     assert model[0] == model[1]
 
 
-@pytest.mark.parametrize("knobs", [{"epochs": 4}, {"updates": 21}])
-def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, knobs):
-    knobs |= {"batch": 16}
-    run("whole", "transformer", knobs)
-    result = run("killed", "transformer", knobs, how="killed", more=[3])
+@pytest.mark.parametrize("hyperparameters", [{"epochs": 4}, {"updates": 21}])
+def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, hyperparameters):
+    hyperparameters |= {"batch": 16}
+    run("whole", "transformer", hyperparameters)
+    result = run("killed", "transformer", hyperparameters, how="killed", more=[3])
     assert result["code"] == -signal.SIGKILL and "status" not in result
     with np.load(tmp_path / "killed" / "state.npz") as stored:
         assert json.loads(stored["facts"].tobytes())["progress"]["epoch"] == 2
-    assert run("killed", "transformer", knobs)["status"] == "ok"
+    assert run("killed", "transformer", hyperparameters)["status"] == "ok"
     assert_same_state(tmp_path / "whole", tmp_path / "killed")
     assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == [
         "model.onnx",
@@ -131,8 +131,8 @@ def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, knobs):
 
 
 def test_patience_ends_training_and_tells_with_the_best_epoch(run, tmp_path, folders):
-    knobs = {"epochs": 60, "batch": 8, "learning_rate": 0.03}
-    result = run("one", "transformer", knobs, {"patience": 2})
+    hyperparameters = {"epochs": 60, "batch": 8, "learning_rate": 0.03}
+    result = run("one", "transformer", hyperparameters, {"patience": 2})
     details = result["details"]
     losses = [entry["valid_loss"] for entry in details["history"]]
     best = details["best_epoch"]
@@ -141,17 +141,17 @@ def test_patience_ends_training_and_tells_with_the_best_epoch(run, tmp_path, fol
     valid = {one["name"]: one["value"] for one in result["metrics"]}["valid_log_loss"]
     assert valid == pytest.approx(min(losses), rel=1e-6)
     # Nothing is left to do for a longer one.
-    longer = run("two", "transformer", knobs | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one")
+    longer = run("two", "transformer", hyperparameters | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one")
     assert longer["details"]["ended"] == "patience"
     assert len(longer["details"]["history"]) == len(losses)
 
 
 @pytest.mark.parametrize("kind", TRAINED)
 def test_a_run_that_diverges_keeps_its_last_good_state(run, tmp_path, kind):
-    knobs = {"epochs": 3, "batch": 16, "optimiser": "sgd"}
-    good = run("good", kind, knobs | {"learning_rate": 0.01})
+    hyperparameters = {"epochs": 3, "batch": 16, "optimiser": "sgd"}
+    good = run("good", kind, hyperparameters | {"learning_rate": 0.01})
     assert good["status"] == "ok"
-    result = run("bad", kind, knobs | {"learning_rate": 1e30})
+    result = run("bad", kind, hyperparameters | {"learning_rate": 1e30})
     assert (result["status"], result["cause"]) == ("failed", "diverged")
     assert result["metrics"] == [] and "epoch 1" in result["message"]
     assert result["details"]["kept_epochs"] == 0
@@ -187,11 +187,11 @@ def test_what_cannot_be_trained_says_so(run, tmp_path):
 
 def test_a_gpu_trains_or_is_missed(run, worker, tmp_path):
     axes = {"device": "cuda"}
-    knobs = {"epochs": 3, "batch": 16, "learning_rate": 0.01}
-    result = run("one", "transformer", knobs, axes=axes)
+    hyperparameters = {"epochs": 3, "batch": 16, "learning_rate": 0.01}
+    result = run("one", "transformer", hyperparameters, axes=axes)
     if not worker("has_gpu"):
         assert (result["cause"], result["code"]) == ("missing-dependency", 1)
         return
     assert result["status"] == "ok" and result["details"]["at_k"]["1"] > 0.5
-    longer = run("two", "transformer", knobs | {"epochs": 5}, axes=axes, shorter=tmp_path / "one")
+    longer = run("two", "transformer", hyperparameters | {"epochs": 5}, axes=axes, shorter=tmp_path / "one")
     assert [entry["epoch"] for entry in longer["details"]["history"]] == [1, 2, 3, 4, 5]

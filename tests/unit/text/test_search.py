@@ -65,7 +65,7 @@ def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
     for planned in made.stage("search").values():
         rungs.setdefault(planned.cell.rung, []).append(planned)
     assert {rung: len(found) for rung, found in rungs.items()} == {0: 11, 1: 5, 2: 2}
-    epochs = {rung: {one.spec["knobs"]["epochs"] for one in found} for rung, found in rungs.items()}
+    epochs = {rung: {one.spec["hyperparameters"]["epochs"] for one in found} for rung, found in rungs.items()}
     assert epochs == {0: {2}, 1: {4}, 2: {8}}
     for rung, found in rungs.items():
         for planned in found:
@@ -78,7 +78,7 @@ def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
     [
         ("budget: 10, space: {batches: [1, 2]}", "do not pay for a point .*: expected 42 or more"),
         ("budget: 90, space: {learning_rates: {low: 1, high: 0.1}}", "less than high"),
-        ("budget: 90, model: words, space: {}", "'words' has no knob 'epochs'"),
+        ("budget: 90, model: words, space: {}", "'words' has no hyper-parameter 'epochs'"),
         ("budget: 90, split: without, space: {}", "part `validation`"),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, told):
 
 
 def search_cell(rung: int, place: int) -> Cell:
-    return Cell.of(stage="search", corpus="made", search="knobs", kind="transformer", rung=rung, place=place)
+    return Cell.of(stage="search", corpus="made", search="hyperparameters", kind="transformer", rung=rung, place=place)
 
 
 def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNamespace:
@@ -131,13 +131,13 @@ def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
     point = {"batch": 16, "learning_rate": 0.02}
     spec = {"classifier": {"kind": "transformer", "options": {}}, "seed": 1, "inputs": {}, "text": READ}
     first = search_cell(0, 3)
-    told = spec | {"cell": first.axes(), "point": point, "knobs": {"epochs": 2}}
+    told = spec | {"cell": first.axes(), "point": point, "hyperparameters": {"epochs": 2}}
     assert worker("search", arguments(folders, told, tmp_path / "first")) == 0
     found = json.loads((tmp_path / "first" / "result.json").read_text())["details"]
     assert (found["point"], found["rung"], found["place"], found["from"]) == (point, 0, 3, None)
     write_record(tmp_path / "first" / "record.json", bare_record(first, details=found))
     second = search_cell(1, 0)
-    told = spec | {"cell": second.axes(), "point": None, "knobs": {"epochs": 4}}
+    told = spec | {"cell": second.axes(), "point": None, "hyperparameters": {"epochs": 4}}
     more = {"shorter": tmp_path / "first"}
     assert worker("search", arguments(folders, told, tmp_path / "second", **more)) == 0
     details = json.loads((tmp_path / "second" / "result.json").read_text())["details"]

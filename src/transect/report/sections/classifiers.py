@@ -109,11 +109,11 @@ def kind_table(own: Sequence[ClassifyGroup]) -> Part:
 
 
 def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
-    """Say the knobs of each group that has some; nothing where none has."""
+    """Say the hyper-parameters of each group that has some; nothing where none has."""
     told = []
     for group in groups:
-        knobs = [f"{knob.replace('_', ' ')} {value}" for knob, value in group.cell.knobs().items()]
-        told += [f"{group.cell.model}: {', '.join(knobs)}"] if knobs else []
+        values = [f"{name.replace('_', ' ')} {value}" for name, value in group.cell.hyperparameters().items()]
+        told += [f"{group.cell.model}: {', '.join(values)}"] if values else []
     return note(clean(f"Chosen by validation: {'; '.join(told)}.")) if told else None
 
 

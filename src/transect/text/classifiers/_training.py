@@ -67,7 +67,7 @@ def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOpti
         put_weights(module, run.progress.best)
     module.eval()
     return Fitted(
-        probabilities={part: tell(module, task.x[part], device, cuts) for part in task.told},
+        probabilities={part: tell(module, task.x[part], device, cuts) for part in task.predicted},
         history=run.progress.history,
         parameters=count_trained(module),
         # Without patience nobody looked for it.

@@ -30,7 +30,7 @@ class MeanVectors(Classifier):
 
     def fit(self, task: Task) -> Fitted:
         """Fit, tell, and write the graph."""
-        options = checked(_Options, task.options | task.knobs, "options")
+        options = checked(_Options, task.options | task.hyperparameters, "options")
         vectors = task.vectors.astype(np.float64)
         train = _means(task.x["train"], vectors)
         deviation = train.std(axis=0)
@@ -41,7 +41,7 @@ class MeanVectors(Classifier):
         weights /= deviation[:, None]
         write_table_graph(task.out / MODEL, vectors @ weights, bias)
         return Fitted(
-            probabilities={part: softmax(_means(task.x[part], vectors) @ weights + bias) for part in task.told},
+            probabilities={part: softmax(_means(task.x[part], vectors) @ weights + bias) for part in task.predicted},
             parameters=weights.size + bias.size,
             details=details,
         )

@@ -44,7 +44,7 @@ class NGrams(WithTraining):
         """Train, tell, and write the graph."""
         from transect.text.classifiers._training import train
 
-        options = options_of(_Options, task.options, task.knobs)
+        options = options_of(_Options, task.options, task.hyperparameters)
         module = _module(len(task.vectors), options, len(task.classes), task.seed)
         fitted = train(lambda: module, task, options, cuts=True)
         state = {name: tensor.double().cpu().numpy() for name, tensor in module.state_dict().items()}

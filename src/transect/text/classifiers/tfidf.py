@@ -34,7 +34,7 @@ class TfIdf(Classifier):
         """Fit, tell, and write the graph."""
         from sklearn.feature_extraction.text import TfidfTransformer
 
-        options = checked(_Options, task.options | task.knobs, "options")
+        options = checked(_Options, task.options | task.hyperparameters, "options")
         words = len(task.vectors)
         scale = TfidfTransformer().fit(_counts(task.x["train"], words))
         weights, bias, details = regress(
@@ -45,7 +45,7 @@ class TfIdf(Classifier):
             options.iterations,
         )
         probabilities = {
-            part: softmax(scale.transform(_counts(task.x[part], words)) @ weights + bias) for part in task.told
+            part: softmax(scale.transform(_counts(task.x[part], words)) @ weights + bias) for part in task.predicted
         }
         factors = scale.idf_.copy()
         factors[0] = 0.0

@@ -98,7 +98,7 @@ class Strategy(Plugin, ABC):
         return None
 
     def settings(self, cell: TrainCell) -> dict[str, Any]:
-        """Return every knob with its value in the cell."""
+        """Return every option with its value in the cell."""
         return settings(self.options, cell.options)
 
     @abstractmethod
