@@ -1,4 +1,4 @@
-"""Tickets, classifiers, hyper-parameters, and the doubts about a published study: what is said of effects that are known."""
+"""Tickets, classifiers, hyper-parameters, doubts about a published study: what is said of known effects."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from transect.analysis.statistics import Spread
 from transect.domain.axes.text import SearchCell
 from transect.domain.record import Cause, Status
 
+SWEEPS = "classifier-hyperparameters"
 FIGURE = {
     "study": "T 2024",
     "what": "4 heads",
@@ -35,7 +36,7 @@ SETS = Sets(
         *seeds(0.8, model="tfidf", valid=0.6),
         *seeds(0.75, model="majority", valid=0.9),
     ],
-    hyperparameters=lambda: [*seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)],
+    sweeps=lambda: [*seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)],
     texts=text_records,
     reasons=lambda: [*effects(), *text_records()],
 )
@@ -80,12 +81,7 @@ def test_prose(snapshot):
     )
     sections = {
         f"section {key}": Made(key, *SETS[name]).prose
-        for key, name in (
-            ("tickets", "texts"),
-            ("classifiers", "loses"),
-            ("classifier-hyperparameters", "hyperparameters"),
-            ("doubts", "reasons"),
-        )
+        for key, name in (("tickets", "texts"), ("classifiers", "loses"), (SWEEPS, "sweeps"), ("doubts", "reasons"))
     }
     once = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, embeddings="all"), *seeds(0.6, tickets=9000, heads=4)]
     heads = [*seeds(0.6, heads=1), *seeds(0.7, heads=4)]
@@ -93,10 +89,8 @@ def test_prose(snapshot):
     unseen = [*seeds(0.7, **given), *seeds(0.8, model="tfidf", **given)]
     other = FIGURE | {"hyperparameter": "layers", "published": 0.1}
     sections |= {
-        "section hyper-parameters of what is drawn once": Made("classifier-hyperparameters", *once).prose,
-        "section hyper-parameters with published values": Made(
-            "classifier-hyperparameters", *heads, published=[other, FIGURE]
-        ).prose,
+        "section hyper-parameters of what is drawn once": Made(SWEEPS, *once).prose,
+        "section hyper-parameters with published values": Made(SWEEPS, *heads, published=[other, FIGURE]).prose,
         "section classifiers of unseen classes": Made("classifiers", *unseen).prose,
         "section published": unpublished().prose,
         "section searches": Made("searches", *searched()).prose,

@@ -11,9 +11,7 @@ from transect.report.sections.doubts import doubts_body
 SECTIONS = (
     Section(key="classifiers", title="Classifiers", order=70, make=classifiers_body),
     Section(key="doubts", title="Doubts", order=75, make=doubts_body),
-    Section(
-        key="classifier-hyperparameters", title="Hyper-parameters of classifiers", order=80, make=hyperparameters_body
-    ),
+    Section(key="classifier-hyperparameters", title="Classifier hyper-parameters", order=80, make=hyperparameters_body),
 )
 
 FINDINGS = (
