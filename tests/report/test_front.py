@@ -111,14 +111,13 @@ def test_a_rule_that_says_nothing_here_and_one_that_does_not_exist_differ() -> N
     asked = [
         Question(ask="A", answered_by=["export", "exports.fine", "serv*", "serving", "doubt.heads"]),
         Question(ask="B", shown_in=["speed", "spede", "failures"]),
+        Question(ask="C", answered_by=["knob.knobs"], shown_in=["knobs"]),
     ]
     told = unknown_names(asked, all_parts())
-    assert [(ask, what.split("'")[1]) for ask, what in told] == [
-        ("A", "exports.fine"),
-        ("A", "serving"),
-        ("B", "spede"),
-    ]
+    named = ["exports.fine", "serving", "spede", "knob.knobs", "knobs"]
+    assert [(ask, what.split("'")[1]) for ask, what in told] == list(zip("AABCC", named, strict=True))
     assert "'serving.runtime'" in told[1][1] and "'speed'" in told[2][1]
+    assert told[3][1] == "rule 'knob.knobs' is called 'hyperparameter' now" and "'classifier-hyper" in told[4][1]
 
 
 def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) -> None:

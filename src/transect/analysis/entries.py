@@ -137,7 +137,7 @@ def labels_of(record: AnyRecord, name: str) -> set[str]:
 
 
 class Row(NamedTuple):
-    """What an entry is made of: `content` holds what JSON can, `shared` texts of JSON that are alike in many records."""
+    """What an entry is made of: `content` holds JSON values, `shared` texts of JSON that are alike in many records."""
 
     content: dict[str, Any]
     shared: tuple[str, ...]

@@ -52,8 +52,7 @@ def _input(gain: Efficiency, _: Rates) -> str:
     base_share, share = _share(gain.base, "input_time"), _share(gain.group, "input_time")
     if base_share is None or share is None or base_share - share <= _INPUT:
         return ""
-    text = f"the base spends {base_share:.0%} of a step on its input, these ranks {share:.0%}"
-    return text.replace("%", " %")
+    return f"the base spends {100 * base_share:.0f} % of a step on its input, these ranks {100 * share:.0f} %"
 
 
 def _strategy(gain: Efficiency, _: Rates) -> str:
@@ -66,9 +65,8 @@ def _cache(gain: Efficiency, _: Rates) -> str:
     base_bytes, own_bytes = gain.base.detail("bytes_per_step"), gain.group.detail("bytes_per_step")
     if gain.kind is not ScalingKind.STRONG or not base_bytes or not own_bytes or own_bytes >= base_bytes:
         return ""
-    return f"a rank moves {own_bytes / base_bytes:.0%} of the base's bytes a step: they may fit a cache that the base's do not".replace(
-        "%", " %"
-    )
+    share = f"{100 * own_bytes / base_bytes:.0f} %"
+    return f"a rank moves {share} of the base's bytes a step: they may fit a cache that the base's do not"
 
 
 def _nodes(gain: Efficiency, _: Rates) -> str:

@@ -20,8 +20,8 @@ class Run:
     """One result folder in time: `at` is the middle of its records' starts.
 
     `notes` say what is odd about its dates, `differences` how its machine and software differ from
-    those of the run before it. `new_groups` are its groups without the records that an earlier run has too, as one of the
-    same folder does: they count there.
+    those of the run before it. `new_groups` are its groups without the records that an earlier run
+    has too, as one of the same folder does: they count there.
     """
 
     results: ResultSet

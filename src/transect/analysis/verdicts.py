@@ -61,7 +61,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Chance:
-    """A test that a claim rests on which ranks no groups. `p` and `p_other` as in `Decision`, `n_comparisons` as in `corrected`.
+    """A test behind a claim that ranks no groups. `p` and `p_other` as in `Decision`, `n_comparisons` as in `corrected`.
 
     Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the
     same one.

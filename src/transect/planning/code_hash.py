@@ -103,7 +103,7 @@ def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
     # What is installed is the environment's, wherever it lies.
     installed = (sys.prefix, sys.base_prefix, site.getusersitepackages())
     searched = [folder for folder in map(Path, sys.path) if not any(map(folder.is_relative_to, installed))]
-    more = [folder.resolve() for folder in (*named, *searched) if os.path.isdir(folder)]  # noqa: PTH112 no error for any text
+    more = [place.resolve() for place in (*named, *searched) if os.path.isdir(place)]  # noqa: PTH112 no error for any text
     below = (folder for folder in more if any(map(folder.is_relative_to, grounds)))
     return list(dict.fromkeys([*near, *below]))
 

@@ -257,7 +257,8 @@ def _messages(one: PointToPoint, asked: bool) -> Finding:
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
         f"{strategy_words(one.collective)} ({place_words(one)}){doubt}{published}.",
         evidence=joined(
-            f"waiting for messages in a step {quantity(_waited(one.group), 's')} and {quantity(_waited(one.collective), 's')}",
+            f"waiting for messages in a step {quantity(_waited(one.group), 's')} and "
+            f"{quantity(_waited(one.collective), 's')}",
             result.reason,
         ),
     )

@@ -13,7 +13,7 @@ from transect.training.optimisers import OPTIMISERS
 
 
 class TrainingOptions(Options):
-    """Of what is trained step by step. The first ones are hyper-parameters too: a grid's value stands in their place."""
+    """Options of step-by-step training. The first ones are hyper-parameters too: a grid's value replaces them."""
 
     epochs: int | None = Field(default=20, ge=1)
     updates: int | None = Field(default=None, ge=1)
