@@ -65,7 +65,7 @@ def _cache(gain: Efficiency, _: Rates) -> str:
     base_bytes, own_bytes = gain.base.detail("bytes_per_step"), gain.group.detail("bytes_per_step")
     if gain.kind is not ScalingKind.STRONG or not base_bytes or not own_bytes or own_bytes >= base_bytes:
         return ""
-    share = f"{100 * own_bytes / base_bytes:.0f} %"
+    share = f"{100 * (own_bytes / base_bytes):.0f} %"
     return f"a rank moves {share} of the base's bytes a step: they may fit a cache that the base's do not"
 
 
@@ -81,9 +81,7 @@ def _slow(gain: Efficiency, rates: Rates) -> str:
     share = gain.base_rate / bound.rate(batch)
     if share >= _SLOW:
         return ""
-    return f"the base reaches {share:.0%} of its own bound: it leaves room that has nothing to do with ranks".replace(
-        "%", " %"
-    )
+    return f"the base reaches {100 * share:.0f} % of its own bound: it leaves room that has nothing to do with ranks"
 
 
 # Faults of the measurement before properties of the machine.
