@@ -41,7 +41,7 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
         raise BadInput(f"{', '.join(outputs)}: expected another file for each")
     for option, given in outputs.items():
         if given is not None and not {*inside}.isdisjoint(given.resolve().parents):
-            raise BadInput(f"{option} {given}: lies among the results that are read: expected a file elsewhere")
+            raise BadInput(f"{option} {given}: is inside a result folder: expected a file elsewhere")
 
 
 def check_format(output: str) -> None:
@@ -61,7 +61,7 @@ def compare(
     badge: Annotated[Path | None, typer.Option(help="write a badge (SVG) as well")] = None,
     show_same: Annotated[bool, typer.Option("--all", help="list what is the same or open too")] = False,
     provisional: Annotated[
-        bool, typer.Option("--provisional", help="worse counts without being confirmed, and of a stage as a whole, too")
+        bool, typer.Option("--provisional", help="also count what is only provisionally worse, and whole stages")
     ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="exit code 5 when a cell of the base is not compared")

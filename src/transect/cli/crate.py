@@ -57,7 +57,7 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
     folder = paths.folder.resolve()
     file = folder / METADATA
     if Claim(folder.parent, paths.study).held_by_another():
-        raise BadInput(f"{folder.parent}: a run holds these results: its files still change")
+        raise BadInput(f"{folder.parent}: a run is using these results: its files still change")
     _refuse_foreign(file)
     # A record that is damaged is a file as any other; `transect verify` names it.
     records = list(_records(folder))

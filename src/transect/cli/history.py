@@ -140,7 +140,7 @@ def _print(made: History, line: Timeline) -> None:
         print_table(changes)
     shared = sum(change.shared for change in made.changes)
     if shared:
-        print_lines(f"{shared} more changes of cells go with their whole stage")
+        print_lines(f"{shared} more changes of cells are part of a change of their whole stage")
     refused = sum(bool(series.refused) for series in made.series)
     if refused:
         print_lines(f"{refused} series leave out runs with other settings: --format json names them")

@@ -32,7 +32,9 @@ _MAX_ROWS = 200
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="log files or folders")],
     output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
-    benchmark: Annotated[str | None, typer.Option(help="do not guess: it is this one")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="the benchmark of all logs [default: recognised by content]")
+    ] = None,
     limits: Annotated[
         str | None, typer.Option(help="'strict': refuse what is suspicious; or a JSON file, {metric: [low, high]}")
     ] = None,

@@ -44,13 +44,13 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
         print(json.dumps(facts | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
         if wrong:
-            table = new_table("stage", "cell", "what does not hold")
+            table = new_table("stage", "cell", "problem")
             for found in verdicts:
                 if found.wrong:
                     add_row(table, found.stage, found.cell, found.wrong)
             print_table(table)
-        more = f", {alone} were not held to what they were made from" if alone else ""
-        print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
+        more = f", {alone} could not be compared with their inputs" if alone else ""
+        print_lines(f"{len(verdicts)} records, {wrong} of them not valid{more}")
         if names := sorted({name for verdict in verdicts for name in verdict.edited}):
             cells = sum(bool(verdict.edited) for verdict in verdicts)
             others = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -93,7 +93,7 @@ def crate(study: Study, results: Results = Path("results"), as_json: Json = Fals
     print_lines(f"{file}: {len(inventory.files)} files, {total / 1e6:.1f} MB")
     print_lines(*(f"  not in it: {name}: {what}" for name, what in inventory.others.items()))
     if before is not None and not before.holds:
-        print_lines("since the crate before this one:")
+        print_lines("changes since the crate before:")
         _say(before)
 
 

@@ -63,7 +63,7 @@ class RepeatUntil(BaseModel):
     @model_validator(mode="after")
     def _says_enough(self) -> RepeatUntil:
         if self.ci_half_width is None and self.equivalence_margin is None:
-            raise ValueError("says when nothing is enough: expected ci_half_width, equivalence_margin or both")
+            raise ValueError("has no stopping criterion: expected ci_half_width, equivalence_margin or both")
         if self.min_repeats is not None and self.max_repeats <= self.min_repeats:
             raise ValueError(
                 f"max_repeats {self.max_repeats} leaves nothing beyond min_repeats {self.min_repeats}: expected more"

@@ -54,7 +54,7 @@ def check_repeat_until(context: Context) -> None:
     if unused:
         keys = ", ".join(dict.fromkeys(stage.key for stage in able))
         raise BadInput(
-            f"{context.where(unused[0])}: no cell of this study goes on by it: expected cells of a stage that "
+            f"{context.where(unused[0])}: no cell of this study is repeated by it: expected cells of a stage that "
             f"compares its repeats ({keys})"
         )
 

@@ -67,7 +67,7 @@ class Predictor:
                 (probabilities,) = self._session.run(None, {"text": batch})
                 if probabilities.shape[1] != len(self.pipeline.classes):
                     raise BadInput(
-                        f"the model tells {probabilities.shape[1]} classes: expected the "
+                        f"the model has {probabilities.shape[1]} classes: expected the "
                         f"{len(self.pipeline.classes)} of its pipeline.json"
                     )
                 for row, values in zip(rows, probabilities, strict=True):
@@ -132,7 +132,7 @@ def format_of(path: Path) -> str:
     name = "email-threads" if path.is_dir() else _SUFFIXES.get(path.suffix.lower())
     if name is None:
         raise BadInput(
-            f"{path}: its name tells no format; expected {', '.join(_SUFFIXES)}, a folder, or "
+            f"{path}: no format is known for this name; expected {', '.join(_SUFFIXES)}, a folder, or "
             f"--format with one of {', '.join(sorted(FORMATS))}"
         )
     return name
@@ -240,7 +240,7 @@ def _predict(given: argparse.Namespace) -> int:
     sys.stdout.flush()
     rejected = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
     say(
-        f"tickets told: {counts.total()}, unsure: {counts[True]}, not read: {causes.total()}"
+        f"tickets classified: {counts.total()}, unsure: {counts[True]}, not read: {causes.total()}"
         f"{f' ({rejected})' if rejected else ''}"
     )
     return _SOME_REJECTED if causes else 0
