@@ -1,4 +1,4 @@
-"""Updates that wait for nobody beside training in step: time to quality, quality, and how stale gradients were."""
+"""Asynchronous updates compared with synchronous training: time to quality, quality, and how stale gradients were."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Twin:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asynchronous:
-    """A group whose gradients are applied as they arrive, and what trains in step beside it."""
+    """A group whose gradients are applied as they arrive, and the synchronous groups that it is compared with."""
 
     group: TrainGroup
     twins: tuple[Twin, ...]
@@ -51,7 +51,7 @@ class Asynchronous:
 
 
 def asynchronous_groups(groups: Sequence[TrainGroup], floors: Floors) -> list[Asynchronous]:
-    """Return the groups that have updates of their own and no equality, with their synchronous twins."""
+    """Return the groups with asynchronous updates, each with its synchronous twins."""
     return [
         Asynchronous(group=group, twins=tuple(_twins(group, groups, floors)))
         for group in groups

@@ -100,7 +100,7 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """Best values that stand beside each other and are not compared."""
+    """Best values in one table that are not compared with each other."""
 
     values: tuple[BenchmarkValue, ...]
     barrier: Barrier
@@ -120,7 +120,7 @@ def series_of(value: BenchmarkValue) -> tuple[str, str, str]:
 
 
 def parameter(value: BenchmarkValue, name: str) -> int | None:
-    """Return threads, nodes or ranks: of the cell, or else as the log names it."""
+    """Return threads, nodes or ranks: of the cell, or else as printed in the log."""
     of_cell = getattr(value, name)
     if isinstance(of_cell, int):
         return of_cell

@@ -1,4 +1,4 @@
-"""Published claims on communication and memory, each held against the cells that repeat its comparison.
+"""Published claims on communication and memory, each compared with the cells that repeat its comparison.
 
 Numbers of A. A. Awan et al., "S-Caffe" (PPoPP 2017), "OC-DNN" (HiPC 2018) and "HyPar-Flow" (ISC 2020). A claim
 is a factor between two ways; here both ways run on one machine, in one study, on equal ranks with equal work.
@@ -98,7 +98,7 @@ def _open(claim: Claim, reason: str, **more: object) -> Answer:
 
 
 def _of(claim: Claim, result: Beside, compared: str) -> Answer:
-    """Answer by a comparison of the claimed way with its rival, of which lower is better."""
+    """Answer by a comparison of the claimed way with its rival; lower is better."""
     ratio = result.ratio
     gain = Estimate(value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, spread=ratio.spread)
     if not result.shown:
@@ -122,13 +122,13 @@ def _of(claim: Claim, result: Beside, compared: str) -> Answer:
 
 
 def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
-    """Answer by the comparison that speaks most for the claim, a decided one before the others."""
+    """Answer by the comparison most in favour of the claim; a decided one comes before the others."""
     if not results:
         return _open(claim, f"no cells: it needs {claim.needs}")
     result, compared = min(results, key=lambda pair: (not pair[0].shown, pair[0].ratio.value, pair[0].group.cell.id))
-    # Chosen among several it is the most that can be said, not what to expect.
+    # As the best of several it is an upper limit, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
-    # Not less than what its sides were chosen from already.
+    # At least as many as its sides were chosen from before.
     n_candidates = max(result.comparison.n_candidates, 2 * len(results))
     return _of(claim, replace(result, comparison=replace(result.comparison, n_candidates=n_candidates)), compared)
 
@@ -148,7 +148,7 @@ def _where(group: TrainGroup) -> str:
 
 
 def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold the hierarchical strategy's messages against those of the best flat collective."""
+    """Compare the hierarchical strategy's messages with those of the best flat collective."""
     results = []
     for members in points(evidence.groups):
         hierarchical = best_of((g for g in members if g.cell.strategy == HIERARCHICAL), MESSAGES)
@@ -162,13 +162,13 @@ def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
 
 
 def _hybrid(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold the best hybrid against the best of DDP and Horovod."""
+    """Compare the best hybrid with the best of DDP and Horovod."""
     found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True)
     return _best(claim, [(r.result, f"step, {_name(r.best)} beside {_name(r.rival)}; {_where(r.best)}") for r in found])
 
 
 def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold what prefetches against what fetches when it is asked, at equal batch and budget."""
+    """Compare prefetching with fetching on demand, at equal batch and budget."""
     results = []
     for naive in (g for g in evidence.groups if _is_naive(g)):
         same = naive.cell.changed(memory="")
@@ -193,7 +193,7 @@ def _is_naive(group: TrainGroup) -> bool:
 
 
 def _over_cpu(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold a GPU past its memory against the CPU, at equal batch."""
+    """Compare a GPU whose memory does not suffice with the CPU, at equal batch."""
     results = []
     for gpu in (g for g in evidence.groups if g.cell.device != "cpu" and g.cell.memory != PLAIN):
         cpu = [

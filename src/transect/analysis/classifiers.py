@@ -1,4 +1,4 @@
-"""Which classifiers of tickets stand beside each other, and what a change of one thing does."""
+"""Which classifiers of tickets are compared, and the effect of a single change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FIRST = ("train", "random", "quantile")
 
 
 def rule_of(group: Group[Any], axis: str) -> Mapping[str, Any]:
-    """Return what the study says under the name that a cell has on an axis; nothing if untold."""
+    """Return the study's definition of the name that a cell has on an axis; empty if there is none."""
     rule = group.records[0].parameters.get(axis) if group.records else None
     return rule if isinstance(rule, dict) else {}
 
@@ -86,7 +86,7 @@ def test_tickets(group: ClassifyGroup) -> int | None:
 def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
     """Return the group that validation would choose; the test part has no say in it.
 
-    Groups without an accuracy are no choice. Where validation tells nothing of a group, the one with
+    Groups without an accuracy are no choice. Where a group has no score on validation, the one with
     most runs is taken, then the first by id.
     """
     known = [group for group in groups if group.values(ACCURACY)]
@@ -171,7 +171,7 @@ def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str =
 
 
 def is_fixed(group: ClassifyGroup) -> bool:
-    """Whether one run tells all: a classifier without hyper-parameters is fitted in one go, whatever the seed."""
+    """Whether one run is enough: a classifier without hyper-parameters is fitted in one go, whatever the seed."""
     return not group.cell.hyperparameters() and len(group.records) == 1
 
 

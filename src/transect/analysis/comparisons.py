@@ -1,4 +1,4 @@
-"""Is one set of values better than another, or can the two not be told apart?"""
+"""Is one set of values better than another, or can the data not decide?"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Two sets of values beside each other.
+    """Two sets of values compared with each other.
 
     `ratio` is that of the first to the second, the one estimate that verdict, claim and evidence share; None where a
     value has no logarithm. `factor` is how many times better the better one is by it (1 or more), `delta` Cliff's

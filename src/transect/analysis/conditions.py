@@ -1,4 +1,4 @@
-"""Did runtimes run under equal conditions? What ONNX Runtime itself says, held side by side."""
+"""Did runtimes run under equal conditions? What ONNX Runtime itself reports, compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """What one runtime had else than most, in words, and at how many points."""
+    """How one runtime differed from most others, in words, and at how many points."""
 
     runtime: str
     what: str
@@ -41,17 +41,17 @@ class Conditions:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing that is told differs."""
+        """Whether nothing that is reported differs."""
         return not self.differences
 
     @property
     def seen(self) -> bool:
-        """Whether any two runtimes tell what is compared."""
+        """Whether at least two runtimes report what is compared."""
         return len(self.runtimes) - len(self.silent) > 1
 
 
 def seen_options(group: InferGroup) -> dict[str, Any] | None:
-    """Return the session options that ONNX Runtime's own log names, or None."""
+    """Return the session options named in ONNX Runtime's log, or None."""
     given = [seen for seen in details_of(group, "session_options_seen") if isinstance(seen, dict)]
     return next(filter(None, given), None)
 
@@ -63,7 +63,7 @@ def kernels_of(group: InferGroup) -> dict[str, Any] | None:
 
 
 def conditions(groups: Iterable[InferGroup]) -> Conditions:
-    """Hold the runtimes of every point against each other; only options `equal` are meant to be."""
+    """Compare the conditions of all runtimes of each point; only cells with options `equal` are meant to be equal."""
     able = [
         group
         for group in groups

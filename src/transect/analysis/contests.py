@@ -1,4 +1,4 @@
-"""Which cells of a block are decided: each beside the best of those that it is compared with.
+"""Which cells of a block are decided: each is compared with the best of its set.
 
 The runner of a block asks here whether more repeats are needed, and the report's comparisons are the
 same ones: `compare`, `compare_paired`, the noise of `Floors`, and Holm's correction.

@@ -21,7 +21,7 @@ _PARTS = ("communication", "compute", "input")
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionCost:
-    """A group's step beside the least that its base would need with as many ranks.
+    """A group's step compared with the least that its base would need with as many ranks.
 
     `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself
     (weak). `cost` is the ratio that `comparison` goes by, less 1. `waited`, `computing` and `input` are what the group's parts
@@ -60,7 +60,7 @@ class DistributionCost:
 
     @property
     def other(self) -> float:
-        """What none of the known parts explains."""
+        """The part of the cost that no known part explains."""
         return self.cost - sum(part or 0.0 for part in (self.waited, self.computing, self.input))
 
     @property
@@ -151,7 +151,7 @@ def _median(group: Group, name: str) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeSpeed:
-    """One framework alone beside the fastest; `floor` is that of samples/s."""
+    """One framework on one rank compared with the fastest; `floor` is that of samples/s."""
 
     group: TrainGroup
     best: TrainGroup

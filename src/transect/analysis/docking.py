@@ -112,8 +112,8 @@ class Curve:
         return self.rows[0].threads
 
 
-def _told(group: Group[Any]) -> dict[str, Any]:
-    """Return what the log of the group's first good record says of its run."""
+def _printed(group: Group[Any]) -> dict[str, Any]:
+    """Return the parameters that the log of the group's first good record names."""
     runs = group.ok[0].details.get("runs") if group.ok else None
     first = runs[0] if isinstance(runs, list) and runs else {}
     parameters = first.get("parameters") if isinstance(first, dict) else None
@@ -126,7 +126,7 @@ def _whole(parameters: dict[str, Any], name: str) -> int:
 
 
 def _row(group: Group[Any]) -> Contestant | None:
-    parameters = _told(group)
+    parameters = _printed(group)
     series = [group.values(*metric) for metric in (_POSE, _RATE, _COUNTED, _FIRST)]
     if not parameters or not series[0] or min(series[0]) <= 0:
         return None

@@ -45,7 +45,7 @@ class Doubt:
         return value
 
     def shared(self, group: ClassifyGroup) -> Hashable:
-        """Return all that two groups have to share."""
+        """Return what two groups must have in common."""
         cell = group.cell.changed(**{self.axis: None})
         if not self.rule:
             return cell

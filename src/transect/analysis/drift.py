@@ -1,4 +1,4 @@
-"""Did the machine change while a study ran? Its first third beside its last."""
+"""Did the machine change while a study ran? Its first third compared with its last."""
 
 from __future__ import annotations
 

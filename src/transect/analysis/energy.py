@@ -76,6 +76,6 @@ def _to_quality(record: AnyRecord, counter: str | None) -> float | None:
 
 
 def silences(records: Iterable[AnyRecord]) -> list[str]:
-    """Return why Slurm's accounting, where it was asked, told no energy, each reason once."""
+    """Return why Slurm's accounting gave no energy where it was asked for, each reason once."""
     reported = (record.details.get("step_energy") for record in records)
     return sorted({str(energy["missing"]) for energy in reported if isinstance(energy, dict) and "missing" in energy})

@@ -1,4 +1,4 @@
-"""A record as the report holds it: small, and one object where records say the same.
+"""A record as the report keeps it: small, with shared objects for equal content.
 
 Fifty thousand validated records with their samples, logs and provenance are gigabytes of Python
 objects; a report needs their numbers and a few facts. What is left out here is read again from the
@@ -59,7 +59,7 @@ class Measured(NamedTuple):
 
 
 class MetricNames:
-    """What the metrics of many records are called; each record adds its values alone.
+    """The names of the metrics of many records; each record adds only its values.
 
     `names` holds (name, unit, direction, label, which number of a log) in the order of the values.
     """

@@ -46,7 +46,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """One prediction carried on; `group` is that of the prediction, `network` what its record says of it."""
+    """One prediction continued to more ranks; `group` is that of the prediction, `network` as in its record."""
 
     group: Group[ForecastCell]
     parts: int

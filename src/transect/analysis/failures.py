@@ -1,4 +1,4 @@
-"""Cells that did not end well, gathered by what a person does about them, and by what they said."""
+"""Cells that did not end well, grouped by their cause and by their message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_LENGTH = 400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SameMessage:
-    """Cells whose messages say the same but for names and numbers; the first one's stands for all."""
+    """Cells whose messages differ in names and numbers only; `message` is that of the first."""
 
     message: str
     records: Sequence[AnyRecord]
@@ -63,7 +63,7 @@ class Ending:
 
 
 def endings(records: Iterable[AnyRecord]) -> list[Ending]:
-    """Gather the records that are not ok: failures first, then by how many cells each holds up or is."""
+    """Group the records that are not ok: failures first, then by how many cells each blocks or has."""
     bad = [record for record in records if record.status is not Status.OK and record.cause]
     roots = _roots(bad)
     parts = grouped(bad, lambda record: (record.status, record.cause or Cause.CRASH))
@@ -111,7 +111,7 @@ def _messages(records: Sequence[AnyRecord]) -> list[SameMessage]:
 
 
 def _shape(message: str) -> str:
-    """Return a message without what is its cell's own.
+    """Return a message without what differs from cell to cell.
 
     >>> _shape("it takes its data from iris~01234567, which died at 0x7ffe after 3.5 s")
     'it takes its data from CELL, which died at HEX after N s'

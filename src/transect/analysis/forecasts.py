@@ -22,7 +22,7 @@ PREDICTED = "predicted_step_time"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """A training's step beside what was predicted of it, both in s.
+    """A training's step time and its prediction, both in s.
 
     `in_time` says that every training of the group began after the prediction was stored: one made
     later is no prediction, and counts nowhere. `made` and `trained` are these times as recorded.
@@ -43,12 +43,12 @@ class Forecast:
 
     @property
     def counts(self) -> bool:
-        """Whether it is held against the predictor: made in time, of ranks with cores of their own."""
+        """Whether it counts for or against the predictor: made in time, of ranks with cores of their own."""
         return self.in_time and not self.group.over_subscribed
 
 
 def forecasts(predictions: Iterable[Group[Any]], trained: Iterable[TrainGroup]) -> list[Forecast]:
-    """Pair each stored prediction with the training that it speaks of; those without one are left out."""
+    """Pair each stored prediction with its training; those without one are left out."""
     of_id = {group.cell.id: group for group in trained}
     found = []
     for record in (record for group in predictions for record in group.ok):
@@ -79,7 +79,7 @@ def _time(text: str) -> datetime:
 
 
 def unmatched(predictions: Iterable[Group[Any]], found: Sequence[Forecast]) -> list[AnyRecord]:
-    """Return the records of predictions that nothing could be held against, failed ones too."""
+    """Return the records of predictions without a training to compare with, failed ones too."""
     used = {id(forecast.record) for forecast in found}
     return [
         record
@@ -97,9 +97,9 @@ def mean_error(found: Iterable[Forecast]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """Of so many pairs of ways to do equal work that measurements tell apart, how many were foreseen.
+    """Pairs of ways to do equal work that measurements decide, and for how many the prediction was right.
 
-    `comparisons` are those that tell them apart.
+    `comparisons` are those that decide them.
     """
 
     right: int
@@ -109,7 +109,7 @@ class Order:
 
 
 def order_of(found: Sequence[Forecast], floors: Floors) -> Order:
-    """Hold the order of predictions against that of measurements: pairs on equal ranks with equal work."""
+    """Compare the order of predictions with that of measurements: pairs on equal ranks with equal work."""
     by_group = {id(forecast.group): forecast for forecast in found if forecast.counts}
     right, wrong, apart = 0, [], []
     for members in points([forecast.group for forecast in by_group.values()]):

@@ -36,7 +36,7 @@ class Series:
     """One number over all runs: the median of a cell's repeats, nan where a run has none.
 
     Without a `cell` it is that of a whole stage: the median over cells of what each is beside its own
-    middle. `refused` names runs that were told other settings than the latest, and why.
+    middle. `refused` names runs with other settings than the latest, and why.
     """
 
     stage: str
@@ -53,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
-    """A series is another one from run `at` on. `before` and `after`: the runs on both sides.
+    """A series changes its level at run `at`. `before` and `after`: the runs on both sides.
 
     `p` is that of the change beside all series, `comparison` how far apart the sides are, the later one first;
     `surroundings` is in what the machine and software of the runs next to the change differ.

@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS texts (number INTEGER PRIMARY KEY, text TEXT);
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """Return what differs between two contents of one path, as far as a file system tells."""
+    """Return what the file system knows of a file's state: it differs when the content does."""
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 

@@ -1,4 +1,4 @@
-"""Trainers in another language beside those in Python: equal work, and what has to be installed for it."""
+"""Trainers in other languages compared with those in Python: equal work, and what each needs installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOAL = 1.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Language:
-    """One trainer in another language beside one in Python; `result` is seen from the first, of a step's time."""
+    """One trainer in another language and one in Python; `result` compares their step times, seen from the first."""
 
     group: TrainGroup
     in_python: TrainGroup

@@ -1,4 +1,4 @@
-"""What the paths of logs tell of the runs in them: which system, and when."""
+"""What the paths of logs say about their runs: which system, and when."""
 
 from __future__ import annotations
 

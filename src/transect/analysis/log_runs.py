@@ -1,4 +1,4 @@
-"""Runs that logs tell, as records: each a repeat of one benchmark under its settings on one system.
+"""Runs found in logs, as records: each a repeat of one benchmark under its settings on one system.
 
 An ingest record holds all runs below a path. Two of those say nothing of each other; their runs do, wherever
 the logs of each lie.
@@ -82,7 +82,7 @@ SETTINGS_UNKNOWN = "the logs do not tell all settings, which may be unlike"
 
 
 def settings_unknown(cell: Cell) -> bool:
-    """Whether it stands for logs that do not tell what was run, or on how many ranks: two may be unlike work."""
+    """Whether its logs do not state what was run, or on how many ranks: two runs may then be different work."""
     if not isinstance(cell, LogCell):
         return False
     needed = _UNTOLD.get(cell.benchmark)

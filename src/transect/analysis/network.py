@@ -50,7 +50,7 @@ class AllreduceBound:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Communication:
-    """Measured communication of one training group beside what its network allows.
+    """Measured communication of one training group, and the bound of its network.
 
     `time` summarises `values`, the repeats' median seconds per step. `missing` says why there is no bound.
     """
@@ -132,7 +132,7 @@ def fit_for(cell: Cell, fits: Iterable[NetworkFit]) -> NetworkFit | None:
 
 
 def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[Communication]:
-    """Hold each right group of several ranks against the bound, in order of the groups.
+    """Compare each right group of several ranks with the bound, in order of the groups.
 
     Across nodes the bound counts one rank per node: messages within a node are free in it. It is
     that of an all-reduce for every strategy whose ranks share the data alone, also for one that does

@@ -29,7 +29,7 @@ class MemoryRow:
 
     @property
     def times_what_fits(self) -> float | None:
-        """How many times the batch that fits its own is; None where nobody knows what fits."""
+        """Its batch over the largest that fits; None where that is not known."""
         if self.beside_fitting is None or not self.group.cell.batch:
             return None
         fitting = self.beside_fitting.baseline.cell.batch

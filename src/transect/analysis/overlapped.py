@@ -22,7 +22,7 @@ VARIANTS = {BLOCKING: "SC-B", "mpi-overlap-bcast": "SC-OB", "mpi-overlap": "SC-O
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverlapRow:
-    """One group of an exchange; `result` is its step beside the base's, None for the base itself."""
+    """One group of an exchange; `result` compares its step with the base's, None for the base itself."""
 
     group: TrainGroup
     variant: str
@@ -61,7 +61,7 @@ class Exchange:
 
 
 def exchanges(groups: Iterable[TrainGroup], floors: Floors) -> list[Exchange]:
-    """Return one for each point at which a variant ran on several ranks, beside whatever else did."""
+    """Return one for each point at which a variant ran on several ranks, with all groups of that point."""
     sharing = [
         group for group in groups if group.cell.ranks > 1 and ((layout := division(group)) is None or layout.parts == 1)
     ]

@@ -126,7 +126,7 @@ class Beside:
 
     @property
     def over_subscribed(self) -> bool:
-        """Whether either shares cores among its ranks: then the ratio is a number without a claim."""
+        """Whether ranks of either share cores: then the ratio supports no claim."""
         return self.group.over_subscribed or self.baseline.over_subscribed
 
     @property
@@ -147,7 +147,7 @@ class Beside:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """What a finding on it rests on: nothing where ranks share cores."""
+        """The comparisons behind a finding on it: none where ranks share cores."""
         return () if self.over_subscribed else (self.comparison,)
 
     def chosen_of(self, pairs: int) -> Beside:
@@ -162,7 +162,7 @@ def beside(
     name: str = STEP,
     of: Callable[[TrainGroup], list[float]] | None = None,
 ) -> Beside | None:
-    """Set a group beside another; None when either has no such metric.
+    """Compare a group with a baseline; None when either has no such metric.
 
     `of` gives values that stand for the metric, such as seconds per sample.
     """
@@ -184,7 +184,7 @@ def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rivalry:
-    """The best way to share a model beside the best way to share data only, on equal ranks.
+    """The best way to share a model against the best way to share data only, on equal ranks.
 
     `result` is seen from the divided one.
     """

@@ -65,7 +65,7 @@ _TOLD: dict[str, dict[str, float | str]] = {
 def differences(workload: str, parameters: Iterable[Mapping[str, Any]]) -> list[str]:
     """Say in which hyper-parameters trainings of a workload are other work than what was published of it.
 
-    Such as `epochs 5 here, 100 published`. What records do not tell is not held against them.
+    Such as `epochs 5 here, 100 published`. What records do not state is no difference.
     """
     found: dict[str, None] = {}
     for trained in parameters:

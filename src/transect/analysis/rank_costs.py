@@ -1,4 +1,4 @@
-"""What one way of bringing gradients about costs beside another, and what a sum of them does to the rate."""
+"""What one way to exchange gradients costs compared with another, and what their sum does to the learning rate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEARER = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PointToPoint:
-    """Messages from rank to rank beside the collective, on equal ranks over one network.
+    """Point-to-point messages compared with the collective, on equal ranks over one network.
 
     `result` holds seconds for each sample, as a rank that trains nothing leaves the others more of them.
     `published` is the ratio of the published minutes on as many ranks; None where the work is another one.
@@ -85,7 +85,7 @@ def published_ratio(workload: str, ranks: int) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SumPath:
-    """A training that sums, beside the mean at the same rate and the mean at `factor` times the rate.
+    """A training that sums gradients, the mean at the same rate, and the mean at `factor` times the rate.
 
     `to_scaled` and `to_mean` are the relative distances of the final losses, a value for each seed that
     all three have.

@@ -54,7 +54,7 @@ def sorted_by_time(groups: Iterable[RetrainGroup]) -> list[RetrainGroup]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRatio:
-    """A runtime's step time over another's; `comparison` is seen from the group."""
+    """A runtime's step time over a baseline's; `comparison` is seen from the group."""
 
     group: RetrainGroup
     baseline: RetrainGroup
@@ -64,7 +64,7 @@ class StepRatio:
 
 
 def step_ratio(group: RetrainGroup, baseline: RetrainGroup, floors: Floors) -> StepRatio | None:
-    """Set a group's step time beside another's; None when either has none."""
+    """Compare a group's step time with a baseline's; None when either has none."""
     times, base_times = group.values(STEP_TIME), baseline.values(STEP_TIME)
     floor = floors.get(group.cell.stage, group.cell.workload, STEP_TIME)
     comparison = compare(times, base_times, floor=floor)

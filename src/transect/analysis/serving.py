@@ -88,7 +88,7 @@ def versions(groups: Iterable[InferGroup]) -> list[str]:
 def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | None:
     """Return the session options in which a group differs from its base; one not set is None.
 
-    None when either does not tell what it set.
+    None when either does not report what it set.
     """
     changed, usual = (details_of(side, "session_options")[:1] for side in (group, base))
     if not changed or not usual or not isinstance(changed[0], dict) or not isinstance(usual[0], dict):
@@ -124,7 +124,7 @@ def partly_compared(group: Group) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Versus:
-    """A group's time over another's, and whether the two can be told apart.
+    """A group's time over a baseline's, and whether they differ.
 
     `comparison` is seen from the group; `crosses` holds the versions of runtimes of ONNX models
     where the two differ in them. `measure` is the metric that was compared and `floor` its noise floor.
@@ -164,7 +164,7 @@ def rates(group: Group, measure: str) -> list[float]:
 
 
 def versus(group: InferGroup, baseline: InferGroup, floors: Floors) -> Versus | None:
-    """Set a group's latency beside another's; None when either has none.
+    """Compare a group's latency with a baseline's; None when either has none.
 
     Where only one of the two binds or copies inside of Run, the times end to end are compared.
     """

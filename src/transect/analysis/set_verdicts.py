@@ -150,7 +150,7 @@ def _ended(pair: Pair) -> Line | None:
         )
         confirmed = not _failing(left) and (not gone.ok or gone.wrong)
         if isinstance(pair.base.cell, LogCell):
-            # Runs of many jobs: that one went wrong says nothing of the others.
+            # Runs of many jobs: a single failure says nothing about the others.
             confirmed = confirmed and not gone.ok and min(len(gone.records), len(left.records)) >= _MANY
         return _ending(pair, outcome, Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL, reason)
     return None

@@ -52,7 +52,7 @@ class Unlike:
 
 
 def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
-    """Return what the repeats of a group were told; `sources` made the data and model of its workload."""
+    """Return the settings of a group's repeats; `sources` made the data and model of its workload."""
     known: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for record in group.ok or group.records:
         repeat = record.cell.repeat
@@ -94,9 +94,9 @@ def _told(record: AnyRecord) -> list[tuple[str, str]]:
 
 
 def unlike(base: Settings, other: Settings) -> list[Unlike]:
-    """Name the settings that both tell and that differ, repeat by repeat where they share any.
+    """Name the settings that both sides have and that differ, repeat by repeat where they share any.
 
-    One that only a side tells is of a version that the other is not, and no difference.
+    One that only one side has comes from another version, and is no difference.
     """
     found = []
     for name in sorted(base.keys() & other.keys()):

@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 
 class Ran(Protocol):
-    """What a group tells of its runs: all of its records, those with a result, and whether others were at work."""
+    """What is known of a group's runs: its records, those with a result, and whether others used the machine."""
 
     @property
     def records(self) -> tuple[AnyRecord, ...]:
@@ -40,7 +40,7 @@ class Ran(Protocol):
 
 
 def apart(groups: Sequence[Ran]) -> str:
-    """Say what keeps groups from having been measured side by side and whole, as their records tell; or nothing."""
+    """Say why groups were not measured side by side and completely, as far as their records show; or nothing."""
     for group in groups:
         lost = len(group.records) - len(group.ok)
         if lost > trimmed(len(group.records)):

@@ -55,7 +55,7 @@ def facts_of(records: Iterable[AnyRecord]) -> dict[tuple[str, str], tuple[str, .
 def differences(before: Facts, after: Facts) -> list[Difference]:
     """Name the facts in which two sets differ: machine, then software, then variables.
 
-    What only one side tells is a difference too, but for the libraries and variables of an environment
+    What only one side reports is a difference too, except for the libraries and variables of an environment
     that the other has no record of.
     """
     environments = [_environments(side) for side in (before, after)]
