@@ -1,4 +1,4 @@
-"""`transect compare`: result folders beside each other."""
+"""`transect compare`: result folders compared with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the RO-Crate metadata of a study's folder, and holds the folder to it."""
+"""Writes the RO-Crate metadata of a study's folder, and checks the folder against it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAME = "ro-crate"
 
 @dataclass(kw_only=True)
 class CrateVerdict:
-    """Where a folder is not what its crate says, by relative path.
+    """Where a folder differs from its crate, by relative path.
 
     `unsealed` are files that the crate names without a checksum.
     """
@@ -126,7 +126,7 @@ def _graph(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_crate(folder: Path) -> CrateVerdict | None:
-    """Hold every file below `folder` to the crate there; None where there is none and never was.
+    """Compare every file below `folder` with the crate there; None where there is none and never was.
 
     Reads everything. Raises BadInput for metadata that cannot be read, or that name a file outside the folder.
     """
@@ -136,7 +136,7 @@ def check_crate(folder: Path) -> CrateVerdict | None:
     if not file.exists():
         # Its other files are noted before it is written: without it, it is half written or was removed.
         return CrateVerdict(missing=[METADATA]) if _NAME in noted_exports(folder) else None
-    described = _told(file)
+    described = _described(file)
     inventory = take_inventory(folder.resolve(), NOT_IN_CRATE.__contains__)
     others = {name: not_in_crate(what) for name, what in inventory.others.items()}
     found = {name: facts.sha256 for name, facts in inventory.files.items()} | others
@@ -156,7 +156,7 @@ def check_crate(folder: Path) -> CrateVerdict | None:
     )
 
 
-def _told(file: Path) -> dict[str, str | None]:
+def _described(file: Path) -> dict[str, str | None]:
     """Return what a crate says of each file, its checksum, and of each link or the like."""
     described: dict[str, str | None] = {}
     for uri, entity in _graph(file).items():

@@ -32,7 +32,7 @@ def history(
         bool, typer.Option("--fail", help="exit code 4 when the latest level of a series is worse")
     ] = False,
 ) -> None:
-    """Follow a study over its runs, by the dates of their records: what changed, when, and what else did then.
+    """Follow a study over its runs, by the dates of their records: what changed, when, and what else did.
 
     Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a series
     is confirmed and for the worse.

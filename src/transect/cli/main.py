@@ -48,7 +48,7 @@ def doctor(
     wait: Annotated[float, typer.Option(help="seconds that a test job may take to start")] = 120,
     as_json: Json = False,
 ) -> None:
-    """Say what this machine offers, and what is missing for which rows.
+    """Show what this machine offers, and what is missing for which rows.
 
     Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether
     Slurm has what the system file says, with two short jobs on its nodes, and what to change;

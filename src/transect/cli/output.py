@@ -39,7 +39,7 @@ def print_table(table: Table) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print each of `lines` as one line on stdout, whatever the names in it hold."""
+    """Print each of `lines` as one line on stdout, whatever characters are in it."""
     say(*lines, to=sys.stdout)
 
 

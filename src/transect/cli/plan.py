@@ -106,7 +106,7 @@ def _wanted(system: str, **given: Any) -> Wanted:
 
 
 def _say(planned: Answer, found: Plan, wanted: Wanted) -> None:
-    """Print what a plan is made of, and why it is this one."""
+    """Print a plan, and why it is this one."""
     from transect.planner.partition import mebibytes
 
     print_lines(

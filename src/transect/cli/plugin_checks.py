@@ -1,4 +1,4 @@
-"""What a plug-in of each kind is asked: the checks that the project's own plug-ins pass, and a user's can."""
+"""The checks of each kind of plug-in: those that the project's own plug-ins pass."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CUTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was asked of a plug-in: what was expected, and what it gave."""
+    """One check of a plug-in: what was expected, and what it gave."""
 
     what: str
     expected: object
@@ -204,7 +204,7 @@ def check_log(name: str, log: Path) -> Iterator[Check]:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of plug-ins: its registry, what each is asked, and whether a tiny study runs it."""
+    """A kind of plug-ins: its registry, its checks, and whether a tiny study runs it."""
 
     registry: Registry[Any]
     asks: Callable[[Any, str], Iterator[Check]] | None = None
@@ -234,7 +234,7 @@ def kind_of(kind: str) -> Kind:
 
 
 def answers(kind: str, name: str) -> Iterator[Check]:
-    """Ask a plug-in. Raises BadInput for one that is not there."""
+    """Check a plug-in. Raises BadInput for one that is not there."""
     known = kind_of(kind)
     plugin = known.registry.get(name)
     docstring = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__

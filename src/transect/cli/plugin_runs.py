@@ -1,4 +1,4 @@
-"""A plug-in at work: a tiny study, through the engine and in its own environment, as any cell does."""
+"""Runs a plug-in in a tiny study, by the engine and in its own environment."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
 
 
 def runs(kind: str, name: str) -> Iterator[Check]:
-    """Run a plug-in in a tiny study; a training is held to the float64 reference as in any study."""
+    """Run a plug-in in a tiny study; a training is compared with the float64 reference as in any study."""
     try:
         study, stage = _study_of(kind, name)
     except BadInput as error:

@@ -21,7 +21,7 @@ Results = Annotated[Path, typer.Option(help="folder of all results")]
 
 
 def verify(study: Study, results: Results = Path("results"), as_json: Json = False) -> None:
-    """Check all records of a study; exit code 1 when one does not hold, each of these named.
+    """Check all records of a study; exit code 1 when one is not valid, and each of these is named.
 
     A record's own checksum, those of all files beside it, and whether what it was made from is still
     the same; source files that were edited since are named, and no damage. Where there is an RO-Crate, every file of the folder: those that are missing, changed or added.
@@ -67,7 +67,7 @@ def crate(study: Study, results: Results = Path("results"), as_json: Json = Fals
     """Describe a study's results for others: an RO-Crate with the checksum of every file.
 
     `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From
-    then on `transect verify` holds the folder to it. Make it last: what is written after it counts as changed. Made
+    then on `transect verify` checks the folder against it. Make it last: what is written later counts as changed. Made
     again, it says what changed since.
     Example: transect crate quick
     """

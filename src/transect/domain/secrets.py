@@ -1,6 +1,6 @@
 """Passwords, tokens and keys are taken out of what people publish: records, reports, messages.
 
-What a payload prints itself stands in its own log, as it printed it.
+What a payload prints itself is in its log, unchanged.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Question(Section):
 
 
 class Published(Section):
-    """A published figure, and the cell of this study whose own is held beside it."""
+    """A published figure, and the cell of this study that it is compared with."""
 
     study: str = Field(default="", description="where it was published")
     what: str = Field(default="", description="what it is a figure of")

@@ -34,7 +34,7 @@ _MAX_MICRO_BATCHES = 64
 class Asked:
     """What is to be planned. `costs_of` gives the layers' costs for micro-batches of so many samples.
 
-    `memory_bytes`: what a rank's training may hold; None: no limit. `copies`: see `Problem`.
+    `memory_bytes`: the memory limit of a rank's training; None: no limit. `copies`: see `Problem`.
     """
 
     costs_of: Callable[[int], tuple[LayerCosts, ...]]

@@ -152,7 +152,7 @@ def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, h
 
 
 def weight_copies(parameters: Parameters) -> int:
-    """Return how many arrays as large as the weights a training holds: weights, gradients, states."""
+    """Return how many arrays as large as the weights a training keeps: weights, gradients, states."""
     return 2 + OPTIMISERS.get(parameters.optimiser).live_states(parameters)
 
 

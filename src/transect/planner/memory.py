@@ -35,7 +35,7 @@ _MAX_LAYERS = 48
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """Runs of (action, first layer, layer after the last), what they cost and what they hold.
+    """Runs of (action, first layer, layer after the last), their costs and their memory.
 
     `proved`: no choice takes less time; else it is the best that was found in the time there was.
     """

@@ -1,4 +1,4 @@
-"""What layers hold and take between the passes, and what a choice for each of them costs."""
+"""The memory and time of layers between the passes, and the costs of a choice for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Runs = Sequence[tuple[str, int, int]]
 class LayerMemory:
     """Seconds of its passes; tensors that it saves, its input and its output among them or not.
 
-    `working_bytes`: what it holds besides while it computes, such as the gradients of both.
+    `working_bytes`: what it needs besides while it computes, such as the gradients of both.
     """
 
     name: str

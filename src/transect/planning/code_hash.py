@@ -218,7 +218,7 @@ def _hash_sources(roots: frozenset[Path], grounds: tuple[Path, ...]) -> Sources:
 
 
 def changed_sources(files: Mapping[str, str], ground: Path | None) -> list[str]:
-    """Return which of the files of `Sources` are other ones now; of what lies nowhere here nothing is said."""
+    """Return which of the files of `Sources` have changed; a file that is not on this machine is left out."""
     places = (PACKAGE.parent, *_grounds(ground))
     found = {name: [file for place in places if (file := place / name).is_file()] for name in files}
     return [name for name, here in found.items() if here and _file_hash(here[0]) != files[name]]

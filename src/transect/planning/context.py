@@ -1,4 +1,4 @@
-"""What stages are told while a study is planned."""
+"""What stages can see while a study is planned."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _needed(name: str, above: tuple[str, ...]) -> list[str]:
 
 @cache
 def program_version(program: str, flag: str = "--version") -> str:
-    """Return the first line that a program says of its version, or `absent`.
+    """Return the first line that a program prints of its version, or `absent`.
 
     It may be given by several words, as CC often is: `ccache gcc`.
     """

@@ -24,7 +24,7 @@ class _Named:
 
 
 class NamedPaths:
-    """Finds what the text in specs of one study names.
+    """Finds the files and folders that texts in specs of one study name.
 
     Text is taken as it stands, from the study's folder and from plug-in folders. A file counts wherever it is named. A
     folder counts as an option, or where it is written with a `/`; as an option of the cell itself it does not, as those are

@@ -18,7 +18,7 @@ from transect.planning.stage import STAGES, Stage
 
 
 def plugin_files(registry: Registry[Any], name: str) -> list[Path]:
-    """Return a plug-in's file, and those that it says it runs besides: in `code_files`."""
+    """Return a plug-in's file, and those that its `code_files` names."""
     return [registry.source(name), *registry.get(name).code_files()]
 
 

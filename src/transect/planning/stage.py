@@ -126,7 +126,7 @@ class Stage(ABC, Generic[C]):
         return ()
 
     def plugins(self, cell: C) -> list[tuple[Registry[Any], str]]:
-        """Return the plug-ins that the cell runs: their files are hashed, their `supports` asked."""
+        """Return the plug-ins that the cell runs: their files are hashed, their `supports` called."""
         return []
 
     def supports(self, cell: C) -> str | None:
@@ -134,7 +134,7 @@ class Stage(ABC, Generic[C]):
         return None
 
     def spec(self, cell: C, context: Context) -> dict[str, Any]:
-        """Return what the payload is told besides cell, inputs and limits."""
+        """Return what the payload gets besides cell, inputs and limits."""
         return {}
 
     def sources(self, cell: C) -> list[Path]:
@@ -146,7 +146,7 @@ class Stage(ABC, Generic[C]):
         return ("plain",)
 
     def other_environments(self, cell: C) -> Iterable[str]:
-        """Return environments whose programs the payload starts besides its own one's."""
+        """Return other environments whose programs the payload starts."""
         return ()
 
     def programs(self, cell: C) -> Mapping[str, str]:

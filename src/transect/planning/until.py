@@ -16,7 +16,7 @@ from transect.planning.stage import STAGES, Stage
 
 
 def repeat_until_of(stage: Stage[Any], context: Context) -> RepeatUntil | None:
-    """Return how long a stage's cells go on: by its own section, or else by the study."""
+    """Return when a stage's cells are repeated no more: by its own section, or else by the study."""
     if stage.comparison is None or not stage.key:
         return None
     of_section: RepeatUntil | None = getattr(context.section(stage.key), "repeat_until", None)
@@ -41,7 +41,7 @@ def margin_of(context: Context) -> float:
 
 
 def check_repeat_until(context: Context) -> None:
-    """Raise BadInput for a `repeat_until` that no cell goes on by: it would be ignored."""
+    """Raise BadInput for a `repeat_until` that applies to no cell: it would be ignored."""
     able = [stage for name in STAGES if (stage := STAGES.get(name)).comparison is not None and stage.key]
     going_on = {STAGES.get(cell.stage).key for cell in context.repeats}
     unused = [
@@ -100,7 +100,7 @@ def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str
 
 
 def repeat_until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[str, Any] | None:
-    """Return what the runner of a block is told of a cell's repeats; None where all of them run.
+    """Return what the runner of a block gets about a cell's repeats; None where all of them run.
 
     `budget_s` is that of its block; `ways` counts what the study compares.
     """
@@ -168,6 +168,6 @@ def _rivals(cell: Cell, rule: ComparisonRule) -> Hashable:
 
 
 def analysis_plan_of(context: Context) -> AnalysisPlan:
-    """Return what the report is told."""
+    """Return the plan of comparisons for the report."""
     looks = _facts(context).looks
     return AnalysisPlan(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})

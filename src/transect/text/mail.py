@@ -1,4 +1,4 @@
-"""One mail (RFC 5322): who wrote it when to whom, and what it says itself."""
+"""One mail (RFC 5322): its author, time and recipients, and its text without quoted ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_PARTS, MAX_BOUNDARIES = 1000, 100
 
 
 class BrokenMail(ValueError):
-    """What cannot be read as a mail; the message holds nothing of it."""
+    """A mail that cannot be read; the message quotes nothing of it."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ def head(raw: bytes) -> Head:
 
 
 def same_subject(subject: str) -> tuple[str, bool]:
-    """Return a subject without what says that it is a reply, and whether anything said so."""
+    """Return a subject without marks of a reply, and whether there were any."""
     remaining = subject
     while found := _REPLY.match(remaining):
         remaining = remaining[found.end() :]
@@ -73,7 +73,7 @@ def same_subject(subject: str) -> tuple[str, bool]:
 
 
 def body(raw: bytes, *, quotes: bool) -> str:
-    """Return the text of a mail: its plain text, else that of its HTML; attachments are none.
+    """Return the text of a mail: its plain text, else that of its HTML, without attachments.
 
     `quotes`: whether what HTML marks as quoted stays. Raises BrokenMail.
     """

@@ -37,7 +37,7 @@ _WINDOW, _WINDOW_BYTES = 1024, 1 << 22
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What is told of a text: the likeliest classes with their probabilities, the likeliest first.
+    """The prediction for a text: the likeliest classes with their probabilities, the likeliest first.
 
     `unsure`: the first one's is below what was asked for.
     """
@@ -75,7 +75,7 @@ class Predictor:
             yield from found
 
     def answers(self, texts: Iterable[str], top: int, unsure: float | None = None) -> Iterator[Answer]:
-        """Yield what is told of each text; `unsure`: the least probability, None: the pipeline's."""
+        """Yield the prediction for each text; `unsure`: the least probability, None: the pipeline's."""
         least = self.pipeline.unsure if unsure is None else unsure
         if top < 1 or not 0 <= least <= 1:
             raise BadInput(f"top {top}, unsure {least:g}: expected one or more, and a probability")
@@ -128,7 +128,7 @@ _NO_QUEUE = "queue"
 
 
 def format_of(path: Path) -> str:
-    """Tell the format by the name. Raises BadInput where that tells nothing."""
+    """Return the format by the file's name. Raises BadInput for a name without one."""
     name = "email-threads" if path.is_dir() else _SUFFIXES.get(path.suffix.lower())
     if name is None:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""What probabilities are worth beside the true classes: (n, classes) float32 and (n,) class numbers."""
+"""Scores of probabilities, given the true classes: (n, classes) float32 and (n,) class numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
 
 
 def places_of(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the place (n,) of each true class among the told ones, 0 for the likeliest.
+    """Return the place (n,) of each true class among all by probability, 0 for the likeliest.
 
     Of two equally likely classes the one with the smaller number comes first, as for `argmax`.
     """
@@ -30,7 +30,7 @@ def accuracy_at(probabilities: np.ndarray, y: np.ndarray, k: int) -> float:
 
 
 def confusion(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return how many tickets of each class (rows) were told to be of each (columns)."""
+    """Return how many tickets of each class (rows) were predicted to be of each (columns)."""
     classes = probabilities.shape[1]
     pairs = y * classes + probabilities.argmax(axis=1)
     return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
@@ -39,7 +39,7 @@ def confusion(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
 def macro_f1(table: np.ndarray) -> float:
     """Return the mean over classes of the harmonic mean of precision and recall.
 
-    Over classes that a ticket has or was told to have; `table` as `confusion` gives it.
+    Over classes that occur or were predicted; `table` as `confusion` gives it.
     """
     right = np.diag(table)
     either = table.sum(axis=0) + table.sum(axis=1)

@@ -1,6 +1,6 @@
 """Mails become tickets: those that answer one another are one.
 
-Two passes: the heads tell what belongs together, then each ticket's mails are read. Between them only a few
+Two passes: the heads show which mails belong together, then each ticket's mails are read. Between them only a few
 numbers are kept of each mail.
 """
 
@@ -40,11 +40,11 @@ class Store(Protocol):
         """Return its bytes, `most` of them. Raises BrokenMail for one that is too large, and OSError."""
 
     def queue(self, number: int) -> str:
-        """Return the queue that its place tells, or nothing."""
+        """Return the queue named by its place, or nothing."""
 
 
 class _Groups:
-    """Numbers that belong together (union-find); a group goes by its smallest."""
+    """Groups of numbers (union-find), each named by its smallest number."""
 
     def __init__(self) -> None:
         self._parent = array("q")

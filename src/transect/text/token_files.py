@@ -25,7 +25,7 @@ _READ = 1000
 
 @cache
 def teller() -> Callable[[str], str]:
-    """Return a function that tells the language of a text, as ISO 639-1, or "" where it is not sure.
+    """Return a function that gives the language of a text, as ISO 639-1, or "" where it is not sure.
 
     One call costs some 0.2 ms: a sample of the texts is enough for what concerns all of them.
     """
@@ -43,7 +43,7 @@ def teller() -> Callable[[str], str]:
 
 
 def languages_of(texts: Iterable[str]) -> dict[str, int]:
-    """Count texts by language, the most frequent one first; "" are those not told."""
+    """Count texts by language, the most frequent one first; "" are those without a sure answer."""
     tell = teller()
     return dict(Counter(tell(text) for text in texts).most_common())
 
@@ -97,7 +97,7 @@ class _Words(dict[str, int]):
 
 
 def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any]:
-    """Cut the texts of a file into words; return what a record says of them.
+    """Cut the texts of a file into words; return the details of a record.
 
     Memory grows with the number of different words, not with that of texts.
     """

@@ -69,7 +69,7 @@ class Diverged(TransectError):
 
 
 class Classifier(Plugin, ABC):
-    """What tells a ticket's label from its words: fitted in one go, unless its class says more.
+    """Predicts a ticket's label from its words: fitted in one go, unless its class says more.
 
     A `model.onnx` is from word numbers `x` (batch, length) int64 to `probabilities` (batch, classes) float32. Any
     length is taken only where columns of padding change nothing.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a training got. `best` are the best epoch's weights, where patience looks for one."""
+    """How far a training got. `best`: the best epoch's weights, with patience."""
 
     epoch: int = 0
     updates: int = 0

@@ -35,7 +35,7 @@ def make_updates(options: TrainingOptions, module: torch.nn.Module) -> Updates:
 
 
 class _ByRule:
-    """All weights in one array, and all gradients in another: parameters look into them."""
+    """All weights in one array, all gradients in another: parameters are views of them."""
 
     def __init__(self, rule: Parameters, parameters: list[torch.nn.Parameter]) -> None:
         import torch
@@ -66,7 +66,7 @@ class _ByRule:
             )
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return copies of what is kept from step to step, by name; `load` goes on from it."""
+        """Return copies of the state between steps, by name, for `load`."""
         kept = {f"state-{place}": array.copy() for place, array in enumerate(self._states)}
         return kept | {"steps": np.array(self._steps)}
 

@@ -29,7 +29,7 @@ class MeanVectors(Classifier):
     options = _Options
 
     def fit(self, task: Task) -> Fitted:
-        """Fit, tell, and write the graph."""
+        """Fit, predict, and write the graph."""
         options = checked(_Options, task.options | task.hyperparameters, "options")
         vectors = task.vectors.astype(np.float64)
         train = _means(task.x["train"], vectors)

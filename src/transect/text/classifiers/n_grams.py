@@ -41,7 +41,7 @@ class NGrams(WithTraining):
     options = _Options
 
     def fit(self, task: Task) -> Fitted:
-        """Train, tell, and write the graph."""
+        """Train, predict, and write the graph."""
         from transect.text.classifiers._training import train
 
         options = options_of(_Options, task.options, task.hyperparameters)

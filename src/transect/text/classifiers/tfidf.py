@@ -31,7 +31,7 @@ class TfIdf(Classifier):
     options = _Options
 
     def fit(self, task: Task) -> Fitted:
-        """Fit, tell, and write the graph."""
+        """Fit, predict, and write the graph."""
         from sklearn.feature_extraction.text import TfidfTransformer
 
         options = checked(_Options, task.options | task.hyperparameters, "options")

@@ -78,7 +78,7 @@ class Transformer(WithTraining):
         return [Path(text_encoder.__file__).parent / "frameworks" / "_torch_encoder.py"]
 
     def fit(self, task: Task) -> Fitted:
-        """Train, tell, and export."""
+        """Train, predict, and export."""
         from transect.text.classifiers._training import train
 
         options = options_of(_Options, task.options, task.hyperparameters)

@@ -39,8 +39,8 @@ _DEVICE = re.compile(
 
 
 def clean(text: str, *, replies: str = "drop", signatures: str = "drop") -> str:
-    """Return what a message says itself: no tags, and unless they are to `keep`, neither
-    replies that it quotes nor the block of its signature.
+    """Return the text of a message itself: no tags, and unless they are to `keep`, neither
+    quoted replies nor the signature.
     """
     if is_html(text):
         written = text_of_html(text, quotes=replies == "keep")

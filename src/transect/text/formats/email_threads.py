@@ -56,7 +56,7 @@ class _Folder:
 class EmailThreads(TicketFormat[MailOptions]):
     """Mails of a folder; those that answer one another are a ticket.
 
-    Where no field of a mail tells the queue, it is the first folder below the given one.
+    Where no field of a mail names the queue, it is the first folder below the given one.
     """
 
     options = MailOptions

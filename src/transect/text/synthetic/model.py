@@ -1,4 +1,4 @@
-"""The generative model of synthetic tickets, what its texts tell of a label, and how well anyone can tell it.
+"""The generative model of synthetic tickets, what its texts say about a label, and how well anyone can predict it.
 
 A ticket has an owner o, of frequency P(o); a topic t, that of the owner's queue with probability `focus`
 and else any; a writer w of the replies, the owner with probability 1 - `stand_in` and else any other;
