@@ -35,12 +35,12 @@ class Asynchronous:
     @property
     def workers(self) -> int:
         """How many ranks compute gradients."""
-        return int(_told(self.group, "workers") or self.group.cell.ranks)
+        return int(_reported(self.group, "workers") or self.group.cell.ranks)
 
     @property
     def bound(self) -> str:
         """The staleness that is allowed, in steps."""
-        bound = _told(self.group, "staleness_bound")
+        bound = _reported(self.group, "staleness_bound")
         return "unbounded" if bound is None else str(bound)
 
     @property
@@ -55,11 +55,11 @@ def asynchronous_groups(groups: Sequence[TrainGroup], floors: Floors) -> list[As
     return [
         Asynchronous(group=group, twins=tuple(_twins(group, groups, floors)))
         for group in groups
-        if group.kind.unchecked and _told(group, "workers") is not None and not group.wrong
+        if group.kind.unchecked and _reported(group, "workers") is not None and not group.wrong
     ]
 
 
-def _told(group: TrainGroup, name: str) -> int | None:
+def _reported(group: TrainGroup, name: str) -> int | None:
     for record in group.ok:
         updates = record.details.get("updates")
         if isinstance(updates, dict):
@@ -74,7 +74,7 @@ def reaches(group: TrainGroup) -> bool:
 
 def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> list[Twin]:
     """All-reduce on as many ranks, and on as many as work; the server's own synchronous path."""
-    cell, workers = group.cell, _told(group, "workers")
+    cell, workers = group.cell, _reported(group, "workers")
 
     def work(trained: TrainGroup) -> object:
         return trained.cell.changed(strategy="", options=(), ranks_per_node=1)

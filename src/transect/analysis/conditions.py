@@ -116,12 +116,12 @@ def _key(fact: Any) -> str:
 def _other_options(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
     for group, options, usual in _usual(groups, seen_options):
         keys = [key for key in sorted(options.keys() | usual) if options.get(key) != usual.get(key)]
-        parts = [f"{key} {_said(options, key)} and not {_said(usual, key)}" for key in keys[:_SHOWN]]
+        parts = [f"{key} {_value_text(options, key)} and not {_value_text(usual, key)}" for key in keys[:_SHOWN]]
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         yield group.cell.runtime, f"had {', '.join(parts)}{more}"
 
 
-def _said(options: dict[str, Any], key: str) -> str:
+def _value_text(options: dict[str, Any], key: str) -> str:
     return str(options[key]) if key in options else "unset"
 
 

@@ -203,7 +203,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         outcome = Outcome.SAME
     confidence = Confidence.PROVISIONAL if comparison.confidence is Confidence.INCONCLUSIVE else comparison.confidence
     reason = comparison.reason
-    if confidence is Confidence.CONFIRMED and _partly_told(series, [runs[place] for place in (*before, *after)]):
+    if confidence is Confidence.CONFIRMED and _partly_known(series, [runs[place] for place in (*before, *after)]):
         confidence, reason = Confidence.PROVISIONAL, f"{reason}; {PARTLY_KNOWN}"
     cells = [series.cell] if series.cell is not None else [*runs[point.at].new_groups]
     if confidence is Confidence.CONFIRMED and any(settings_unknown(cell) for cell in cells):
@@ -222,7 +222,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
     )
 
 
-def _partly_told(series: Series, runs: Sequence[Run]) -> bool:
+def _partly_known(series: Series, runs: Sequence[Run]) -> bool:
     """Whether settings of its runs may differ unseen; of a whole stage, those of any of its cells."""
     return settings_partly_known(
         *(

@@ -39,8 +39,8 @@ _NO_SETTING = re.compile(
     r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|mpi_wtick|avail\w*|cpu_utilized)\W*",
     re.I,
 )
-# What some of their logs never tell, and what decides how fast they are, or the settings that tell it.
-_UNTOLD: dict[str, tuple[str, ...]] = {
+# Settings that decide the speed of these benchmarks and that some logs lack; () where logs never have them.
+_NEEDED: dict[str, tuple[str, ...]] = {
     "deep500": (),
     "dl-training": (),
     "fio": ("direct",),
@@ -85,7 +85,7 @@ def settings_unknown(cell: Cell) -> bool:
     """Whether its logs do not state what was run, or on how many ranks: two runs may then be different work."""
     if not isinstance(cell, LogCell):
         return False
-    needed = _UNTOLD.get(cell.benchmark)
+    needed = _NEEDED.get(cell.benchmark)
     settings = {name for name, _ in cell.settings}
     return not settings or (needed is not None and settings.isdisjoint(needed))
 

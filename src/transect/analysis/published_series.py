@@ -56,7 +56,7 @@ _POINT_TO_POINT = ("mpi-sendrecv",)
 
 
 # What else was published of the work, by the names of a workload's hyper-parameters.
-_TOLD: dict[str, dict[str, float | str]] = {
+_PUBLISHED_WITH: dict[str, dict[str, float | str]] = {
     "iris-mlp": {"epochs": 100, "learning_rate": 0.01, "loss": "mse"},
     "images-mlp": {"epochs": 10, "learning_rate": 0.004, "loss": "mse"},
 }
@@ -69,7 +69,7 @@ def differences(workload: str, parameters: Iterable[Mapping[str, Any]]) -> list[
     """
     found: dict[str, None] = {}
     for trained in parameters:
-        for name, value in _TOLD.get(workload, {}).items():
+        for name, value in _PUBLISHED_WITH.get(workload, {}).items():
             if name in trained and trained[name] != value:
                 found[f"{name.replace('_', ' ')} {trained[name]} here, {value} published"] = None
     return list(found)

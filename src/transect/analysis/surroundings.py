@@ -47,7 +47,7 @@ def facts_of(records: Iterable[AnyRecord]) -> dict[tuple[str, str], tuple[str, .
     every = {id(record.provenance): record.provenance for record in records if record.provenance}
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for provenance in every.values():
-        for kind, fact, value in _told(provenance):
+        for kind, fact, value in _reported(provenance):
             found[kind, fact].add(value)
     return {key: tuple(sorted(values)) for key, values in found.items()}
 
@@ -77,7 +77,7 @@ def differences(before: Facts, after: Facts) -> list[Difference]:
     return found
 
 
-def _told(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _reported(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for kind, names in (("machine", _MACHINE), ("software", _SOFTWARE)):
         for name in names:
             value: Any = provenance

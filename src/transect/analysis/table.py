@@ -138,7 +138,7 @@ def _arrow(records: Sequence[AnyRecord], types: dict[str, str]) -> pa.Table:
         {
             column: pa.array(getattr(numbers, column), _ARROW[kind])
             if column in _OF_METRIC
-            else _repeated(_said(column, records, axes, kind), repeats, _ARROW[kind])
+            else _repeated(_column(column, records, axes, kind), repeats, _ARROW[kind])
             for column, kind in types.items()
         }
     )
@@ -151,7 +151,7 @@ def _repeated(values: list[Any], repeats: pa.Array, kind: pa.DataType) -> pa.Arr
     return pa.array(values, kind).take(repeats)
 
 
-def _said(column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, Any]], kind: str) -> list[Any]:
+def _column(column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, Any]], kind: str) -> list[Any]:
     """Return what each record says in all its rows."""
     if column == "cell":
         values: list[Any] = [record.cell_id for record in records]

@@ -22,7 +22,7 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.domain.files import digest, sha256_file, writing
 from transect.onnx_models.results import result
-from transect.text.corpus import Corpus, PeopleTold, gather
+from transect.text.corpus import Corpus, PeopleNamed, gather
 from transect.text.formats import FORMATS
 from transect.text.lines import write_array, write_arrays, writing_lines
 from transect.text.people import People
@@ -51,7 +51,7 @@ def build(spec: dict[str, Any], salt: Salt, out: Path) -> dict[str, Any]:
     given = (path, rule["options"], spec["seed"])
     try:
         corpus, rows = _take(kind.tickets(*given), spec, salt, None, out)
-    except PeopleTold:
+    except PeopleNamed:
         people = gather(kind.tickets(*given), salt)
         corpus, rows = _take(kind.tickets(*given), spec, salt, people, out)
     causes = dict(corpus.causes.most_common())

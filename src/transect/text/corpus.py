@@ -22,8 +22,8 @@ _LETTER = re.compile(r"[^\W_]")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
 
-class PeopleTold(Exception):
-    """A ticket names people, and it was not known that any would."""
+class PeopleNamed(Exception):
+    """A ticket names people although tickets were expected to name nobody."""
 
 
 def gather(tickets: Iterable[Ticket | Rejected], salt: Salt) -> People:
@@ -46,7 +46,7 @@ def _present(ticket: Ticket) -> set[str]:
 class Corpus:
     """Takes tickets, and says of each what is to be written, or why it is rejected.
 
-    `people`: those whose names are looked for; None: the tickets name nobody, else `PeopleTold` is
+    `people`: those whose names are looked for; None: the tickets name nobody, else `PeopleNamed` is
     raised by the first that does.
     """
 
@@ -78,7 +78,7 @@ class Corpus:
         place = f"ticket {self.read}"
         present = _present(ticket)
         if present and self._people is None:
-            raise PeopleTold
+            raise PeopleNamed
         queue = self._queue(ticket.queue) if ticket.queue else ""
         owner = self._identity(ticket.owner) if ticket.owner else ""
         label = queue if self._label == "queue" else owner

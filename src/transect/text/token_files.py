@@ -24,7 +24,7 @@ _READ = 1000
 
 
 @cache
-def teller() -> Callable[[str], str]:
+def language_finder() -> Callable[[str], str]:
     """Return a function that gives the language of a text, as ISO 639-1, or "" where it is not sure.
 
     One call costs some 0.2 ms: a sample of the texts is enough for what concerns all of them.
@@ -44,8 +44,8 @@ def teller() -> Callable[[str], str]:
 
 def languages_of(texts: Iterable[str]) -> dict[str, int]:
     """Count texts by language, the most frequent one first; "" are those without a sure answer."""
-    tell = teller()
-    return dict(Counter(tell(text) for text in texts).most_common())
+    find_language = language_finder()
+    return dict(Counter(find_language(text) for text in texts).most_common())
 
 
 def common(counts: dict[str, int], share: float = 0.01) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import torch
 
 # Rows whose labels are told at once.
-_TOLD_AT_ONCE = 256
+_ROWS_AT_ONCE = 256
 # Of so many batches the tickets are sorted by length before they are dealt out to them.
 _POOLED = 16
 # Writing states takes at most this share of the time.
@@ -67,7 +67,7 @@ def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOpti
         put_weights(module, run.progress.best)
     module.eval()
     return Fitted(
-        probabilities={part: tell(module, task.x[part], device, cuts) for part in task.predicted},
+        probabilities={part: predict(module, task.x[part], device, cuts) for part in task.predicted},
         history=run.progress.history,
         parameters=count_trained(module),
         # Without patience nobody looked for it.
@@ -210,7 +210,7 @@ def _validate(run: _Run) -> dict[str, float | None]:
     if x is None or y is None or not len(x):
         return {"valid_loss": None, "valid_accuracy": None}
     run.module.eval()
-    probabilities = tell(run.module, x, run.device, run.cuts)
+    probabilities = predict(run.module, x, run.device, run.cuts)
     right = probabilities[np.arange(len(y)), y]
     least = np.finfo(np.float32).tiny
     return {
@@ -229,15 +229,15 @@ def _look_for_better(run: _Run, loss: float) -> None:
         progress.ended = "patience"
 
 
-def tell(module: torch.nn.Module, x: np.ndarray, device: torch.device, cuts: bool) -> np.ndarray:
+def predict(module: torch.nn.Module, x: np.ndarray, device: torch.device, cuts: bool) -> np.ndarray:
     """Return probabilities (n, classes) float32 of a module that is set to evaluate."""
     import torch
 
     order = np.argsort(np.count_nonzero(x, axis=1), kind="stable")
     parts = []
     with torch.inference_mode():
-        for start in range(0, len(x), _TOLD_AT_ONCE):
-            rows = x[order[start : start + _TOLD_AT_ONCE]]
+        for start in range(0, len(x), _ROWS_AT_ONCE):
+            rows = x[order[start : start + _ROWS_AT_ONCE]]
             words = torch.from_numpy(_cut(rows) if cuts else rows).to(device, torch.int64)
             parts.append(module(words).softmax(dim=1).cpu().numpy())
     probabilities = np.concatenate(parts)
