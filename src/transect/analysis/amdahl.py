@@ -1,9 +1,8 @@
 """How much of a training's time more ranks do not shorten, with its interval.
 
-The law is Amdahl's ("Validity of the single processor approach to achieving large scale computing
-capabilities", 1967) with all that ranks do not share as one part: t(p) = a + b / p, of which a / (a + b) is
-serial. It knows nothing of time that grows with the ranks, so a series is followed up to its fastest point
-only.
+The law is Amdahl's ("Validity of the single processor approach to achieving large scale computing capabilities", 1967)
+with all that ranks do not share as one part: t(p) = a + b / p, of which a / (a + b) is serial. It knows nothing of time
+that grows with the ranks, so a series is followed up to its fastest point only.
 
 The interval of the ratio is Fieller's ("Some problems in interval estimation", Journal of the Royal
 Statistical Society B 16, 1954): all shares that a t-test at 5 % does not reject. Where it is not bounded the

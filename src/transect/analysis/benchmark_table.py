@@ -14,8 +14,7 @@ from transect.domain.metrics import METRICS, Direction
 class Barrier:
     """Parameters that have to agree before two values may be compared, and why.
 
-    `names` lists spellings of one parameter. An empty `benchmark` stands for all, and empty
-    `metrics` for all.
+    `names` lists spellings of one parameter. An empty `benchmark` stands for all, and empty `metrics` for all.
     """
 
     names: tuple[str, ...]

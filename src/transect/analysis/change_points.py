@@ -1,13 +1,12 @@
 """Where series of runs change: rank tests, and chance over all series told by permuting the runs.
 
-A series is cut where the ranks before and after differ most (Pettitt, "A non-parametric approach to the
-change-point problem", Applied Statistics 28, 1979, each cut beside its own variance), and each part again as
-long as that is no chance. One run changes all of its series together, so runs are permuted whole, and of all
-series the smallest probability counts, step by step (Westfall and Young, "Resampling-based multiple
-testing", Wiley 1993; Ge, Dudoit and Speed, Test 12, 2003, box 4): that any change is found where there is none has the
-level's probability at most, whatever the noise looks like, as long as runs are exchangeable. A machine
-that drifts, or whose days resemble the day before, is not: `tests/benchmarks/bench_history.py` says how
-often that is taken for a change.
+A series is cut where the ranks before and after differ most (Pettitt, "A non-parametric approach to the change-point
+problem", Applied Statistics 28, 1979, each cut beside its own variance), and each part again as long as that is no
+chance. One run changes all of its series together, so runs are permuted whole, and of all series the smallest
+probability counts, step by step (Westfall and Young, "Resampling-based multiple testing", Wiley 1993; Ge, Dudoit and
+Speed, Test 12, 2003, box 4): that any change is found where there is none has the level's probability at most, whatever
+the noise looks like, as long as runs are exchangeable. A machine that drifts, or whose days resemble the day before, is
+not: `tests/benchmarks/bench_history.py` says how often that is taken for a change.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ K = TypeVar("K", bound=Hashable)
 class ChangePoint(Generic[K]):
     """A series is another one from run `at` on, until run `until`; it was so from run `since` on.
 
-    All three are places among all runs, `until` being the first that is not meant. `p` is corrected for
-    all series.
+    All three are places among all runs, `until` being the first that is not meant. `p` is corrected for all series.
     """
 
     series: K

@@ -101,10 +101,9 @@ def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
 class Difference:
     """By how much the accuracy differs, in shares of one, paired by repeat: both had one seed.
 
-    `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it
-    (95 %, as if the two were tested on tickets of their own; None where their number is not told).
-    `lacking` counts repeats that one side does not have. `fixed`: no seed plays a part on either side.
-    `values` are those of the repeats.
+    `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it (95 %, as if
+    the two were tested on tickets of their own; None where their number is not told). `lacking` counts repeats that one
+    side does not have. `fixed`: no seed plays a part on either side. `values` are those of the repeats.
     """
 
     summary: Summary

@@ -23,11 +23,10 @@ _PARTS = ("communication", "compute", "input")
 class DistributionCost:
     """A group's step compared with the least that its base would need with as many ranks.
 
-    `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself
-    (weak). `cost` is the ratio that `comparison` goes by, less 1. `waited`, `computing` and `input` are what the group's parts
-    take beyond the base's, scaled alike, over `ideal_s`; None where a library does not tell. They
-    are medians of their own and need not add up: `other` is the rest, with whatever is not told.
-    `floor` is that of the step time.
+    `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself (weak). `cost` is the
+    ratio that `comparison` goes by, less 1. `waited`, `computing` and `input` are what the group's parts take beyond
+    the base's, scaled alike, over `ideal_s`; None where a library does not tell. They are medians of their own and need
+    not add up: `other` is the rest, with whatever is not told. `floor` is that of the step time.
     """
 
     group: TrainGroup
@@ -174,8 +173,7 @@ class RelativeSpeed:
 def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[RelativeSpeed]:
     """Compare the speeds of strategy `single`, fastest first; `floor` is that of samples/s.
 
-    The groups have to be of one kind, device, number of threads and batch. Wrong and
-    over-subscribed ones take no part.
+    The groups have to be of one kind, device, number of threads and batch. Wrong and over-subscribed ones take no part.
     """
     able = [
         group

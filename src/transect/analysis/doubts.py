@@ -120,9 +120,8 @@ DOUBTS = (
 class Case:
     """One change of a doubt in one corpus, view and kind of classifier.
 
-    `pairs` differ in nothing else; what they differ in between each other is averaged over. Pairs of
-    fewer repeats than the others are not among them: `left_out` counts these. `effect` is None where
-    no repeat has all.
+    `pairs` differ in nothing else; what they differ in between each other is averaged over. Pairs of fewer repeats than
+    the others are not among them: `left_out` counts these. `effect` is None where no repeat has all.
     """
 
     before: Any

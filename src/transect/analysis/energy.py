@@ -29,9 +29,8 @@ class Use:
 def uses(group: Group) -> list[Use]:
     """Return what each kind of counter says; empty where none could be read.
 
-    A counter runs over the whole training loop: the samples are those of all its steps, and the
-    target takes its share of the loop's time. Slurm's runs over the whole job step: what came before the loop
-    counts for both.
+    A counter runs over the whole training loop: the samples are those of all its steps, and the target takes its share
+    of the loop's time. Slurm's runs over the whole job step: what came before the loop counts for both.
     """
     labels = set().union(*(labels_of(record, "energy") for record in group.ok))
     counters = sorted(label or "counter" for label in labels)

@@ -79,10 +79,9 @@ class MetricNames:
 class Entry:
     """What a report needs of one record, under the names that `Record` has for it.
 
-    `sample_names` says which series the record has, whose values `Originals` reads. `message` is cut
-    after some thousand characters, `provenance` holds what reports show, and
-    `parameters` no lists. `point` is the cell without its repeat. Values that many records share are
-    one object: change none.
+    `sample_names` says which series the record has, whose values `Originals` reads. `message` is cut after some
+    thousand characters, `provenance` holds what reports show, and `parameters` no lists. `point` is the cell without
+    its repeat. Values that many records share are one object: change none.
     """
 
     study: str

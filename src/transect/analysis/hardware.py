@@ -23,11 +23,10 @@ _TESTS = {"imb": ("test", "mode"), "osu": ("test",), "nccl-tests": ("op",), "npb
 class BenchmarkValue:
     """One number of one benchmark run. `valid` is False unless the run says that it passed.
 
-    `name` is the registry's where the number could be converted to the registry's unit, else
-    the log's own. `placement` says how several ranks were placed, and the network between them.
-    `series` is the log's own name of it with the phase, `size` a message or problem size. `printed` holds
-    the log's own digits and unit. `nodes` and `ranks` are known for what ran here. `run` tells the
-    runs of one study apart.
+    `name` is the registry's where the number could be converted to the registry's unit, else the log's own. `placement`
+    says how several ranks were placed, and the network between them. `series` is the log's own name of it with the
+    phase, `size` a message or problem size. `printed` holds the log's own digits and unit. `nodes` and `ranks` are
+    known for what ran here. `run` tells the runs of one study apart.
     """
 
     stage: str

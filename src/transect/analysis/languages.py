@@ -61,8 +61,7 @@ def is_other(framework: str) -> bool:
 class Installed:
     """What a framework's cells on one rank need before they train: files, bytes, seconds, memory.
 
-    The two times are medians over its runs, `first_step_s` from the start of the process to the end of
-    the first step.
+    The two times are medians over its runs, `first_step_s` from the start of the process to the end of the first step.
     """
 
     group: TrainGroup

@@ -53,9 +53,8 @@ class CellState:
 class Loaded:
     """The records of a study in a fixed order, and what there is instead of a record.
 
-    `records` are those of the study as planned; `earlier` names cells that it no longer has,
-    `running` cells at work now, `waiting` cells that were planned and have not begun, `unreadable` those
-    whose record cannot be used.
+    `records` are those of the study as planned; `earlier` names cells that it no longer has, `running` cells at work
+    now, `waiting` cells that were planned and have not begun, `unreadable` those whose record cannot be used.
     """
 
     study: str
@@ -89,11 +88,10 @@ class _Instead(NamedTuple):
 def load_records(results: Path, planned: Collection[Key] | None = None) -> Loaded:
     """Read every `STAGE/CELL/record.json` under `results`, sorted by stage and cell.
 
-    With `planned`, the (stage, cell id) of each cell of the study, a record of another cell stands
-    among `earlier` only, and a planned cell without a folder is waiting; without, every record
-    counts. A mapping to the cells' planned fingerprints tells a record of a plan before: its cell
-    is still waiting. A record that is no record becomes a problem. Of many, each is parsed once: see
-    `record_index`.
+    With `planned`, the (stage, cell id) of each cell of the study, a record of another cell stands among `earlier`
+    only, and a planned cell without a folder is waiting; without, every record counts. A mapping to the cells' planned
+    fingerprints tells a record of a plan before: its cell is still waiting. A record that is no record becomes a
+    problem. Of many, each is parsed once: see `record_index`.
     """
     loaded = Loaded(study=results.name)
     pool = Pool()

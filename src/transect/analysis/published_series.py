@@ -1,8 +1,7 @@
 """Minutes over ranks that others published, and which cells of a study repeat their comparison.
 
-The numbers are those of a study of 2022 that trained in Go with MPI, as its charts are labelled. Another
-machine takes other minutes: only a series' shape can be set beside what was measured here, each scaled to a
-point of its own.
+The numbers are those of a study of 2022 that trained in Go with MPI, as its charts are labelled. Another machine takes
+other minutes: only a series' shape can be set beside what was measured here, each scaled to a point of its own.
 """
 
 from __future__ import annotations

@@ -87,8 +87,7 @@ def published_ratio(workload: str, ranks: int) -> float | None:
 class SumPath:
     """A training that sums gradients, the mean at the same rate, and the mean at `factor` times the rate.
 
-    `to_scaled` and `to_mean` are the relative distances of the final losses, a value for each seed that
-    all three have.
+    `to_scaled` and `to_mean` are the relative distances of the final losses, a value for each seed that all three have.
     """
 
     summed: TrainGroup

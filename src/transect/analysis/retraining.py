@@ -227,9 +227,8 @@ def attribution(design: Design, before: Levels, after: Levels) -> Attribution | 
 
     None where a combination on the way is lacking.
 
-    Each factor's part is its mean difference over all orders in which the factors could be changed one
-    after the other (L. S. Shapley, "A value for n-person games", 1953), so that neither is favoured
-    where they act together.
+    Each factor's part is its mean difference over all orders in which the factors could be changed one after the other
+    (L. S. Shapley, "A value for n-person games", 1953), so that neither is favoured where they act together.
     """
     differing = [n for n, name in enumerate(FACTORS) if before[n] != after[n]]
     way = {_changed(before, after, c) for n in range(4) for c in combinations(differing, n)}

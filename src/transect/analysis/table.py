@@ -70,8 +70,7 @@ _AT_ONCE = 10_000
 def columns_of(records: Iterable[AnyRecord]) -> dict[str, str]:
     """Return the table's columns and their types: `COLUMNS`, then axes that these lack.
 
-    An axis of a plug-in's stage has a column by its name: integers, numbers or text, whatever holds
-    all its values.
+    An axis of a plug-in's stage has a column by its name: integers, numbers or text, whatever holds all its values.
     """
     seen: dict[str, set[type]] = {}
     for cell in {id(cell): cell for cell in map(point_of, records)}.values():

@@ -63,8 +63,7 @@ class Decision:
 class Chance:
     """A test behind a claim that ranks no groups. `p` and `p_other` as in `Decision`, `n_comparisons` as in `corrected`.
 
-    Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the
-    same one.
+    Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the same one.
     """
 
     p: float
@@ -167,12 +166,11 @@ def is_confirmed(
 ) -> bool:
     """Whether a verdict may be confirmed: enough runs a side, in a noise that so few can be judged in.
 
-    `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
-    all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
-    floor may be twice the margin at most for sameness. Below ten a difference has to exceed what two fifths of
-    all pairs of repeats differ by (`often`), and sameness needs that to lie within the margin. Where a quarter of
-    the pairs differ by more than half (`upper`), nothing is the same, and a difference has to exceed the floor
-    however many runs there are.
+    `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were all disturbed look
+    as quiet as any: below five a side a difference has to exceed the floor, and the floor may be twice the margin at
+    most for sameness. Below ten a difference has to exceed what two fifths of all pairs of repeats differ by (`often`),
+    and sameness needs that to lie within the margin. Where a quarter of the pairs differ by more than half (`upper`),
+    nothing is the same, and a difference has to exceed the floor however many runs there are.
     """
     if decision.answer is Answer.OPEN or runs < MIN_RUNS:
         return False

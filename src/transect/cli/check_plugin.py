@@ -28,9 +28,8 @@ def check_plugin(
     """Check one plug-in as the project's own are checked: a line for each check, and exit code 1 if one fails.
 
     Its answers are checked, then it runs in a tiny study in its own environment, which is built if missing: a framework
-    and a strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a parser
-    reads `--log`.
-    Example: transect check-plugin framework my-framework --plugins my/plugins
+    and a strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a
+    parser reads `--log`. Example: transect check-plugin framework my-framework --plugins my/plugins
     """
     from transect.domain.registry import PLUGINS_VARIABLE
 

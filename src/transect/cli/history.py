@@ -34,9 +34,8 @@ def history(
 ) -> None:
     """Follow a study over its runs, by the dates of their records: what changed, when, and what else did.
 
-    Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a series
-    is confirmed and for the worse.
-    Example: transect history archive/ --html history.html
+    Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a
+    series is confirmed and for the worse. Example: transect history archive/ --html history.html
     """
     from transect.analysis.history import history_of
     from transect.analysis.timelines import LeftOut, Timeline, timeline

@@ -44,9 +44,8 @@ def ingest(
 ) -> None:
     """Read benchmark logs: detect the benchmark, extract its metrics, and validate them.
 
-    A file that nobody recognises is listed as `unknown`; nothing is dropped. With --summary only files that
-    changed are read again.
-    Example: transect ingest logs/ --format json
+    A file that nobody recognises is listed as `unknown`; nothing is dropped. With --summary only files that changed are
+    read again. Example: transect ingest logs/ --format json
     """
     from transect.hpc.ingest import ingest as read
     from transect.hpc.refusal import refusal_of

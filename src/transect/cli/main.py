@@ -50,10 +50,9 @@ def doctor(
 ) -> None:
     """Show what this machine offers, and what is missing for which rows.
 
-    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether
-    Slurm has what the system file says, with two short jobs on its nodes, and what to change;
-    exit code 1 when something is wrong.
-    Example: transect doctor --system config/systems/mine.yaml
+    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether Slurm has what the system
+    file says, with two short jobs on its nodes, and what to change; exit code 1 when something is wrong. Example:
+    transect doctor --system config/systems/mine.yaml
     """
     from transect.cli.doctor import examine
 

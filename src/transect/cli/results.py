@@ -57,8 +57,7 @@ def _states(folder: Path) -> list[CellState]:
 def status(folder: ResultFolder, as_json: Json = False) -> None:
     """Count a study's cells and list those that failed or were skipped, with cause.
 
-    Cells that the study no longer has are counted apart.
-    Example: transect status results/quick
+    Cells that the study no longer has are counted apart. Example: transect status results/quick
     """
     states = _states(folder)
     numbers = Counter(str(cell.state) for cell in states)

@@ -66,10 +66,9 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
 def crate(study: Study, results: Results = Path("results"), as_json: Json = False) -> None:
     """Describe a study's results for others: an RO-Crate with the checksum of every file.
 
-    `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From
-    then on `transect verify` checks the folder against it. Make it last: what is written later counts as changed. Made
-    again, it says what changed since.
-    Example: transect crate quick
+    `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From then on
+    `transect verify` checks the folder against it. Make it last: what is written later counts as changed. Made again,
+    it says what changed since. Example: transect crate quick
     """
     from transect.cli.crate import check_crate, write_crate
 

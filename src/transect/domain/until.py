@@ -101,10 +101,9 @@ class ComparisonRule:
     """What decides among cells of a stage: each is compared with the best, metric by metric.
 
     `paired_metrics` are those of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
-    `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells
-    of another workload, kind or value of `stratify_by` are not compared. With `best_of`, axes, only the best cell
-    of each of their values is, as where the best of each runtime races. `also` is another rule for the
-    same cells.
+    `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells of another
+    workload, kind or value of `stratify_by` are not compared. With `best_of`, axes, only the best cell of each of their
+    values is, as where the best of each runtime races. `also` is another rule for the same cells.
     """
 
     metrics: tuple[str, ...] = ()

@@ -1,10 +1,9 @@
 """One corpus.
 
-Leaves `tickets.jsonl`, a ticket a line; `labels.npy` (n,) int32, `times.npy` (n,) float64 in seconds
-since 1970 with NaN for none, `owners.npy` (n,) int32 with -1 for none; `bayes.npz` where the format
-knows how probable the likeliest label is; `rejected.jsonl` with what could not be read; and `result.json`.
-Identities are hashed with the salt; nothing is written that has not been redacted, if it is to be.
-A few numbers of each ticket are in memory, and one ticket.
+Leaves `tickets.jsonl`, a ticket a line; `labels.npy` (n,) int32, `times.npy` (n,) float64 in seconds since 1970 with
+NaN for none, `owners.npy` (n,) int32 with -1 for none; `bayes.npz` where the format knows how probable the likeliest
+label is; `rejected.jsonl` with what could not be read; and `result.json`. Identities are hashed with the salt; nothing
+is written that has not been redacted, if it is to be. A few numbers of each ticket are in memory, and one ticket.
 """
 
 from __future__ import annotations

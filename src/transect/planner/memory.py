@@ -57,9 +57,8 @@ class NoMemory:
 def decide(problem: MemoryProblem, *, solver: Any = None, seconds: float = 60.0) -> Decision | NoMemory:
     """Return the choice that takes the least time within the budget, or why there is none.
 
-    Of more than 48 layers, neighbours share a decision, and the optimum is that of such choices.
-    `solver` is one of pulp's; CBC otherwise. Raises RuntimeError when it has found nothing
-    within `seconds`.
+    Of more than 48 layers, neighbours share a decision, and the optimum is that of such choices. `solver` is one of
+    pulp's; CBC otherwise. Raises RuntimeError when it has found nothing within `seconds`.
     """
     import pulp
 

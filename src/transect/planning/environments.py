@@ -160,10 +160,9 @@ def _compilers(scripts: Iterable[Path]) -> list[str]:
 def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """Hash what an environment is made from: 16 hexadecimal digits.
 
-    Requirements, build script with the shared files that it uses, sources that it compiles,
-    compilers that it calls, environments that it needs, Python version and architecture; or, where the
-    system chooses modules or an image, those. An image counts by name, size and time stamp, as it may be
-    large; one that is a folder by those of its files.
+    Requirements, build script with the shared files that it uses, sources that it compiles, compilers that it calls,
+    environments that it needs, Python version and architecture; or, where the system chooses modules or an image,
+    those. An image counts by name, size and time stamp, as it may be large; one that is a folder by those of its files.
     """
     if choice is None:
         return _lock_of_files(name)

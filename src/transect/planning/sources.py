@@ -25,8 +25,7 @@ def plugin_files(registry: Registry[Any], name: str) -> list[Path]:
 def roots_of(cell: Cell, system: System) -> list[Path]:
     """Return the files from which everything is reached that the cell runs.
 
-    What starts the payload and what turns its output into a record count: an edit there changes
-    what the record says.
+    What starts the payload and what turns its output into a record count: an edit there changes what the record says.
     """
     stage = STAGES.get(cell.stage)
     return [

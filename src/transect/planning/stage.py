@@ -86,9 +86,8 @@ class Stage(ABC, Generic[C]):
     def size(self, section: Any) -> int:
         """Return how many cells the section may ask for, without making any.
 
-        The default takes each list of each of the section's `grids` for a dimension, and counts
-        `repeats`. A stage whose grids mean something else says so; what it does not count here is
-        counted as its cells are made.
+        The default takes each list of each of the section's `grids` for a dimension, and counts `repeats`. A stage
+        whose grids mean something else says so; what it does not count here is counted as its cells are made.
         """
         total = 0
         for grid in getattr(section, "grids", ()):

@@ -36,9 +36,8 @@ _BEHIND = 3
 def add_tokeniser(graph: GraphProto, text: str, lexicon: Lexicon, length: int, *, narrow: bool) -> str:
     """Add the nodes; return the name of the word numbers: (batch, `length`) int64.
 
-    `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. With `narrow` there are only
-    as many columns as the longest text needs, one at least. The graph's model is of opset MIN_OPSET
-    or later.
+    `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. With `narrow` there are only as many columns
+    as the longest text needs, one at least. The graph's model is of opset MIN_OPSET or later.
     """
     return _Tokeniser(graph, lexicon).numbers(text, length, narrow)
 

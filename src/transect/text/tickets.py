@@ -43,8 +43,7 @@ class Ticket:
 class Rejected:
     """A ticket that could not be read: the place in its file (a line, or a message's number), and why.
 
-    `cause` is one of a closed list (`transect.text.tickets.CAUSES`); `detail` never holds text
-    of the ticket.
+    `cause` is one of a closed list (`transect.text.tickets.CAUSES`); `detail` never holds text of the ticket.
     """
 
     place: str

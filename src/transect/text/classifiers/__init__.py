@@ -105,8 +105,7 @@ class Classifier(Plugin, ABC):
     def resolved(self, options: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         """Return what it is trained with: options, what a preset gives, defaults, and `values` of hyper-parameters.
 
-        Two cells that are trained alike have the same, however their study writes it: the report
-        compares by it.
+        Two cells that are trained alike have the same, however their study writes it: the report compares by it.
         """
         return checked(self.options, options, "options").model_dump()
 

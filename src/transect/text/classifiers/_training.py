@@ -46,10 +46,9 @@ class _Run:
 def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOptions, *, cuts: bool) -> Fitted:
     """Train what `make` makes, from word numbers (n, length) to logits; return its probabilities.
 
-    `cuts`: columns of padding change nothing, so batches are as long as their longest ticket. The module
-    is left in `make`'s hands as well: it holds the weights that were used. Raises BadInput where
-    patience has no part to look at, MissingDependency without a GPU that is asked for, Diverged when a
-    number is no longer finite.
+    `cuts`: columns of padding change nothing, so batches are as long as their longest ticket. The module is left in
+    `make`'s hands as well: it holds the weights that were used. Raises BadInput where patience has no part to look at,
+    MissingDependency without a GPU that is asked for, Diverged when a number is no longer finite.
     """
     import torch
 

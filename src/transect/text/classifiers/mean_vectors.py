@@ -20,8 +20,7 @@ class _Options(Options):
 class MeanVectors(Classifier):
     """Means over words, each number brought to deviation 1 on the training part.
 
-    A ticket without words has the mean 0. Options: `strength`, scikit-learn's C, and `iterations`, the
-    most of them.
+    A ticket without words has the mean 0. Options: `strength`, scikit-learn's C, and `iterations`, the most of them.
     """
 
     environment = "text"
