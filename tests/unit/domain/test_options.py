@@ -28,6 +28,6 @@ CUT = Option(default="a", choices=("a", "b"), pattern=r"[0-9]+-[0-9]+", example=
     ],
 )
 def test_values(option, taken, refused, expected):
-    assert [option.takes(one) for one in taken] == [True] * len(taken)
-    assert [option.takes(one) for one in refused] == [False] * len(refused)
+    assert [option.takes(value) for value in taken] == [True] * len(taken)
+    assert [option.takes(value) for value in refused] == [False] * len(refused)
     assert option.expected == expected

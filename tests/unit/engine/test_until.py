@@ -171,11 +171,7 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
             "",
             "max_repeats 3 leaves nothing beyond the 3 repeats of train",
         ),
-        (
-            "infer: {repeat_until: {ci_half_width: 3 %}}",
-            "",
-            "infer.repeat_until: no cell of this study is repeated by it",
-        ),
+        ("infer: {repeat_until: {ci_half_width: 3 %}}", "", "infer.repeat_until: no cell of this study is repeated"),
     ],
 )
 def test_what_cannot_be_meant_is_one_message(tmp_path: Path, until: str, own: str, told: str) -> None:

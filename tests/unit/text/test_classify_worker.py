@@ -20,8 +20,8 @@ TRAINED = ("transformer", "n-grams")
 
 @pytest.fixture(scope="module")
 def worker(torch_python: str) -> Iterator[StepWorker]:
-    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as one:
-        yield one
+    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ def run(worker: StepWorker, folders: dict[str, Path], tmp_path: Path) -> Callabl
         **given: Any,
     ) -> dict[str, Any]:
         spec = spec_of(kind, hyperparameters, options, **given.pop("axes", {}))
-        told = arguments(given.pop("cells", folders), spec, tmp_path / out, **given)
-        code = worker(how, told, *more)
+        command = arguments(given.pop("cells", folders), spec, tmp_path / out, **given)
+        code = worker(how, command, *more)
         found = tmp_path / out / "result.json"
         result = json.loads(found.read_text()) if found.is_file() else {}
         return result | {"code": code}
@@ -57,9 +57,9 @@ def probabilities(folder: Path) -> dict[str, np.ndarray]:
         return dict(stored)
 
 
-def assert_same_state(one: Path, other: Path) -> None:
+def assert_same_state(left: Path, right: Path) -> None:
     """Compare all arrays bit for bit, and the progress but for its times."""
-    with np.load(one / "state.npz") as first, np.load(other / "state.npz") as second:
+    with np.load(left / "state.npz") as first, np.load(right / "state.npz") as second:
         assert first.files == second.files
         for name in set(first.files) - {"facts"}:
             assert np.array_equal(first[name], second[name]), name
@@ -74,7 +74,7 @@ def assert_same_state(one: Path, other: Path) -> None:
 def test_a_cell_leaves_what_others_take(run, worker, folders, tmp_path, kind):
     result = run("one", kind, {"epochs": 3, "batch": 16, "learning_rate": 0.01})
     assert (result["code"], result["status"]) == (0, "ok")
-    metrics = {one["name"]: one["value"] for one in result["metrics"]}
+    metrics = {metric["name"]: metric["value"] for metric in result["metrics"]}
     assert metrics.keys() <= METRICS.keys()
     details = result["details"]
     # It learns: three classes are equally frequent.
@@ -84,15 +84,15 @@ def test_a_cell_leaves_what_others_take(run, worker, folders, tmp_path, kind):
     assert (details["ended"], details["scored"]) == ("epochs", "test")
     assert (details["synthetic"], details["bayes_accuracy"]) == (True, 0.8)
     assert np.sum(details["confusion"]) == details["tickets"]["test"] == 50
-    told = probabilities(tmp_path / "one")
-    assert {part: one.shape for part, one in told.items()} == {"validation": (40, 3), "test": (50, 3)}
+    predicted = probabilities(tmp_path / "one")
+    assert {part: shares.shape for part, shares in predicted.items()} == {"validation": (40, 3), "test": (50, 3)}
     x = np.load(folders["encode"] / "x_test.npy")
     model = str(tmp_path / "one" / "model.onnx")
-    assert np.allclose(worker("outputs", model, x.tolist()), told["test"], atol=1e-6)
+    assert np.allclose(worker("outputs", model, x.tolist()), predicted["test"], atol=1e-6)
     # Any batch and any length: words that are not there count for nothing.
     shorter = x[np.count_nonzero(x, axis=1) <= 5][:1, :5]
     longer = np.pad(shorter, ((0, 0), (0, 7)))
-    found = [worker("outputs", model, one.tolist()) for one in (shorter, longer)]
+    found = [worker("outputs", model, words.tolist()) for words in (shorter, longer)]
     assert np.allclose(*found, atol=1e-6)
 
 
@@ -103,8 +103,8 @@ def test_a_longer_run_is_that_of_one_never_interrupted(run, tmp_path, kind, opti
     long = run("long", kind, {"epochs": 5, "batch": 16}, options, shorter=tmp_path / "short")
     assert whole["status"] == long["status"] == "ok"
     assert_same_state(tmp_path / "whole", tmp_path / "long")
-    one, other = probabilities(tmp_path / "whole"), probabilities(tmp_path / "long")
-    assert all(np.array_equal(one[part], other[part]) for part in one)
+    unbroken, resumed = probabilities(tmp_path / "whole"), probabilities(tmp_path / "long")
+    assert all(np.array_equal(unbroken[part], resumed[part]) for part in unbroken)
     model = [(tmp_path / name / "model.onnx").read_bytes() for name in ("whole", "long")]
     assert model[0] == model[1]
 
@@ -138,7 +138,7 @@ def test_patience_ends_training_and_tells_with_the_best_epoch(run, tmp_path, fol
     best = details["best_epoch"]
     assert details["ended"] == "patience" and len(losses) == best + 2 < 60
     assert losses[best - 1] == min(losses)
-    valid = {one["name"]: one["value"] for one in result["metrics"]}["valid_log_loss"]
+    valid = {metric["name"]: metric["value"] for metric in result["metrics"]}["valid_log_loss"]
     assert valid == pytest.approx(min(losses), rel=1e-6)
     # Nothing is left to do for a longer one.
     longer = run("two", "transformer", hyperparameters | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one")
