@@ -38,9 +38,9 @@ def classify_record(
 ) -> Record:
     """Make one run of a classifier."""
     kind = MODELS[model]["kind"]
-    knobs = USUAL if kind == "transformer" else {}
+    hyperparameters = USUAL if kind == "transformer" else {}
     given = {"corpus": "dialogues", "split": "random", "embeddings": "train", "words": "quantile"}
-    cell = ClassifyCell(model=model, kind=kind, repeat=repeat, **{**given, **knobs, **axes})
+    cell = ClassifyCell(model=model, kind=kind, repeat=repeat, **{**given, **hyperparameters, **axes})
     right = round(tickets * accuracy)
     facts = {
         "classes": CLASSES,

@@ -137,7 +137,7 @@ def test_a_pipeline_stands_beside_the_best_that_shares_the_data_alone():
     assert rivalry.result.ratio.value == pytest.approx(0.8) and rivalry.result.shown
     assert rivalry.result.ratio.low < 0.8 < rivalry.result.ratio.high
     found = only("pipeline", *BESIDE)
-    assert found.comparisons == rivalry.result.told and found.confidence is Confidence.CONFIRMED
+    assert found.comparisons == rivalry.result.comparisons and found.confidence is Confidence.CONFIRMED
 
 
 def test_an_exchange_that_overlaps_stands_beside_the_blocking_one():
@@ -161,7 +161,7 @@ def test_a_batch_past_the_memory_stands_beside_the_one_that_fits():
     too_large = sweep.too_large("plain", BUDGET)
     assert too_large is not None and too_large.cell.batch == 128
     found = only("memory", *PAST)
-    assert found.comparisons == (*row.beside_fitting.told, *row.beside_free.told)
+    assert found.comparisons == (*row.beside_fitting.comparisons, *row.beside_free.comparisons)
     assert found.confidence is Confidence.CONFIRMED
 
 
@@ -252,7 +252,7 @@ def test_the_time_to_quality_stands_beside_the_synchronous_one(factor):
     assert twin.time.ratio.value == pytest.approx(factor)
     assert twin.time.ratio.low < factor < twin.time.ratio.high
     found = only("asynchronous", *times(factor))
-    assert found.comparisons == twin.time.told
+    assert found.comparisons == twin.time.comparisons
     # Seven runs a side would make any other claim confirmed.
     assert found.confidence is Confidence.PROVISIONAL
 

@@ -66,12 +66,12 @@ def test_the_error_and_the_order_are_told():
     found, order = beside(RIGHT)
     assert [forecast.error for forecast in found] == pytest.approx([0.0175, -0.0325], abs=0.002)
     assert mean_error(found) == pytest.approx(0.025, abs=0.002)
-    assert (order.told, order.right, list(order.wrong)) == (1, 1, [])
+    assert (order.decided, order.right, list(order.wrong)) == (1, 1, [])
     assert only("forecast", *RIGHT).comparisons == order.comparisons
     _, order = beside(REVERSED)
-    assert (order.told, order.right, len(order.wrong)) == (1, 0, 1)
+    assert (order.decided, order.right, len(order.wrong)) == (1, 0, 1)
     found, order = beside(LATE)
-    assert [forecast.in_time for forecast in found] == [False] and order.told == 0
+    assert [forecast.in_time for forecast in found] == [False] and order.decided == 0
 
 
 def test_each_prediction_that_ran_was_stored_before_its_training():

@@ -109,16 +109,14 @@ def test_a_rule_that_says_nothing_here_and_one_that_does_not_exist_differ() -> N
     unknown = answer(Question(ask="?", answered_by=["export"]), [found("a")])
     assert unknown.clauses == () and "export" in unknown.text
     asked = [
-        Question(ask="A", answered_by=["export", "exports.fine", "serv*", "serving", "doubt.heads"]),
-        Question(ask="B", shown_in=["speed", "spede", "failures"]),
+        Question(ask="A", answered_by=["export", "exports.fine", "serv*", "serving", "doubt.heads", "knob.knobs"]),
+        Question(ask="B", shown_in=["speed", "spede", "failures", "knobs"]),
     ]
     unknown = unknown_names(asked, all_parts())
-    assert [(ask, what.split("'")[1]) for ask, what in unknown] == [
-        ("A", "exports.fine"),
-        ("A", "serving"),
-        ("B", "spede"),
-    ]
-    assert "'serving.runtime'" in unknown[1][1] and "'speed'" in unknown[2][1]
+    named = ["exports.fine", "serving", "knob.knobs", "spede", "knobs"]
+    assert [(ask, what.split("'")[1]) for ask, what in unknown] == list(zip("AAABB", named, strict=True))
+    assert "'serving.runtime'" in unknown[1][1] and "'speed'" in unknown[3][1]
+    assert unknown[2][1] == "rule 'knob.knobs' is called 'hyperparameter' now" and "'classifier-hyper" in unknown[4][1]
 
 
 def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_prose_costs(snapshot):
 def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, same, other):
     [path] = sum_paths(context(*COSTS_SETS[name]).of("train"))
     assert COSTS_SETS.only("sum-rate", name).confidence is confidence
-    assert (path.same, path.other) == (same, other)
+    assert (path.same, path.differs) == (same, other)
     assert path.factor == (3 if "idle" in name else 4)
 
 

@@ -1,4 +1,4 @@
-"""Tickets, classifiers, knobs, and the doubts about a published study: what is said of effects that are known."""
+"""Tickets, classifiers, hyper-parameters, doubts about a published study: what is said of known effects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from transect.analysis.statistics import Spread
 from transect.domain.axes.text import SearchCell
 from transect.domain.record import Cause, Status
 
+SWEEPS = "classifier-hyperparameters"
 FIGURE = {
     "study": "T 2024",
     "what": "4 heads",
-    "knob": "heads",
+    "hyperparameter": "heads",
     "published": 0.385,
     "measured": {"stage": "classify", "metric": "accuracy", "heads": 4},
 }
@@ -35,7 +36,7 @@ SETS = Sets(
         *seeds(0.8, model="tfidf", valid=0.6),
         *seeds(0.75, model="majority", valid=0.9),
     ],
-    knobs=lambda: [*seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)],
+    sweeps=lambda: [*seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)],
     texts=text_records,
     reasons=lambda: [*effects(), *text_records()],
 )
@@ -71,7 +72,7 @@ def searched():
 def test_prose(snapshot):
     kinds = (
         "classifier-best",
-        "knobs",
+        "hyperparameter",
         "tickets-rejected",
         "ticket-lengths",
         "doubt-embeddings",
@@ -80,16 +81,16 @@ def test_prose(snapshot):
     )
     sections = {
         f"section {key}": Made(key, *SETS[name]).prose
-        for key, name in (("tickets", "texts"), ("classifiers", "loses"), ("knobs", "knobs"), ("doubts", "reasons"))
+        for key, name in (("tickets", "texts"), ("classifiers", "loses"), (SWEEPS, "sweeps"), ("doubts", "reasons"))
     }
     once = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, embeddings="all"), *seeds(0.6, tickets=9000, heads=4)]
     heads = [*seeds(0.6, heads=1), *seeds(0.7, heads=4)]
     given = {"details": {"unseen_classes": ["a", "b"]}}
     unseen = [*seeds(0.7, **given), *seeds(0.8, model="tfidf", **given)]
-    wider = FIGURE | {"knob": "layers", "published": 0.1}
+    wider = FIGURE | {"hyperparameter": "layers", "published": 0.1}
     sections |= {
-        "section knobs of what is drawn once": Made("knobs", *once).prose,
-        "section knobs with published values": Made("knobs", *heads, published=[wider, FIGURE]).prose,
+        "section hyper-parameters of what is drawn once": Made(SWEEPS, *once).prose,
+        "section hyper-parameters with published values": Made(SWEEPS, *heads, published=[wider, FIGURE]).prose,
         "section classifiers of unseen classes": Made("classifiers", *unseen).prose,
         "section published": unpublished().prose,
         "section searches": Made("searches", *searched()).prose,

@@ -27,9 +27,9 @@ def check_plugin(
 ) -> None:
     """Check one plug-in as the project's own are checked: a line for each check, and exit code 1 if one fails.
 
-    It is asked, then run in a tiny study in its own environment, which is built where it is not there: a framework and a
-    strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a parser reads `--log`.
-    Example: transect check-plugin framework my-framework --plugins my/plugins
+    Its answers are checked, then it runs in a tiny study in its own environment, which is built if missing: a framework
+    and a strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a
+    parser reads `--log`. Example: transect check-plugin framework my-framework --plugins my/plugins
     """
     from transect.domain.registry import PLUGINS_VARIABLE
 
@@ -50,16 +50,16 @@ def check_plugin(
         if kind != "parser" or not log.is_file():
             raise BadInput(f"--log {log}: expected the file of a log, and a parser")
         checks += check_log(name, log)
-    if run and kind_of(kind).runs and all(one.holds for one in checks):
+    if run and kind_of(kind).runs and all(check.holds for check in checks):
         checks += runs(kind, name)
-    failed = sum(not one.holds for one in checks)
+    failed = sum(not check.holds for check in checks)
     if as_json:
-        told = [asdict(one) | {"expected": str(one.expected), "given": str(one.given)} for one in checks]
-        print(json.dumps(told, indent=1))
+        reported = [asdict(check) | {"expected": str(check.expected), "given": str(check.given)} for check in checks]
+        print(json.dumps(reported, indent=1))
     else:
-        for one in checks:
-            ok = f"ok    {one.what}: {one.given}"
-            print_lines(ok if one.holds else f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
+        for done in checks:
+            ok = f"ok    {done.what}: {done.given}"
+            print_lines(ok if done.holds else f"FAIL  {done.what}: expected {done.expected}, given {done.given}")
         print_lines(f"{kind} '{name}': {failed} of {len(checks)} checks failed")
     if failed:
         raise typer.Exit(1)

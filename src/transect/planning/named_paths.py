@@ -24,7 +24,7 @@ class _Named:
 
 
 class NamedPaths:
-    """Finds what the text in specs of one study names.
+    """Finds the files and folders that texts in specs of one study name.
 
     Text is taken as it stands, from the study's folder and from plug-in folders. A file counts wherever it is named. A
     folder counts as an option, or where it is written with a `/`; as an option of the cell itself it does not, as those are
@@ -53,9 +53,9 @@ class NamedPaths:
         # Types as JSON has them: fifty thousand specs are walked whenever a study is planned.
         kind = type(value)
         if kind is str:
-            for one in self._of(value):
-                if not one.folder or (folders and (option or "/" in value)):
-                    found[one.path] = (key, option)
+            for named in self._of(value):
+                if not named.folder or (folders and (option or "/" in value)):
+                    found[named.path] = (key, option)
         elif kind is dict:
             for name, inside in value.items():
                 if type(inside) in _WALKED:

@@ -52,7 +52,7 @@ RULES = (
     "factor.retraining-factor",
     "factor.retraining-gain",
     "classifier.best",
-    "knob.knobs",
+    "hyperparameter",
     "doubt.*",
     "ticket.tickets-rejected",
     "ticket.lengths",
@@ -77,11 +77,20 @@ RULES = (
 )
 
 
+# Rules and sections that have another name now.
+_RENAMED = {"knob.knobs": "hyperparameter", "knob.*": "hyperparameter", "knobs": "classifier-hyperparameters"}
+
+
 def _known(parts: Parts) -> list[str]:
     """Return the rules of a report. A plug-in's maker says none: its own name stands for all of them."""
     roots = {rule.partition(".")[0] for rule in RULES}
     others = [maker.name for maker in parts.findings if maker.name not in roots]
     return [*RULES, *others, *(f"{name}.*" for name in others)]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    new = _RENAMED.get(name)
+    return f"{what} '{name}' is called '{new}' now" if new else str(unknown_name(f"{what} of this report", name, known))
 
 
 def unknown_names(questions: Iterable[Question], parts: Parts) -> list[tuple[str, str]]:
@@ -92,13 +101,11 @@ def unknown_names(questions: Iterable[Question], parts: Parts) -> list[tuple[str
     unknown = []
     for question in questions:
         unknown += [
-            (question.ask, str(unknown_name("rule of this report", named, rules)))
+            (question.ask, _unknown("rule", named, rules))
             for named in question.answered_by
             if not any(rule_fits(rule, named) or rule_fits(named, rule) for rule in rules)
         ]
         unknown += [
-            (question.ask, str(unknown_name("section of this report", named, sections)))
-            for named in question.shown_in
-            if named not in sections
+            (question.ask, _unknown("section", named, sections)) for named in question.shown_in if named not in sections
         ]
     return unknown

@@ -29,7 +29,7 @@ _TEXT, _PROBABILITIES = "text", "probabilities"
 
 
 class Pipeline(BaseModel):
-    """What stands beside a model: how texts are made ready, and what its numbers mean."""
+    """The `pipeline.json` of a model: how texts are prepared, and what its outputs mean."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

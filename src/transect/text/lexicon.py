@@ -38,9 +38,9 @@ class Lexicon:
 
         A word that no text can have, such as a too long one, is in none.
         """
-        told = {word: FIRST + place for place, word in enumerate(words)}
-        told |= dict.fromkeys(stop_words, LEFT_OUT)
-        found = {word: number for word, number in told.items() if _can_be(word)}
+        numbers_of = {word: FIRST + place for place, word in enumerate(words)}
+        numbers_of |= dict.fromkeys(stop_words, LEFT_OUT)
+        found = {word: number for word, number in numbers_of.items() if _can_be(word)}
         numbers = np.fromiter(found.values(), np.int64, len(found))
         letters = _letters(list(found))
         for seed in range(100):

@@ -1,4 +1,4 @@
-"""What a ticket is, and how a folder of the corpus stage holds many of them."""
+"""What a ticket is, and how a folder of the corpus stage stores many of them."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ class Ticket:
 
 @dataclass(slots=True)
 class Rejected:
-    """What could not be read: the place in its file (a line, or a message's number), and why.
+    """A ticket that could not be read: the place in its file (a line, or a message's number), and why.
 
-    `cause` is one of a closed list (`transect.text.tickets.CAUSES`); `detail` never holds text
-    of the ticket.
+    `cause` is one of a closed list (`transect.text.tickets.CAUSES`); `detail` never holds text of the ticket.
     """
 
     place: str

@@ -61,7 +61,7 @@ def _finding(training: Asynchronous, twin: Twin) -> Finding:
         groups=(group, synchronous),
         claim=f"{claim}; its gradients are stale by {staleness_words(training)}{_quality(training, twin)}.",
         confidence=confidence,
-        comparisons=twin.time.told if twin.time is not None else (),
+        comparisons=twin.time.comparisons if twin.time is not None else (),
         evidence=joined(
             f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(synchronous, TIME), 's')}"
             if twin.time is not None

@@ -73,5 +73,5 @@ def _finding(answer: Answer) -> Finding:
             clean(answer.reason),
             claim.differs,
         ),
-        comparisons=answer.result.told if answer.result is not None else (),
+        comparisons=answer.result.comparisons if answer.result is not None else (),
     )

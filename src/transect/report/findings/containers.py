@@ -82,7 +82,7 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         claim=clean(f"{claim}{most}."),
         kind="container",
         confidence=cost.confidence,
-        comparisons=cost.told(pairs),
+        comparisons=cost.comparisons(pairs),
         groups=(cost.group, cost.base),
         topic="latency" if small else _TOPICS[metric],
         evidence=joined(
@@ -116,7 +116,7 @@ def _published(answer: Published) -> Finding:
         subject="claims",
         kind="container claim",
         confidence=answer.confidence,
-        comparisons=cost.told(answer.pairs) if answer.verdict == "not little" else (),
+        comparisons=cost.comparisons(answer.pairs) if answer.verdict == "not little" else (),
         claim=clean(
             f"{PUBLISHED}, with and without Singularity, no timings published: {verdict}; {place_of(cost)} "
             f"in {cost.container} takes {cost_words(cost)}."

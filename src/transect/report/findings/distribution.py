@@ -48,8 +48,8 @@ def split_text(cost: DistributionCost) -> str:
     remaining = round(100 * cost.cost) - sum(round(100 * share) for share, _ in parts)
     written = [f"{_whole(round(100 * share))} {what}" for share, what in parts]
     if remaining:
-        written.append(f"{_whole(remaining)} {'unexplained' if cost.told else 'not told'}")
-    elif not cost.told:
+        written.append(f"{_whole(remaining)} {'unexplained' if cost.parts_known else 'not told'}")
+    elif not cost.parts_known:
         written.append("nothing left for what is not told")
     return ", ".join(written)
 

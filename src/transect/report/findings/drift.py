@@ -54,7 +54,7 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
         evidence=evidence,
         confidence=confidence,
         kind="drift",
-        tests=(Chance(p=decision.p, other=decision.other, claimed=decision.answer is not Answer.OPEN),),
+        tests=(Chance(p=decision.p, p_other=decision.p_other, claimed=decision.answer is not Answer.OPEN),),
     )
 
 

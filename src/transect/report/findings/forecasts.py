@@ -55,9 +55,9 @@ def forecast_findings(context: Context) -> list[Finding]:
         f"{'was' if len(counted) == 1 else 'were'} {tenths(mean)} off in the mean, at most "
         f"{tenths(abs(counted[0].error))}"
     )
-    if order.told:
+    if order.decided:
         claim += (
-            f"; of {count(order.told, 'pair')} of strategies that measurements tell apart, "
+            f"; of {count(order.decided, 'pair')} of strategies that measurements tell apart, "
             f"{order.right} came in the predicted order"
         )
     wrong = [f"{a.group.cell.strategy} and {b.group.cell.strategy}" for a, b in order.wrong]

@@ -25,7 +25,7 @@ def language_findings(context: Context) -> list[Finding]:
 
 def _is_base(pair: Language) -> bool:
     """Whether it is about the trainers themselves: alone, beside numpy. The others stand in the section."""
-    return pair.other.cell.framework == _RIVAL and pair.group.cell.strategy == "single"
+    return pair.in_python.cell.framework == _RIVAL and pair.group.cell.strategy == "single"
 
 
 def installed_rows(context: Context, workload: str) -> list[Installed]:
@@ -44,7 +44,7 @@ def goal_words(pair: Language) -> str:
 
 
 def _step(pair: Language) -> Finding:
-    group, rival, result = pair.group, pair.other, pair.result
+    group, rival, result = pair.group, pair.in_python, pair.result
     labels = group_labels([group, rival], always=("framework", "strategy", "ranks"))
     relation = {"reached": "within", "missed": "beyond"}.get(goal_words(pair))
     goal = (
@@ -64,7 +64,7 @@ def _step(pair: Language) -> Finding:
         kind="language",
         named=True,
         confidence=confidence,
-        comparisons=result.told,
+        comparisons=result.comparisons,
         scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}",
         groups=(group, rival),
         claim=f"{labels[group.cell]} takes {factor(result.ratio.value)} times ({ends(result.ratio, factor)}) the step of "
@@ -81,7 +81,7 @@ def _step(pair: Language) -> Finding:
 def _blas(pair: Language) -> str:
     """Say what multiplies the matrices on both sides, where both tell."""
     blas = []
-    for group in (pair.group, pair.other):
+    for group in (pair.group, pair.in_python):
         libraries = group.ok[0].provenance.get("libraries") or {}
         blas.append(next((f"{name} {v}" for name, v in libraries.items() if "blas" in name.lower()), ""))
     return clean(f"BLAS {blas[0]} and {blas[1]}") if all(blas) else ""

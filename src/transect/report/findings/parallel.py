@@ -77,7 +77,7 @@ def _rivalry(rivalry: Rivalry) -> Finding:
             f"{percent(overlap)} of its messages hide behind computing" if overlap is not None else "",
             result.reason,
         ),
-        comparisons=result.told,
+        comparisons=result.comparisons,
     )
 
 
@@ -115,7 +115,7 @@ def _exchange(exchange: Exchange) -> Finding | None:
         claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(result)} the step of "
         f"SC-B by {strategy_words(exchange.base)}{least}{doubt_of(result)}.",
         confidence=limited_confidence(result.confidence, row.group, exchange.base),
-        comparisons=result.told,
+        comparisons=result.comparisons,
         evidence=joined(
             f"SC-B computes {quantity(exchange.compute_s, 's')} and communicates {quantity(exchange.communication_s, 's')}",
             f"{percent(overlap)} of the messages hide" if overlap is not None else "",
@@ -182,7 +182,7 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
         confidence=limited_confidence(
             result.confidence if too_large is not None else Confidence.INCONCLUSIVE, row.group, fitting
         ),
-        comparisons=(*result.told, *(row.beside_free.told if row.beside_free is not None else ())),
+        comparisons=(*result.comparisons, *(row.beside_free.comparisons if row.beside_free is not None else ())),
         evidence=joined(
             checked,
             result.reason,

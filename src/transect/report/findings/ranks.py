@@ -165,7 +165,7 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
         confidence=confidence,
         claim=f"{claim}.{lacking}",
         tests=tuple(
-            Chance(p=decision.p, other=decision.other, n_comparisons=comparison.n_comparisons, claimed=apart)
+            Chance(p=decision.p, p_other=decision.p_other, n_comparisons=comparison.n_comparisons, claimed=apart)
             for comparison in beside
             if (decision := comparison.decision) is not None
         ),
@@ -180,7 +180,7 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
 
 def _sums(paths: list[SumPath], asked: bool) -> Finding:
     """Say what a sum without a mean is: the mean at as many times the rate as replicas add up."""
-    same, unlike = [path for path in paths if path.same], [path for path in paths if path.other]
+    same, unlike = [path for path in paths if path.same], [path for path in paths if path.differs]
     listed = names([f"{_sum_name(path)} with {path.factor} replicas" for path in same], 4)
     if len(same) == len(paths):
         claim = (
@@ -248,16 +248,16 @@ def _messages(pair: PointToPoint, asked: bool) -> Finding:
         subject="claims" if asked else "study",
         kind="point-to-point",
         named=True,
-        confidence=limited_confidence(result.confidence, pair.group, pair.other),
-        comparisons=result.told,
-        groups=(pair.group, pair.other),
+        confidence=limited_confidence(result.confidence, pair.group, pair.collective),
+        comparisons=result.comparisons,
+        groups=(pair.group, pair.collective),
         short=f"{place_words(pair)}: {strategy_words(pair.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample{doubt}",
         claim=f"{lead}{strategy_words(pair.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
-        f"{strategy_words(pair.other)} ({place_words(pair)}){doubt}{published}.",
+        f"{strategy_words(pair.collective)} ({place_words(pair)}){doubt}{published}.",
         evidence=joined(
-            f"waiting for messages in a step {quantity(_waited(pair.group), 's')} and {quantity(_waited(pair.other), 's')}",
+            f"waiting for messages in a step {quantity(_waited(pair.group), 's')} and {quantity(_waited(pair.collective), 's')}",
             result.reason,
         ),
     )

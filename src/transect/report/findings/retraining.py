@@ -94,7 +94,7 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
         portable = [group for group in right if group.cell.runtime not in PEERS]
         peers = [group for group in right if group.cell.runtime in {*PEERS} - compared]
         pairs = [p for peer in peers if (p := step_ratio(portable[0], peer, context.floors))] if portable else []
-        compared |= {pair.other.cell.runtime for pair in pairs}
+        compared |= {pair.baseline.cell.runtime for pair in pairs}
         if pairs:
             rivals = [r for group in portable[1:] if (r := step_ratio(portable[0], group, context.floors))]
             yield _fastest(workload, portable, pairs, rivals)
@@ -111,7 +111,7 @@ def _fastest(
         # Each beside the first: which of them is the fastest is not known.
         alike = all(pair.comparison.equal for pair in tied)
         how = f"{same_within(tied[0].comparison)} as" if alike else "not told apart from"
-        others = names([pair.other.cell.runtime for pair in tied], 3)
+        others = names([pair.baseline.cell.runtime for pair in tied], 3)
         claim = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
     return Finding(
         subject=workload,
@@ -123,7 +123,7 @@ def _fastest(
         evidence=joined(
             RULE,
             names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
-            *(f"{pair.other.cell.runtime}: {pair.comparison.reason}" for pair in asked),
+            *(f"{pair.baseline.cell.runtime}: {pair.comparison.reason}" for pair in asked),
             f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
         ),
     )
@@ -138,17 +138,18 @@ def _beside(pair: StepRatio) -> str:
     same, equal = pair.comparison.verdict is Verdict.SAME, pair.comparison.equal
     equality = ", which these runs cannot tell from 1" if same and not equal else ""
     equality = f", {same_within(pair.comparison)}" if equal else equality
-    return f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} ({ends(pair.ratio, factor)}{equality})"
+    runtime = pair.baseline.cell.runtime
+    return f"{factor(pair.ratio.value)} times that of {runtime} ({ends(pair.ratio, factor)}{equality})"
 
 
 def _confidence(pair: StepRatio) -> Confidence:
     if pair.comparison.verdict is Verdict.SAME and not pair.comparison.equal:
         return Confidence.INCONCLUSIVE
     if pair.comparison.decision is not None:
-        return limited_confidence(pair.comparison.confidence, pair.group, pair.other)
-    quiet = not pair.group.noisy and not pair.other.noisy
+        return limited_confidence(pair.comparison.confidence, pair.group, pair.baseline)
+    quiet = not pair.group.noisy and not pair.baseline.noisy
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
-    return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, pair.group, pair.other)
+    return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, pair.group, pair.baseline)
 
 
 def _relay(group: RetrainGroup) -> Finding:

@@ -89,12 +89,12 @@ def times_text(pair: Versus, more: str = "") -> str:
 
 def cells_of(pairs: Sequence[Versus]) -> str:
     """Name the cells behind ratios."""
-    return "cells " + names([f"{p.group.cell.id} / {p.other.cell.id}" for p in pairs], 3)
+    return "cells " + names([f"{p.group.cell.id} / {p.baseline.cell.id}" for p in pairs], 3)
 
 
 def what_includes(pairs: Sequence[Versus]) -> str:
     """Say which runtime does more inside of Run than others, so that whole calls are compared."""
-    return inside_run(group for pair in pairs for group in (pair.group, pair.other))
+    return inside_run(group for pair in pairs for group in (pair.group, pair.baseline))
 
 
 def what_crosses(pairs: Sequence[Versus]) -> str:
@@ -108,7 +108,7 @@ def confidence_of(pair: Versus) -> Confidence:
 
     Confirmed: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
     """
-    sides = (pair.group, pair.other)
+    sides = (pair.group, pair.baseline)
     sound = not pair.crosses and not any(group.noisy for group in sides)
     checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
@@ -126,7 +126,7 @@ class _Case:
 
     @property
     def exporter(self) -> str:
-        return self.pair.group.cell.exporter or self.pair.other.cell.exporter or ""
+        return self.pair.group.cell.exporter or self.pair.baseline.cell.exporter or ""
 
 
 def runtime_findings(context: Context) -> list[Finding]:

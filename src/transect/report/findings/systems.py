@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.log_runs import NOTHING_TOLD, LogCell, settings_in_words
+from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_in_words
 from transect.analysis.system_races import SystemRace, Unmatched, system_races
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, lost_runs, lowest_confidence, names
@@ -54,7 +54,7 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
         confidence = Confidence.INCONCLUSIVE
     settings = clipped(settings_in_words(cell.settings), _CLIP)
     evidence = joined(
-        f"runs that logs tell under the same settings ({settings})" if settings else NOTHING_TOLD,
+        f"runs that logs tell under the same settings ({settings})" if settings else SETTINGS_UNKNOWN,
         *(
             f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {comparison.reason}"
             for race in races[:_SHOWN]

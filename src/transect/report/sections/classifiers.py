@@ -109,11 +109,11 @@ def kind_table(groups: Sequence[ClassifyGroup]) -> Part:
 
 
 def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
-    """Say the knobs of each group that has some; nothing where none has."""
+    """Say the hyper-parameters of each group that has some; nothing where none has."""
     settings = []
     for group in groups:
-        knobs = [f"{knob.replace('_', ' ')} {value}" for knob, value in group.cell.knobs().items()]
-        settings += [f"{group.cell.model}: {', '.join(knobs)}"] if knobs else []
+        values = [f"{name.replace('_', ' ')} {value}" for name, value in group.cell.hyperparameters().items()]
+        settings += [f"{group.cell.model}: {', '.join(values)}"] if values else []
     return note(clean(f"Chosen by validation: {'; '.join(settings)}.")) if settings else None
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.analysis.failures import Ending, Said, endings
+from transect.analysis.failures import Ending, SameMessage, endings
 from transect.analysis.load import by_status
 from transect.analysis.next_steps import command_of
 from transect.domain.record import Status
@@ -138,7 +138,7 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
     amount = ", ".join(f"{amount} in {stage}" for stage, amount in sorted(of_stages.items()))
     held = f"; {count(ending.followers, 'other')} wait for them" if ending.followers else ""
     # Of each message the first cell's log, then further cells of the most frequent one.
-    spread = [message.records[0] for message in ending.said] + [*ending.said[0].records[1:]]
+    spread = [message.records[0] for message in ending.messages] + [*ending.messages[0].records[1:]]
     logs: list[tuple[str, str]] = []
     for record in spread[: 4 * most_logs]:
         tail = clean(context.originals.log_tail(record)) if len(logs) < most_logs else ""
@@ -151,14 +151,14 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         meaning=ending.step.meaning,
         action=ending.step.action,
         command=clean(command_of(ending.step, study=context.study, cell=first)),
-        messages=_messages(ending.said),
+        messages=_messages(ending.messages),
         logs=logs,
         facets=facets_of(records),
-        cells=_cells(records) if len(records) > len(ending.said) else None,
+        cells=_cells(records) if len(records) > len(ending.messages) else None,
     )
 
 
-def _messages(messages: Sequence[Said]) -> Table:
+def _messages(messages: Sequence[SameMessage]) -> Table:
     return table(
         messages,
         [

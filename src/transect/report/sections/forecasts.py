@@ -70,9 +70,9 @@ def _summary(context: Context, found: Sequence[Forecast]) -> str:
     )
     parts += [f"{count(shared, 'prediction')} of ranks that share cores left out"] if shared else []
     parts += [f"{count(late, 'prediction')} made too late left out"] if late else []
-    if order.told:
+    if order.decided:
         parts.append(
-            f"of {count(order.told, 'pair')} of strategies that measurements tell apart, "
+            f"of {count(order.decided, 'pair')} of strategies that measurements tell apart, "
             f"{order.right} in the predicted order"
         )
     return "; ".join(parts) + "."

@@ -72,20 +72,20 @@ def _steps(workload: str, pairs: list[Language]) -> Part:
     columns: list[Column[Language]] = [
         label,
         words("Go", lambda row: row.group.cell.framework),
-        words("Beside", lambda row: row.other.cell.framework),
+        words("Beside", lambda row: row.in_python.cell.framework),
         digits(f"Step ({scale.unit})", lambda row: median_of(row.group, "step_time"), scale),
-        digits(f"Other's ({scale.unit})", lambda row: median_of(row.other, "step_time"), scale),
+        digits(f"Other's ({scale.unit})", lambda row: median_of(row.in_python, "step_time"), scale),
         digits("Ratio", lambda row: with_ends(row.result.ratio)),
         words(f"Goal {factor(GOAL)}", _goal),
         digits("CPU use", lambda row: median_of(row.group, "cpu_utilisation"), percent, NOT_TOLD),
-        digits("Other's", lambda row: median_of(row.other, "cpu_utilisation"), percent, NOT_TOLD),
+        digits("Other's", lambda row: median_of(row.in_python, "cpu_utilisation"), percent, NOT_TOLD),
         ACCURACY,
         MARKS,
     ]
     if any(median_of(pair.group, "gpu_utilisation") is not None for pair in pairs):
         columns[-2:-2] = [
             digits("GPU use", lambda row: median_of(row.group, "gpu_utilisation"), percent, NOT_TOLD),
-            digits("Other's GPU use", lambda row: median_of(row.other, "gpu_utilisation"), percent, NOT_TOLD),
+            digits("Other's GPU use", lambda row: median_of(row.in_python, "gpu_utilisation"), percent, NOT_TOLD),
         ]
     return table(
         pairs,
@@ -97,7 +97,7 @@ def _steps(workload: str, pairs: list[Language]) -> Part:
 
 def _goal(pair: Language) -> Chip | None:
     """The goal stands against numpy only."""
-    if pair.other.cell.framework != "numpy":
+    if pair.in_python.cell.framework != "numpy":
         return None
     goal = goal_words(pair)
     return Chip(goal, _TONES.get(goal, "plain"), pair.result.reason)

@@ -78,11 +78,11 @@ def figures_of(context: Context) -> list[Figure]:
     return [_figure(given, context) for given in context.published]
 
 
-def published_of(context: Context, group: Group[Any], knob: str) -> float | None:
-    """Return the published figure of a knob that the study sets beside a group, or None."""
+def published_of(context: Context, group: Group[Any], axis: str) -> float | None:
+    """Return the published figure of a hyper-parameter that the study sets beside a group, or None."""
     for figure in context.published:
         wanted = figure.get("measured")
-        if figure.get("knob") == knob and isinstance(wanted, dict) and is_meant(group, wanted):
+        if figure.get("hyperparameter") == axis and isinstance(wanted, dict) and is_meant(group, wanted):
             return _number(figure, "published")
     return None
 

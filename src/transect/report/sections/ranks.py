@@ -178,9 +178,9 @@ def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
         [
             words("Where", place_words),
             words("Point-to-point", lambda row: strategy_words(row.group)),
-            words("Collective", lambda row: strategy_words(row.other)),
+            words("Collective", lambda row: strategy_words(row.collective)),
             digits("Waits (step)", lambda row: median_of(row.group, waited), in_unit("s"), NOT_TOLD),
-            digits("Collective waits", lambda row: median_of(row.other, waited), in_unit("s"), NOT_TOLD),
+            digits("Collective waits", lambda row: median_of(row.collective, waited), in_unit("s"), NOT_TOLD),
             digits("Time of a sample, ratio", lambda row: with_ends(row.result.ratio)),
             *([digits("Published ratio", lambda row: row.published, factor)] if asked else []),
             words("", _decided),
@@ -203,7 +203,7 @@ def _sums(paths: list[SumPath]) -> Part:
     def ending(path: SumPath) -> Chip:
         if path.same:
             return Chip("the scaled rate's path", "good")
-        return Chip("another path", "bad") if path.other else Chip("cannot be told")
+        return Chip("another path", "bad") if path.differs else Chip("cannot be told")
 
     return table(
         paths,

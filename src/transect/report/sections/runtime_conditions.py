@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from transect.analysis.conditions import conditions, kernels_of, seen_options
 from transect.analysis.groups import grouped
-from transect.analysis.serving import InferGroup, partly_compared, takes_onnx, told
+from transect.analysis.serving import InferGroup, details_of, partly_compared, takes_onnx
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output, worst
@@ -36,7 +36,7 @@ class _Runtime:
 
     def details(self, key: str) -> list[object]:
         """Return what the usable records' details have under a key."""
-        return [value for group in self.groups for value in told(group, key)]
+        return [value for group in self.groups for value in details_of(group, key)]
 
     def text(self, key: str) -> str:
         """Write the values that occur."""
@@ -135,7 +135,10 @@ def _common(rows: Sequence[_Runtime]) -> Iterator[Part]:
 def _options(row: _Runtime) -> set[str]:
     """Write the options of cells with the set `equal`; other sets have a table of their own."""
     given = [
-        options for group in _equal(row) for options in told(group, "session_options") if isinstance(options, dict)
+        options
+        for group in _equal(row)
+        for options in details_of(group, "session_options")
+        if isinstance(options, dict)
     ]
     return set().union(*map(_option_texts, given))
 
@@ -170,7 +173,7 @@ def _kernels(row: _Runtime) -> str:
 def _over_profiler(row: _Runtime) -> str:
     """Write the least and the most of the groups' medians."""
     of_groups = [
-        [ratio for ratio in told(group, "run_over_profiler") if isinstance(ratio, (int, float))]
+        [ratio for ratio in details_of(group, "run_over_profiler") if isinstance(ratio, (int, float))]
         for group in _equal(row)
     ]
     ratios = sorted(statistics.median(values) for values in of_groups if values)
@@ -188,7 +191,7 @@ def _beside(row: _Runtime) -> Chip:
 
 def _stopped(row: _Runtime) -> str:
     closed = [g for g in row.groups if g.cell.load is None]
-    reasons = Counter(str(reason) for group in closed for reason in told(group, "stop_reason"))
+    reasons = Counter(str(reason) for group in closed for reason in details_of(group, "stop_reason"))
     records = sum(len(group.ok) for group in closed)
     if reasons.total() < records:
         reasons["unknown"] += records - reasons.total()

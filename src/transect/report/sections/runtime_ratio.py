@@ -60,7 +60,7 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
             count=min(pair.comparison.a.count, pair.comparison.b.count),
         )
 
-    base: Column[Versus] = words("C++ from", lambda pair: pair.other.cell.exporter)
+    base: Column[Versus] = words("C++ from", lambda pair: pair.baseline.cell.exporter)
     cell = first[0].group.cell
     return dot_chart(
         first,
@@ -137,7 +137,7 @@ def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Par
         return
 
     def changed(pair: Versus) -> str:
-        differing = changed_settings(pair.group, pair.other)
+        differing = changed_settings(pair.group, pair.baseline)
         return "not told" if differing is None else clean(setting_words(differing)) or "nothing"
 
     of_workload = grouped(pairs, lambda pair: pair.group.cell.workload)

@@ -1,4 +1,4 @@
-"""Section: searches for the knobs of classifiers, rung by rung."""
+"""Section: searches for the hyper-parameters of classifiers, rung by rung."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _point(group: Group[SearchCell]) -> str | None:
     if not isinstance(found, dict):
         return None
     values = (
-        f"{knob.replace('_', ' ')} {number(value) if isinstance(value, float) else value}"
-        for knob, value in found.items()
+        f"{name.replace('_', ' ')} {number(value) if isinstance(value, float) else value}"
+        for name, value in found.items()
         if value is not None
     )
     return clean(", ".join(values))
