@@ -146,7 +146,7 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
                 run = _record(record, members, source, top)
-                # The same log below two paths counts once, with the day that either path names; a month alone is its first.
+                # The same log below two paths counts once, by the day that either path names; a month alone is its first.
                 known = found.setdefault(run.fingerprint, run)
                 days = known.started[:10], run.started[:10]
                 month = days[0][8:] == "01" and days[0][:7] == days[1][:7]
