@@ -18,7 +18,7 @@ from transect.analysis.groups import Group
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, noise_floor
 from transect.domain.until import AnalysisPlan
 
-# What is asked of a pair: metric, its words, and the stage whose cells tell it.
+# What is compared in a pair: metric, its words, and the stage whose cells measure it.
 QUESTIONS = {
     "startup_time": "start-up",
     "step_time": "a step",

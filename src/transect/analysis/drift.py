@@ -10,7 +10,7 @@ from transect.analysis.noise import middle
 from transect.analysis.verdicts import Decision, decide_paired
 from transect.domain.until import MARGIN
 
-# Fewer cells that ran in both thirds tell nothing of the machine.
+# Fewer cells that ran in both thirds say nothing about the machine.
 MIN_CELLS = 3
 
 

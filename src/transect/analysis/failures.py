@@ -21,7 +21,7 @@ _OWN = (
     (re.compile(r"(?:/[\w.+~@-]+){2,}/?"), "PATH"),
     (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
 )
-# No message needs more to be told from the others.
+# More characters are not needed to distinguish messages.
 _MAX_LENGTH = 400
 
 

@@ -95,7 +95,7 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
             BenchmarkValue(
                 stage=record.stage,
                 cell_id=record.cell_id,
-                # As its log calls it: so do logs of others, beside which it stands.
+                # As its log calls it, so that it is compared with logs of others.
                 benchmark=str(run.get("benchmark") or record.cell.get("benchmark") or record.cell.get("source") or ""),
                 variant=_variant(run),
                 version=str(run.get("version") or ""),

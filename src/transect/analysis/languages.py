@@ -39,7 +39,7 @@ class Language:
 
 def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
     """Return every pair of right cells that differ in nothing but who computes, in order of the cells."""
-    # Of two languages in one training neither side could be told.
+    # In a training with two languages neither could be measured alone.
     able = [g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework]
     found = []
     for members in grouped(able, lambda group: group.cell.changed(framework="")).values():

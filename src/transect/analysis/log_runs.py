@@ -55,9 +55,9 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "slurm-accounting": (),
     "superbench-results": (),
 }
-# Parameters that tell which machine a run was on.
+# Parameters that name the machine that a run was on.
 _MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
-# Where one of them says which kind it is told to use, that is a setting.
+# One of them whose value is the kind of processor that was asked for is a setting.
 _KINDS = frozenset({"cpu", "gpu", "cuda", "rocm"})
 
 
@@ -146,7 +146,7 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
                 run = _record(record, members, source, top)
-                # The same log below two paths is one, of the day that either tells: a month alone is its first.
+                # The same log below two paths counts once, by the day that either path names; a month alone is its first.
                 known = found.setdefault(run.fingerprint, run)
                 days = known.started[:10], run.started[:10]
                 month = days[0][8:] == "01" and days[0][:7] == days[1][:7]
@@ -219,7 +219,7 @@ def _of_machine(name: str, value: Any) -> bool:
 
 
 def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    # What a program was told beside where it ran, such as mdtest's -w, of which its log says nothing else.
+    # Arguments of the program other than paths, such as mdtest's -w, which its log has nowhere else.
     arguments = [
         word for word in str(parameters.get("command", "")).split()[1:] if "/" not in word and not DATE.search(word)
     ]

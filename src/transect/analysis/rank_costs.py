@@ -120,7 +120,7 @@ class SumPath:
 
 def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
     """Return every sum over several replicas that has both twins, fewest replicas first."""
-    # What no reference was held to, such as updates that come late, is no path of anything.
+    # Trainings that were not compared with the reference, such as late updates, follow no known path.
     able = [g for g in groups if g.ok and not g.wrong and not g.kind.synthetic and g.values("equality_ratio")]
     found = []
     for members in grouped(able, _problem).values():

@@ -22,7 +22,7 @@ from transect.domain.until import AnalysisPlan
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
-# Cells on one side for which one looks whether they were renamed: each is held beside each.
+# Most cells of one side that are checked for renames: each is compared with each.
 _MAX_RENAMED = 300
 # Cells that differ in more axes are other cells.
 _NEAR = 2

@@ -15,7 +15,7 @@ from transect.domain.record import Status
 from transect.domain.until import ComparisonRule
 from transect.planning.stage import STAGES
 
-# What a result is worth, beside how fast it came.
+# Quality of a result, as opposed to its speed.
 _QUALITY = frozenset(
     {
         "accuracy",

@@ -26,7 +26,7 @@ from transect.domain.until import MARGIN
 
 # Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
-# Runs that logs tell, a side, from which on none that is usable is more than chance.
+# From so many runs of logs a side on, no usable one among them is more than chance.
 _MANY = 3
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 
-# Details that say what a cell was told, and not what came of it.
+# Details that are settings of a cell, not results.
 _SETTINGS = (
     "global_batch",
     "steps_per_epoch",
@@ -102,7 +102,7 @@ def unlike(base: Settings, other: Settings) -> list[Unlike]:
     for name in sorted(base.keys() & other.keys()):
         common = base[name].keys() & other[name].keys()
         mine, theirs = (_union(side[name], common or side[name]) for side in (base, other))
-        # Without a common repeat, what differs among repeats tells nothing of two sides.
+        # Without a common repeat, a difference among repeats is no difference of the two sides.
         if mine != theirs and (common or len(mine) == len(theirs) == 1):
             found.append(Unlike(name=name, base=" or ".join(sorted(mine)), other=" or ".join(sorted(theirs))))
     return found

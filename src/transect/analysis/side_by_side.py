@@ -68,7 +68,7 @@ def _unpaired(a: Sequence[AnyRecord], b: Sequence[AnyRecord]) -> str:
     allowed = max(trimmed(len(side)) / len(side) for side in (a, b)) + _ROUNDING
     on_gpus = all(map(_on_gpu, (*a, *b)))
     named = [[_processors(record, gpus=on_gpus) for record in side] for side in (a, b)]
-    # A run of which it is not known is held against nobody.
+    # A run without these facts is no difference.
     known = [[_Run(0.0, 0.0, name) for name in names if name] for names in named]
     alone = _alone(*known) if all(known) else 0.0
     if alone > allowed:

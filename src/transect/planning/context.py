@@ -104,8 +104,8 @@ class Context:
     def fits(self, cell: Cell, gpus: int) -> bool:
         """Whether a cell with `gpus` on each node fits the system, without sharing its cores.
 
-        One that does not is counted in `left_out`, so that a person is told.
-        What the system's file does not say is asked of this machine.
+        One that does not is counted in `left_out`, and reported.
+        What the system's file does not say is taken from this machine.
         """
         if self._room is None:
             cores = self.system.cores_per_node or available_cores()

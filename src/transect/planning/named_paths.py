@@ -10,7 +10,7 @@ from typing import Any
 
 from transect.domain.registry import plugin_folders
 
-# What a spec holds besides what somebody can be told.
+# Keys of a spec that name no files of the user.
 _NO_OPTIONS = frozenset({"study", "cell_id", "system", "inputs", "environment", "lock", "sources"})
 _OPTIONS = frozenset({"options", "dataset_options"})
 _WALKED = frozenset({str, dict, list, tuple})
@@ -39,9 +39,9 @@ class NamedPaths:
         self._of = cache(self._look)
 
     def __call__(self, spec: Mapping[str, Any], *, options_only: bool = False) -> dict[str, str]:
-        """Return the key below which each path stands, by the absolute path; of a list, the list's key.
+        """Return the key below which each path is named, by the absolute path; of a list, the list's key.
 
-        `options_only`: of a stage that says itself which files it reads, only what its plug-ins are told.
+        `options_only`: of a stage that says itself which files it reads, only the options of its plug-ins.
         """
         found: dict[str, tuple[str, bool]] = {}
         for key, value in spec.items():

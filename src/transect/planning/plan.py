@@ -166,7 +166,7 @@ class _Planner:
             spec["other_environments"] = {name: self._lock(name) for name in others}
         fingerprint = digest([canonical_json(spec)])[:16]
         named = self._named(cell, spec)
-        # What the runner is told besides: a change of these alone makes no record stale.
+        # What else the runner gets: a change of these alone makes no record stale.
         spec |= {
             "fingerprint": fingerprint,
             "about": self._about,

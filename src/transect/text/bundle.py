@@ -50,7 +50,7 @@ class Pipeline(BaseModel):
     letters: str
     words: int = Field(ge=0)
     stop_words: int = Field(ge=0)
-    # A text whose likeliest class is less likely is told as unsure.
+    # A text whose likeliest class is less likely is unsure.
     unsure: float = Field(default=0.5, ge=0, le=1)
     # What the classifier is and was trained on, in the words of who made it.
     about: dict[str, Any] = {}

@@ -154,7 +154,7 @@ class Corpus:
 
 
 def _says_anything(messages: list[dict[str, Any]]) -> bool:
-    # Nearly always the first character tells.
+    # Nearly always the first character decides.
     return any(message["text"][0].isalnum() or _LETTER.search(message["text"]) for message in messages)
 
 

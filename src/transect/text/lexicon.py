@@ -13,7 +13,7 @@ from transect.text.tokeniser import FIRST, MAX_LETTERS, PADDING, UNKNOWN, letter
 LEFT_OUT = PADDING
 # Letters are below 2^14 and words have up to 40 of them, so that no sum reaches 2^63.
 _WEIGHTS_END = 2**43
-# Lists are short, and half of the words that are in none are told by the first look.
+# Lists are short, and half of the words that are in none are recognised at the first look-up.
 _LISTS_PER_WORD = 4
 
 

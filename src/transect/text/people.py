@@ -60,7 +60,7 @@ _ADDRESS = re.compile(r"<?\s*([^\s<>\"',;@]+)@[^\s<>\"',;]+\s*>?")
 # Between the words of one name.
 _GAP = re.compile(r"[\s,.'’`´_-]{1,3}")
 _APOSTROPHE = re.compile(r"['’`´]")
-# Behind a name it tells a department, a company, or a place.
+# Behind a name it names a department, a company, or a place.
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 MIN_LETTERS = 3
 # Of a name that are looked for; no text can make that take longer.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# A class that was told to be impossible counts as this, so that one ticket does not make a loss infinite.
+# A class that was predicted to be impossible counts as this, so that one ticket does not make a loss infinite.
 MIN_PROBABILITY = 1e-7
 _BINS = 10
 _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
@@ -50,7 +50,7 @@ def macro_f1(table: np.ndarray) -> float:
 def log_loss(probabilities: np.ndarray, y: np.ndarray) -> float:
     """Return the mean of -ln of the true class's probability, which counts as at least `MIN_PROBABILITY`."""
     true_class = probabilities[np.arange(len(y)), y].astype(np.float64)
-    # Not -0.0 where all are told for sure.
+    # Not -0.0 where all are predicted with certainty.
     return abs(float(np.log(np.maximum(true_class, MIN_PROBABILITY)).mean()))
 
 

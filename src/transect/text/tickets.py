@@ -30,7 +30,7 @@ class Ticket:
     messages: list[Message]
     owner: str = ""
     queue: str = ""
-    # The language of its text, as ISO 639-1; empty where none was told.
+    # The language of its text, as ISO 639-1; empty where it is not known.
     language: str = ""
     # What a generator knows of it, see `transect.text.formats.Generator`.
     truth: dict[str, Any] = field(default_factory=dict)

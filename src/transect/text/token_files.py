@@ -17,9 +17,9 @@ from transect.text.lengths import Lengths
 from transect.text.lines import read_batches
 from transect.text.tokeniser import MAX_LETTERS, cut, words
 
-# A language that is told with less than this probability is none: three words may be anything.
+# A language with less than this probability counts as unknown: three words may be anything.
 SURE = 0.9
-# Code points from which a language is told; more make no difference, but for the time.
+# Code points by which a language is found; more make no difference, but for the time.
 _READ = 1000
 
 
@@ -69,7 +69,7 @@ def stop_words(languages: Collection[str]) -> tuple[list[str], list[str]]:
 TOKENS, OFFSETS, WORDS = "tokens.npy", "offsets.npy", "words.json"
 # What stands in a list of words for all those that have too many letters.
 TOO_LONG = ""
-# Texts from which the languages of a corpus are told, evenly spaced over it.
+# Texts by which the languages of a corpus are found, evenly spaced over it.
 _SAMPLE = 1000
 _LEFT_OUT = -1
 

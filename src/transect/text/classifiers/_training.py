@@ -22,7 +22,7 @@ from transect.text.classifiers._updates import Updates, make_updates
 if TYPE_CHECKING:
     import torch
 
-# Rows whose labels are told at once.
+# Rows that are predicted at once.
 _ROWS_AT_ONCE = 256
 # Of so many batches the tickets are sorted by length before they are dealt out to them.
 _POOLED = 16

@@ -145,7 +145,7 @@ class Model:
         options = self.options
         asked = self._best(self._topics, label)
         by_words = np.mean([self._by_words(later, label) for later in range(options.follow_ups + 1)])
-        # By topic and writer, whose own words then tell no more.
+        # By topic and writer, whose words then add nothing.
         by_name = self._best(self._topics[:, None, :] * self._writers.T, label)
         nameless = float(by_words)
         named = options.signed * by_name + (1 - options.signed) * nameless
