@@ -21,8 +21,8 @@ _HERE = provenance(system={"name": "riverbed", "description": "", "interconnect"
 
 
 def _run(file: str, benchmark: str, metrics: list[dict[str, Any]], *, line: int = 3, **fields: Any) -> dict[str, Any]:
-    own = {name: fields.pop(name) for name in ("variant", "status", "reason") if name in fields}
-    return log_run(f"/somewhere/logs/{file}", benchmark, *metrics, line=line, **own, parameters=fields)
+    known = {name: fields.pop(name) for name in ("variant", "status", "reason") if name in fields}
+    return log_run(f"/somewhere/logs/{file}", benchmark, *metrics, line=line, **known, parameters=fields)
 
 
 def _hpl(file: str, gflops: float, **more: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def _renamed(record: Record, number: int, **changes: Any) -> Record:
     """Put a text where a name stood, and in everything that a record says in words."""
     axes = {**record.cell.axes(), **changes}
     cell = Cell.of(**axes)
-    told = {
+    facts = {
         "host": payload(number, "host"),
         "cpu_model": payload(number + 1, "cpu"),
         "cores": 4,
@@ -53,7 +53,7 @@ def _renamed(record: Record, number: int, **changes: Any) -> Record:
         "variables": {payload(number, "variable"): payload(number + 3, "value")},
         "environment": {"name": payload(number, "environment"), "lock_hash": "0"},
     }
-    return record.model_copy(update={"cell": cell, "cell_id": cell.id, "provenance": told})
+    return record.model_copy(update={"cell": cell, "cell_id": cell.id, "provenance": facts})
 
 
 def _records() -> list[Record]:

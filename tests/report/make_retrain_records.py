@@ -72,7 +72,7 @@ def retrain_record(
             "peak_memory": 6e7,
         }
     series = {"loss": loss, "reference_loss": reference, "loss_tolerance": [1e-5] * cell.steps}
-    samples = {name: Samples(unit="1", values=list(one), count=len(one)) for name, one in series.items()}
+    samples = {name: Samples(unit="1", values=list(losses), count=len(losses)) for name, losses in series.items()}
     facts = {"turns": turns, "not_checkable_from": None, "resumed_from": [], "score": "accuracy"}
     return make_record(
         cell,

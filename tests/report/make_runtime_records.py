@@ -37,7 +37,7 @@ def infer_record(
     repeat: int = 0,
     *,
     workload: str = "tickets",
-    told: bool = True,
+    complete: bool = True,
     samples: Sequence[float] = (),
     calls: Sequence[float] = (),
     metrics: dict[str, float] | None = None,
@@ -45,7 +45,7 @@ def infer_record(
     fields: dict[str, Any] | None = None,
     **axes: Any,
 ) -> Record:
-    """Make one synthetic run. `told=False`: a record from before most was told.
+    """Make one synthetic run. `complete=False`: a record of an earlier version, which lacks most details.
 
     `samples` are those of Run, `calls` of bind, Run and copy together.
     """
@@ -67,7 +67,7 @@ def infer_record(
         "provider_used": cell.provider,
         "stop_reason": "interval-reached",
     }
-    if told:
+    if complete:
         values |= {
             "end_to_end_time": latency * 1.075,
             "first_result_time": 0.08,
@@ -77,7 +77,7 @@ def infer_record(
             "nonfinite_outputs": 0,
         }
         facts |= {"options_not_set": [], "run_includes": [], "language_version": "X 1.2"}
-    if told and not baseline:
+    if complete and not baseline:
         facts |= {
             "session_options_seen": seen(intra_op_num_threads=cell.threads),
             "kernels": {"count": len(KERNELS), "names": KERNELS, "digest": "ab12"},
@@ -180,12 +180,12 @@ def other_options() -> list[Record]:
 
 
 def conditions() -> list[Record]:
-    other = {"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]}
+    differing = {"session_options_seen": seen(enable_mem_pattern=False), "options_not_set": ["enable_mem_pattern"]}
     return [
         *runs("cpp", 1e-4),
         *runs("c", 1e-4),
-        *runs("java", 1e-4, details=other),
-        *runs("go", 1e-4, told=False),
+        *runs("java", 1e-4, details=differing),
+        *runs("go", 1e-4, complete=False),
         *runs("torch-eager", 1e-3),
     ]
 

@@ -38,9 +38,9 @@ def classify_record(
 ) -> Record:
     """Make one run of a classifier."""
     kind = MODELS[model]["kind"]
-    knobs = USUAL if kind == "transformer" else {}
+    hyperparameters = USUAL if kind == "transformer" else {}
     given = {"corpus": "dialogues", "split": "random", "embeddings": "train", "words": "quantile"}
-    cell = ClassifyCell(model=model, kind=kind, repeat=repeat, **{**given, **knobs, **axes})
+    cell = ClassifyCell(model=model, kind=kind, repeat=repeat, **{**given, **hyperparameters, **axes})
     right = round(tickets * accuracy)
     facts = {
         "classes": CLASSES,
@@ -78,10 +78,10 @@ def classify_record(
 
 def seeds(accuracy: float, amount: int = 6, spread: float = 0.0004, **given: Any) -> list[Record]:
     """Make runs whose seeds shift every setting alike, and each a little of its own."""
-    common, own = random.Random(3), random.Random(repr(sorted(given.items())))
+    common, single = random.Random(3), random.Random(repr(sorted(given.items())))
     return [
         classify_record(
-            accuracy + common.uniform(-4 * spread, 4 * spread) + own.uniform(-spread, spread), repeat, **given
+            accuracy + common.uniform(-4 * spread, 4 * spread) + single.uniform(-spread, spread), repeat, **given
         )
         for repeat in range(amount)
     ]
@@ -177,10 +177,10 @@ def write_ticket_study(root: Path) -> Path:
         *seeds(0.84, model="tfidf", names="kept", bayes=0.9),
         *seeds(0.4, model="majority", names="kept", bayes=0.9),
         *(
-            one
+            run
             for heads in (1, 4)
             for view in ("conversation", "first")
-            for one in seeds(0.75, names="kept", heads=heads, view=view)
+            for run in seeds(0.75, names="kept", heads=heads, view=view)
         ),
         classify_record(names="kept", heads=8, fields=lost),
     ]

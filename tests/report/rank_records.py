@@ -121,9 +121,9 @@ def scaling(ranks: Iterable[int], *, serial: float = 0.2, **how: Any) -> list[Re
     for number in ranks:
         whole = 1.1e-3 * (serial * number + 1 - serial)
         strategy = "single" if number == 1 else how.get("strategy", "mpi-allreduce")
-        rest = {key: value for key, value in how.items() if key != "strategy"}
+        others = {key: value for key, value in how.items() if key != "strategy"}
         waited = 0.1 * whole if number > 1 else 0.0
-        records += repeated(strategy=strategy, ranks=number, computing=whole - waited, waited=waited, **rest)
+        records += repeated(strategy=strategy, ranks=number, computing=whole - waited, waited=waited, **others)
     return records
 
 

@@ -29,8 +29,8 @@ def findings(*records: Record) -> dict[str, list[Finding]]:
     """Return the findings by kind."""
     made = context(*records)
     found: dict[str, list[Finding]] = {}
-    for one in make_findings(made, all_parts().findings):
-        found.setdefault(one.kind, []).append(one)
+    for finding in make_findings(made, all_parts().findings):
+        found.setdefault(finding.kind, []).append(finding)
     assert not made.problems, made.problems
     return found
 
@@ -71,29 +71,29 @@ class Sets(Mapping[str, list[Record]]):
 
 def prose(sets: Mapping[str, Iterable[Record]], *kinds: str) -> dict[str, list[str]]:
     """Return what findings of these kinds say of each set: what an earlier one said already is named by it."""
-    said: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     first: dict[str, str] = {}
     for name in sets:
         found = sets.findings(name) if isinstance(sets, Sets) else findings(*sets[name])
-        every = written(one for kind in kinds for one in found.get(kind, ()))
-        said[name] = [f"{one[:60]} … as in {first[one]}" if one in first else one for one in every]
-        first |= {one: name for one in every if one not in first}
-    return said
+        every = written(finding for kind in kinds for finding in found.get(kind, ()))
+        texts[name] = [f"{text[:60]} … as in {first[text]}" if text in first else text for text in every]
+        first |= {text: name for text in every if text not in first}
+    return texts
 
 
 def written(found: Iterable[Finding]) -> list[str]:
     """Return findings as they are read."""
-    return ["\n".join(lines(one)) for one in found]
+    return ["\n".join(lines(finding)) for finding in found]
 
 
-def lines(one: Finding) -> list[str]:
+def lines(finding: Finding) -> list[str]:
     """Return a finding as it is read: its confidence, the sentence, its evidence piece by piece."""
     # How small a tiny chance is hangs on the last bits of its times, a cell's digest on all axes that there are.
-    told = re.sub(r"p = [\d.]+e-(0[6-9]|[1-9]\d+)", "p < 1e-5", one.evidence)
-    told = re.sub(r"~[0-9a-f]{8}\b", "", told)
-    evidence = [f"  - {piece}" for piece in told.split("; ") if piece]
-    short = [f"  in short: {one.short}"] if one.short else []
-    return [f"{one.kind}, {one.confidence}: {one.text}", *short, *evidence]
+    evidence_text = re.sub(r"p = [\d.]+e-(0[6-9]|[1-9]\d+)", "p < 1e-5", finding.evidence)
+    evidence_text = re.sub(r"~[0-9a-f]{8}\b", "", evidence_text)
+    evidence = [f"  - {piece}" for piece in evidence_text.split("; ") if piece]
+    short = [f"  in short: {finding.short}"] if finding.short else []
+    return [f"{finding.kind}, {finding.confidence}: {finding.text}", *short, *evidence]
 
 
 class Made:
@@ -101,7 +101,7 @@ class Made:
 
     def __init__(self, key: str, *records: Record, **given) -> None:
         self.context = context(*records, **given)
-        [section] = [one for one in all_parts().sections if one.key == key]
+        [section] = [part for part in all_parts().sections if part.key == key]
         made = make_section(section, self.context)
         assert made is not None and not self.context.problems, self.context.problems
         self.lead, self.blocks = made.body.lead, made.body.blocks
@@ -119,20 +119,20 @@ class Made:
     def prose(self) -> str:
         """All that is read: sentences, titles, captions, and the first rows behind charts and in tables."""
         charts = [
-            "\n".join([f"chart: {one.title} [{one.axis}] {one.note}".rstrip().replace(" []", ""), *listed(one.table)])
-            for one in self.charts
+            "\n".join([f"chart: {c.title} [{c.axis}] {c.note}".rstrip().replace(" []", ""), *listed(c.table)])
+            for c in self.charts
         ]
-        tables = ["\n".join([f"table: {one.caption or one.folded}", *listed(one)]) for one in self.tables]
+        tables = ["\n".join([f"table: {table.caption or table.folded}", *listed(table)]) for table in self.tables]
         return "\n".join(filter(None, [self.lead, self.text, *charts, *tables]))
 
     def chart(self, title: str) -> Chart:
         """Return the chart whose title begins so."""
-        [found] = [one for one in self.charts if one.title.startswith(title)]
+        [found] = [chart for chart in self.charts if chart.title.startswith(title)]
         return found
 
     def table(self, title: str) -> list[dict[str, str]]:
         """Return the rows of the table whose caption or title begins so, by their heads."""
-        [found] = [one for one in self.tables if (one.caption or one.folded).startswith(title)]
+        [found] = [table for table in self.tables if (table.caption or table.folded).startswith(title)]
         return rows(found)
 
 
@@ -153,4 +153,4 @@ def listed(table: Table, most: int = 16) -> list[str]:
 
 def ratios(found: Finding) -> list[float]:
     """Return the ratio of each comparison that a claim rests on, of its first side to its second."""
-    return [one.decision.ratio if one.decision else one.a.median / one.b.median for one in found.comparisons]
+    return [c.decision.ratio if c.decision else c.a.median / c.b.median for c in found.comparisons]

@@ -57,7 +57,7 @@ def test_contents_hash_and_answers_open_what_they_lead_to(opened: Any) -> None:
         "[...document.querySelectorAll('.decide .why, .answers a, .proof a')].map((a) => "
         "[a.hash, !!document.getElementById(a.hash.slice(1))])"
     )
-    assert len(links) > 20 and [one for one in links if not one[1]] == []
+    assert len(links) > 20 and [link for link in links if not link[1]] == []
     folded = page.locator("#findings .rest .finding").last
     assert not folded.is_visible()
     page.evaluate("(name) => { location.hash = name }", folded.get_attribute("id"))

@@ -30,7 +30,8 @@ def test_summary_counts_every_record_and_names_what_failed(summary: dict[str, An
     assert summary["counts"]["failed"] == 2
     assert summary["counts"]["skipped"] == 1
     assert sum(summary["by_stage"]["train"].values()) == 86
-    assert {one["cause"] for one in summary["failures"]} == {"wrong-result", "out-of-memory", "missing-dependency"}
+    causes = {failure["cause"] for failure in summary["failures"]}
+    assert causes == {"wrong-result", "out-of-memory", "missing-dependency"}
     assert len(summary["problems"]) == 1
     assert "broken.cell" in summary["problems"][0]
     for finding in summary["findings"]:
@@ -56,16 +57,16 @@ def test_equal_records_give_equal_bytes(report: Path, synthetic_again: Made, tmp
 def test_foreign_text_becomes_no_tag_and_nothing_is_fetched(report: Path) -> None:
     page = report.read_text(encoding="utf-8")
     tags = Page.read(page).soup.find_all(True)
-    names = [one.name for one in tags]
+    names = [tag.name for tag in tags]
     data = page.count('<script type="application/json"')
     assert names.count("script") == data + len(SCRIPTS) == 2 + len(SCRIPTS), "data, and our own"
-    policy = str(next(one["content"] for one in tags if one.get("http-equiv")))
+    policy = str(next(tag["content"] for tag in tags if tag.get("http-equiv")))
     assert policy.count("'sha256-") == len(SCRIPTS), "each script of ours has its hash"
     assert "img" not in names and "b" not in names and "i" not in names
-    for one in tags:
-        assert not [name for name in one.attrs if name.startswith("on")]
+    for tag in tags:
+        assert not [name for name in tag.attrs if name.startswith("on")]
         for name in ("src", "href", "xlink:href"):
-            assert str(one.get(name) or "#").startswith(("#", "data:,"))
+            assert str(tag.get(name) or "#").startswith(("#", "data:,"))
     assert "<script>window.HACKED" not in page
     assert "{{ 7*7 }}" in page, "log text is no template"
     assert "url(http" not in page and "@import" not in page
@@ -116,11 +117,11 @@ def test_each_cause_is_one_block_with_meaning_step_and_command() -> None:
         *(failed(Cause.TIMEOUT, f"ended after its limit of {n} s", n) for n in range(1, 31)),
         failed(Cause.UNSUPPORTED, "rank 0 does not train", 31, Status.SKIPPED),
     )
-    assert [one.cause for one in made] == ["timeout", "unsupported"]
-    assert [re.findall(r"\d+|train", one.amount) for one in made] == [["30", "30", "train"], ["1", "1", "train"]]
+    assert [block.cause for block in made] == ["timeout", "unsupported"]
+    assert [re.findall(r"\d+|train", block.amount) for block in made] == [["30", "30", "train"], ["1", "1", "train"]]
     assert "limits.seconds" in made[0].action
     assert made[0].command == "make report STUDY='my study'"
-    assert len(made[0].said.rows) == 1 and made[0].cells is not None
+    assert len(made[0].messages.rows) == 1 and made[0].cells is not None
     assert len(made[0].cells.rows) == 30
     assert [log for _, log in made[0].logs] == ["log 1", "log 10", "log 11"]
     assert made[1].cells is None, "the one cell stands beside its message"
@@ -149,5 +150,5 @@ def test_sentences_are_escaped_before_anything_else(text: str, written: str) -> 
 
 def test_every_link_to_a_term_leads_somewhere(report: Path) -> None:
     page = Page.read(report)
-    linked = {str(one["href"])[1:] for one in page.soup.select('a[href^="#term-"]')}
+    linked = {str(link["href"])[1:] for link in page.soup.select('a[href^="#term-"]')}
     assert len(linked) > 10 and linked <= set(page.ids)

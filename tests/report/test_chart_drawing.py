@@ -39,12 +39,12 @@ def drawn(given: dict[str, object]) -> str:
 def test_what_a_process_was_asked_for_is_drawn_here_when_it_is_killed(alone: None) -> None:
     first = drawn(dot_plot(ROWS, title="seconds"))
     [*workers] = drawing._processes()._processes.values()
-    for one in workers:
-        os.kill(one.pid, signal.SIGSTOP)
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGSTOP)
     asked = [drawing.begin(dot_plot(ROWS, title="seconds"), alt_text="two", name="x") for _ in range(3)]
-    for one in workers:
-        os.kill(one.pid, signal.SIGKILL)
-    assert [str(one.result(timeout=120)) for one in asked] == [first] * 3
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGKILL)
+    assert [str(future.result(timeout=120)) for future in asked] == [first] * 3
 
 
 def test_what_cannot_be_drawn_raises_for_whoever_waits_and_the_next_is_drawn() -> None:
@@ -64,8 +64,8 @@ def test_a_name_of_anything_stays_within_its_attribute() -> None:
 
 
 def test_the_processes_end_when_whoever_started_them_is_killed() -> None:
-    said = f"{BEGIN}asked.exception()\nprint(*drawing._processes()._processes, flush=True)\ninput()"
-    with subprocess.Popen([sys.executable, "-c", said], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as asking:
+    program = f"{BEGIN}asked.exception()\nprint(*drawing._processes()._processes, flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as asking:
         assert asking.stdout is not None
         found = [psutil.Process(int(pid)) for pid in asking.stdout.readline().split()]
         asking.kill()

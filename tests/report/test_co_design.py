@@ -18,7 +18,7 @@ from transect.domain.record import Cause, Status
 from transect.report.findings.claims import claim_answers
 
 FAILED = {"status": Status.FAILED, "message": "why"}
-WRONG, NO_ROOM = (FAILED | {"cause": one} for one in (Cause.WRONG_RESULT, Cause.OUT_OF_MEMORY))
+WRONG, NO_ROOM = (FAILED | {"cause": cause} for cause in (Cause.WRONG_RESULT, Cause.OUT_OF_MEMORY))
 BUDGET = 100 * 2**20
 
 
@@ -44,8 +44,8 @@ def swept(memory: str, batch: int, *, step_s: float = 0.01, budget: int | None =
     record = first(strategy="mpi-allreduce", ranks_per_node=2)
     axes = {"memory": memory, "batch": batch, "memory_budget": budget}
     return [
-        changed(one, axes=axes | {"repeat": n}, **more)
-        for n, one in enumerate(quiet(record, step_s, details={"global_batch": batch}))
+        changed(run, axes=axes | {"repeat": n}, **more)
+        for n, run in enumerate(quiet(record, step_s, details={"global_batch": batch}))
     ]
 
 
@@ -61,7 +61,7 @@ BLOCKING = first(strategy="mpi-bcast-reduce")
 BESIDE = [*quiet(PIPELINE, 0.008), *quiet(RIVAL, 0.01)]
 CROWDED = [*quiet(HYBRID, 0.005), *quiet(first(strategy="mpi-allreduce", ranks_per_node=4), 0.01)]
 PARTS = {"compute_time": 0.004, "communication_total_time": 0.006}
-OVERLAPPED = [*[changed(one, PARTS) for one in quiet(BLOCKING, 0.010)], *quiet(OVERLAP, 0.0066)]
+OVERLAPPED = [*[changed(run, PARTS) for run in quiet(BLOCKING, 0.010)], *quiet(OVERLAP, 0.0066)]
 # Steps of three runs, as far apart as they were beside nine other users of two cores.
 BUSY = [*busy(BLOCKING, 0.024, 0.046, 0.925), *busy(first(strategy="mpi-overlap", options=()), 0.02, 0.04, 0.08)]
 PAST = [
@@ -82,14 +82,14 @@ def against_ddp(step_s: float, *, over: bool):
 
 def other_digits():
     off = swept("recompute", 64)
-    return [*swept("plain", 64), *[changed(one, {"final_loss": (one.value("final_loss") or 0) + 1e-12}) for one in off]]
+    return [*swept("plain", 64), *[changed(run, {"final_loss": (run.value("final_loss") or 0) + 1e-12}) for run in off]]
 
 
 def several():
     """Two comparisons of the hierarchical strategy with the flat one."""
-    flat = [changed(one, {"communication_total_time": 0.002}) for one in quiet(RIVAL, 0.01)]
+    flat = [changed(run, {"communication_total_time": 0.002}) for run in quiet(RIVAL, 0.01)]
     records = [*quiet(first(strategy="mpi-hierarchical"), 0.01), *flat]
-    return [*records, *[changed(one, axes={"batch": 128}) for one in records]]
+    return [*records, *[changed(run, axes={"batch": 128}) for run in records]]
 
 
 def test_prose(snapshot):
@@ -107,7 +107,8 @@ def test_prose(snapshot):
         "memory": (PAST, NOT_ASKED, other_digits()),
         "claims": ([PIPELINE],),
     }
-    assert {key: [Made(key, *own).prose for own in sets] for key, sets in sections.items()} == snapshot(name="sections")
+    texts = {key: [Made(key, *runs).prose for runs in sets] for key, sets in sections.items()}
+    assert texts == snapshot(name="sections")
 
 
 def test_the_layout_of_a_record_is_read():
@@ -130,20 +131,20 @@ def test_a_schedule_of_several_parts_has_no_such_formula_and_all_its_layers():
 
 def test_a_pipeline_stands_beside_the_best_that_shares_the_data_alone():
     made = context(*BESIDE)
-    [one] = rivalries(made.of("train"), made.floors)
-    assert (one.best.cell.strategy, one.rival.cell.strategy) == ("mpi-pipeline", "mpi-allreduce")
-    assert (one.division.parts, one.division.replicas) == (2, 1)
-    assert one.result.ratio.value == pytest.approx(0.8) and one.result.shown
-    assert one.result.ratio.low < 0.8 < one.result.ratio.high
+    [rivalry] = rivalries(made.of("train"), made.floors)
+    assert (rivalry.best.cell.strategy, rivalry.rival.cell.strategy) == ("mpi-pipeline", "mpi-allreduce")
+    assert (rivalry.division.parts, rivalry.division.replicas) == (2, 1)
+    assert rivalry.result.ratio.value == pytest.approx(0.8) and rivalry.result.shown
+    assert rivalry.result.ratio.low < 0.8 < rivalry.result.ratio.high
     found = only("pipeline", *BESIDE)
-    assert found.comparisons == one.result.told and found.confidence is Confidence.CONFIRMED
+    assert found.comparisons == rivalry.result.comparisons and found.confidence is Confidence.CONFIRMED
 
 
 def test_an_exchange_that_overlaps_stands_beside_the_blocking_one():
     context_of = context(*OVERLAPPED)
-    [one] = exchanges(context_of.of("train"), context_of.floors)
-    assert one.least_s == pytest.approx(0.006)  # The longer part.
-    base, row = one.rows
+    [exchange] = exchanges(context_of.of("train"), context_of.floors)
+    assert exchange.least_s == pytest.approx(0.006)  # The longer part.
+    base, row = exchange.rows
     assert base.result is None and (base.variant, row.variant) == ("SC-B", "SC-OBR")
     assert row.progress == "thread" and row.over_least == pytest.approx(1.1, rel=0.01)
     assert row.result is not None and row.result.ratio.value == pytest.approx(0.66, rel=0.01)
@@ -152,15 +153,15 @@ def test_an_exchange_that_overlaps_stands_beside_the_blocking_one():
 def test_a_batch_past_the_memory_stands_beside_the_one_that_fits():
     made = context(*PAST)
     [sweep] = sweeps(made.of("train"), made.floors)
-    [row] = [one for one in sweep.rows if one.group.cell.memory == "offload-file"]
+    [row] = [row for row in sweep.rows if row.group.cell.memory == "offload-file"]
     assert sweep.budgets == [BUDGET] and row.times_what_fits == 8
     assert row.beside_fitting is not None and row.beside_free is not None
-    for one in (row.beside_fitting, row.beside_free):
-        assert one.ratio.value == pytest.approx(1.2) and one.ratio.low < 1.2 < one.ratio.high
+    for result in (row.beside_fitting, row.beside_free):
+        assert result.ratio.value == pytest.approx(1.2) and result.ratio.low < 1.2 < result.ratio.high
     too_large = sweep.too_large("plain", BUDGET)
     assert too_large is not None and too_large.cell.batch == 128
     found = only("memory", *PAST)
-    assert found.comparisons == (*row.beside_fitting.told, *row.beside_free.told)
+    assert found.comparisons == (*row.beside_fitting.comparisons, *row.beside_free.comparisons)
     assert found.confidence is Confidence.CONFIRMED
 
 
@@ -176,12 +177,12 @@ GAINS = {
 def test_the_claim_on_hybrids_is_held_against_data_parallelism(step_s):
     judgement, confidence = GAINS[step_s]
     records = against_ddp(step_s, over=False)
-    [answer] = [one for one in claim_answers(context(*records)) if one.claim.key == "hybrid"]
+    [answer] = [claim for claim in claim_answers(context(*records)) if claim.claim.key == "hybrid"]
     assert (answer.judgement, answer.confidence) == (judgement, confidence)
     assert answer.gain is not None and answer.gain.value == pytest.approx(0.01 / step_s)
     # On shared cores the same numbers decide nothing.
     found = findings(*against_ddp(step_s, over=True))["claim"]
-    assert all(one.confidence is Confidence.INCONCLUSIVE for one in found)
+    assert all(finding.confidence is Confidence.INCONCLUSIVE for finding in found)
 
 
 TIMES = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
@@ -217,13 +218,13 @@ def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97):
 
 def times(factor):
     """Return an asynchronous cell that takes so many times as long as the synchronous one, and that one."""
-    own = repeats([factor * one for one in TIMES], staleness=4, ranks=3, accuracy=0.94)
-    return [*own, *repeats(TIMES)]
+    runs = repeats([factor * time for time in TIMES], staleness=4, ranks=3, accuracy=0.94)
+    return [*runs, *repeats(TIMES)]
 
 
 RANKS = [*repeats(TIMES, staleness="unbounded", ranks=3), *repeats(TIMES), *repeats(TIMES, ranks=3)]
 LATE = [*repeats([None, *TIMES[1:]], staleness=4), *repeats(TIMES)]
-ASYNCHRONOUS_CROWDED = [*repeats([one / 3 for one in TIMES], staleness=4, over=True), *repeats(TIMES)]
+ASYNCHRONOUS_CROWDED = [*repeats([time / 3 for time in TIMES], staleness=4, over=True), *repeats(TIMES)]
 
 
 def test_prose_asynchronous(snapshot):
@@ -235,32 +236,32 @@ def test_prose_asynchronous(snapshot):
         "shared cores": ASYNCHRONOUS_CROWDED,
     }
     equality = {"beside a checked one": ASYNCHRONOUS_CROWDED, "alone": repeats(TIMES, staleness=4)}
-    said = prose(sets, "asynchronous") | prose(equality, "equality")
-    said["sections"] = [Made(key, *times(0.5)).prose for key in ("asynchronous", "equality")]
-    assert said == snapshot
+    texts = prose(sets, "asynchronous") | prose(equality, "equality")
+    texts["sections"] = [Made(key, *times(0.5)).prose for key in ("asynchronous", "equality")]
+    assert texts == snapshot
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_the_time_to_quality_stands_beside_the_synchronous_one(factor):
     made = context(*times(factor))
-    [one] = asynchronous_groups(made.of("train"), made.floors)
-    [twin] = one.twins
-    assert (one.bound, one.workers, one.most) == ("4", 2, 5)
+    [training] = asynchronous_groups(made.of("train"), made.floors)
+    [twin] = training.twins
+    assert (training.bound, training.workers, training.most) == ("4", 2, 5)
     assert twin.group.cell.strategy == "mpi-allreduce" and twin.group.cell.ranks == 2
     assert twin.time is not None and twin.time.shown
     assert twin.time.ratio.value == pytest.approx(factor)
     assert twin.time.ratio.low < factor < twin.time.ratio.high
     found = only("asynchronous", *times(factor))
-    assert found.comparisons == twin.time.told
+    assert found.comparisons == twin.time.comparisons
     # Seven runs a side would make any other claim confirmed.
     assert found.confidence is Confidence.PROVISIONAL
 
 
 def test_its_steps_are_compared_with_nobodys():
-    fast = [changed(one, {"step_time": 1e-9, "samples_per_second": 1e12}) for one in repeats(TIMES, staleness=4)]
-    said = findings(*fast, *repeats(TIMES), *measured("train", strategy="single"))
-    for kind, found in said.items():
-        for one in found:
-            assert one.confidence is not Confidence.CONFIRMED or "async" not in one.text, one.text
+    fast = [changed(run, {"step_time": 1e-9, "samples_per_second": 1e12}) for run in repeats(TIMES, staleness=4)]
+    by_kind = findings(*fast, *repeats(TIMES), *measured("train", strategy="single"))
+    for kind, found in by_kind.items():
+        for finding in found:
+            assert finding.confidence is not Confidence.CONFIRMED or "async" not in finding.text, finding.text
             if kind not in ("asynchronous", "fastest", "equality"):
-                assert "async" not in one.text, one.text
+                assert "async" not in finding.text, finding.text

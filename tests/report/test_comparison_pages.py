@@ -36,14 +36,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         broken.parent.mkdir()
         broken.write_text(EVIL)
         for repeat in range(3):
-            told = {"learning_rate": 0.1 * (1 + day), "name": EVIL}
-            one = run_record(
+            settings = {"learning_rate": 0.1 * (1 + day), "name": EVIL}
+            record = run_record(
                 train_cell("jax", repeat),
                 {"samples_per_second": 1.0},
-                parameters=told,
+                parameters=settings,
                 at=START + timedelta(days=day, hours=1),
             )
-            write_records(where, one)
+            write_records(where, record)
         alone = run_record(train_cell(f"only-{day}", workload=EVIL), {"samples_per_second": 1.0})
         write_records(where, alone)
     return folder
@@ -79,10 +79,10 @@ def test_a_page_is_inert_offline_has_its_charts_and_fits(browser, pages, name):
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    own = pages[name].as_uri()
-    page.goto(own)
+    address = pages[name].as_uri()
+    page.goto(address)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-    assert [url for url in asked if not url.startswith(("data:", own))] == [] == complaints
+    assert [url for url in asked if not url.startswith(("data:", address))] == [] == complaints
     assert page.evaluate("window.HACKED") is None
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     empty = "[...document.querySelectorAll('svg.plot')].filter((one) => one.querySelectorAll('path').length < 3)"

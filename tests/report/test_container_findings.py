@@ -61,7 +61,7 @@ def sweep(factor: float) -> list[Record]:
 
 def costs(made: list[Record]) -> dict[tuple[str, int | None], ContainerCost]:
     groups = group_records(made)
-    return {(one.metric, one.size): one for one in container_costs(groups)}
+    return {(cost.metric, cost.size): cost for cost in container_costs(groups)}
 
 
 SETS = {
@@ -76,8 +76,8 @@ SETS = {
 
 
 def test_prose(snapshot: Any) -> None:
-    told = {"environment": {"wrapper_version": "0.31"}}
-    sets = SETS | {"a version": [one.model_copy(update={"provenance": told}) for one in records()]}
+    version = {"environment": {"wrapper_version": "0.31"}}
+    sets = SETS | {"a version": [run.model_copy(update={"provenance": version}) for run in records()]}
     absent = make_record(
         mlp_cell(container="enroot"),
         status=Status.SKIPPED,
@@ -94,7 +94,7 @@ def test_prose(snapshot: Any) -> None:
 def test_costs_keep_to_the_studys_margin_and_looks():
     groups = group_records(records())
     plain, strict = (
-        next(one for one in container_costs(groups, analysis_plan) if one.metric == "step_time").comparison
+        next(cost for cost in container_costs(groups, analysis_plan) if cost.metric == "step_time").comparison
         for analysis_plan in (AnalysisPlan(), AnalysisPlan(margin=0.001, looks={"train": 3}))
     )
     assert plain.equal and plain.margin == 0.05
@@ -114,8 +114,8 @@ def test_the_seeds_of_repeats_are_no_noise_of_the_container():
 
 
 def test_a_container_without_its_twin_costs_nothing_that_is_known():
-    assert costs([one for one in records() if one.cell.container]) == {}
-    other = [one for one in records() if one.cell.container] + [
-        one for one in records(batch=128) if not one.cell.container
+    assert costs([run for run in records() if run.cell.container]) == {}
+    unlike = [run for run in records() if run.cell.container] + [
+        run for run in records(batch=128) if not run.cell.container
     ]
-    assert costs(other) == {}
+    assert costs(unlike) == {}

@@ -71,12 +71,12 @@ RECORDS = [
 
 def test_models_are_compared_on_equal_decks_poses_and_threads() -> None:
     found = contests(docking_rows(group_records(RECORDS)))
-    assert {(one.deck, one.threads): [row.model for row in one.rows] for one in found} == {
+    assert {(contest.deck, contest.threads): [row.model for row in contest.rows] for contest in found} == {
         ("medium", 2): ["openmp", "openmp", "rust", "numba"],
         ("medium", 1): ["openmp", "numba", "openmp"],
         ("small", 2): ["rust"],
     }
-    two = next(one for one in found if one.threads == 2 and one.deck == "medium")
+    two = next(contest for contest in found if contest.threads == 2 and contest.deck == "medium")
     assert two.rows[0].pinned and two.rival() is two.rows[2]
     ratio = two.times_the_fastest(two.rows[2])
     assert ratio is not None and ratio.value == pytest.approx(2.0, rel=0.01)
@@ -91,7 +91,7 @@ def test_a_curve_needs_several_numbers_of_threads() -> None:
     assert speed_up is not None and speed_up.value == pytest.approx(4 / 2.1, rel=0.01)
 
 
-def said(*records: Record) -> list[Finding]:
+def findings_of(*records: Record) -> list[Finding]:
     return docking_findings(context_of(*records))
 
 
@@ -128,8 +128,8 @@ def test_prose(snapshot: Any) -> None:
         "Julia on one deck": [*OTHER_DECK, *ran("openmp", 1, 4e-6)],
         "equals": EQUALS,
     }
-    told = {name: written(said(*own)) for name, own in sets.items()}
-    assert told | {"section": Made("docking", *RECORDS).prose} == snapshot
+    texts = {name: written(findings_of(*runs)) for name, runs in sets.items()}
+    assert texts | {"section": Made("docking", *RECORDS).prose} == snapshot
 
 
 KERNEL = {"outcome": "failed", "reason": "no kernel", "tests": ["test_a", "test_b"]}
@@ -173,12 +173,12 @@ SETS = {
 )
 def test_runtimes_differ_in_tests_and_not_in_counts(name: str, passed: list[int], differ: list[str]) -> None:
     runtimes = conformance.tested(context(*SETS[name]))
-    assert [one.passed for one in runtimes] == passed
+    assert [runtime.passed for runtime in runtimes] == passed
     assert conformance.differing_tests(runtimes) == differ
 
 
 def test_prose_conformance(snapshot: Any) -> None:
-    sections = {f"section of {name}": Made("conformance", *own).prose for name, own in SETS.items()}
+    sections = {f"section of {name}": Made("conformance", *runs).prose for name, runs in SETS.items()}
     assert prose(SETS, "conformance") | sections == snapshot
 
 

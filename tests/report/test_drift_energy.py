@@ -72,7 +72,7 @@ def test_the_last_third_is_held_beside_the_first(name: str, answer: Answer, rati
     assert drift.decision.ratio == pytest.approx(ratio, abs=0.02)
     found = only("drift", *DRIFTS[name])
     assert found.confidence == confidence and "4 cells" in found.evidence
-    assert [one.claimed for one in found.tests] == [answer is not Answer.OPEN]
+    assert [test.claimed for test in found.tests] == [answer is not Answer.OPEN]
 
 
 def trainings(joules: float | None) -> list[Record]:
@@ -101,9 +101,9 @@ def trainings(joules: float | None) -> list[Record]:
 def of_steps(joules: float | None) -> list[Record]:
     """Trainings whose energy is that of a whole job step of 20 s, or is missing there."""
     made = trainings(joules)
-    told = {"seconds": 20.0} if joules else {"missing": "sacct tells no energy of the step <b>7.1"}
+    energy = {"seconds": 20.0} if joules else {"missing": "sacct tells no energy of the step <b>7.1"}
     for record in made:
-        record.details["step_energy"] = told
+        record.details["step_energy"] = energy
         for metric in list(record.metrics):
             if metric.name == "energy":
                 record.metrics.remove(metric)
@@ -138,15 +138,15 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_confirmed() -> None
     tally = tally_of(made)
     assert tally.comparisons >= 1 and tally.different >= 1 and tally.inconclusive == 0
     asked = [Question(ask="who?", answered_by=["training.fastest"]), Question(ask="why?")]
-    told = tally_of(made, asked).asked
-    assert tally.asked is None and told is not None and 1 == told.comparisons <= tally.comparisons
-    [fastest] = [one for one in made if one.kind == "fastest"]
-    [one] = fastest.comparisons
-    assert one.decision is not None
-    chance = replace(one, decision=replace(one.decision, p=0.01))
+    asked_tally = tally_of(made, asked).asked
+    assert tally.asked is None and asked_tally is not None and 1 == asked_tally.comparisons <= tally.comparisons
+    [fastest] = [finding for finding in made if finding.kind == "fastest"]
+    [comparison] = fastest.comparisons
+    assert comparison.decision is not None
+    chance = replace(comparison, decision=replace(comparison.decision, p=0.01))
     confirmed = replace(fastest, confidence=Confidence.CONFIRMED, comparisons=(chance,))
     others = [
-        replace(confirmed, comparisons=(replace(chance, decision=replace(one.decision, p=0.5 + n / 100)),))
+        replace(confirmed, comparisons=(replace(chance, decision=replace(comparison.decision, p=0.5 + n / 100)),))
         for n in range(9)
     ]
     [alone] = corrected([confirmed])
@@ -154,8 +154,8 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_confirmed() -> None
     beside, *_ = corrected([confirmed, *others])
     assert beside.confidence is Confidence.PROVISIONAL and "of 10 comparisons" in beside.evidence
     # One that is said to be open claims nothing, however many there are.
-    open_one = replace(one, decision=replace(one.decision, p=0.9, answer=Answer.OPEN))
-    [held, *_] = corrected([replace(fastest, confidence=Confidence.CONFIRMED, comparisons=(one, open_one))])
+    open_one = replace(comparison, decision=replace(comparison.decision, p=0.9, answer=Answer.OPEN))
+    [held, *_] = corrected([replace(fastest, confidence=Confidence.CONFIRMED, comparisons=(comparison, open_one))])
     assert held.confidence is Confidence.CONFIRMED
     # Tests that compare no two groups are of the same family; one that claims nothing only counts.
     unclaimed = tuple(Chance(p=0.5, claimed=False) for _ in range(9))
@@ -167,7 +167,7 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_confirmed() -> None
     [held, _] = corrected([shift, replace(shift, tests=(Chance(p=0.04),))])
     assert held.confidence is Confidence.PROVISIONAL and "0.08 (Holm)" in held.evidence
     # One of ranks alone, as of values that may be 0, has a probability too.
-    ranks = replace(one, decision=None, p=0.03)
+    ranks = replace(comparison, decision=None, p=0.03)
     of_ranks = replace(confirmed, comparisons=(ranks,))
     assert corrected([of_ranks])[0].confidence is Confidence.CONFIRMED
     assert corrected([replace(of_ranks, tests=unclaimed)])[0].confidence is Confidence.PROVISIONAL

@@ -30,9 +30,9 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
         })"""
     )
     assert len(charts) > 20
-    told = [mark for marks in charts for mark in marks if mark[0] is not None and not mark[1]]
-    assert any(drawn for _, _, drawn in told) and not all(drawn for _, _, drawn in told)
-    assert {tuple(names) for names, _, drawn in told if drawn} == {("torch",)}
+    shown = [mark for marks in charts for mark in marks if mark[0] is not None and not mark[1]]
+    assert any(drawn for _, _, drawn in shown) and not all(drawn for _, _, drawn in shown)
+    assert {tuple(names) for names, _, drawn in shown if drawn} == {("torch",)}
     legend = page.locator("#chart-ranks-digits-cnn .legend li:visible").all_inner_texts()
     assert "torch · ddp-gloo" in legend and not any(name.startswith("numpy") for name in legend)
 
@@ -46,12 +46,12 @@ def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> No
     text = downloaded(page, chart.get_by_role("button", name="SVG")).decode()
     root = ElementTree.fromstring(text)
     assert "var(" not in text and "<script" not in text and 'style="' not in text
-    words = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    words = [label.text or "" for label in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "digits-cnn: Throughput" in words
     assert any("by framework torch" in word for word in words)
     assert any(word.startswith("torch") for word in words)
     assert not any(word.startswith("numpy") for word in words)
-    fills = {one.get("fill") for one in root.iter()}
+    fills = {element.get("fill") for element in root.iter()}
     assert "rgb(29, 35, 41)" in fills, "the ink of the light theme"
     image = downloaded(page, chart.get_by_role("button", name="PNG"))
     assert image.startswith(b"\x89PNG\r\n")
@@ -75,11 +75,11 @@ def test_hover_and_focus_tell_median_ends_runs_and_cell(page: Any, study: Path) 
         for record in load_records(study).records
         if record.cell.without_repeat().id == cell
     ]
-    told = dict(itertools.pairwise(tip.locator("dt, dd").all_inner_texts()))
-    assert told["Median"] == f"{statistics.median(values):.3g}"
-    assert told["range"] == f"{min(values):.3g} – {max(values):.3g}" and told["n"] == "3"
+    facts = dict(itertools.pairwise(tip.locator("dt, dd").all_inner_texts()))
+    assert facts["Median"] == f"{statistics.median(values):.3g}"
+    assert facts["range"] == f"{min(values):.3g} – {max(values):.3g}" and facts["n"] == "3"
     label = str(stop.get_attribute("aria-label"))
-    assert cell in label and told["Median"] in label and "n 3" in label
+    assert cell in label and facts["Median"] in label and "n 3" in label
     first = tip.inner_text()
     page.keyboard.press("ArrowDown")
     assert tip.inner_text() != first

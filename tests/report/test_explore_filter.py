@@ -24,12 +24,12 @@ def known(study: Path) -> dict[str, dict[str, set[str]]]:
     cells: dict[str, dict[str, set[str]]] = {}
     for record in load_records(study).records:
         cell = record.cell
-        own = cells.setdefault(cell.without_repeat().id, {name: set() for name in FACETS})
+        facets = cells.setdefault(cell.without_repeat().id, {name: set() for name in FACETS})
         for name in ("workload", "framework", "strategy", "runtime"):
             if cell.get(name):
-                own[name].add(str(cell.get(name)))
-        own["ranks"].add(str(cell.ranks))
-        own["status"].add(record.status.value)
+                facets[name].add(str(cell.get(name)))
+        facets["ranks"].add(str(cell.ranks))
+        facets["status"].add(record.status.value)
     return cells
 
 
@@ -43,7 +43,7 @@ def test_every_value_of_every_facet_hides_what_the_records_say_otherwise(
 ) -> None:
     values = {name: set.union(*(cell[name] for cell in known.values())) for name in FACETS}
     assert all(len(found) > 1 for found in values.values())
-    for name, value in ((one, value) for one in FACETS for value in sorted(values[one])):
+    for name, value in ((facet, value) for facet in FACETS for value in sorted(values[facet])):
         hash_to(page, f"#?{name}={quote(value)}")
         rows = page.evaluate(ROWS)
         assert len(rows) > 300
@@ -87,10 +87,10 @@ def test_a_cell_and_any_repeat_of_it_lead_to_the_same_rows(page: Any, known: dic
     for id in (cell.id, cell.changed(repeat=2).id):
         hash_to(page, f"#?cell={quote(id)}")
         rows = page.evaluate(ROWS)
-        assert {one for one, hidden in rows if not hidden} == {cell.id}
+        assert {cell_id for cell_id, hidden in rows if not hidden} == {cell.id}
     page.get_by_role("searchbox", name="Cell: a part of its id").fill("ddp-gloo.n1x4")
     until(page, "location.hash.includes('n1x4')")
-    shown = {one for one, hidden in page.evaluate(ROWS) if not hidden}
+    shown = {cell_id for cell_id, hidden in page.evaluate(ROWS) if not hidden}
     assert shown == {id for id in known if "ddp-gloo.n1x4" in id} and len(shown) == 2
 
 
@@ -132,8 +132,8 @@ def test_what_an_address_cannot_mean_is_left_out_and_said(page: Any) -> None:
     before = page.evaluate(SHOWN)
     for text in MEANINGLESS:
         hash_to(page, text)
-        said = page.inner_text(".filter-ignored")
-        assert "address" in said and len(said) < 500, text
+        message = page.inner_text(".filter-ignored")
+        assert "address" in message and len(message) < 500, text
         assert page.evaluate(SHOWN) == before, text
         assert page.evaluate("window.HACKED") is None
         assert page.locator(".filter img, .filter b:not(.facet b)").count() == 0, text

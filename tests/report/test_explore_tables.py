@@ -63,23 +63,23 @@ def columns_of(page: Any) -> list[Any]:
 def test_every_table_sorts_by_every_column(page: Any) -> None:
     page.evaluate(UNFOLD)
     sorts = columns_of(page)
-    assert len({one[0] for one in sorts}) > 30 and len(sorts) > 400
+    assert len({state[0] for state in sorts}) > 30 and len(sorts) > 400
     moved = 0
-    for table, column, down, numeric, words, exact, said, order in sorts:
+    for table, column, down, numeric, words, exact, direction, order in sorts:
         if column < 0:
             assert order == sorted(order), f"{table}: the report's order comes back"
             continue
-        assert said == ("descending" if down else "ascending")
+        assert direction == ("descending" if down else "ascending")
         moved += order != sorted(order)
-        told: list[float] = []
+        numbers: list[float] = []
         missing = [word in ("", "–") for word in words]
         assert missing == sorted(missing), f"{table} {column}: what is not there comes last"
         for place, word in enumerate(words):
             if exact and exact[place]:
-                told.append(float(exact[place]))
+                numbers.append(float(exact[place]))
             elif numeric and (read := read_number(word)) is not None:
-                told.append(read)
-        assert told == sorted(told, reverse=down), (table, column, down)
+                numbers.append(read)
+        assert numbers == sorted(numbers, reverse=down), (table, column, down)
         if not numeric:
             there = [word for word in words if word not in ("", "–")]
             runs = [word for word, _ in itertools.groupby(there)]
@@ -98,12 +98,12 @@ def test_a_header_sorts_by_keyboard_says_so_and_gives_back_the_order(page: Any) 
     head.focus()
     texts = [row.inner_text() for row in table.locator("tbody tr").all()]
     button = table.get_by_role("columnheader").first.get_by_role("button")
-    said = page.locator(".unseen[role=status]")
+    status = page.locator(".unseen[role=status]")
     for state, words in (("ascending", "ascending"), ("descending", "descending")):
         button.focus()
         page.keyboard.press("Enter")
         assert table.get_by_role("columnheader").first.get_attribute("aria-sort") == state
-        assert words in said.inner_text()
+        assert words in status.inner_text()
         outline = button.evaluate("(one) => getComputedStyle(one).outlineStyle")
         assert outline != "none", "focus is visible"
     assert f"sort={quote(id)}" in page.url

@@ -112,8 +112,8 @@ def test_the_parts_of_a_cost_add_up_as_they_are_written(
             floor=None,
         )
     )
-    told = [one.replace(" %", "").split(" ")[:2] for one in found.split(", ")]
-    assert ", ".join(map(" ".join, told)) == written
+    shortened = [part.replace(" %", "").split(" ")[:2] for part in found.split(", ")]
+    assert ", ".join(map(" ".join, shortened)) == written
     shares = [int(share.replace("−", "-")) for share in re.findall(r"(−?\d+) %", found)]
     assert sum(shares) == round(100 * cost)
 

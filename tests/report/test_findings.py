@@ -48,7 +48,7 @@ def runs(
 
 def race(*times: list[float]) -> list[Record]:
     """Trainers a, b, c with these times."""
-    return [one for name, own in zip("abcde", times, strict=False) for one in runs(name, own)]
+    return [run for name, values in zip("abcde", times, strict=False) for run in runs(name, values)]
 
 
 CLEAR = [*runs("torch", [1.0, 1.01, 1.02]), *runs("numpy", [2.0, 2.01, 2.02])]
@@ -65,8 +65,8 @@ WRONG = [
         record.model_copy(
             update={
                 "metrics": [
-                    one.model_copy(update={"value": 7.0}) if one.name == "equality_ratio" else one
-                    for one in record.metrics
+                    metric.model_copy(update={"value": 7.0}) if metric.name == "equality_ratio" else metric
+                    for metric in record.metrics
                 ]
             }
         )
@@ -191,7 +191,7 @@ def test_who_wins_and_how_surely(
 ) -> None:
     found = first("fastest", *records)
     assert found.decision is not None and (found.decision.winner, found.confidence) == (winner, confidence)
-    reasons = [one.why for one in found.decision.left_out]
+    reasons = [left.why for left in found.decision.left_out]
     assert len(reasons) == len(left_out)
     assert all(words in why for words, why in zip(left_out, reasons, strict=True)), reasons
 
@@ -203,4 +203,4 @@ def test_what_is_proved_the_same_is_confirmed_and_what_is_not_is_open(
     found = first("fastest", *records)
     assert found.decision is not None and found.decision.equal is equal
     assert len(found.decision.tied) == 2 == len(found.comparisons)
-    assert all(one.equal is equal for one in found.comparisons) and found.confidence is confidence
+    assert all(c.equal is equal for c in found.comparisons) and found.confidence is confidence

@@ -31,9 +31,9 @@ def predicted(strategy: str, step_s: float, **fields):
 def trained(strategy: str, step_s: float):
     """Repeat a training as on a quiet machine."""
     record = next(
-        one
-        for one in measured("train", strategy=strategy, ranks_per_node=2, framework="numpy", options=())
-        if not one.cell.repeat
+        run
+        for run in measured("train", strategy=strategy, ranks_per_node=2, framework="numpy", options=())
+        if not run.cell.repeat
     )
     return [
         changed(record, {"step_time": step_s * (1 + n / 1000)}, axes={"repeat": n}, started=LATER, ended=LATER)
@@ -50,7 +50,7 @@ LATE = [predicted("mpi-allreduce", 0.01, ended="2100-01-01T00:00:00+00:00"), *BO
 def test_prose(snapshot):
     sets = {"the right order": RIGHT, "a wrong order": REVERSED, "too late": LATE, "alone": RIGHT[:1]}
     assert (
-        prose(sets, "forecast") | {f"section of {n}": Made("forecasts", *own).prose for n, own in sets.items()}
+        prose(sets, "forecast") | {f"section of {n}": Made("forecasts", *runs).prose for n, runs in sets.items()}
         == snapshot
     )
 
@@ -63,21 +63,21 @@ def beside(records):
 
 
 def test_the_error_and_the_order_are_told():
-    told, order = beside(RIGHT)
-    assert [one.error for one in told] == pytest.approx([0.0175, -0.0325], abs=0.002)
-    assert mean_error(told) == pytest.approx(0.025, abs=0.002)
-    assert (order.told, order.right, list(order.wrong)) == (1, 1, [])
+    found, order = beside(RIGHT)
+    assert [forecast.error for forecast in found] == pytest.approx([0.0175, -0.0325], abs=0.002)
+    assert mean_error(found) == pytest.approx(0.025, abs=0.002)
+    assert (order.decided, order.right, list(order.wrong)) == (1, 1, [])
     assert only("forecast", *RIGHT).comparisons == order.comparisons
     _, order = beside(REVERSED)
-    assert (order.told, order.right, len(order.wrong)) == (1, 0, 1)
-    told, order = beside(LATE)
-    assert [one.in_time for one in told] == [False] and order.told == 0
+    assert (order.decided, order.right, len(order.wrong)) == (1, 0, 1)
+    found, order = beside(LATE)
+    assert [forecast.in_time for forecast in found] == [False] and order.decided == 0
 
 
 def test_each_prediction_that_ran_was_stored_before_its_training():
     made = context(*measured())
     found = forecasts(made.of("forecast"), made.of("train"))
-    assert found and all(one.in_time for one in found)
+    assert found and all(forecast.in_time for forecast in found)
 
 
 # The probe that ran was disturbed: its messages lie on no line.
@@ -86,7 +86,7 @@ FLAT = {"from": "probe", "latency_s": 5e-5, "bytes_per_s": 1e9, "remark": ""}
 
 def joined_by(network):
     """Return the cells that ran, and their predictions over another network."""
-    return [changed(one, details={"network": network}) if one.stage == "forecast" else one for one in measured()]
+    return [changed(run, details={"network": network}) if run.stage == "forecast" else run for run in measured()]
 
 
 def read(study) -> Context:
@@ -101,7 +101,7 @@ def section_of(made: Context):
     """Return the section that a context makes, and the problems that it and the findings meet."""
     parts = all_parts()
     make_findings(made, parts.findings)
-    [section] = [one for one in parts.sections if one.key == "forecasts"]
+    [section] = [part for part in parts.sections if part.key == "forecasts"]
     found = make_section(section, made)
     assert found is not None
     return found.body, [str(problem) for problem in made.problems]
@@ -115,21 +115,21 @@ def study(tmp_path_factory):
 def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study):
     made = read(study)
     assert made.curves
-    for one in made.curves:
-        assert max(point.ranks for point in one.points) == 131_072
-        assert one.points[0].speed_up == 1 and one.points[0].replicas == 1
-        assert {128, 512} <= {point.replicas for point in one.points}
+    for curve in made.curves:
+        assert max(point.ranks for point in curve.points) == 131_072
+        assert curve.points[0].speed_up == 1 and curve.points[0].replicas == 1
+        assert {128, 512} <= {point.replicas for point in curve.points}
     body, problems = section_of(made)
     assert problems == [] and "Nobody has measured" in str(body) and "extrapolated" in str(body)
-    several = [one for one in claim_answers(made) if one.claim.key.startswith("nodes-")]
-    assert len(several) == 2 and all(one.extrapolated for one in several)
-    assert sum("by extrapolation" in one.text for one in claim_findings(made)) == 2
+    several = [answer for answer in claim_answers(made) if answer.claim.key.startswith("nodes-")]
+    assert len(several) == 2 and all(answer.extrapolated for answer in several)
+    assert sum("by extrapolation" in finding.text for finding in claim_findings(made)) == 2
 
 
 @pytest.mark.parametrize(("error", "judgement"), [(None, "open"), (0.02, "less"), (0.5, "open"), (0.0, "less")])
 def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, judgement):
     evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: (0.7 * n, False), error=error)
-    found = {one.claim.key: one for one in answers(evidence)}
+    found = {answer.claim.key: answer for answer in answers(evidence)}
     assert found["nodes-128"].judgement == judgement  # 89.6 beside 110
     assert found["nodes-128"].extrapolated and found["nodes-128"].confidence is Confidence.INCONCLUSIVE
 
@@ -137,12 +137,12 @@ def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, judgem
 def test_a_network_that_no_line_describes_decides_no_claim(tmp_path):
     study = write_measured(tmp_path / "co-design")
     found = drawn(study)
-    assert found and all(one.poor for one in found)
-    told = speed_up(found, 128)
-    assert told is not None and told[1]
-    assert speed_up([replace(one, network=FLAT) for one in found], 128) == (told[0], False)
-    evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: told, error=0.0)
-    answer = next(one for one in answers(evidence) if one.claim.key == "nodes-128")
+    assert found and all(curve.poor for curve in found)
+    reached = speed_up(found, 128)
+    assert reached is not None and reached[1]
+    assert speed_up([replace(curve, network=FLAT) for curve in found], 128) == (reached[0], False)
+    evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: reached, error=0.0)
+    answer = next(claim for claim in answers(evidence) if claim.claim.key == "nodes-128")
     assert answer.judgement is Judgement.OPEN and "no line" in answer.reason
     body, problems = section_of(read(study))
     assert problems == [] and "poor network" in str(body)
@@ -150,7 +150,7 @@ def test_a_network_that_no_line_describes_decides_no_claim(tmp_path):
 
 def test_a_curve_begins_where_the_prediction_stood(study):
     """On as many ranks as were predicted, by the same profile and network, additions included."""
-    curve = next(one for one in drawn(study) if one.group.cell.strategy == "mpi-allreduce")
+    curve = next(curve for curve in drawn(study) if curve.group.cell.strategy == "mpi-allreduce")
     [wanted] = measured("profile", ranks_per_node=2, batch=32)
     read = json.loads((study / "profile" / wanted.cell_id / "profile.json").read_text())
     network = {name: FLAT[name] for name in ("latency_s", "bytes_per_s")}

@@ -51,7 +51,7 @@ def hostile(made: Made) -> Made:
     """The same under a hostile title, with a hostile question."""
     context = copy(made.context)
     context.title = f"Synthetic {HOSTILE}"
-    asked = [replace(one, question=f"Which {HOSTILE}?") for one in made.front.answers]
+    asked = [replace(answer, question=f"Which {HOSTILE}?") for answer in made.front.answers]
     assert asked
     return replace(made, context=context, front=replace(made.front, answers=tuple(asked)))
 
@@ -79,11 +79,11 @@ def tables_of(made: Made) -> list[Table]:
 
 
 def test_every_format_writes_something_and_stays_in_its_place(contents: dict[str, Contents]) -> None:
-    for name, one in contents.items():
+    for name, written in contents.items():
         place = REPORT_FORMATS.get(name).place
-        assert one.files or one.left_out, name
-        assert place.endswith("/") or list(one.files) == [""]
-        for path in one.files:
+        assert written.files or written.left_out, name
+        assert place.endswith("/") or list(written.files) == [""]
+        for path in written.files:
             assert re.fullmatch(r"[\w.~+=,/-]*", path) and ".." not in path, path
 
 
@@ -99,38 +99,36 @@ def test_equal_records_give_equal_bytes(synthetic_again: Made, contents: dict[st
 def tokens(text: str) -> list[Any]:
     """Everything that GitHub's Markdown would find, inside lines too; raw HTML is let through."""
     reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
-    return [one for token in reader.parse(text) for one in (token, *(token.children or ()))]
+    return [part for token in reader.parse(text) for part in (token, *(token.children or ()))]
 
 
 def test_markdown_holds_no_tag_link_or_picture_of_anybody(contents: dict[str, Contents]) -> None:
     text = contents["markdown"].files[""].decode()
     found = tokens(text)
-    raw = {one.content for one in found if one.type in ("html_inline", "html_block")}
+    raw = {token.content for token in found if token.type in ("html_inline", "html_block")}
     assert raw <= {"<!-- -->"}
-    assert not [one for one in found if one.type == "link_open"]
-    pictures = [one.attrs["src"] for one in found if one.type == "image"]
-    assert pictures and all(re.fullmatch(r"figures/[a-z0-9/-]+\.svg", one) for one in pictures)
-    assert {one.removeprefix("figures/") for one in pictures} <= set(contents["figures"].files)
+    assert not [token for token in found if token.type == "link_open"]
+    pictures = [token.attrs["src"] for token in found if token.type == "image"]
+    assert pictures and all(re.fullmatch(r"figures/[a-z0-9/-]+\.svg", source) for source in pictures)
+    assert {source.removeprefix("figures/") for source in pictures} <= set(contents["figures"].files)
 
 
 def test_markdown_has_every_row_of_every_table(made: Made, contents: dict[str, Contents]) -> None:
     found = tokens(contents["markdown"].files[""].decode())
-    rows = sum(one.type == "tr_open" for one in found)
+    rows = sum(token.type == "tr_open" for token in found)
     # Failures and what stands before the sections bring tables of their own.
-    assert rows >= sum(1 + len(one.rows) for one in tables_of(made) if one.columns)
+    assert rows >= sum(1 + len(table.rows) for table in tables_of(made) if table.columns)
 
 
 @pytest.mark.parametrize("text", NASTY)
 def test_foreign_text_in_markdown_shows_and_does_nothing(text: str) -> None:
     for place in (inline(text), row([inline(text), "x"]), f"- {inline(text)}", f"# {inline(text)}"):
-        kinds = {one.type for one in tokens(f"{place}\n")}
+        kinds = {token.type for token in tokens(f"{place}\n")}
         assert not kinds & {"link_open", "image", "html_block", "em_open", "strong_open", "s_open", "fence"}, place
-        assert {one.content for one in tokens(place) if one.type == "html_inline"} <= {"<!-- -->"}
-    assert (
-        len([one for one in tokens(f"| a | b |\n| - | - |\n{row([inline(text), 'x'])}\n") if one.type == "td_open"])
-        == 2
-    )
-    (block,) = [one for one in tokens(fenced(text)) if one.level == 0]
+        assert {token.content for token in tokens(place) if token.type == "html_inline"} <= {"<!-- -->"}
+    cells = tokens(f"| a | b |\n| - | - |\n{row([inline(text), 'x'])}\n")
+    assert sum(token.type == "td_open" for token in cells) == 2
+    (block,) = [token for token in tokens(fenced(text)) if token.level == 0]
     assert block.type == "fence"
 
 
@@ -143,17 +141,17 @@ def check_latex(text: str) -> None:
     """Hold a text to what the compiler would: braces and environments match, no command of anybody."""
     text = re.sub(r"(?<!\\)%.*", "", text)
     depth, math = 0, False
-    for one in re.finditer(r"\\([A-Za-z]+|.)|[{}$&#_^~]", text, re.DOTALL):
-        if one[0] == "{":
+    for match in re.finditer(r"\\([A-Za-z]+|.)|[{}$&#_^~]", text, re.DOTALL):
+        if match[0] == "{":
             depth += 1
-        elif one[0] == "}":
+        elif match[0] == "}":
             depth -= 1
             assert depth >= 0
-        elif one[0] == "$":
+        elif match[0] == "$":
             math = not math
-        elif one[0] in "#_~":
-            raise AssertionError(f"a bare {one[0]}")
-        elif one[0] == "^":
+        elif match[0] in "#_~":
+            raise AssertionError(f"a bare {match[0]}")
+        elif match[0] == "^":
             assert math, "a bare ^"
     assert depth == 0 and not math
     begun = re.findall(r"\\begin\{(\w+)\}", text)
@@ -168,14 +166,14 @@ def check_latex(text: str) -> None:
         "csname",
         "def",
     }
-    assert all(ord(one) < 0x100 for one in text)
+    assert all(ord(letter) < 0x100 for letter in text)
 
 
 def test_latex_tables_hold_all_tables_and_would_compile(made: Made, contents: dict[str, Contents]) -> None:
     files = dict(contents["latex-tables"].files)
     together = files.pop("all-tables.tex").decode()
     assert sorted(re.findall(r"\\input\{([^}]+)\}", together)) == sorted(files)
-    assert len(files) >= sum(bool(one.rows and one.columns) for one in tables_of(made))
+    assert len(files) >= sum(bool(table.rows and table.columns) for table in tables_of(made))
     for name, data in files.items():
         text = data.decode()
         check_latex(text)
@@ -190,25 +188,25 @@ def test_latex_tables_hold_all_tables_and_would_compile(made: Made, contents: di
 
 @pytest.mark.parametrize("text", NASTY)
 def test_foreign_text_in_latex_is_text(text: str) -> None:
-    told = latex(text)
-    check_latex(told)
-    assert "\n" not in told and not told.startswith(("[", "*"))
-    assert "&" not in told.replace(r"\&", "")
+    written = latex(text)
+    check_latex(written)
+    assert "\n" not in written and not written.startswith(("[", "*"))
+    assert "&" not in written.replace(r"\&", "")
 
 
 # --- JSON and figures
 
 
 def test_json_says_what_the_page_says(made: Made, contents: dict[str, Contents]) -> None:
-    told = json.loads(contents["json"].files[""])
-    assert [one["key"] for one in told["sections"]] == [one.key for one in made.every]
-    assert told["summary"] == json.loads(json.dumps(made.summary).encode("utf-8", "replace"))
+    content = json.loads(contents["json"].files[""])
+    assert [section["key"] for section in content["sections"]] == [section.key for section in made.every]
+    assert content["summary"] == json.loads(json.dumps(made.summary).encode("utf-8", "replace"))
     rows = [
-        len(block["rows"]) for section in told["sections"] for block in section["blocks"] if block["kind"] == "table"
+        len(block["rows"]) for section in content["sections"] for block in section["blocks"] if block["kind"] == "table"
     ]
     expected = [len(block.rows) for section in made.every for block in section.body.blocks if isinstance(block, Table)]
     assert rows == expected and rows
-    assert not [block for section in told["sections"] for block in section["blocks"] if block["kind"] == "unknown"]
+    assert not [block for section in content["sections"] for block in section["blocks"] if block["kind"] == "unknown"]
 
 
 def test_figures_stand_alone(made: Made, contents: dict[str, Contents]) -> None:
@@ -223,8 +221,8 @@ def test_figures_stand_alone(made: Made, contents: dict[str, Contents]) -> None:
             continue
         tree = ElementTree.fromstring(data)
         assert tree.get("font-family", "").startswith("Liberation Sans")
-        for one in tree.iter():
-            assert one.tag.rpartition("}")[2] not in ("script", "foreignObject", "image", "a", "style"), name
-            for key, value in one.attrib.items():
+        for element in tree.iter():
+            assert element.tag.rpartition("}")[2] not in ("script", "foreignObject", "image", "a", "style"), name
+            for key, value in element.attrib.items():
                 assert not key.startswith(("on", "data-")) and "var(" not in value, f"{name}: {key}={value}"
         assert b"http" not in data.replace(b"http://www.w3.org/2000/svg", b""), name

@@ -34,7 +34,7 @@ def repeats(*arguments: Any, **fields: Any) -> list[Record]:
 def laid_out(records: list[Record], replicas: int, servers: int) -> list[Record]:
     """Give records a layout as strategies with servers tell it."""
     layout = {"replicas": replicas, "model_parts": 1, "micro_batches": 1, "servers": servers}
-    return [one.model_copy(update={"details": one.details | {"layout": layout}}) for one in records]
+    return [run.model_copy(update={"details": run.details | {"layout": layout}}) for run in records]
 
 
 TORCH, SYNTHETIC = repeats("torch", "single", 1), repeats("numpy", "single", 1, input="synthetic")
@@ -54,11 +54,11 @@ DIVERGED = make_record(
     message="the loss is inf at step 7",
 )
 PUBLISHED = [
-    one
+    run
     for name, servers in (("published-allreduce", 0), ("published-sendrecv", 1))
-    for one in laid_out(repeats("numpy", name, 4, reduce="sum", batch=48), 4 - servers, servers)
+    for run in laid_out(repeats("numpy", name, 4, reduce="sum", batch=48), 4 - servers, servers)
 ]
-MEANS = [one for n in (2, 3) for one in repeats("numpy", "mpi-allreduce", n, batch=48)]
+MEANS = [run for n in (2, 3) for run in repeats("numpy", "mpi-allreduce", n, batch=48)]
 NOISY = [
     *repeats("torch", "single", 1, changes={"step_time": 1.0}),
     *[
@@ -81,7 +81,7 @@ SETS = {
 
 
 def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
-    beside, alone = (only("fastest", *one).decision for one in (BESIDE_SYNTHETIC, SYNTHETIC))
+    beside, alone = (only("fastest", *runs).decision for runs in (BESIDE_SYNTHETIC, SYNTHETIC))
     assert beside is not None and beside.winner == "torch · single · 1 rank"
     [left_out] = beside.left_out
     assert "synthetic" in left_out.what and "another training" in left_out.why

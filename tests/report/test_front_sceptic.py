@@ -178,8 +178,8 @@ def tables(reports: dict[str, Report]) -> dict[str, Table]:
     """Entries of each set's decision table by workload and column: the first thing told, or why not."""
     return {
         name: {
-            (one["workload"], one["question"]): one["decided"][0] if one["decided"] else one
-            for one in report.summary["decisions"]
+            (entry["workload"], entry["question"]): entry["decided"][0] if entry["decided"] else entry
+            for entry in report.summary["decisions"]
         }
         for name, report in reports.items()
     }
@@ -217,7 +217,7 @@ def test_nobody_wins_by_a_median_that_the_comparison_turns_over() -> None:
     better = compare([1.0, 1.0, 1.0], [1.2, 1.2, 1.2])
     assert worse is not None and better is not None
 
-    def confidence(one: Any) -> Confidence:
-        return Race(best=group, values=(1.0,), tied=(), runner_up=None, comparison=one, comparisons=(one,)).confidence
+    def confidence(c: Any) -> Confidence:
+        return Race(best=group, values=(1.0,), tied=(), runner_up=None, comparison=c, comparisons=(c,)).confidence
 
     assert confidence(worse) is Confidence.INCONCLUSIVE and confidence(better) is not Confidence.INCONCLUSIVE

@@ -49,10 +49,10 @@ def drawn(chart: Chart) -> str:
 
 def test_prose(records: list[Record], hardware: Made, tmp_path: Path, snapshot: Any) -> None:
     found = findings(*records)
-    told = {kind: [f"{one.text} ({one.evidence})" for one in found[kind]] for kind in ("hardware", "limit")}
+    texts = {kind: [f"{f.text} ({f.evidence})" for f in found[kind]] for kind in ("hardware", "limit")}
     none = {key: Made(key).prose for key in ("hardware", "roofline")}
-    assert snapshot == told | {
-        "sections": [hardware.prose, *(Made("roofline", *own).prose for own in (records, on_networks(tmp_path)))],
+    assert snapshot == texts | {
+        "sections": [hardware.prose, *(Made("roofline", *runs).prose for runs in (records, on_networks(tmp_path)))],
         "sections of nothing": none,
     }
 
@@ -88,13 +88,13 @@ def test_points_below_the_roof_are_those_of_the_calculation_by_hand(records: lis
 
 def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
     """Values of synthetic miniBUDE runs: system, FLOP/s, parameters."""
-    told = [
+    runs_read = [
         log_run(
             f"logs/{system}/out", "minibude", log_metric("gflops", value, "FLOP/s", "kernel_flops"), parameters=given
         )
         for system, value, given in runs
     ]
-    return benchmark_values([ingest_record(*told)])
+    return benchmark_values([ingest_record(*runs_read)])
 
 
 def test_equal_poses_are_compared_whatever_the_work_group() -> None:
@@ -158,7 +158,7 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "told", "precision"),
+    ("benchmark", "labelled", "precision"),
     [
         ("matrix-multiply-probe", "fp32", "fp32"),
         ("hpcc", None, "fp64"),
@@ -166,9 +166,9 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
         ("hpl", None, "fp64"),
     ],
 )
-def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> None:
+def test_a_rate_of_another_precision_is_no_roof(benchmark, labelled, precision) -> None:
     cell = bench_cell(benchmark)
-    point = LogPoint(series="gemm_best", size=512, precision=told)
+    point = LogPoint(series="gemm_best", size=512, precision=labelled)
     rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])])
     assert rates.best("flops", 1, precision) is not None
     assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
@@ -198,7 +198,7 @@ def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:
     assert system("/data/logs/NCCL-tests/b.txt") == "b.txt"
 
 
-def told(runs: dict[str, dict[str, Any]]) -> Record:
+def ingested(runs: dict[str, dict[str, Any]]) -> Record:
     return ingest_record(*({"file": f"/logs/{name}", **run} for name, run in runs.items()))
 
 
@@ -229,4 +229,4 @@ SETS = {
 
 
 def test_prose_systems(snapshot: Any) -> None:
-    assert prose({name: [told(runs)] for name, runs in SETS.items()}, "system") == snapshot
+    assert prose({name: [ingested(runs)] for name, runs in SETS.items()}, "system") == snapshot

@@ -65,7 +65,7 @@ class Opened:
         self.complaints: list[str] = []
         self.page.add_init_script(CANARY)
         self.context.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: (self.complaints.append("dialog"), dialog.dismiss()))
         self.page.goto(path.as_uri())
@@ -76,8 +76,8 @@ class Opened:
         assert page.evaluate("window.ran") == []
         assert page.evaluate("window.refused") == []
         assert self.complaints == []
-        own = ("data:", "blob:", self.path.as_uri())
-        assert [url for url in self.asked if not url.startswith(own)] == []
+        allowed = ("data:", "blob:", self.path.as_uri())
+        assert [url for url in self.asked if not url.startswith(allowed)] == []
         assert len(self.context.pages) == 1
 
 
@@ -176,9 +176,9 @@ def serious(page: Any, within: str | None = None, **options: Any) -> list[Any]:
     found = sync_playwright.Axe().run(page, context=context, options=asked).response
     assert found["passes"] or found["violations"]
     return [
-        (one["id"], one["impact"], [node["target"] for node in one["nodes"][:3]], one["nodes"][0]["html"][:200])
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
+        (v["id"], v["impact"], [node["target"] for node in v["nodes"][:3]], v["nodes"][0]["html"][:200])
+        for v in found["violations"]
+        if v["impact"] in ("serious", "critical")
     ]
 
 

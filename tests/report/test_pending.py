@@ -52,9 +52,9 @@ def test_earlier_cells_are_listed_apart_and_stand_in_no_count_or_verdict(study: 
     summary, page = page_of(study, tmp_path, planned=[key(kept)])
     assert summary["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
     assert summary["failures"] == []
-    assert summary["earlier"] == sorted("/".join(key(one)) for one in (gone, fast))
+    assert summary["earlier"] == sorted("/".join(key(record)) for record in (gone, fast))
     assert "2 earlier cells" in Page.read(page).text and "<code>transect clean</code>" in page
-    assert not [one for one in summary["findings"] if "mxnet" in one["text"]]
+    assert not [finding for finding in summary["findings"] if "mxnet" in finding["text"]]
     assert set(pd.read_parquet(tmp_path / "records.parquet")["cell"]) == {kept.cell_id}
 
 
@@ -89,20 +89,20 @@ def ended_pid() -> int:
 def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path, ended_pid: int) -> None:
     done, at_work, to_come, begun = (train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2"))
     write(study, done)
-    for one in (at_work, begun):
-        (study / one.stage / one.cell_id).mkdir(parents=True)
+    for record in (at_work, begun):
+        (study / record.stage / record.cell_id).mkdir(parents=True)
     (study / at_work.stage / at_work.cell_id / "attempt.json").write_text(attempt())
     # Interrupted, its runner gone: it has to run again.
     (study / begun.stage / begun.cell_id / "attempt.json").write_text(attempt(ended_pid))
-    planned = [key(one) for one in (done, at_work, to_come, begun)]
+    planned = [key(record) for record in (done, at_work, to_come, begun)]
     summary, page = page_of(study, tmp_path, planned=planned)
     assert summary["problems"] == []
     assert summary["pending"] == {"running": 1, "waiting": 2}
     assert summary["running"] == ["/".join(key(at_work))]
     assert "1 running" in Page.read(page).text and "2 not there" in Page.read(page).text
-    [progress] = [one["text"] for one in summary["findings"] if one["kind"] == "progress"]
+    [progress] = [finding["text"] for finding in summary["findings"] if finding["kind"] == "progress"]
     assert re.findall(r"\d+", progress) == ["3", "1", "2"]
-    states = {one.cell: one.state for one in cell_states(study, planned)}
+    states = {cell.cell: cell.state for cell in cell_states(study, planned)}
     assert states == {
         done.cell_id: "ok",
         at_work.cell_id: "running",
@@ -125,7 +125,7 @@ def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_p
         summary, _ = page_of(study, tmp_path, planned=planned)
         assert summary["counts"] == {"ok": 3, "failed": 0, "skipped": 0}
         assert summary["pending"] == {"running": 0, "waiting": 1}
-    [state] = [one for one in cell_states(study, planned) if one.state == "waiting"]
+    [state] = [state for state in cell_states(study, planned) if state.state == "waiting"]
     assert state.cell == before.cell_id and "earlier plan" in state.message
 
 
@@ -163,7 +163,7 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises findings", "section unlucky"]
     read = Page.read(page)
     assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
-    [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
+    [fault] = [finding for finding in summary["findings"] if finding["kind"] == "report"]
     assert "RuntimeError" in fault["text"] and fault["confidence"] == "inconclusive"
     assert "<b>luck</b>" not in page
     assert summary["counts"]["ok"] == 1 and "numpy · single" in read.text

@@ -62,7 +62,7 @@ def series(*records):
 
 def test_the_published_numbers_are_those_of_the_source():
     iris, iris_messages, images, image_messages = PUBLISHED
-    assert [one.first for one in PUBLISHED] == [1, 2, 7, 7]
+    assert [problem.first for problem in PUBLISHED] == [1, 2, 7, 7]
     assert images.minutes[7] / images.minutes[30] == pytest.approx(2.05, abs=0.005)
     assert list(images.minutes) == list(image_messages.minutes) and len(iris.minutes) == 8
     assert published_ratio("images-mlp", 30) == pytest.approx(140 / 44)
@@ -72,15 +72,15 @@ def test_the_published_numbers_are_those_of_the_source():
 
 def test_a_series_begins_with_one_rank_and_stays_within_its_cores():
     problem = series(*SETS["exact"])
-    [one] = problem.measured
-    assert [point.ranks for point in one.points] == [1, 2, 4, 8]
-    assert [point.hollow for point in one.points] == [False, False, False, True]
+    [line] = problem.measured
+    assert [point.ranks for point in line.points] == [1, 2, 4, 8]
+    assert [point.hollow for point in line.points] == [False, False, False, True]
     # t(p) of a sample is 0.2 + 0.8 / p of one rank's: on 4 ranks 0.4, the last within the cores.
-    assert (one.stop.base, one.stop.fastest) == (1, 4)
-    assert one.stop.speed_up == pytest.approx(2.5, rel=0.01)
-    assert one.stop.efficiency == pytest.approx(0.625, rel=0.01)
-    assert one.serial.share == pytest.approx(0.2, abs=0.01)
-    assert "share cores" in one.stop.reason and "bound" in one.stop.reason
+    assert (line.stop.base, line.stop.fastest) == (1, 4)
+    assert line.stop.speed_up == pytest.approx(2.5, rel=0.01)
+    assert line.stop.efficiency == pytest.approx(0.625, rel=0.01)
+    assert line.serial.share == pytest.approx(0.2, abs=0.01)
+    assert "share cores" in line.stop.reason and "bound" in line.stop.reason
     first, second = problem.published
     assert (first.stop.fastest, second.stop.base) == (6, 2)
     assert first.stop.speed_up == pytest.approx(1.4 / 0.79)
@@ -88,8 +88,8 @@ def test_a_series_begins_with_one_rank_and_stays_within_its_cores():
 
 @pytest.mark.parametrize("name", ["slower", "flat"])
 def test_a_speed_up_that_is_none_or_may_be_noise_is_none(name):
-    [one] = series(*SETS[name]).measured
-    assert not one.stop.faster and SETS.only("rank-stop", name).confidence is Confidence.INCONCLUSIVE
+    [line] = series(*SETS[name]).measured
+    assert not line.stop.faster and SETS.only("rank-stop", name).confidence is Confidence.INCONCLUSIVE
 
 
 def triple(times: int, *, ends: tuple[float, float, float], ranks: int = 4, **axes):
@@ -165,17 +165,17 @@ def test_prose_costs(snapshot):
 def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, same, other):
     [path] = sum_paths(context(*COSTS_SETS[name]).of("train"))
     assert COSTS_SETS.only("sum-rate", name).confidence is confidence
-    assert (path.same, path.other) == (same, other)
+    assert (path.same, path.differs) == (same, other)
     assert path.factor == (3 if "idle" in name else 4)
 
 
 def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
     found = COSTS_SETS.only("larger-batch", "batches")
-    [told] = batch_sweeps((made := context(*COSTS_SETS["batches"])).of("train"), made.floors)
-    assert found.confidence is Confidence.CONFIRMED and found.comparisons == (told.comparison,)
-    assert told.best.batch == 32 and 1 / told.comparison.factor == pytest.approx(0.4, rel=1e-3)
+    [sweep] = batch_sweeps((made := context(*COSTS_SETS["batches"])).of("train"), made.floors)
+    assert found.confidence is Confidence.CONFIRMED and found.comparisons == (sweep.comparison,)
+    assert sweep.best.batch == 32 and 1 / sweep.comparison.factor == pytest.approx(0.4, rel=1e-3)
     # An epoch of 14, 7 and 3 steps that wait as long each.
-    waited = [row.waited_s for row in told.rows]
+    waited = [row.waited_s for row in sweep.rows]
     assert waited == pytest.approx([14 * 1.0025e-4, 7 * 1.0025e-4, 3 * 1.0025e-4])
 
 
@@ -184,20 +184,20 @@ OTHER = {"epochs": 5, "learning_rate": 0.5, "loss": "mse"}
 SAME = {"epochs": 100, "learning_rate": 0.01, "loss": "mse"}
 
 
-def told(records: list[Record], parameters: dict) -> list[Record]:
-    return [one.model_copy(update={"parameters": parameters}) for one in records]
+def with_parameters(records: list[Record], parameters: dict) -> list[Record]:
+    return [run.model_copy(update={"parameters": parameters}) for run in records]
 
 
 def section(made: Context, key: str) -> str:
-    (one,) = (part for part in all_parts().sections if part.key == key)
-    found = make_section(one, made)
+    (chosen,) = (part for part in all_parts().sections if part.key == key)
+    found = make_section(chosen, made)
     return "" if found is None else f"{found.title} {found.body.lead} {found.body.blocks!r}"
 
 
 def test_of_a_work_that_nobody_asked_for_nothing_is_said():
     made = context(*MPI, *measured(), asks=())
     every = make_findings(made, all_parts().findings)
-    assert not [one.claim for one in every if one.subject == "claims" or GO_WITH_MPI in one.claim]
+    assert not [finding.claim for finding in every if finding.subject == "claims" or GO_WITH_MPI in finding.claim]
     assert section(made, "claims") == ""
     shown = section(made, "ranks")
     assert shown and "ublished" not in shown and "Point-to-point" in shown
@@ -212,24 +212,24 @@ ASKS = {
 @pytest.mark.parametrize("how", ASKS)
 def test_a_study_asks_for_a_work_by(how):
     made = context(*MPI, **ASKS[how])
-    said = [one.claim for one in make_findings(made, all_parts().findings)]
-    assert any(GO_WITH_MPI in one for one in said) and "published" in section(made, "ranks")
+    claims = [finding.claim for finding in make_findings(made, all_parts().findings)]
+    assert any(GO_WITH_MPI in claim for claim in claims) and "published" in section(made, "ranks")
 
 
 def test_other_epochs_and_another_rate_are_not_the_same_work():
-    other, same = told(MPI, OTHER), told(MPI, SAME)
-    (problem,) = problems(context(*other).of("train"), [])
+    changed, same = with_parameters(MPI, OTHER), with_parameters(MPI, SAME)
+    (problem,) = problems(context(*changed).of("train"), [])
     assert problem.differs == ("epochs 5 here, 100 published", "learning rate 0.5 here, 0.01 published")
     (problem,) = problems(context(*same).of("train"), [])
     assert problem.differs == ()
-    shown = Made("ranks", *other).prose
+    shown = Made("ranks", *changed).prose
     assert "same work" not in shown and "epochs 5 here, 100 published" in shown
     assert "what the same work gives here" in Made("ranks", *same).prose
     # Ratios of published minutes stand beside equal work alone.
-    for records, published in ((other, False), (same, True)):
+    for records, published in ((changed, False), (same, True)):
         (messages,) = findings(*records)["point-to-point"]
         assert ("published on as many ranks" in messages.claim) is published
-    (linear,) = findings(*other)["near-linear"]
+    (linear,) = findings(*changed)["near-linear"]
     assert "learning rate 0.5 here, 0.01 published" in linear.claim
 
 
@@ -272,8 +272,8 @@ LANGUAGES_SETS = Sets(
 def test_prose_languages(snapshot):
     shared = [*crowd("go"), *crowd("numpy")]
     unknown = [
-        one.model_copy(update={"metrics": [m for m in one.metrics if not m.name.startswith("env")]})
-        for one in cells("torch")
+        run.model_copy(update={"metrics": [m for m in run.metrics if not m.name.startswith("env")]})
+        for run in cells("torch")
     ]
     sections = {
         "section": Made("languages", *LANGUAGES_SETS["three"]).prose,
@@ -292,5 +292,5 @@ def test_only_cells_that_differ_in_nothing_else_are_compared():
 
 def test_a_wrong_trainer_is_compared_with_nobody():
     wrong = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "leaves at step 3"}
-    bad = [one.model_copy(update=wrong) for one in cells("go", 1e-6)]
+    bad = [run.model_copy(update=wrong) for run in cells("go", 1e-6)]
     assert not {"language", "installed"} & findings(*bad, *cells("numpy")).keys()

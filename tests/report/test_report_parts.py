@@ -109,7 +109,7 @@ def section(*lengths: int) -> MadeSection:
 
 
 def rows(made: MadeSection) -> list[int]:
-    return [len(one.rows) for one in made.body.blocks if isinstance(one, Table)]
+    return [len(block.rows) for block in made.body.blocks if isinstance(block, Table)]
 
 
 def test_prose(snapshot: Any) -> None:
@@ -143,10 +143,10 @@ def test_the_longest_tables_lose_their_rows_first_and_say_how_many() -> None:
 def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
     [style] = palette(1)
     points = [Point(x=x, repeats=[y, y + 1.0, y + 2.0]) for x in (1, 2, 4) for y in range(500)]
-    [one], said = gather([Series(name="s", style=style, points=points)])
-    assert said.startswith("4500 runs are")
-    assert [(point.x, point.y) for point in one.points] == [(1, 251), (2, 251), (4, 251)]
-    assert list(one.points[0].repeats) == [1, 126, 251, 375, 500]
+    [gathered], remark = gather([Series(name="s", style=style, points=points)])
+    assert remark.startswith("4500 runs are")
+    assert [(point.x, point.y) for point in gathered.points] == [(1, 251), (2, 251), (4, 251)]
+    assert list(gathered.points[0].repeats) == [1, 126, 251, 375, 500]
     few = [Series(name="s", style=style, points=points[:9])]
     assert gather(few) == (few, "")
     many = [Point(x=x, repeats=[1.0]) for x in range(5000)]
@@ -163,16 +163,16 @@ def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None
     given = [MadeSection(key="long", title="L", body=Body(lead="", blocks=[*long, *kept])), section(5)]
     first, second = fitted(given, size=20_000)
     assert second == given[1]
-    *before, difference, facts, told = first.body.blocks
+    *before, difference, facts, remark = first.body.blocks
     assert [difference, facts] == kept
     assert before == long[: len(before)]
     page = templates().get_template("section.html.j2")
     written = page.render(body=Body(lead="", blocks=before), inline=Inline())
     assert 10_000 < len(written) <= 20_000
     left = [block for block in long[len(before) :] if isinstance(block, Table)]
-    assert isinstance(told, Prose) and f"{len(left)} tables" in told.text
-    assert "Left out here" in told.text and "records.parquet" in told.text
-    assert f"workload {-(-len(before) // 3)}, " in told.text and "more. " in told.text
+    assert isinstance(remark, Prose) and f"{len(left)} tables" in remark.text
+    assert "Left out here" in remark.text and "records.parquet" in remark.text
+    assert f"workload {-(-len(before) // 3)}, " in remark.text and "more. " in remark.text
 
 
 def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_rest() -> None:
@@ -188,22 +188,22 @@ def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_r
         )
         for n in range(400)
     ]
-    shown = [Shown(finding=one, anchor=f"finding-{n}", cells=(), command="") for n, one in enumerate(findings)]
-    told = Decision(column="train", winner="a")
+    shown = [Shown(finding=finding, anchor=f"finding-{n}", cells=(), command="") for n, finding in enumerate(findings)]
+    decision = Decision(column="train", winner="a")
     rows = tuple(
-        Row(subject=one.subject, entries=(Entry(column=column, told=((told, one),)),)) for one in reversed(findings)
+        Row(subject=f.subject, entries=(Entry(column=column, decided=((decision, f),)),)) for f in reversed(findings)
     )
     front = Front(
         answers=(Answer(question="?", clauses=(("c", findings[350]),)),),
         table=DecisionTable(columns=(column,), rows=rows, absent=()),
         first=tuple(shown[:7]),
-        more=tuple((one.finding.subject, (one,)) for one in shown[7:]),
+        more=tuple((item.finding.subject, (item,)) for item in shown[7:]),
         tally="",
         all=tuple(shown),
-        anchors={id(one.finding): one.anchor for one in shown},
+        anchors={id(item.finding): item.anchor for item in shown},
     )
     fit = shortened(front, most=30, rows=20)
-    kept = {one.finding.subject for _, members in fit.more for one in members}
+    kept = {item.finding.subject for _, members in fit.more for item in members}
     assert kept == {f"w{n}" for n in (*range(380, 400), 350, 7, 8)}
     assert (fit.left_out, fit.rows_left_out, len(fit.table.rows)) == (370, 380, 20)
     assert fit.all == front.all

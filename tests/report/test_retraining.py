@@ -93,20 +93,20 @@ def design(name):
 
 
 def test_a_gain_is_shared_out_to_its_factors_with_intervals():
-    own = design("factors")
-    share = attribution(own, ("sgd", "old", "torch-eager"), ("adamw", "new", "python"))
+    found = design("factors")
+    share = attribution(found, ("sgd", "old", "torch-eager"), ("adamw", "new", "python"))
     # .45 -> .75: with both at once AdamW gains .25, and then the rate .05, or .20 and then .10.
     parts = {factor: part.median for factor, part in share.parts.items()}
     assert parts == pytest.approx({"optimiser": 0.175, "rate": 0.125, "runtime": 0.0}, abs=0.01)
     assert sum(parts.values()) == pytest.approx(share.gain.median, abs=0.01)
     assert share.parts["runtime"].low < 0 < share.parts["runtime"].high
-    assert len(own.absent) == 3
-    assert not set(own.scores[0]) & {("sgd", rate, "ort-training") for rate in ("old", "new")}
-    alone = {one.given["optimiser"]: one.summary.median for one in effects(own) if one.apart and one.after == "new"}
+    assert len(found.absent) == 3
+    assert not set(found.scores[0]) & {("sgd", rate, "ort-training") for rate in ("old", "new")}
+    alone = {e.given["optimiser"]: e.summary.median for e in effects(found) if e.apart and e.after == "new"}
     assert alone == pytest.approx({("sgd",): 0.2, ("adamw",): 0.05}, abs=0.01)
 
 
 def test_a_seed_that_lacks_a_combination_is_left_out_and_counted():
-    own = design("one_lacks")
-    assert (len(own.scores), own.lacking, 2 in own.scores) == (5, 1, False)
+    found = design("one_lacks")
+    assert (len(found.scores), found.lacking, 2 in found.scores) == (5, 1, False)
     assert not design("two_seeds_apart").scores

@@ -55,15 +55,15 @@ STUDIES = sorted((ROOT / "config/studies").glob("*.yaml"))
 def test_every_finding_of_a_report_names_its_rule_and_where_more_stands(report: Path, summary: dict[str, Any]) -> None:
     page = report.read_text(encoding="utf-8")
     sections = set(re.findall(r'<section id="([a-z-]+)">', page))
-    anchors = [one["id"] for one in summary["findings"]]
+    anchors = [finding["id"] for finding in summary["findings"]]
     assert len(set(anchors)) == len(anchors)
-    for one in summary["findings"]:
-        assert re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_-]+)*", one["rule"]), one["rule"]
-        assert one["section"] in sections, one["rule"]
-        assert f'id="{one["id"]}"' in page
-        assert not one["chart"] or f'id="{one["chart"]}"' in page
-        assert bool(one["run_again"]) == bool(one["cells"])
-    assert sum(bool(one["chart"]) for one in summary["findings"]) > 10
+    for finding in summary["findings"]:
+        assert re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_-]+)*", finding["rule"]), finding["rule"]
+        assert finding["section"] in sections, finding["rule"]
+        assert f'id="{finding["id"]}"' in page
+        assert not finding["chart"] or f'id="{finding["chart"]}"' in page
+        assert bool(finding["run_again"]) == bool(finding["cells"])
+    assert sum(bool(finding["chart"]) for finding in summary["findings"]) > 10
     assert json.dumps(summary).count('"run_again": "transect run') > 10
 
 
@@ -95,49 +95,48 @@ def test_no_finding_of_a_study_that_asks_for_no_published_work_speaks_of_one(
     studies: dict[str, Made], name: str
 ) -> None:
     context = Context(studies[name].context.loaded, title="t")
-    every = [one.text + one.evidence for one in make_findings(context, all_parts().findings)]
-    assert every and not [one for one in every if "ublished" in one or "settings were not run" in one]
+    every = [finding.text + finding.evidence for finding in make_findings(context, all_parts().findings)]
+    assert every and not [text for text in every if "ublished" in text or "settings were not run" in text]
 
 
 def test_sections_of_nothing(snapshot: Any) -> None:
     """What each section says without records, and without any of its own: None is no section."""
     empty, plain = Context.empty(), context(make_record(train_cell(), {"samples_per_second": 1.0}))
-    told = {}
+    bodies = {}
     for section in all_parts().sections:
-        made = [make_section(section, one) for one in (empty, plain)]
-        told[section.key] = [one and [one.body.lead, len(one.body.blocks)] for one in made]
+        made = [make_section(section, made_of) for made_of in (empty, plain)]
+        bodies[section.key] = [body and [body.body.lead, len(body.body.blocks)] for body in made]
     assert not empty.problems and not plain.problems
-    assert told == snapshot
+    assert bodies == snapshot
 
 
 @pytest.fixture(scope="module")
 def rules(synthetic: Made, studies: dict[str, Made]) -> set[str]:
     """All rules that say something of the studies that the tests make."""
-    return {one.rule for made in (synthetic, *studies.values()) for one in made.findings}
+    return {finding.rule for made in (synthetic, *studies.values()) for finding in made.findings}
 
 
 def test_claims_and_evidence_are_of_the_ratio_that_decides(synthetic: Made, studies: dict[str, Made]) -> None:
-    told = 0
-    for one in (one for made in (synthetic, *studies.values()) for one in made.findings):
-        gain = re.match(
-            r"([\d.]+) times .*\(95 % interval ([\d.]+) to ([\d.]+)\)", one.decision.gain if one.decision else ""
-        )
-        if gain is None or not one.comparisons or not one.comparisons[0].decision:
+    checked = 0
+    for finding in (finding for made in (synthetic, *studies.values()) for finding in made.findings):
+        text = finding.decision.gain if finding.decision else ""
+        gain = re.match(r"([\d.]+) times .*\(95 % interval ([\d.]+) to ([\d.]+)\)", text)
+        if gain is None or not finding.comparisons or not finding.comparisons[0].decision:
             continue
-        ratio = one.comparisons[0].ratio
-        assert ratio is not None and f"ratio of trimmed geometric means {ratio.value:.3g}" in one.evidence
+        ratio = finding.comparisons[0].ratio
+        assert ratio is not None and f"ratio of trimmed geometric means {ratio.value:.3g}" in finding.evidence
         value, low, high = map(float, gain.groups())
         assert low <= value <= high
-        assert value in (float(f"{ratio.value:.3g}"), float(f"{1 / ratio.value:.3g}")), one.text
-        told += 1
-    assert told > 5
+        assert value in (float(f"{ratio.value:.3g}"), float(f"{1 / ratio.value:.3g}")), finding.text
+        checked += 1
+    assert checked > 5
 
 
 def test_every_rule_is_tested_and_its_name_is_its_own(rules: set[str]) -> None:
     makers = all_parts().findings
     names = [maker.name for maker in makers]
     assert len(set(names)) == len(names)
-    silent = {name for name in names if not any(one.split(".")[0] == name for one in rules)}
+    silent = {name for name in names if not any(rule.split(".")[0] == name for rule in rules)}
     assert silent == set(ELSEWHERE)
     for maker in makers:
         if maker.name in silent:
@@ -161,7 +160,7 @@ def test_the_documentation_lists_every_rule(rules: set[str]) -> None:
 
 
 def test_a_question_can_name_every_rule(rules: set[str]) -> None:
-    assert [rule for rule in rules if not any(rule_fits(rule, one) for one in RULES)] == []
+    assert [rule for rule in rules if not any(rule_fits(rule, known) for known in RULES)] == []
 
 
 @pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)

@@ -59,16 +59,16 @@ SETS = Sets(
     across_the_tenth=lambda: [*runs("cpp", 1e-4), *spread("javascript", (1.0, 1.05, 1.1, 1.15, 1.2, 1.25))],
     more_noise_than_a_tenth=lambda: javascript(1.01e-4, 6, *spread("python", LOUDER)),
     exporters=lambda: [
-        one
+        run
         for exporter in ("torch-dynamo", "torchscript")
         for name, latency in (("cpp", 1e-4), ("javascript", 1.02e-4))
-        for one in runs(name, latency, exporter=exporter)
+        for run in runs(name, latency, exporter=exporter)
     ],
     many_models=lambda: [
-        one
+        run
         for n in range(6)
         for name, latency in (("cpp", 1e-4), ("javascript", 1e-4 * (1 + n / 8)))
-        for one in runs(name, latency, workload=f"model-{n}")
+        for run in runs(name, latency, workload=f"model-{n}")
     ],
     copies_inside=copies_inside_of_run,
     other_version=lambda: [*javascript(1.03e-4, details={"runtime_version": "1.27.0"}), *runs("rust", 1e-4)],
@@ -78,10 +78,10 @@ SETS = Sets(
         infer_record("python", 1.0, provider="cuda", fields=SKIPPED),
     ),
     pytorch_on_cuda=lambda: [
-        one
+        run
         for provider, factor in (("cuda", 22.0), ("cpu", 3.0))
         for name, latency in (("torch-eager", factor * 1e-4), ("python", 1e-4))
-        for one in runs(name, latency, provider=provider)
+        for run in runs(name, latency, provider=provider)
     ],
     pytorch_quiet=lambda: pytorch(7e-4),
     pytorch_in_noise=lambda: pytorch(7e-4, *spread("rust", LOUDER)),
@@ -102,12 +102,12 @@ def test_prose(snapshot: Any) -> None:
 
 def test_neither_load_nor_options_nor_precision_take_part_in_a_race() -> None:
     found = SETS.findings("race")["runtime"]
-    first = next(one for one in found if one.scope == "on cpu, batch 1")
+    first = next(finding for finding in found if finding.scope == "on cpu, batch 1")
     assert first.decision is not None and first.decision.winner.startswith("cpp")
     assert ratios(first) == pytest.approx([0.5], rel=2e-3)
     assert first.decision.gain.startswith("2 times") and "rust" in first.decision.gain
-    assert any(one.scope == "on cpu, fp16, batch 1" for one in found)
-    assert not any("options" in one.scope for one in found), "a set is no race of its own"
+    assert any(finding.scope == "on cpu, fp16, batch 1" for finding in found)
+    assert not any("options" in finding.scope for finding in found), "a set is no race of its own"
 
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
@@ -125,7 +125,7 @@ OTHERS = [
     ),
 ]
 DRAW = [*CPP, *runs("a-first", 1e-4, details={"kernels": {"count": 9, "names": [], "digest": "zz"}})]
-SILENT = [*PAIR, *runs("java", 1e-4, told=False)]
+SILENT = [*PAIR, *runs("java", 1e-4, complete=False)]
 CONDITIONS = {
     "equal": [*PAIR, *runs("torch-eager", 1e-3)],
     "one tells nothing": SILENT,
@@ -155,7 +155,7 @@ OUTPUTS = {**NAN, "right": PAIR, "one of another precision": FAR, "turned classe
 
 def test_prose_conditions(snapshot: Any) -> None:
     assert prose(CONDITIONS, "conditions") | prose(OUTPUTS, "outputs") == snapshot
-    assert "conditions" not in findings(*runs("cpp", 1e-4, told=False), *runs("rust", 1e-4, told=False))
+    assert "conditions" not in findings(*runs("cpp", 1e-4, complete=False), *runs("rust", 1e-4, complete=False))
 
 
 def test_other_sets_of_options_are_meant_to_differ() -> None:
@@ -171,7 +171,7 @@ def test_a_nan_has_no_latency_and_is_named(name: str) -> None:
     assert outputs.alarm and outputs.confidence == "confirmed"
     assert "1 of 3" in outputs.claim and "rust" in outputs.claim and "cpp" not in outputs.claim
     assert "NaN" in outputs.evidence
-    assert not any("rust" in one.claim for one in found["runtime"])
+    assert not any("rust" in finding.claim for finding in found["runtime"])
     assert "FFI overhead" not in found
 
 
@@ -206,8 +206,8 @@ OVERHEAD_SETS = Sets(
 
 
 def test_prose_overhead(snapshot: Any) -> None:
-    told = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim for equal, thesis in EFFECTS}
-    assert prose(OVERHEAD_SETS, "FFI overhead", "call") | told == snapshot
+    both = {f"{equal} and {thesis}": only("FFI overhead", *settings(equal, thesis)).claim for equal, thesis in EFFECTS}
+    assert prose(OVERHEAD_SETS, "FFI overhead", "call") | both == snapshot
 
 
 # What a call costs.

@@ -61,11 +61,11 @@ def beside() -> list[Record]:
 
 
 def calls_of_two() -> list[Record]:
-    told: dict[str, Any] = {"details": INSIDE, "metrics": {"end_to_end_time": 1.05e-6}}
+    differing: dict[str, Any] = {"details": INSIDE, "metrics": {"end_to_end_time": 1.05e-6}}
     return [
         record
         for name in ("identity-1", "identity-1k")
-        for runtime, latency, more in (("c", 1e-6, {}), ("java", 1.05e-6, told))
+        for runtime, latency, more in (("c", 1e-6, {}), ("java", 1.05e-6, differing))
         for record in runs(runtime, latency, workload=name, exporter="onnx", **more)
     ]
 
@@ -113,7 +113,7 @@ SETS = Sets(
     # Runs that hold different parts: whole calls are drawn for all where they are told.
     beside=beside,
     alike_inside=lambda: [*runs("cpp", CPP, details=INSIDE), *runs("c", 1.1 * CPP, details=INSIDE)],
-    partly_told=lambda: [*runs("cpp", CPP), infer_record("javascript", JAVASCRIPT, told=False, details=INSIDE)],
+    partly_told=lambda: [*runs("cpp", CPP), infer_record("javascript", JAVASCRIPT, complete=False, details=INSIDE)],
     without_calls=lambda: [
         *runs("cpp", CPP, samples=spread_out(CPP)),
         *runs("javascript", JAVASCRIPT, samples=spread_out(JAVASCRIPT), details=INSIDE),

@@ -88,7 +88,7 @@ MEASURED: list[Any] = [
 
 def published() -> Made:
     given = [
-        {"study": "A", "what": "b", "published": 90, "measured": one, "note": "other <machine>"} for one in MEASURED
+        {"study": "A", "what": "b", "published": 90, "measured": cell, "note": "other <machine>"} for cell in MEASURED
     ]
     return Made("published", *series(100, 180), published=given)
 
@@ -101,23 +101,23 @@ def test_prose(snapshot: Any) -> None:
         "one rank": series(100),
     }
     fastest = [*raced("single", 100, 5), *raced("mpi-allreduce", 300, 7), *raced("ddp-gloo", 900, None)]
-    told: dict[str, Any] = {name: Made("scaling", *each).prose for name, each in sets.items()}
-    told["causes"] = {
+    texts: dict[str, Any] = {name: Made("scaling", *each).prose for name, each in sets.items()}
+    texts["causes"] = {
         name: possible_causes(gain, Rates([]))
         for name, base in BASES.items()
         for gain in efficiencies(group_records([*base, *(train(2, 300 + n, n) for n in range(3))]), None)
     }
-    told["speed"] = Made("speed", *fastest).prose
-    told["published"] = published().prose
-    assert told == snapshot
+    texts["speed"] = Made("speed", *fastest).prose
+    texts["published"] = published().prose
+    assert texts == snapshot
 
 
 def test_only_what_names_one_cell_is_set_beside_a_published_figure() -> None:
     found = figures_of(published().context)
-    assert [one.measured is not None for one in found] == [True, True] + [False] * (len(MEASURED) - 2)
+    assert [figure.measured is not None for figure in found] == [True, True] + [False] * (len(MEASURED) - 2)
     assert found[0].measured.value == pytest.approx(180.18) and found[0].beside.value == pytest.approx(2.002)
     assert found[1].measured.value == pytest.approx(1.8, rel=1e-3)
-    assert all(one.why and one.beside is None for one in found[2:])
+    assert all(figure.why and figure.beside is None for figure in found[2:])
     assert efficiencies(group_records(crowded()), None) == []
 
 

@@ -72,7 +72,7 @@ SETS = Sets(
 
 
 def test_prose(snapshot: Any) -> None:
-    sections = [Made("runtimes", *own).prose for own in (SETS["calls"], calls())]
+    sections = [Made("runtimes", *runs).prose for runs in (SETS["calls"], calls())]
     assert prose(SETS, "runtime", "call") | {"sections": sections} == snapshot
 
 
@@ -160,7 +160,7 @@ def offered(
 def odd_repeat() -> list[Record]:
     """Make the sixth run at 4000 requests/s unlike the five before."""
     both = LOAD_SETS["agreeing"]
-    kept = [one for one in both if one.cell.repeat != 5 or one.cell.get("load") != 4000]
+    kept = [run for run in both if run.cell.repeat != 5 or run.cell.get("load") != 4000]
     return [*kept, load_record("cpp", 4000.0, 1, 2000.0, 5), load_record("python", 4000.0, 1, 1500.0, 5)]
 
 

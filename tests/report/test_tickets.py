@@ -1,4 +1,4 @@
-"""Tickets, classifiers, knobs, and the doubts about a published study: what is said of effects that are known."""
+"""Tickets, classifiers, hyper-parameters, doubts about a published study: what is said of known effects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from transect.analysis.statistics import Spread
 from transect.domain.axes.text import SearchCell
 from transect.domain.record import Cause, Status
 
+SWEEPS = "classifier-hyperparameters"
 FIGURE = {
     "study": "T 2024",
     "what": "4 heads",
-    "knob": "heads",
+    "hyperparameter": "heads",
     "published": 0.385,
     "measured": {"stage": "classify", "metric": "accuracy", "heads": 4},
 }
@@ -35,7 +36,7 @@ SETS = Sets(
         *seeds(0.8, model="tfidf", valid=0.6),
         *seeds(0.75, model="majority", valid=0.9),
     ],
-    knobs=lambda: [*seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)],
+    sweeps=lambda: [*seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)],
     texts=text_records,
     reasons=lambda: [*effects(), *text_records()],
 )
@@ -71,7 +72,7 @@ def searched():
 def test_prose(snapshot):
     kinds = (
         "classifier-best",
-        "knobs",
+        "hyperparameter",
         "tickets-rejected",
         "ticket-lengths",
         "doubt-embeddings",
@@ -80,16 +81,16 @@ def test_prose(snapshot):
     )
     sections = {
         f"section {key}": Made(key, *SETS[name]).prose
-        for key, name in (("tickets", "texts"), ("classifiers", "loses"), ("knobs", "knobs"), ("doubts", "reasons"))
+        for key, name in (("tickets", "texts"), ("classifiers", "loses"), (SWEEPS, "sweeps"), ("doubts", "reasons"))
     }
     once = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, embeddings="all"), *seeds(0.6, tickets=9000, heads=4)]
     heads = [*seeds(0.6, heads=1), *seeds(0.7, heads=4)]
     given = {"details": {"unseen_classes": ["a", "b"]}}
     unseen = [*seeds(0.7, **given), *seeds(0.8, model="tfidf", **given)]
-    other = FIGURE | {"knob": "layers", "published": 0.1}
+    wider = FIGURE | {"hyperparameter": "layers", "published": 0.1}
     sections |= {
-        "section knobs of what is drawn once": Made("knobs", *once).prose,
-        "section knobs with published values": Made("knobs", *heads, published=[other, FIGURE]).prose,
+        "section hyper-parameters of what is drawn once": Made(SWEEPS, *once).prose,
+        "section hyper-parameters with published values": Made(SWEEPS, *heads, published=[wider, FIGURE]).prose,
         "section classifiers of unseen classes": Made("classifiers", *unseen).prose,
         "section published": unpublished().prose,
         "section searches": Made("searches", *searched()).prose,
@@ -128,9 +129,9 @@ def still_learning(*losses: float):
 
 def other_width():
     """Make a model that differs in more than the reshape."""
-    other = {"kind": "transformer", "options": {"reshape": "published", "width": 9}}
+    wider = {"kind": "transformer", "options": {"reshape": "published", "width": 9}}
     return [
-        r.model_copy(update={"parameters": r.parameters | {"model": other}}) if r.cell.model == "published" else r
+        r.model_copy(update={"parameters": r.parameters | {"model": wider}}) if r.cell.model == "published" else r
         for r in [*seeds(0.8), *seeds(0.7, model="published")]
     ]
 
@@ -174,9 +175,9 @@ def test_prose_doubts(snapshot):
 
 def effect(name: str, doubt: str, after: object = None):
     """Return what a change does in a set: the difference of `after`, or of the only case."""
-    [asked] = [one for one in DOUBTS if one.key == doubt]
-    told = cases(asked, context(*DOUBTS_SETS[name]).of("classify"))
-    [found] = [one.effect for one in told if after in (None, one.after)]
+    [asked] = [doubted for doubted in DOUBTS if doubted.key == doubt]
+    found_cases = cases(asked, context(*DOUBTS_SETS[name]).of("classify"))
+    [found] = [case.effect for case in found_cases if after in (None, case.after)]
     return found
 
 
@@ -193,9 +194,9 @@ def effect(name: str, doubt: str, after: object = None):
     ],
 )
 def test_an_effect_is_the_difference_within_a_seed(doubt, after, points):
-    one = effect("every", doubt, after).summary
-    assert one.median == pytest.approx(points / 100, abs=1e-3) and one.spread is Spread.INTERVAL
-    assert one.low <= one.median <= one.high and one.count == 6
+    summary = effect("every", doubt, after).summary
+    assert summary.median == pytest.approx(points / 100, abs=1e-3) and summary.spread is Spread.INTERVAL
+    assert summary.low <= summary.median <= summary.high and summary.count == 6
 
 
 def test_a_model_that_differs_in_more_than_the_reshape_decides_nothing():

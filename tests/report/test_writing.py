@@ -115,10 +115,10 @@ def made_of(folder: Path, repeats: int) -> Made:
 
 def test_exports_of_older_records_are_named_until_they_are_made_again(tmp_path: Path) -> None:
     first = made_of(tmp_path, 1)
-    told = write_formats(first, tmp_path, ["markdown", "mlperf-logs"])
-    assert [one.format for one in told] == ["figures", "markdown", "mlperf-logs"], "markdown needs the figures"
+    written = write_formats(first, tmp_path, ["markdown", "mlperf-logs"])
+    assert [export.format for export in written] == ["figures", "markdown", "mlperf-logs"], "markdown needs the figures"
     assert older_exports(first, tmp_path) == []
-    assert any("no quality" in sentence for sentence in told[2].left_out)
+    assert any("no quality" in sentence for sentence in written[2].left_out)
     second = made_of(tmp_path, 2)
     assert older_exports(second, tmp_path) == ["markdown"], "of the others there is no file"
     write_formats(second, tmp_path, ["markdown"])
@@ -137,7 +137,7 @@ EPOCHS, STEPS, BEGAN = 4, 5, "2026-01-02T03:04:05+00:00"
 def training(folder: Path, repeat: int, scores: list[float], score: str = "accuracy", **more: object) -> Record:
     """Write a training of four epochs of a second each, whose target is 0.9, or 0.1 of an error."""
     target = 0.9 if score == "accuracy" else 0.1
-    better = [i for i, one in enumerate(scores) if (one >= target if score == "accuracy" else one <= target)]
+    better = [i for i, at in enumerate(scores) if (at >= target if score == "accuracy" else at <= target)]
     metrics = {"startup_time": 2.0, "train_time": 4.0}
     if better:
         metrics["time_to_quality"] = better[0] + 1.25  # a quarter of a second to load data
@@ -174,15 +174,15 @@ def contents(folder: Path, name: str) -> Contents:
     return REPORT_FORMATS.get(name).contents(make_all(folder, title="x", only=()))
 
 
-def written(told: Contents) -> dict[str, list[str]]:
+def written(exported: Contents) -> dict[str, list[str]]:
     """Return all files by their lines, and what is left out, without digests, versions and lines of our own code."""
 
     def plain(text: str) -> str:
         text = re.sub(r"~[0-9a-f]{8}\b", "", text).replace(__version__, "VERSION")
         return re.sub(r'"lineno": \d+', '"lineno": N', text)
 
-    files = {plain(name): plain(data.decode()).splitlines() for name, data in told.files.items()}
-    return files | {"left out": [plain(one) for one in told.left_out]}
+    files = {plain(name): plain(data.decode()).splitlines() for name, data in exported.files.items()}
+    return files | {"left out": [plain(sentence) for sentence in exported.left_out]}
 
 
 @pytest.mark.parametrize("name", ["mlperf-logs", "deep500"])
@@ -214,4 +214,4 @@ def test_our_own_parsers_read_them(tmp_path: Path, name: str, values: dict[str, 
     (log,) = (log for file, log in contents(tmp_path, name).files.items() if file.endswith(".txt"))
     (run,) = Scanner().scan(io.BytesIO(log), "log")
     assert run.status is RunStatus.OK
-    assert {one.name: one.value for one in run.metrics if one.name in values} == pytest.approx(values)
+    assert {metric.name: metric.value for metric in run.metrics if metric.name in values} == pytest.approx(values)

@@ -39,7 +39,7 @@ def plan_grids(folder: Path, *grids: str, text: str = TEXT) -> Any:
 
 
 def plan_search(folder: Path, rule: str, more: str = "") -> Any:
-    """Plan one search named `knobs`; what `rule` does not say is as in `TEXT`."""
+    """Plan one search named `hyperparameters`; what `rule` does not say is as in `TEXT`."""
     usual = {"corpora": "[one]", "split": "plain", "embeddings": "small", "model": "encoder"}
     text = ", ".join(f"{key}: {value}" for key, value in usual.items() if f"{key}: " not in rule)
-    return plan_study(folder, f"search:\n  searches:\n    knobs: {{{text}, {rule}}}\n{more}")
+    return plan_study(folder, f"search:\n  searches:\n    hyperparameters: {{{text}, {rule}}}\n{more}")

@@ -95,7 +95,7 @@ def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
         middle = len(logs) // 2
         centre = logs[middle]
         if len(logs) > 1:
-            residuals += [one - centre for n, one in enumerate(logs) if n != middle]
+            residuals += [log - centre for n, log in enumerate(logs) if n != middle]
     if not residuals:
         raise ValueError("no cell has two repeats: nothing tells what the noise is")
     drawn = np.array(residuals)
@@ -110,24 +110,24 @@ def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Verdict:
     """A comparison, with the true logarithm of its ratio and its corrected probability."""
 
-    one: Comparison
+    comparison: Comparison
     truth: float
     p: float
     cells: tuple[int, int]
 
     @property
     def confirmed(self) -> bool:
-        return self.one.confidence is Confidence.CONFIRMED and self.p <= LEVEL
+        return self.comparison.confidence is Confidence.CONFIRMED and self.p <= LEVEL
 
     @property
     def wrong(self) -> bool:
         """Whether a confirmed verdict is: the same at the margin or beyond, or apart the wrong way."""
-        decision = self.one.decision
+        decision = self.comparison.decision
         assert decision is not None
-        if self.one.equal:
+        if self.comparison.equal:
             return abs(self.truth) >= math.log1p(MARGIN) - 1e-9
         return self.truth == 0 or (decision.ratio > 1) != (self.truth > 0)
 
@@ -153,19 +153,19 @@ class Tally:
         """The share of comparisons of that truth that end confirmed and right."""
         return self.found[kind] / max(1, self.chances[kind])
 
-    def count(self, told: Sequence[_Told]) -> None:
+    def count(self, verdicts: Sequence[_Verdict]) -> None:
         """Add a study."""
         before = sum(self.wrong.values())
-        for one in told:
-            kind = _KINDS.get(abs(one.truth))
+        for verdict in verdicts:
+            kind = _KINDS.get(abs(verdict.truth))
             if kind:
                 self.chances[kind] += 1
-            if not one.confirmed:
+            if not verdict.confirmed:
                 continue
-            self.confirmed["same" if one.one.equal else "different"] += 1
-            self.wrong["same" if one.one.equal else "different"] += one.wrong
-            if kind and not one.wrong:
-                self.found[kind] += one.one.equal == (kind == "equal")
+            self.confirmed["same" if verdict.comparison.equal else "different"] += 1
+            self.wrong["same" if verdict.comparison.equal else "different"] += verdict.wrong
+            if kind and not verdict.wrong:
+                self.found[kind] += verdict.comparison.equal == (kind == "equal")
         self.studies += 1
         self.studies_wrong += sum(self.wrong.values()) > before
 
@@ -179,38 +179,36 @@ def _compared(
     design: str,
     groups: Sequence[Group] | None = None,
     disturbed: np.ndarray | None = None,
-) -> list[_Told]:
+) -> list[_Verdict]:
     """Compare the best of all cells with each other one, or the first one.
 
     `groups`: when they ran, and on what; the noise is that of runs that are not known to be `disturbed`.
     """
     values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
-    own = [dict(enumerate(row)) for row in values]
-    quiet = own
+    runs = [dict(enumerate(row)) for row in values]
+    quiet = runs
     if disturbed is not None:
-        quiet = [{n: one for n, one in row.items() if not loud[n]} for row, loud in zip(own, disturbed, strict=True)]
-    floor = (
-        paired_noise_floor(quiet, looks=looks)
-        if paired
-        else noise_floor([list(row.values()) for row in quiet], looks=looks)
-    )
+        quiet = [{n: v for n, v in row.items() if not loud[n]} for row, loud in zip(runs, disturbed, strict=True)]
+    lists = [list(row.values()) for row in quiet]
+    floor = paired_noise_floor(quiet, looks=looks) if paired else noise_floor(lists, looks=looks)
     pairs = []
     if design != BASE:
         best = min(range(len(values)), key=lambda i: middle(values[i]))
         pairs = [(best, i, len(values)) for i in range(len(values)) if i != best]
     if design != RACE:
         pairs += [(0, i, 2) for i in range(1, len(values))]
-    told, cells = [], []
+    results, cells = [], []
     for a, b, n_candidates in pairs:
-        one = compare_paired(own[a], own[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
-        assert one is not None and one.decision is not None
-        one = replace(one, n_candidates=n_candidates)
-        told.append(one.under(groups[a], groups[b]) if groups else one)
+        result = compare_paired(runs[a], runs[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
+        assert result is not None and result.decision is not None
+        result = replace(result, n_candidates=n_candidates)
+        results.append(result.under(groups[a], groups[b]) if groups else result)
         cells.append((a, b))
-    decisions = [one.decision for one in told if one.decision is not None]
+    decisions = [result.decision for result in results if result.decision is not None]
+    adjusted = corrected(decisions, [result.n_comparisons for result in results])
     return [
-        _Told(one=one, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
-        for one, p, (a, b) in zip(told, corrected(decisions, [t.n_comparisons for t in told]), cells, strict=True)
+        _Verdict(comparison=result, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
+        for result, p, (a, b) in zip(results, adjusted, cells, strict=True)
     ]
 
 
@@ -265,14 +263,14 @@ def adaptive_study(tally: Tally, rng: np.random.Generator, noise: Noise, floor: 
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
     looks = looks_of(floor, cap)
     counts = [floor] * len(TRUTH)
-    told: list[_Told] = []
+    verdicts: list[_Verdict] = []
     for look, following in zip(looks, [*looks[1:], None], strict=True):
-        told = _compared(logs, counts, len(looks), paired=paired, design=BOTH)
-        race = told[: len(TRUTH) - 1]
-        going_on = {i for one in race if not one.confirmed for i in one.cells if counts[i] == look}
+        verdicts = _compared(logs, counts, len(looks), paired=paired, design=BOTH)
+        race = verdicts[: len(TRUTH) - 1]
+        going_on = {i for verdict in race if not verdict.confirmed for i in verdict.cells if counts[i] == look}
         if not going_on or following is None:
             break
         for i in going_on:
             counts[i] = following
     tally.repeats += sum(counts)
-    tally.count(told)
+    tally.count(verdicts)

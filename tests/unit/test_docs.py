@@ -184,7 +184,7 @@ parts = SPLITTERS.get("extra-as-given").parts(rows, {"train": 0.5, "test": 0.25}
 assert parts["train"].tolist() == [0, 1] and parts["test"].tolist() == [2]
 x, y = np.array([[2, 3], [2, 0]]), np.array([0, 1])
 task = Task(x={"train": x, "test": x}, y={"train": y}, vectors=np.zeros((4, 1)), classes=("a", "b"),
-            options={}, knobs={}, seed=0, threads=1, device="cpu", out=Path(), told=("test",))
+            options={}, hyperparameters={}, seed=0, threads=1, device="cpu", out=Path(), predicted=("test",))
 told = CLASSIFIERS.get("extra-length").fit(task).probabilities["test"]
 assert np.allclose(told, [[2 / 3, 1 / 3], [1 / 3, 2 / 3]])
 run, = ingest([Path("extra.log")])

@@ -1,9 +1,8 @@
 """How much of a training's time more ranks do not shorten, with its interval.
 
-The law is Amdahl's ("Validity of the single processor approach to achieving large scale computing
-capabilities", 1967) with all that ranks do not share as one part: t(p) = a + b / p, of which a / (a + b) is
-serial. It knows nothing of time that grows with the ranks, so a series is followed up to its fastest point
-only.
+The law is Amdahl's ("Validity of the single processor approach to achieving large scale computing capabilities", 1967)
+with all that ranks do not share as one part: t(p) = a + b / p, of which a / (a + b) is serial. It knows nothing of time
+that grows with the ranks, so a series is followed up to its fastest point only.
 
 The interval of the ratio is Fieller's ("Some problems in interval estimation", Journal of the Royal
 Statistical Society B 16, 1954): all shares that a t-test at 5 % does not reject. Where it is not bounded the
@@ -28,7 +27,7 @@ _LEVEL = 0.95
 class SerialPart:
     """The share of one rank's time that is serial, in 0..1, with its 95 % interval.
 
-    `share` is None where it cannot be told; `reason` says why. `ranks` are those that it was fitted to.
+    `share` is None where it cannot be estimated, with the `reason`. `ranks` are those that it was fitted to.
     """
 
     share: float | None
@@ -53,14 +52,14 @@ def serial_part(points: Iterable[tuple[int, float]]) -> SerialPart:
     for ranks, time in every:
         times.setdefault(ranks, []).append(time)
     if not times:
-        return _untold((), "nothing was measured")
+        return _unknown((), "nothing was measured")
     fastest = min(times, key=lambda ranks: (middle(times[ranks]), ranks))
     used = [(ranks, time) for ranks, time in every if ranks <= fastest]
     kept = tuple(ranks for ranks in times if ranks <= fastest)
     if len(kept) < 2:
-        return _untold(kept, "no larger number of ranks is faster than the first")
+        return _unknown(kept, "no larger number of ranks is faster than the first")
     if len(used) < 3:
-        return _untold(kept, "two runs fit any share")
+        return _unknown(kept, "two runs fit any share")
     ranks, time = np.array(used, dtype=float).T
     design = np.column_stack([np.ones_like(ranks), 1 / ranks]) / time[:, None]
     inverse = np.linalg.inv(design.T @ design)
@@ -78,17 +77,17 @@ def _fieller(fitted: np.ndarray, covariance: np.ndarray, freedom: int, ranks: tu
     bound = float(student.ppf(0.5 + _LEVEL / 2, freedom)) ** 2
     square = whole**2 - bound * of_whole
     if whole <= 0 or square <= 0:
-        return _untold(ranks, "these times scatter too much for any share to be ruled out")
+        return _unknown(ranks, "these times scatter too much for any share to be ruled out")
     middle = (whole * serial - bound * together) / square
-    rest = middle**2 - (serial**2 - bound * variance) / square
-    half = math.sqrt(max(0.0, rest))
+    discriminant = middle**2 - (serial**2 - bound * variance) / square
+    half = math.sqrt(max(0.0, discriminant))
     if middle + half < 0:
-        return _untold(ranks, "more ranks gain more than their number, of which the law knows nothing")
+        return _unknown(ranks, "more ranks gain more than their number, of which the law knows nothing")
     low, high = (min(1.0, max(0.0, end)) for end in (middle - half, middle + half))
     if (low, high) == (0.0, 1.0):
-        return _untold(ranks, "its interval reaches from nothing to everything")
+        return _unknown(ranks, "its interval reaches from nothing to everything")
     return SerialPart(share=min(1.0, max(0.0, serial / whole)), low=low, high=high, ranks=ranks)
 
 
-def _untold(ranks: tuple[int, ...], reason: str) -> SerialPart:
+def _unknown(ranks: tuple[int, ...], reason: str) -> SerialPart:
     return SerialPart(share=None, low=0.0, high=1.0, ranks=ranks, reason=reason)

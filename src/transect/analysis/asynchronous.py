@@ -1,4 +1,4 @@
-"""Updates that wait for nobody beside training in step: time to quality, quality, and how stale gradients were."""
+"""Asynchronous updates compared with synchronous training: time to quality, quality, and how stale gradients were."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Twin:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asynchronous:
-    """A group whose gradients are applied as they arrive, and what trains in step beside it."""
+    """A group whose gradients are applied as they arrive, and the synchronous groups that it is compared with."""
 
     group: TrainGroup
     twins: tuple[Twin, ...]
@@ -35,31 +35,31 @@ class Asynchronous:
     @property
     def workers(self) -> int:
         """How many ranks compute gradients."""
-        return int(_told(self.group, "workers") or self.group.cell.ranks)
+        return int(_reported(self.group, "workers") or self.group.cell.ranks)
 
     @property
     def bound(self) -> str:
         """The staleness that is allowed, in steps."""
-        bound = _told(self.group, "staleness_bound")
+        bound = _reported(self.group, "staleness_bound")
         return "unbounded" if bound is None else str(bound)
 
     @property
     def most(self) -> int | None:
         """The largest staleness of any gradient of any repeat, in updates."""
-        told = (record.details["updates"].get("largest_staleness") for record in self.group.ok)
-        return max((int(one) for one in told if one is not None), default=None)
+        reported = (record.details["updates"].get("largest_staleness") for record in self.group.ok)
+        return max((int(staleness) for staleness in reported if staleness is not None), default=None)
 
 
 def asynchronous_groups(groups: Sequence[TrainGroup], floors: Floors) -> list[Asynchronous]:
-    """Return the groups that have updates of their own and no equality, with their synchronous twins."""
+    """Return the groups with asynchronous updates, each with its synchronous twins."""
     return [
         Asynchronous(group=group, twins=tuple(_twins(group, groups, floors)))
         for group in groups
-        if group.kind.unchecked and _told(group, "workers") is not None and not group.wrong
+        if group.kind.unchecked and _reported(group, "workers") is not None and not group.wrong
     ]
 
 
-def _told(group: TrainGroup, name: str) -> int | None:
+def _reported(group: TrainGroup, name: str) -> int | None:
     for record in group.ok:
         updates = record.details.get("updates")
         if isinstance(updates, dict):
@@ -74,24 +74,24 @@ def reaches(group: TrainGroup) -> bool:
 
 def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> list[Twin]:
     """All-reduce on as many ranks, and on as many as work; the server's own synchronous path."""
-    cell, workers = group.cell, _told(group, "workers")
+    cell, workers = group.cell, _reported(group, "workers")
 
-    def work(one: TrainGroup) -> object:
-        return one.cell.changed(strategy="", options=(), ranks_per_node=1)
+    def work(trained: TrainGroup) -> object:
+        return trained.cell.changed(strategy="", options=(), ranks_per_node=1)
 
     found = []
-    for other in groups:
-        if other.wrong or not other.ok or other.kind.unchecked or work(other) != work(group):
+    for candidate in groups:
+        if candidate.wrong or not candidate.ok or candidate.kind.unchecked or work(candidate) != work(group):
             continue
-        ranks, strategy = other.cell.ranks, other.cell.strategy
+        ranks, strategy = candidate.cell.ranks, candidate.cell.strategy
         if strategy == cell.strategy and ranks == cell.ranks:
             words = "on as many ranks"
         elif strategy == _SYNCHRONOUS and ranks in (cell.ranks, workers):
             words = "on as many ranks" if ranks == cell.ranks else "on as many ranks as it has workers"
         else:
             continue
-        time = beside(group, other, floors, TIME) if reaches(group) and reaches(other) else None
-        found.append(Twin(group=other, words=words, time=time))
+        time = beside(group, candidate, floors, TIME) if reaches(group) and reaches(candidate) else None
+        found.append(Twin(group=candidate, words=words, time=time))
     # On as many ranks is the price of the machine: it comes first.
     return sorted(
         found,

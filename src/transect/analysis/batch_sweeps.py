@@ -100,12 +100,12 @@ def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
     if len(reached) < 2:
         return BatchSweep(rows=rows, best=None, comparison=None)
     first, best = reached[0], min(reached, key=lambda row: (_middle(row), row.batch))
-    other = first if best is not first else min(reached[1:], key=_middle)
+    compared_with = first if best is not first else min(reached[1:], key=_middle)
     cell = best.group.cell
     floor = floors.paired("train", cell.workload, _WAITED, best.group.kind)
-    comparison = compare_paired(best.to_quality, other.to_quality, direction=Direction.LOWER, floor=floor)
+    comparison = compare_paired(best.to_quality, compared_with.to_quality, direction=Direction.LOWER, floor=floor)
     if comparison is not None:
-        comparison = replace(comparison, n_candidates=len(reached)).under(best.group, other.group)
+        comparison = replace(comparison, n_candidates=len(reached)).under(best.group, compared_with.group)
     return BatchSweep(rows=rows, best=best, comparison=comparison)
 
 

@@ -14,8 +14,7 @@ from transect.domain.metrics import METRICS, Direction
 class Barrier:
     """Parameters that have to agree before two values may be compared, and why.
 
-    `names` lists spellings of one parameter. An empty `benchmark` stands for all, and empty
-    `metrics` for all.
+    `names` lists spellings of one parameter. An empty `benchmark` stands for all, and empty `metrics` for all.
     """
 
     names: tuple[str, ...]
@@ -100,7 +99,7 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """Best values that stand beside each other and are not compared."""
+    """Best values in one table that are not compared with each other."""
 
     values: tuple[BenchmarkValue, ...]
     barrier: Barrier
@@ -120,10 +119,10 @@ def series_of(value: BenchmarkValue) -> tuple[str, str, str]:
 
 
 def parameter(value: BenchmarkValue, name: str) -> int | None:
-    """Return threads, nodes or ranks: of the cell, or else as the log names it."""
-    own = getattr(value, name)
-    if isinstance(own, int):
-        return own
+    """Return threads, nodes or ranks: of the cell, or else as printed in the log."""
+    of_cell = getattr(value, name)
+    if isinstance(of_cell, int):
+        return of_cell
     for spelling in _SPELLINGS[name]:
         number = value.parameters.get(spelling)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:

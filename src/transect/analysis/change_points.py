@@ -1,13 +1,12 @@
 """Where series of runs change: rank tests, and chance over all series told by permuting the runs.
 
-A series is cut where the ranks before and after differ most (Pettitt, "A non-parametric approach to the
-change-point problem", Applied Statistics 28, 1979, each cut beside its own variance), and each part again as
-long as that is no chance. One run changes all of its series together, so runs are permuted whole, and of all
-series the smallest probability counts, step by step (Westfall and Young, "Resampling-based multiple
-testing", Wiley 1993; Ge, Dudoit and Speed, Test 12, 2003, box 4): that any change is found where there is none has the
-level's probability at most, whatever the noise looks like, as long as runs are exchangeable. A machine
-that drifts, or whose days resemble the day before, is not: `tests/benchmarks/bench_history.py` says how
-often that is taken for a change.
+A series is cut where the ranks before and after differ most (Pettitt, "A non-parametric approach to the change-point
+problem", Applied Statistics 28, 1979, each cut beside its own variance), and each part again as long as that is no
+chance. One run changes all of its series together, so runs are permuted whole, and of all series the smallest
+probability counts, step by step (Westfall and Young, "Resampling-based multiple testing", Wiley 1993; Ge, Dudoit and
+Speed, Test 12, 2003, box 4): that any change is found where there is none has the level's probability at most, whatever
+the noise looks like, as long as runs are exchangeable. A machine that drifts, or whose days resemble the day before, is
+not: `tests/benchmarks/bench_history.py` says how often that is taken for a change.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ K = TypeVar("K", bound=Hashable)
 class ChangePoint(Generic[K]):
     """A series is another one from run `at` on, until run `until`; it was so from run `since` on.
 
-    All three are places among all runs, `until` being the first that is not meant. `p` is corrected for
-    all series.
+    All three are places among all runs, `until` being the first that is not meant. `p` is corrected for all series.
     """
 
     series: K
@@ -77,13 +75,13 @@ def change_points(
     while parts:
         p = _corrected(parts, runs, draws, rng)
         following = []
-        for part, own in zip(parts, p, strict=True):
-            if own > level:
+        for part, probability in zip(parts, p, strict=True):
+            if probability > level:
                 continue
             places, values = part.places, values_of[part.series]
             at = _cut([(i, values[i]) for i in places], places[len(places) // 2])
             k = places.index(at)
-            found.append(ChangePoint(series=part.series, since=places[0], at=at, until=places[-1] + 1, p=own))
+            found.append(ChangePoint(series=part.series, since=places[0], at=at, until=places[-1] + 1, p=probability))
             following += [
                 inner
                 for side in (places[:k], places[k:])
@@ -102,9 +100,9 @@ def _part(key: K, values: Sequence[tuple[int, float]]) -> _Part[K] | None:
 
 def _ranks(values: Sequence[float]) -> NDArray[np.float32]:
     """Return ranks less their mean; equal values share the mean of their places."""
-    told = np.array(values)
-    ordered = np.sort(told)
-    ranks = (np.searchsorted(ordered, told, "left") + np.searchsorted(ordered, told, "right")) / 2
+    numbers = np.array(values)
+    ordered = np.sort(numbers)
+    ranks = (np.searchsorted(ordered, numbers, "left") + np.searchsorted(ordered, numbers, "right")) / 2
     return np.asarray(ranks - ranks.mean(), np.float32)
 
 
@@ -152,11 +150,11 @@ def _bounded(found: Sequence[ChangePoint[K]], values_of: Mapping[K, Sequence[flo
     """
     bounded = []
     for key, values in values_of.items():
-        own = sorted((one for one in found if one.series == key), key=lambda one: one.at)
-        if not own:
+        of_series = sorted((point for point in found if point.series == key), key=lambda point: point.at)
+        if not of_series:
             continue
-        first, last = min(one.since for one in own), max(one.until for one in own)
-        cuts = [one.at for one in own]
+        first, last = min(point.since for point in of_series), max(point.until for point in of_series)
+        cuts = [point.at for point in of_series]
         for _ in range(2):
             ends = [first, *cuts, last]
             cuts = [
@@ -165,8 +163,8 @@ def _bounded(found: Sequence[ChangePoint[K]], values_of: Mapping[K, Sequence[flo
             ]
         ends = [first, *cuts, last]
         bounded += [
-            ChangePoint(series=key, since=since, at=at, until=until, p=one.p)
-            for one, since, at, until in zip(own, ends, cuts, ends[2:], strict=False)
+            ChangePoint(series=key, since=since, at=at, until=until, p=point.p)
+            for point, since, at, until in zip(of_series, ends, cuts, ends[2:], strict=False)
         ]
     return bounded
 
@@ -178,9 +176,9 @@ def _cut(values: Sequence[tuple[int, float]], cut: int) -> int:
     """
     if len(values) < 2 * _MIN_SIDE:
         return cut
-    told = np.array([value for _, value in values])
+    numbers = np.array([value for _, value in values])
     costs = [
-        sum(float(np.abs(side - np.median(side)).sum()) for side in (told[:k], told[k:]))
-        for k in range(_MIN_SIDE, len(told) - _MIN_SIDE + 1)
+        sum(float(np.abs(side - np.median(side)).sum()) for side in (numbers[:k], numbers[k:]))
+        for k in range(_MIN_SIDE, len(numbers) - _MIN_SIDE + 1)
     ]
     return values[_MIN_SIDE + int(np.argmin(costs))][0]

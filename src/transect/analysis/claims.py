@@ -1,4 +1,4 @@
-"""Published claims on communication and memory, each held against the cells that repeat its comparison.
+"""Published claims on communication and memory, each compared with the cells that repeat its comparison.
 
 Numbers of A. A. Awan et al., "S-Caffe" (PPoPP 2017), "OC-DNN" (HiPC 2018) and "HyPar-Flow" (ISC 2020). A claim
 is a factor between two ways; here both ways run on one machine, in one study, on equal ranks with equal work.
@@ -98,9 +98,9 @@ def _open(claim: Claim, reason: str, **more: object) -> Answer:
 
 
 def _of(claim: Claim, result: Beside, compared: str) -> Answer:
-    """Answer by a comparison of the claimed way with its rival, of which lower is better."""
-    own = result.ratio
-    gain = Estimate(value=1 / own.value, low=1 / own.high, high=1 / own.low, spread=own.spread)
+    """Answer by a comparison of the claimed way with its rival; lower is better."""
+    ratio = result.ratio
+    gain = Estimate(value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, spread=ratio.spread)
     if not result.shown:
         return _open(claim, result.reason, gain=gain, compared=compared, result=result)
     judgement = Judgement.LESS
@@ -122,13 +122,13 @@ def _of(claim: Claim, result: Beside, compared: str) -> Answer:
 
 
 def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
-    """Answer by the comparison that speaks most for the claim, a decided one before the others."""
+    """Answer by the comparison most in favour of the claim; a decided one comes before the others."""
     if not results:
         return _open(claim, f"no cells: it needs {claim.needs}")
-    result, compared = min(results, key=lambda one: (not one[0].shown, one[0].ratio.value, one[0].group.cell.id))
-    # Chosen among several it is the most that can be said, not what to expect.
+    result, compared = min(results, key=lambda pair: (not pair[0].shown, pair[0].ratio.value, pair[0].group.cell.id))
+    # As the best of several it is an upper limit, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
-    # Not less than what its sides were chosen from already.
+    # At least as many as its sides were chosen from before.
     n_candidates = max(result.comparison.n_candidates, 2 * len(results))
     return _of(claim, replace(result, comparison=replace(result.comparison, n_candidates=n_candidates)), compared)
 
@@ -148,29 +148,27 @@ def _where(group: TrainGroup) -> str:
 
 
 def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold the hierarchical strategy's messages against those of the best flat collective."""
+    """Compare the hierarchical strategy's messages with those of the best flat collective."""
     results = []
     for members in points(evidence.groups):
-        own = best_of((g for g in members if g.cell.strategy == HIERARCHICAL), MESSAGES)
+        hierarchical = best_of((g for g in members if g.cell.strategy == HIERARCHICAL), MESSAGES)
         flat = best_of((g for g in members if g.cell.strategy == "mpi-allreduce"), MESSAGES)
-        if own is not None and flat is not None:
-            result = beside(own, flat, evidence.floors, MESSAGES)
+        if hierarchical is not None and flat is not None:
+            result = beside(hierarchical, flat, evidence.floors, MESSAGES)
             if result is not None:
-                said = f"messages of a step, {_name(own)} beside {_name(flat)}; {_where(own)}"
-                results.append((result, said))
+                compared = f"messages of a step, {_name(hierarchical)} beside {_name(flat)}; {_where(hierarchical)}"
+                results.append((result, compared))
     return _best(claim, results)
 
 
 def _hybrid(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold the best hybrid against the best of DDP and Horovod."""
+    """Compare the best hybrid with the best of DDP and Horovod."""
     found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True)
-    return _best(
-        claim, [(one.result, f"step, {_name(one.best)} beside {_name(one.rival)}; {_where(one.best)}") for one in found]
-    )
+    return _best(claim, [(r.result, f"step, {_name(r.best)} beside {_name(r.rival)}; {_where(r.best)}") for r in found])
 
 
 def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold what prefetches against what fetches when it is asked, at equal batch and budget."""
+    """Compare prefetching with fetching on demand, at equal batch and budget."""
     results = []
     for naive in (g for g in evidence.groups if _is_naive(g)):
         same = naive.cell.changed(memory="")
@@ -182,11 +180,11 @@ def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
             and g.cell.memory not in (PLAIN, "recompute")
             and not _is_naive(g)
         ]
-        own = best_of(rivals)
-        result = beside(own, naive, evidence.floors, STEP, per_sample) if own is not None else None
-        if own is not None and result is not None:
-            said = f"time per sample, {own.cell.memory} beside {naive.cell.memory}; {_where(naive)}"
-            results.append((result, said))
+        prefetching = best_of(rivals)
+        result = beside(prefetching, naive, evidence.floors, STEP, per_sample) if prefetching is not None else None
+        if prefetching is not None and result is not None:
+            compared = f"time per sample, {prefetching.cell.memory} beside {naive.cell.memory}; {_where(naive)}"
+            results.append((result, compared))
     return _best(claim, results)
 
 
@@ -195,22 +193,22 @@ def _is_naive(group: TrainGroup) -> bool:
 
 
 def _over_cpu(claim: Claim, evidence: Evidence) -> Answer:
-    """Hold a GPU past its memory against the CPU, at equal batch."""
+    """Compare a GPU whose memory does not suffice with the CPU, at equal batch."""
     results = []
-    for own in (g for g in evidence.groups if g.cell.device != "cpu" and g.cell.memory != PLAIN):
+    for gpu in (g for g in evidence.groups if g.cell.device != "cpu" and g.cell.memory != PLAIN):
         cpu = [
             g
             for g in evidence.groups
             if g.cell.device == "cpu"
             and g.cell.memory == PLAIN
-            and g.cell.batch == own.cell.batch
-            and all(g.cell.get(axis) == own.cell.get(axis) for axis in _TWINS)
+            and g.cell.batch == gpu.cell.batch
+            and all(g.cell.get(axis) == gpu.cell.get(axis) for axis in _TWINS)
         ]
         rival = best_of(cpu)
-        result = beside(own, rival, evidence.floors, STEP, per_sample) if rival else None
+        result = beside(gpu, rival, evidence.floors, STEP, per_sample) if rival else None
         if rival is not None and result is not None:
-            said = f"time per sample, {own.cell.device} with {own.cell.memory} beside the CPU; {_where(own)}"
-            results.append((result, said))
+            compared = f"time per sample, {gpu.cell.device} with {gpu.cell.memory} beside the CPU; {_where(gpu)}"
+            results.append((result, compared))
     return _best(claim, results)
 
 

@@ -1,4 +1,4 @@
-"""Which classifiers of tickets stand beside each other, and what a change of one thing does."""
+"""Which classifiers of tickets are compared, and the effect of a single change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ClassifyGroup = Group[ClassifyCell]
 ACCURACY, VALID = "accuracy", "valid_accuracy"
 # What says which encoded tickets a classifier reads.
 TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings", "words")
-# What a sweep may run over: knobs in the order of the published study, then choices of text.
+# What a sweep may run over: hyper-parameters in the order of the published study, then choices of text.
 AXES = (
     "learning_rate",
     "batch",
@@ -41,7 +41,7 @@ _FIRST = ("train", "random", "quantile")
 
 
 def rule_of(group: Group[Any], axis: str) -> Mapping[str, Any]:
-    """Return what the study says under the name that a cell has on an axis; nothing if untold."""
+    """Return the study's definition of the name that a cell has on an axis; empty if there is none."""
     rule = group.records[0].parameters.get(axis) if group.records else None
     return rule if isinstance(rule, dict) else {}
 
@@ -59,7 +59,7 @@ def corpus_label(group: ClassifyGroup) -> str:
 def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
     """Part groups by the tickets that they read: those read by most kinds of classifier first."""
     parts = grouped(groups, lambda group: tuple(getattr(group.cell, axis) for axis in TEXT))
-    return sorted(parts.values(), key=lambda one: (-len({group.cell.kind for group in one}), -len(one), one[0].cell.id))
+    return sorted(parts.values(), key=lambda part: (-len({g.cell.kind for g in part}), -len(part), part[0].cell.id))
 
 
 def cut_short(group: ClassifyGroup) -> int:
@@ -67,7 +67,7 @@ def cut_short(group: ClassifyGroup) -> int:
     runs = 0
     for record in group.ok:
         history = record.details.get("history") or []
-        losses = [one.get("valid_loss") for one in history if isinstance(one, dict)]
+        losses = [epoch.get("valid_loss") for epoch in history if isinstance(epoch, dict)]
         known = [loss for loss in losses if isinstance(loss, int | float)]
         runs += len(known) > 1 and known[-1] == min(known)
     return runs
@@ -86,25 +86,24 @@ def test_tickets(group: ClassifyGroup) -> int | None:
 def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
     """Return the group that validation would choose; the test part has no say in it.
 
-    Groups without an accuracy are no choice. Where validation tells nothing of a group, the one with
+    Groups without an accuracy are no choice. Where a group has no score on validation, the one with
     most runs is taken, then the first by id.
     """
     known = [group for group in groups if group.values(ACCURACY)]
     scores = {group.cell: group.summary(VALID) for group in known}
     if all(scores.values()):
         medians = {cell: score.median for cell, score in scores.items() if score is not None}
-        return min(known, key=lambda one: (-medians[one.cell], one.cell.id), default=None)
-    return min(known, key=lambda one: (-len(one.ok), one.cell.id), default=None)
+        return min(known, key=lambda group: (-medians[group.cell], group.cell.id), default=None)
+    return min(known, key=lambda group: (-len(group.ok), group.cell.id), default=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
     """By how much the accuracy differs, in shares of one, paired by repeat: both had one seed.
 
-    `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it
-    (95 %, as if the two were tested on tickets of their own; None where their number is not told).
-    `lacking` counts repeats that one side does not have. `fixed`: no seed plays a part on either side.
-    `values` are those of the repeats.
+    `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it (95 %, as if
+    the two were tested on tickets of their own; None where their number is not told). `lacking` counts repeats that one
+    side does not have. `fixed`: no seed plays a part on either side. `values` are those of the repeats.
     """
 
     summary: Summary
@@ -121,8 +120,8 @@ class Difference:
         """
         if self.fixed:
             return self._exceeds
-        one = self.summary.spread is Spread.SINGLE
-        return not one and not self.summary.low <= 0 <= self.summary.high
+        single = self.summary.spread is Spread.SINGLE
+        return not single and not self.summary.low <= 0 <= self.summary.high
 
     @property
     def confirmed(self) -> bool:
@@ -149,15 +148,15 @@ class Difference:
 def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str = ACCURACY) -> Difference | None:
     """Return the mean difference, second less first, over all pairs, repeat by repeat.
 
-    None where no repeat has all of them. The one run of a classifier without knobs, which draws
+    None where no repeat has all of them. The one run of a classifier without hyper-parameters, which draws
     nothing, stands for all repeats.
     """
     fixed = all(is_fixed(group) for pair in pairs for group in pair)
     drawn = [set(group.by_repeat(name)) for pair in pairs for group in pair if fixed or not is_fixed(group)]
     repeats = set.union(*drawn) if drawn else set()
-    sides = [(_scores(one, name, repeats), _scores(other, name, repeats)) for one, other in pairs]
-    whole = sorted(r for r in repeats if all(r in one and r in other for one, other in sides))
-    values = tuple(statistics.fmean(other[repeat] - one[repeat] for one, other in sides) for repeat in whole)
+    sides = [(_scores(first, name, repeats), _scores(second, name, repeats)) for first, second in pairs]
+    whole = sorted(r for r in repeats if all(r in first and r in second for first, second in sides))
+    values = tuple(statistics.fmean(second[repeat] - first[repeat] for first, second in sides) for repeat in whole)
     summary = summarise(values)
     if summary is None:
         return None
@@ -171,8 +170,8 @@ def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str =
 
 
 def is_fixed(group: ClassifyGroup) -> bool:
-    """Whether one run tells all: a classifier without knobs is fitted in one go, whatever the seed."""
-    return not group.cell.knobs() and len(group.records) == 1
+    """Whether one run is enough: a classifier without hyper-parameters is fitted in one go, whatever the seed."""
+    return not group.cell.hyperparameters() and len(group.records) == 1
 
 
 def _scores(group: ClassifyGroup, name: str, repeats: set[int]) -> dict[int, float]:
@@ -224,9 +223,9 @@ def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[Sweep]:
     """Yield each set of groups that differ in one of `AXES` alone, those of an axis together."""
     members = [group for group in groups if group.values(ACCURACY) or group.values(VALID)]
     for axis in AXES:
-        for own in _alike(members, axis):
+        for alike in _alike(members, axis):
             # Epochs stand in the place of updates: the other one is no value of its own.
-            with_one = [group for group in own if getattr(group.cell, axis) is not None]
+            with_one = [group for group in alike if getattr(group.cell, axis) is not None]
             if len(with_one) > 1:
                 yield _sweep(axis, with_one)
 
@@ -248,7 +247,7 @@ def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:
         axis=axis,
         metric=metric,
         groups=ordered,
-        effects={level: one for level, one in effects.items() if one is not None},
+        effects={level: effect for level, effect in effects.items() if effect is not None},
     )
 
 

@@ -1,4 +1,4 @@
-"""Is one set of values better than another, or can the two not be told apart?"""
+"""Is one set of values better than another, or can the data not decide?"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Two sets of values beside each other.
+    """Two sets of values compared with each other.
 
     `ratio` is that of the first to the second, the one estimate that verdict, claim and evidence share; None where a
     value has no logarithm. `factor` is how many times better the better one is by it (1 or more), `delta` Cliff's
@@ -86,10 +86,10 @@ class Comparison:
         """
         if self.confidence is not Confidence.CONFIRMED:
             return self
-        told = apart(groups) if together else ""
-        if not told and not any(group.noisy for group in groups):
+        reason_apart = apart(groups) if together else ""
+        if not reason_apart and not any(group.noisy for group in groups):
             return self
-        reason = f"{self.reason}; {told}" if told else self.reason
+        reason = f"{self.reason}; {reason_apart}" if reason_apart else self.reason
         return replace(self, confidence=Confidence.PROVISIONAL, reason=reason)
 
     @property
@@ -212,15 +212,15 @@ def _decided(
     interval = f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
     margin = f"{100 * floor.margin:g} %"
     noise = f"noise floor of {_percent(floor.relative)} ({floor.pairs} A/A pairs)"
-    told = f"{interval} of {of}, beside a {noise}, Cliff's delta {delta:+.2f}"
+    estimate = f"{interval} of {of}, beside a {noise}, Cliff's delta {delta:+.2f}"
     if decision.answer is Answer.DIFFERENT:
         verdict = _side((decision.ratio < 1) == (direction is Direction.LOWER))
-        reason = f"{told}, p = {decision.p:.2g}"
+        reason = f"{estimate}, p = {decision.p:.2g}"
     elif decision.answer is Answer.SAME:
-        verdict, reason = Verdict.SAME, f"{told}, within {margin} with p = {decision.p:.2g}"
+        verdict, reason = Verdict.SAME, f"{estimate}, within {margin} with p = {decision.p:.2g}"
     else:
         verdict, confidence = Verdict.SAME, Confidence.INCONCLUSIVE
-        reason = f"{told}: neither the same nor {margin} apart can be ruled out"
+        reason = f"{estimate}: neither the same nor {margin} apart can be ruled out"
     if verdict is not Verdict.SAME or decision.answer is Answer.SAME:
         reason += "" if confidence is Confidence.CONFIRMED else "; too few runs for such a noise floor"
     return Comparison(

@@ -1,4 +1,4 @@
-"""Did runtimes run under equal conditions? What ONNX Runtime itself says, held side by side."""
+"""Did runtimes run under equal conditions? What ONNX Runtime itself reports, compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import grouped
-from transect.analysis.serving import REFERENCE, InferGroup, point, takes_onnx, told
+from transect.analysis.serving import REFERENCE, InferGroup, details_of, point, takes_onnx
 from transect.runtimes.options import EQUAL
 
 # Names of options and kernels in one sentence.
@@ -18,7 +18,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """What one runtime had else than most, in words, and at how many points."""
+    """How one runtime differed from most others, in words, and at how many points."""
 
     runtime: str
     what: str
@@ -41,48 +41,48 @@ class Conditions:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing that is told differs."""
+        """Whether nothing that is reported differs."""
         return not self.differences
 
     @property
     def seen(self) -> bool:
-        """Whether any two runtimes tell what is compared."""
+        """Whether at least two runtimes report what is compared."""
         return len(self.runtimes) - len(self.silent) > 1
 
 
 def seen_options(group: InferGroup) -> dict[str, Any] | None:
-    """Return the session options that ONNX Runtime's own log names, or None."""
-    given = [seen for seen in told(group, "session_options_seen") if isinstance(seen, dict)]
+    """Return the session options named in ONNX Runtime's log, or None."""
+    given = [seen for seen in details_of(group, "session_options_seen") if isinstance(seen, dict)]
     return next(filter(None, given), None)
 
 
 def kernels_of(group: InferGroup) -> dict[str, Any] | None:
     """Return the kernels that ONNX Runtime's profile names, or None."""
-    given = [ran for ran in told(group, "kernels") if isinstance(ran, dict) and "digest" in ran]
+    given = [ran for ran in details_of(group, "kernels") if isinstance(ran, dict) and "digest" in ran]
     return given[0] if given else None
 
 
 def conditions(groups: Iterable[InferGroup]) -> Conditions:
-    """Hold the runtimes of every point against each other; only options `equal` are meant to be."""
+    """Compare the conditions of all runtimes of each point; only cells with options `equal` are meant to be equal."""
     able = [
         group
         for group in groups
         if group.ok and takes_onnx(group) and group.cell.options == EQUAL and group.cell.load is None
     ]
-    points = [own for own in grouped(able, point).values() if len(own) > 1]
-    beside = [group for own in points for group in own]
+    points = [members for members in grouped(able, point).values() if len(members) > 1]
+    beside = [group for members in points for group in members]
     runtimes = sorted({group.cell.runtime for group in beside})
     silent = {group.cell.runtime for group in beside if seen_options(group) is None or kernels_of(group) is None}
     found: Counter[tuple[str, str]] = Counter()
     kernels: set[int] = set()
-    for own in points:
-        told_kernels = [kernels_of(group) for group in own]
+    for members in points:
+        told_kernels = [kernels_of(group) for group in members]
         same = {str(ran["digest"]) for ran in told_kernels if ran is not None}
         if len(same) == 1:
             count = next(ran for ran in told_kernels if ran is not None).get("count")
             if isinstance(count, int):
                 kernels.add(count)
-        found.update([*_other_options(own), *_other_kernels(own)])
+        found.update([*_other_options(members), *_other_kernels(members)])
     return Conditions(
         points=len(points),
         runtimes=tuple(runtimes),
@@ -114,14 +114,14 @@ def _key(fact: Any) -> str:
 
 
 def _other_options(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
-    for group, own, usual in _usual(groups, seen_options):
-        keys = [key for key in sorted(own.keys() | usual) if own.get(key) != usual.get(key)]
-        parts = [f"{key} {_said(own, key)} and not {_said(usual, key)}" for key in keys[:_SHOWN]]
+    for group, options, usual in _usual(groups, seen_options):
+        keys = [key for key in sorted(options.keys() | usual) if options.get(key) != usual.get(key)]
+        parts = [f"{key} {_value_text(options, key)} and not {_value_text(usual, key)}" for key in keys[:_SHOWN]]
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         yield group.cell.runtime, f"had {', '.join(parts)}{more}"
 
 
-def _said(options: dict[str, Any], key: str) -> str:
+def _value_text(options: dict[str, Any], key: str) -> str:
     return str(options[key]) if key in options else "unset"
 
 
@@ -132,10 +132,10 @@ def _other_kernels(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
 
     ran = {id(group): kernels_of(group) or {} for group in groups}
     for group, _, usual in _usual(groups, digest):
-        own = ran[id(group)]
-        other = next(told for told in ran.values() if str(told.get("digest")) == usual)
-        text = f"ran {own.get('count', 'other')} kernels and not {other.get('count', 'those')}"
-        names, others = (Counter(map(str, ran.get("names", ()))) for ran in (own, other))
+        kernels = ran[id(group)]
+        usual_kernels = next(listed for listed in ran.values() if str(listed.get("digest")) == usual)
+        text = f"ran {kernels.get('count', 'other')} kernels and not {usual_kernels.get('count', 'those')}"
+        names, others = (Counter(map(str, ran.get("names", ()))) for ran in (kernels, usual_kernels))
         extra, lacking = sorted(names - others), sorted(others - names)
         if extra:
             text += f", with {', '.join(extra[:_SHOWN])}"

@@ -18,7 +18,7 @@ from transect.analysis.groups import Group
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, noise_floor
 from transect.domain.until import AnalysisPlan
 
-# What is asked of a pair: metric, its words, and the stage whose cells tell it.
+# What is compared in a pair: metric, its words, and the stage whose cells measure it.
 QUESTIONS = {
     "startup_time": "start-up",
     "step_time": "a step",
@@ -85,10 +85,10 @@ class ContainerCost:
     @property
     def reason(self) -> str:
         """Why they are, or are not, called different."""
-        said = self.comparison.reason
-        return f"ranks share cores; {said}" if self.over_subscribed else said
+        reason = self.comparison.reason
+        return f"ranks share cores; {reason}" if self.over_subscribed else reason
 
-    def told(self, of: int) -> tuple[Comparison, ...]:
+    def comparisons(self, of: int) -> tuple[Comparison, ...]:
         """What a finding on the largest of so many pairs rests on: nothing where ranks share cores."""
         return () if self.over_subscribed else (replace(self.comparison, n_candidates=2 * of),)
 
@@ -116,7 +116,7 @@ def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | Non
     for metric in QUESTIONS:
         if metric == "input_time" and group.cell.get("input") != "files":
             continue
-        told = [
+        series = [
             {
                 (number.label, number.log.size if number.log and number.log.series == _LATENCY else None)
                 for number in record.metrics
@@ -124,7 +124,7 @@ def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | Non
             }
             for record in (*group.ok, *base.ok)
         ]
-        common = set.intersection(*told)
+        common = set.intersection(*series)
         if (None, None) in common:
             yield metric, None, None
         sized = {size: label for label, size in common if size is not None}
@@ -140,11 +140,11 @@ def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, f
 def _cost(
     group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None, analysis_plan: AnalysisPlan
 ) -> ContainerCost | None:
-    own, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
-    common = sorted(own.keys() & without.keys())
-    ratios = [own[repeat] / without[repeat] for repeat in common]
+    inside, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
+    common = sorted(inside.keys() & without.keys())
+    ratios = [inside[repeat] / without[repeat] for repeat in common]
     floor = noise_floor([ratios], margin=analysis_plan.margin, looks=analysis_plan.interim_looks(group.cell.stage))
-    comparison = compare_paired(without, own, floor=floor)
+    comparison = compare_paired(without, inside, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
     return ContainerCost(

@@ -1,4 +1,4 @@
-"""Which cells of a block are decided: each beside the best of those that it is compared with.
+"""Which cells of a block are decided: each is compared with the best of its set.
 
 The runner of a block asks here whether more repeats are needed, and the report's comparisons are the
 same ones: `compare`, `compare_paired`, the noise of `Floors`, and Holm's correction.
@@ -37,7 +37,7 @@ def contests(groups: Sequence[Group], rule: ComparisonRule, floors: Floors) -> l
     take no part. None is confirmed of which too many repeats were disturbed.
     """
     able = [g for g in groups if g.ok and not g.wrong and not g.over_subscribed]
-    return [found for one in rule.each() for found in _of_one(able, one, floors)]
+    return [found for single_rule in rule.each() for found in _of_one(able, single_rule, floors)]
 
 
 def _of_one(able: Sequence[Group], rule: ComparisonRule, floors: Floors) -> Iterator[tuple[Group, Group, Comparison]]:
@@ -60,19 +60,19 @@ def _of_one(able: Sequence[Group], rule: ComparisonRule, floors: Floors) -> Iter
 def _beside_best(
     groups: Sequence[Group], name: str, floors: Floors, *, paired: bool
 ) -> list[tuple[Group, Group, Comparison]]:
-    best, *rest = _ranked(groups, name, paired=paired)
+    best, *others = _ranked(groups, name, paired=paired)
     direction, cell = metric(name).direction, best.cell
     found = []
-    for other in rest:
+    for rival in others:
         if paired:
             floor = floors.paired(cell.stage, cell.workload, name, best.kind)
-            told = compare_paired(best.by_repeat(name), other.by_repeat(name), direction=direction, floor=floor)
+            comparison = compare_paired(best.by_repeat(name), rival.by_repeat(name), direction=direction, floor=floor)
         else:
             floor = floors.get(cell.stage, cell.workload, name, best.kind)
-            told = compare(best.values(name), other.values(name), direction=direction, floor=floor)
-        if told is not None:
-            told = replace(told, n_candidates=len(groups)).under(best, other)
-            found.append((best, other, told))
+            comparison = compare(best.values(name), rival.values(name), direction=direction, floor=floor)
+        if comparison is not None:
+            comparison = replace(comparison, n_candidates=len(groups)).under(best, rival)
+            found.append((best, rival, comparison))
     return found
 
 
@@ -106,16 +106,16 @@ def standings(
     `ways` if that is more: what the whole study compares. A group without a usable result is not measured on.
     """
     made = contests(groups, rule, floors)
-    decided = [one for _, _, one in made if one.decision is not None]
-    decisions = [one.decision for one in decided if one.decision is not None]
-    own = [one.n_comparisons for one in decided]
-    ways = max(ways, math.fsum(own))
-    adjusted = corrected(decisions, own, beyond=ways - math.fsum(own))
+    decided = [comparison for _, _, comparison in made if comparison.decision is not None]
+    decisions = [comparison.decision for comparison in decided if comparison.decision is not None]
+    counts = [comparison.n_comparisons for comparison in decided]
+    ways = max(ways, math.fsum(counts))
+    adjusted = corrected(decisions, counts, beyond=ways - math.fsum(counts))
     p = dict(zip(map(id, decided), adjusted, strict=True))
     confirmed: dict[int, list[bool]] = {}
-    for best, other, one in made:
-        sound = one.confidence is Confidence.CONFIRMED and p.get(id(one), 1.0) <= LEVEL
-        for group in (best, other):
+    for best, rival, comparison in made:
+        sound = comparison.confidence is Confidence.CONFIRMED and p.get(id(comparison), 1.0) <= LEVEL
+        for group in (best, rival):
             confirmed.setdefault(id(group), []).append(sound)
     return {
         group.cell: _standing(

@@ -21,13 +21,12 @@ _PARTS = ("communication", "compute", "input")
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionCost:
-    """A group's step beside the least that its base would need with as many ranks.
+    """A group's step compared with the least that its base would need with as many ranks.
 
-    `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself
-    (weak). `cost` is the ratio that `comparison` goes by, less 1. `waited`, `computing` and `input` are what the group's parts
-    take beyond the base's, scaled alike, over `ideal_s`; None where a library does not tell. They
-    are medians of their own and need not add up: `other` is the rest, with whatever is not told.
-    `floor` is that of the step time.
+    `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself (weak). `cost` is the
+    ratio that `comparison` goes by, less 1. `waited`, `computing` and `input` are what the group's parts take beyond
+    the base's, scaled alike, over `ideal_s`; None where a library does not tell. They are medians of their own and need
+    not add up: `other` is the rest, with whatever is not told. `floor` is that of the step time.
     """
 
     group: TrainGroup
@@ -60,11 +59,11 @@ class DistributionCost:
 
     @property
     def other(self) -> float:
-        """What none of the known parts explains."""
+        """The part of the cost that no known part explains."""
         return self.cost - sum(part or 0.0 for part in (self.waited, self.computing, self.input))
 
     @property
-    def told(self) -> bool:
+    def parts_known(self) -> bool:
         """Whether the parts of a step are known on both sides."""
         return None not in (self.waited, self.computing, self.input)
 
@@ -95,24 +94,24 @@ def _base(group: TrainGroup, alone: Iterable[TrainGroup]) -> TrainGroup | None:
     """Choose among neighbours on one rank."""
     cell = group.cell
     near = [
-        other
-        for other in alone
-        if other is not group
-        and not other.over_subscribed
+        neighbour
+        for neighbour in alone
+        if neighbour is not group
+        and not neighbour.over_subscribed
         and (
-            other.cell.strategy == "single" != cell.strategy
-            or (other.cell.strategy == cell.strategy and cell.ranks > 1)
+            neighbour.cell.strategy == "single" != cell.strategy
+            or (neighbour.cell.strategy == cell.strategy and cell.ranks > 1)
         )
-        and (other.cell.network == cell.network or crosses_none(other))
-        and scaling_kind(group, other) is not ScalingKind.OTHER
+        and (neighbour.cell.network == cell.network or crosses_none(neighbour))
+        and scaling_kind(group, neighbour) is not ScalingKind.OTHER
     ]
     return min(
         near,
-        key=lambda other: (
-            scaling_kind(group, other) is not ScalingKind.STRONG,
-            other.cell.strategy != "single",
-            other.cell.network != cell.network,
-            other.cell.id,
+        key=lambda neighbour: (
+            scaling_kind(group, neighbour) is not ScalingKind.STRONG,
+            neighbour.cell.strategy != "single",
+            neighbour.cell.network != cell.network,
+            neighbour.cell.id,
         ),
         default=None,
     )
@@ -127,9 +126,9 @@ def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> Dist
     ideal_s = base_s / share
     extra: dict[str, float | None] = {}
     for part in _PARTS:
-        own, before = _median(group, f"{part}_time"), _median(base, f"{part}_time")
-        known = own is not None and before is not None and ideal_s > 0
-        extra[part] = ((own or 0.0) - (before or 0.0) / share) / ideal_s if known else None
+        after, before = _median(group, f"{part}_time"), _median(base, f"{part}_time")
+        known = after is not None and before is not None and ideal_s > 0
+        extra[part] = ((after or 0.0) - (before or 0.0) / share) / ideal_s if known else None
     return DistributionCost(
         group=group,
         base=base,
@@ -151,7 +150,7 @@ def _median(group: Group, name: str) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RelativeSpeed:
-    """One framework alone beside the fastest; `floor` is that of samples/s."""
+    """One framework on one rank compared with the fastest; `floor` is that of samples/s."""
 
     group: TrainGroup
     best: TrainGroup
@@ -160,8 +159,8 @@ class RelativeSpeed:
     @cached_property
     def ratio(self) -> Estimate | None:
         """Its rate over the fastest's, as the comparison has it; None for the fastest itself."""
-        told = self.comparison
-        return told.ratio.inverse if told is not None and told.ratio is not None else None
+        comparison = self.comparison
+        return comparison.ratio.inverse if comparison is not None and comparison.ratio is not None else None
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -174,8 +173,7 @@ class RelativeSpeed:
 def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[RelativeSpeed]:
     """Compare the speeds of strategy `single`, fastest first; `floor` is that of samples/s.
 
-    The groups have to be of one kind, device, number of threads and batch. Wrong and
-    over-subscribed ones take no part.
+    The groups have to be of one kind, device, number of threads and batch. Wrong and over-subscribed ones take no part.
     """
     able = [
         group

@@ -74,8 +74,8 @@ class Contest:
 
     def times_the_fastest(self, row: Contestant) -> Estimate | None:
         """Return how many times the fastest one's time per pose this one takes; None of the fastest itself."""
-        told = None if row is self.rows[0] else self.told_apart(row)
-        return told.ratio.inverse if told is not None and told.ratio is not None else None
+        comparison = None if row is self.rows[0] else self.told_apart(row)
+        return comparison.ratio.inverse if comparison is not None and comparison.ratio is not None else None
 
     def told_apart(self, row: Contestant) -> Comparison | None:
         """Compare the fastest with another."""
@@ -112,40 +112,40 @@ class Curve:
         return self.rows[0].threads
 
 
-def _told(group: Group[Any]) -> dict[str, Any]:
-    """Return what the log of the group's first good record says of its run."""
+def _printed(group: Group[Any]) -> dict[str, Any]:
+    """Return the parameters that the log of the group's first good record names."""
     runs = group.ok[0].details.get("runs") if group.ok else None
     first = runs[0] if isinstance(runs, list) and runs else {}
-    told = first.get("parameters") if isinstance(first, dict) else None
-    return told if isinstance(told, dict) else {}
+    parameters = first.get("parameters") if isinstance(first, dict) else None
+    return parameters if isinstance(parameters, dict) else {}
 
 
-def _whole(told: dict[str, Any], name: str) -> int:
-    value = told.get(name)
+def _whole(parameters: dict[str, Any], name: str) -> int:
+    value = parameters.get(name)
     return value if isinstance(value, int) else 0
 
 
 def _row(group: Group[Any]) -> Contestant | None:
-    told = _told(group)
-    series = [group.values(*one) for one in (_POSE, _RATE, _COUNTED, _FIRST)]
-    if not told or not series[0] or min(series[0]) <= 0:
+    parameters = _printed(group)
+    series = [group.values(*metric) for metric in (_POSE, _RATE, _COUNTED, _FIRST)]
+    if not parameters or not series[0] or min(series[0]) <= 0:
         return None
     options = dict(group.cell.options)
     pin = str(options.get("pin", "none"))
     places = str(options.get("places", "cores"))
-    said = [str(told.get("schedule", "")) if "schedule" in options else ""]
-    said += [f"chunk {options['chunk']}" if "chunk" in options else ""]
-    said += [f"group {options['work_group']}" if "work_group" in options else ""]
-    said += [f"{'close' if pin == 'cores' else pin}" if pin != "none" else ""]
-    said += [f"on hardware {places}" if places == "threads" else ""]
+    parts = [str(parameters.get("schedule", "")) if "schedule" in options else ""]
+    parts += [f"chunk {options['chunk']}" if "chunk" in options else ""]
+    parts += [f"group {options['work_group']}" if "work_group" in options else ""]
+    parts += [f"{'close' if pin == 'cores' else pin}" if pin != "none" else ""]
+    parts += [f"on hardware {places}" if places == "threads" else ""]
     return Contestant(
         group=group,
-        model=str(told.get("implementation", "")),
-        compiler=str(told.get("compiler", "")),
-        options=" ".join(part for part in said if part),
-        deck=str(told.get("deck", "")),
-        poses=_whole(told, "poses"),
-        per_item=_whole(told, "poses_per_item"),
+        model=str(parameters.get("implementation", "")),
+        compiler=str(parameters.get("compiler", "")),
+        options=" ".join(part for part in parts if part),
+        deck=str(parameters.get("deck", "")),
+        poses=_whole(parameters, "poses"),
+        per_item=_whole(parameters, "poses_per_item"),
         threads=int(group.cell.threads),
         device=str(group.cell.device),
         pinned=pin != "none",
@@ -158,8 +158,8 @@ def _row(group: Group[Any]) -> Contestant | None:
 
 def docking_rows(groups: Iterable[Group[Any]]) -> list[Contestant]:
     """Return every configuration of the docking kernel that gave right energies."""
-    own = (group for group in groups if group.cell.get("benchmark") == BENCHMARK)
-    return [row for group in own if (row := _row(group)) is not None]
+    docking = (group for group in groups if group.cell.get("benchmark") == BENCHMARK)
+    return [row for group in docking if (row := _row(group)) is not None]
 
 
 def without_result(groups: Iterable[Group[Any]]) -> list[Group[Any]]:
@@ -182,7 +182,7 @@ def contests(rows: Iterable[Contestant], floor: NoiseFloor | None = None) -> lis
         )
         for (deck, poses, threads), members in found.items()
     ]
-    return sorted(made, key=lambda one: (-len(one.rows), one.deck, one.poses, one.threads))
+    return sorted(made, key=lambda contest: (-len(contest.rows), contest.deck, contest.poses, contest.threads))
 
 
 def curves(rows: Iterable[Contestant]) -> list[Curve]:

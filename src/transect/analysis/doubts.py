@@ -44,8 +44,8 @@ class Doubt:
             value = value.get(key, self.usual) if isinstance(value, dict) else self.usual
         return value
 
-    def rest(self, group: ClassifyGroup) -> Hashable:
-        """Return all that two groups have to share."""
+    def shared(self, group: ClassifyGroup) -> Hashable:
+        """Return what two groups must have in common."""
         cell = group.cell.changed(**{self.axis: None})
         if not self.rule:
             return cell
@@ -120,9 +120,8 @@ DOUBTS = (
 class Case:
     """One change of a doubt in one corpus, view and kind of classifier.
 
-    `pairs` differ in nothing else; what they differ in between each other is averaged over. Pairs of
-    fewer repeats than the others are not among them: `left_out` counts these. `effect` is None where
-    no repeat has all.
+    `pairs` differ in nothing else; what they differ in between each other is averaged over. Pairs of fewer repeats than
+    the others are not among them: `left_out` counts these. `effect` is None where no repeat has all.
     """
 
     before: Any
@@ -140,18 +139,18 @@ class Case:
 def cases(doubt: Doubt, groups: Iterable[ClassifyGroup]) -> list[Case]:
     """Return the cases of a doubt: those of the transformer first, then those of most pairs."""
     found: dict[Hashable, list[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]] = {}
-    for one in _pairs(doubt, groups):
-        before, after, group, _ = one
+    for pair in _pairs(doubt, groups):
+        before, after, group, _ = pair
         cell = group.cell
         view = "" if doubt.axis == "view" else cell.view
         names = "" if doubt.axis == "names" else cell.names
-        found.setdefault((cell.kind, cell.corpus, view, names, before, after), []).append(one)
+        found.setdefault((cell.kind, cell.corpus, view, names, before, after), []).append(pair)
     made = [_case(members) for members in found.values()]
     return sorted(made, key=lambda case: _order(doubt, case))
 
 
 def _case(members: Sequence[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]) -> Case:
-    pairs = [(one, other) for _, _, one, other in members]
+    pairs = [(before, after) for _, _, before, after in members]
     effects = [difference([pair]) for pair in pairs]
     amounts = [0 if effect is None else effect.summary.count for effect in effects]
     kept = [pair for pair, amount in zip(pairs, amounts, strict=True) if amount == max(amounts)]
@@ -167,8 +166,8 @@ def _order(doubt: Doubt, case: Case) -> tuple[Any, ...]:
 
 def _pairs(doubt: Doubt, groups: Iterable[ClassifyGroup]) -> Iterator[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]:
     """Yield level before, level after and their groups, which share all the rest."""
-    for own in grouped((g for g in groups if doubt.among(g.cell)), doubt.rest).values():
-        by_level = {doubt.level(group): group for group in own}
+    for alike in grouped((g for g in groups if doubt.among(g.cell)), doubt.shared).values():
+        by_level = {doubt.level(group): group for group in alike}
         before = doubt.before
         if not doubt.after and None not in by_level:
             before = min(by_level)

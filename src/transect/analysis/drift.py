@@ -1,4 +1,4 @@
-"""Did the machine change while a study ran? Its first third beside its last."""
+"""Did the machine change while a study ran? Its first third compared with its last."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transect.analysis.noise import middle
 from transect.analysis.verdicts import Decision, decide_paired
 from transect.domain.until import MARGIN
 
-# Fewer cells that ran in both thirds tell nothing of the machine.
+# Fewer cells that ran in both thirds say nothing about the machine.
 MIN_CELLS = 3
 
 
@@ -54,4 +54,4 @@ def _middles(runs: Sequence[tuple[str, int, float]]) -> dict[int, float]:
     values: dict[int, list[float]] = {}
     for _, number, value in runs:
         values.setdefault(number, []).append(value)
-    return {number: middle(own) for number, own in values.items()}
+    return {number: middle(of_run) for number, of_run in values.items()}

@@ -29,12 +29,11 @@ class Use:
 def uses(group: Group) -> list[Use]:
     """Return what each kind of counter says; empty where none could be read.
 
-    A counter runs over the whole training loop: the samples are those of all its steps, and the
-    target takes its share of the loop's time. Slurm's runs over the whole job step: what came before the loop
-    counts for both.
+    A counter runs over the whole training loop: the samples are those of all its steps, and the target takes its share
+    of the loop's time. Slurm's runs over the whole job step: what came before the loop counts for both.
     """
-    told = set().union(*(labels_of(record, "energy") for record in group.ok))
-    counters = sorted(label or "counter" for label in told)
+    labels = set().union(*(labels_of(record, "energy") for record in group.ok))
+    counters = sorted(label or "counter" for label in labels)
     found = []
     for counter in counters:
         label = None if counter == "counter" else counter
@@ -57,7 +56,7 @@ def _per_sample(record: AnyRecord, counter: str | None) -> float | None:
     joules, batch = record.value("energy", counter), record.details.get("global_batch")
     steps, epochs = record.details.get("steps_per_epoch"), record.parameters.get("epochs")
     known = (joules, batch, steps, epochs)
-    if not all(isinstance(one, (int, float)) and one > 0 for one in known):
+    if not all(isinstance(number, (int, float)) and number > 0 for number in known):
         return None
     return float(joules) / (float(batch) * float(steps) * float(epochs))  # type: ignore[arg-type]
 
@@ -76,6 +75,6 @@ def _to_quality(record: AnyRecord, counter: str | None) -> float | None:
 
 
 def silences(records: Iterable[AnyRecord]) -> list[str]:
-    """Return why Slurm's accounting, where it was asked, told no energy, each reason once."""
-    told = (record.details.get("step_energy") for record in records)
-    return sorted({str(one["missing"]) for one in told if isinstance(one, dict) and "missing" in one})
+    """Return why Slurm's accounting gave no energy where it was asked for, each reason once."""
+    reported = (record.details.get("step_energy") for record in records)
+    return sorted({str(energy["missing"]) for energy in reported if isinstance(energy, dict) and "missing" in energy})

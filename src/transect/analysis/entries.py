@@ -1,4 +1,4 @@
-"""A record as the report holds it: small, and one object where records say the same.
+"""A record as the report keeps it: small, with shared objects for equal content.
 
 Fifty thousand validated records with their samples, logs and provenance are gigabytes of Python
 objects; a report needs their numbers and a few facts. What is left out here is read again from the
@@ -59,7 +59,7 @@ class Measured(NamedTuple):
 
 
 class MetricNames:
-    """What the metrics of many records are called; each record adds its values alone.
+    """The names of the metrics of many records; each record adds only its values.
 
     `names` holds (name, unit, direction, label, which number of a log) in the order of the values.
     """
@@ -79,10 +79,9 @@ class MetricNames:
 class Entry:
     """What a report needs of one record, under the names that `Record` has for it.
 
-    `sample_names` says which series the record has, whose values `Originals` reads. `message` is cut
-    after some thousand characters, `provenance` holds what reports show, and
-    `parameters` no lists. `point` is the cell without its repeat. Values that many records share are
-    one object: change none.
+    `sample_names` says which series the record has, whose values `Originals` reads. `message` is cut after some
+    thousand characters, `provenance` holds what reports show, and `parameters` no lists. `point` is the cell without
+    its repeat. Values that many records share are one object: change none.
     """
 
     study: str
@@ -137,9 +136,9 @@ def labels_of(record: AnyRecord, name: str) -> set[str]:
 
 
 class Row(NamedTuple):
-    """What an entry is made of: `own` holds what JSON can, `shared` texts of JSON that are alike in many records."""
+    """What an entry is made of: `content` holds JSON values, `shared` texts of JSON that are alike in many records."""
 
-    own: dict[str, Any]
+    content: dict[str, Any]
     shared: tuple[str, ...]
 
 
@@ -183,7 +182,7 @@ def row_of(record: Record) -> Row:
         for key, value in record.parameters.items()
         if value is None or isinstance(value, (str, int, float, dict))
     }
-    own = {
+    content = {
         "study": record.study,
         "stage": record.stage,
         "repeat": cell.repeat,
@@ -200,32 +199,32 @@ def row_of(record: Record) -> Row:
     }
     names = [_named(number) for number in record.metrics]
     shared = (point, names, sorted(record.samples), parameters, provenance)
-    return Row(own=own, shared=tuple(map(_text, shared)))
+    return Row(content=content, shared=tuple(map(_text, shared)))
 
 
 def entry_of(row: Row, pool: Pool) -> Entry:
     """Make an entry from its row. Raises ValueError, KeyError or TypeError for what is no row."""
-    own = row.own
+    content = row.content
     at, names, samples, parameters, provenance = row.shared
     point = pool.point(at)
     return Entry(
-        study=sys.intern(own["study"]),
-        stage=sys.intern(own["stage"]),
-        cell=point.changed(repeat=own["repeat"]) if own["repeat"] else point,
+        study=sys.intern(content["study"]),
+        stage=sys.intern(content["stage"]),
+        cell=point.changed(repeat=content["repeat"]) if content["repeat"] else point,
         point=point,
-        cell_id=own["cell_id"],
-        status=Status(own["status"]),
-        cause=Cause(own["cause"]) if own["cause"] else None,
-        message=sys.intern(own["message"]),
-        fingerprint=own["fingerprint"],
-        started=own["started"],
-        ended=own["ended"],
+        cell_id=content["cell_id"],
+        status=Status(content["status"]),
+        cause=Cause(content["cause"]) if content["cause"] else None,
+        message=sys.intern(content["message"]),
+        fingerprint=content["fingerprint"],
+        started=content["started"],
+        ended=content["ended"],
         metric_names=pool.names(names),
-        metric_values=array("d", own["metrics"]),
+        metric_values=array("d", content["metrics"]),
         sample_names=pool.value(samples),
         details={
             sys.intern(key): sys.intern(value) if isinstance(value, str) else value
-            for key, value in own["details"].items()
+            for key, value in content["details"].items()
         },
         parameters=pool.value(parameters),
         provenance=pool.value(provenance),

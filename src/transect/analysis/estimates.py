@@ -35,12 +35,12 @@ class Estimate:
     @property
     def inverse(self) -> Estimate:
         """The ratio seen from the other side: the upper end becomes the lower one."""
-        value, low, high = (1 / one if one > 0 else math.inf for one in (self.value, self.high, self.low))
+        value, low, high = (1 / end if end > 0 else math.inf for end in (self.value, self.high, self.low))
         return Estimate(value=value, low=low, high=high, spread=self.spread)
 
     def beyond(self, base: float) -> Estimate:
         """Return what a ratio to a base comes to beyond it, in the base's unit."""
-        value, low, high = (base * (one - 1) for one in (self.value, self.low, self.high))
+        value, low, high = (base * (end - 1) for end in (self.value, self.low, self.high))
         return Estimate(value=value, low=low, high=high, spread=self.spread)
 
     @property

@@ -46,7 +46,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """One prediction carried on; `group` is that of the prediction, `network` what its record says of it."""
+    """One prediction continued to more ranks; `group` is that of the prediction, `network` as in its record."""
 
     group: Group[ForecastCell]
     parts: int
@@ -66,7 +66,7 @@ def curves(predictions: Iterable[Group[Any]], profiles: Iterable[Group[Any]], or
     """
     known = [record for group in profiles for record in group.ok]
     best: dict[object, Curve] = {}
-    for group in sorted(predictions, key=lambda one: -one.cell.ranks):
+    for group in sorted(predictions, key=lambda group: -group.cell.ranks):
         way = group.cell.changed(nodes=1, ranks_per_node=1, batch=1)
         if group.cell.ranks > 1 and way not in best:
             curve = _curve(group, known, originals)
@@ -89,8 +89,8 @@ def _curve(group: Group[ForecastCell], profiles: Sequence[AnyRecord], originals:
         # A plug-in that is not there any more.
         originals.complain(record, f"not extrapolated: {error}")
         return None
-    told = record.details.get("cores")
-    cores = told if isinstance(told, int) else trained.ranks_per_node * trained.threads
+    reported = record.details.get("cores")
+    cores = reported if isinstance(reported, int) else trained.ranks_per_node * trained.threads
     known = _profile(profile_of(group.cell, layout, cores), profiles, originals)
     if known is None or traffic is None:
         return None
@@ -133,7 +133,7 @@ def _curve(group: Group[ForecastCell], profiles: Sequence[AnyRecord], originals:
 
 def _profile(wanted: ProfileCell, profiles: Sequence[AnyRecord], originals: Originals) -> Profiled | None:
     """Read a profile; one that is damaged becomes a problem."""
-    record = next((one for one in profiles if one.cell_id == wanted.id), None)
+    record = next((profile for profile in profiles if profile.cell_id == wanted.id), None)
     folder = originals.folder(record) if record is not None else None
     if record is None or folder is None:
         return None

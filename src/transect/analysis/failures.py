@@ -1,4 +1,4 @@
-"""Cells that did not end well, gathered by what a person does about them, and by what they said."""
+"""Cells that did not end well, grouped by their cause and by their message."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OWN = (
     (re.compile(r"(?:/[\w.+~@-]+){2,}/?"), "PATH"),
     (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
 )
-# No message needs more to be told from the others.
+# More characters are not needed to distinguish messages.
 _MAX_LENGTH = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Said:
-    """Cells whose messages say the same but for names and numbers; the first one's stands for all."""
+class SameMessage:
+    """Cells whose messages differ in names and numbers only; `message` is that of the first."""
 
     message: str
     records: Sequence[AnyRecord]
@@ -42,13 +42,13 @@ class Said:
 class Ending:
     """Cells that ended with one status and cause.
 
-    `said` are their messages, the most frequent first. `followers` counts the cells that were
+    `messages` are their messages, the most frequent first. `followers` counts the cells that were
     skipped because one of these did not deliver, directly or through others.
     """
 
     status: Status
     cause: Cause
-    said: Sequence[Said]
+    messages: Sequence[SameMessage]
     followers: int
 
     @property
@@ -58,23 +58,23 @@ class Ending:
 
     @property
     def records(self) -> list[AnyRecord]:
-        """All cells, in the order of `said`."""
-        return [record for one in self.said for record in one.records]
+        """All cells, in the order of `messages`."""
+        return [record for message in self.messages for record in message.records]
 
 
 def endings(records: Iterable[AnyRecord]) -> list[Ending]:
-    """Gather the records that are not ok: failures first, then by how many cells each holds up or is."""
+    """Group the records that are not ok: failures first, then by how many cells each blocks or has."""
     bad = [record for record in records if record.status is not Status.OK and record.cause]
     roots = _roots(bad)
     parts = grouped(bad, lambda record: (record.status, record.cause or Cause.CRASH))
     found = [
         Ending(
-            status=status, cause=cause, said=_said(members), followers=sum(roots[record.cell_id] for record in members)
+            status=status, cause=cause, messages=_messages(members), followers=sum(roots[r.cell_id] for r in members)
         )
         for (status, cause), members in parts.items()
     ]
     return sorted(
-        found, key=lambda one: (one.status is Status.SKIPPED, -one.followers - len(one.records), one.cause.value)
+        found, key=lambda end: (end.status is Status.SKIPPED, -end.followers - len(end.records), end.cause.value)
     )
 
 
@@ -94,7 +94,7 @@ def _roots(bad: Sequence[AnyRecord]) -> Counter[str]:
     return roots
 
 
-def _said(records: Sequence[AnyRecord]) -> list[Said]:
+def _messages(records: Sequence[AnyRecord]) -> list[SameMessage]:
     shapes: dict[str, str] = {}
 
     def shape(record: AnyRecord) -> str:
@@ -103,20 +103,20 @@ def _said(records: Sequence[AnyRecord]) -> list[Said]:
         return shapes[record.message]
 
     alike = grouped(records, shape)
-    said = [
-        Said(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
+    messages = [
+        SameMessage(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
         for members in alike.values()
     ]
-    return sorted(said, key=lambda one: (-len(one.records), one.stages, one.message))
+    return sorted(messages, key=lambda message: (-len(message.records), message.stages, message.message))
 
 
 def _shape(message: str) -> str:
-    """Return a message without what is its cell's own.
+    """Return a message without what differs from cell to cell.
 
     >>> _shape("it takes its data from iris~01234567, which died at 0x7ffe after 3.5 s")
     'it takes its data from CELL, which died at HEX after N s'
     """
     text = message[: 10 * _MAX_LENGTH]
-    for own, word in _OWN:
-        text = own.sub(word, text)
+    for pattern, word in _OWN:
+        text = pattern.sub(word, text)
     return " ".join(text.split())[:_MAX_LENGTH]

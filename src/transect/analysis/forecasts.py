@@ -22,7 +22,7 @@ PREDICTED = "predicted_step_time"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """A training's step beside what was predicted of it, both in s.
+    """A training's step time and its prediction, both in s.
 
     `in_time` says that every training of the group began after the prediction was stored: one made
     later is no prediction, and counts nowhere. `made` and `trained` are these times as recorded.
@@ -43,12 +43,12 @@ class Forecast:
 
     @property
     def counts(self) -> bool:
-        """Whether it is held against the predictor: made in time, of ranks with cores of their own."""
+        """Whether it counts for or against the predictor: made in time, of ranks with cores of their own."""
         return self.in_time and not self.group.over_subscribed
 
 
 def forecasts(predictions: Iterable[Group[Any]], trained: Iterable[TrainGroup]) -> list[Forecast]:
-    """Pair each stored prediction with the training that it speaks of; those without one are left out."""
+    """Pair each stored prediction with its training; those without one are left out."""
     of_id = {group.cell.id: group for group in trained}
     found = []
     for record in (record for group in predictions for record in group.ok):
@@ -57,7 +57,7 @@ def forecasts(predictions: Iterable[Group[Any]], trained: Iterable[TrainGroup]) 
         measured = group.summary(STEP) if group is not None else None
         if group is None or predicted is None or measured is None or group.wrong:
             continue
-        began = min((one.started for one in group.ok), key=_time)
+        began = min((record.started for record in group.ok), key=_time)
         found.append(
             Forecast(
                 group=group,
@@ -79,7 +79,7 @@ def _time(text: str) -> datetime:
 
 
 def unmatched(predictions: Iterable[Group[Any]], found: Sequence[Forecast]) -> list[AnyRecord]:
-    """Return the records of predictions that nothing could be held against, failed ones too."""
+    """Return the records of predictions without a training to compare with, failed ones too."""
     used = {id(forecast.record) for forecast in found}
     return [
         record
@@ -91,37 +91,37 @@ def unmatched(predictions: Iterable[Group[Any]], found: Sequence[Forecast]) -> l
 
 def mean_error(found: Iterable[Forecast]) -> float | None:
     """Return the mean absolute error of those that count, as a share; None without any."""
-    errors = [abs(one.error) for one in found if one.counts]
+    errors = [abs(forecast.error) for forecast in found if forecast.counts]
     return statistics.fmean(errors) if errors else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """Of so many pairs of ways to do equal work that measurements tell apart, how many were foreseen.
+    """Pairs of ways to do equal work that measurements decide, and for how many the prediction was right.
 
-    `comparisons` are those that tell them apart.
+    `comparisons` are those that decide them.
     """
 
     right: int
-    told: int
+    decided: int
     wrong: Sequence[tuple[Forecast, Forecast]]
     comparisons: tuple[Comparison, ...]
 
 
 def order_of(found: Sequence[Forecast], floors: Floors) -> Order:
-    """Hold the order of predictions against that of measurements: pairs on equal ranks with equal work."""
-    by_group = {id(one.group): one for one in found if one.counts}
+    """Compare the order of predictions with that of measurements: pairs on equal ranks with equal work."""
+    by_group = {id(forecast.group): forecast for forecast in found if forecast.counts}
     right, wrong, apart = 0, [], []
-    for members in points([one.group for one in by_group.values()]):
+    for members in points([forecast.group for forecast in by_group.values()]):
         for a, b in combinations(members, 2):
             floor = floors.get("train", a.cell.workload, STEP, a.kind)
-            told = compare(a.values(STEP), b.values(STEP), floor=floor)
-            if told is None or told.verdict is Verdict.SAME:
+            comparison = compare(a.values(STEP), b.values(STEP), floor=floor)
+            if comparison is None or comparison.verdict is Verdict.SAME:
                 continue
-            apart.append(told.under(a, b))
+            apart.append(comparison.under(a, b))
             first, second = by_group[id(a)], by_group[id(b)]
-            if (first.predicted_s < second.predicted_s) == (told.verdict is Verdict.BETTER):
+            if (first.predicted_s < second.predicted_s) == (comparison.verdict is Verdict.BETTER):
                 right += 1
             else:
                 wrong.append((first, second))
-    return Order(right=right, told=right + len(wrong), wrong=wrong, comparisons=tuple(apart))
+    return Order(right=right, decided=right + len(wrong), wrong=wrong, comparisons=tuple(apart))

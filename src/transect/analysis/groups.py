@@ -85,7 +85,7 @@ class Group(Generic[C_co]):
 
     @cached_property
     def check_inconclusive_from(self) -> int | None:
-        """The first step from which a repeat's own run cannot be told right from wrong, or None.
+        """The first step from which a repeat's run can no longer be checked, or None.
 
         No claim on such a group is confirmed.
         """
@@ -94,13 +94,13 @@ class Group(Generic[C_co]):
 
     @cached_property
     def no_reference(self) -> str | None:
-        """Why no repeat's steps are held to the reference's, or None. No claim on such a group is confirmed."""
-        told = (record.details.get("not_checkable") for record in self.ok)
-        return next((reason for reason in told if isinstance(reason, str)), None)
+        """Why no repeat's steps are compared with the reference's, or None. No claim on such a group is confirmed."""
+        reasons = (record.details.get("not_checkable") for record in self.ok)
+        return next((reason for reason in reasons if isinstance(reason, str)), None)
 
     @cached_property
     def unverified(self) -> bool:
-        """Whether a repeat was followed neither to its target nor in restarts that can tell.
+        """Whether a repeat was checked neither up to its target nor in restarts.
 
         Such a group is ranked nowhere: it may have stopped to train.
         """
@@ -173,7 +173,7 @@ def leaves_reference(record: AnyRecord) -> bool:
 
 
 def blind_step(record: AnyRecord) -> int | None:
-    """Return the step from which its equality check cannot tell in the run itself, or None."""
+    """Return the step from which the run itself decides nothing about its equality, or None."""
     step = record.details.get("not_checkable_from")
     return step if isinstance(step, int) else None
 

@@ -23,11 +23,10 @@ _TESTS = {"imb": ("test", "mode"), "osu": ("test",), "nccl-tests": ("op",), "npb
 class BenchmarkValue:
     """One number of one benchmark run. `valid` is False unless the run says that it passed.
 
-    `name` is the registry's where the number could be converted to the registry's unit, else
-    the log's own. `placement` says how several ranks were placed, and the network between them.
-    `series` is the log's own name of it with the phase, `size` a message or problem size. `printed` holds
-    the log's own digits and unit. `nodes` and `ranks` are known for what ran here. `run` tells the
-    runs of one study apart.
+    `name` is the registry's where the number could be converted to the registry's unit, else the log's own. `placement`
+    says how several ranks were placed, and the network between them. `series` is the log's own name of it with the
+    phase, `size` a message or problem size. `printed` holds the log's own digits and unit. `nodes` and `ranks` are
+    known for what ran here. `run` tells the runs of one study apart.
     """
 
     stage: str
@@ -90,13 +89,13 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
     rows = []
     for number in record.metrics:
         run, log = _printed(record, number)
-        told = run.get("parameters")
-        parameters = dict(record.cell.get("options", ())) | (told if isinstance(told, dict) else {})
+        printed = run.get("parameters")
+        parameters = dict(record.cell.get("options", ())) | (printed if isinstance(printed, dict) else {})
         rows.append(
             BenchmarkValue(
                 stage=record.stage,
                 cell_id=record.cell_id,
-                # As its log calls it: so do logs of others, beside which it stands.
+                # As its log calls it, so that it is compared with logs of others.
                 benchmark=str(run.get("benchmark") or record.cell.get("benchmark") or record.cell.get("source") or ""),
                 variant=_variant(run),
                 version=str(run.get("version") or ""),
@@ -122,8 +121,8 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
 
 def _variant(run: dict[str, Any]) -> str:
     """Return a run's variant with its test, where a benchmark has many: no best is among them."""
-    told = run.get("parameters")
-    parameters = told if isinstance(told, dict) else {}
+    printed = run.get("parameters")
+    parameters = printed if isinstance(printed, dict) else {}
     tests = (parameters.get(name) for name in _TESTS.get(str(run.get("benchmark")), ()))
     return " ".join(str(part) for part in (run.get("variant"), *tests) if part)
 
@@ -136,12 +135,12 @@ def _where(run: dict[str, Any]) -> str:
 def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     given = run.get("warnings")
     warnings = tuple(str(warning) for warning in given) if isinstance(given, list) else ()
-    return (*(f"{DOUBT}{one}" for one in _suspicions(run)), *warnings)
+    return (*(f"{DOUBT}{suspicion}" for suspicion in _suspicions(run)), *warnings)
 
 
 def _suspicions(run: dict[str, Any]) -> list[str]:
     given = run.get("suspicions")
-    return [str(one) for one in given] if isinstance(given, list) else []
+    return [str(suspicion) for suspicion in given] if isinstance(given, list) else []
 
 
 def _printed(record: AnyRecord, number: AnyMetric) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -12,11 +12,11 @@ from itertools import pairwise
 from transect.analysis.change_points import ChangePoint, change_points
 from transect.analysis.comparisons import Comparison, Confidence, compare
 from transect.analysis.groups import grouped
-from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
+from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import PARTLY_TOLD, partly_told, unlike
+from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known, unlike
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.analysis.timelines import Run
@@ -36,7 +36,7 @@ class Series:
     """One number over all runs: the median of a cell's repeats, nan where a run has none.
 
     Without a `cell` it is that of a whole stage: the median over cells of what each is beside its own
-    middle. `refused` names runs that were told other settings than the latest, and why.
+    middle. `refused` names runs with other settings than the latest, and why.
     """
 
     stage: str
@@ -53,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
-    """A series is another one from run `at` on. `before` and `after`: the runs on both sides.
+    """A series changes its level at run `at`. `before` and `after`: the runs on both sides.
 
     `p` is that of the change beside all series, `comparison` how far apart the sides are, the later one first;
     `surroundings` is in what the machine and software of the runs next to the change differ.
@@ -75,8 +75,8 @@ class Change:
     @property
     def ratio(self) -> float:
         """The later level over the earlier one."""
-        one = self.comparison
-        return one.ratio.value if one.ratio is not None else one.a.median / one.b.median
+        comparison = self.comparison
+        return comparison.ratio.value if comparison.ratio is not None else comparison.a.median / comparison.b.median
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,38 +102,38 @@ def history_of(runs: Sequence[Run], *, metrics: Sequence[str] = (), margin: floa
     """Follow the cells through runs in their order. Raises BadInput as `chosen` does."""
     sets = [run.results for run in runs]
     asked = chosen(sets, metrics)
-    cells = dict.fromkeys(cell for one in reversed(sets) for cell in one.groups)
+    cells = dict.fromkeys(cell for results in reversed(sets) for cell in results.groups)
     single = [
         series
-        for cell in sorted(cells, key=lambda one: (one.stage, one.id))
+        for cell in sorted(cells, key=lambda cell: (cell.stage, cell.id))
         for series in _of_cell(cell, runs, asked.get(cell.stage, ()))
     ]
     whole = list(_of_stages(single))
     changes = _changes(whole, runs, margin)
-    changes += [_beside(one, changes) for one in _changes(single, runs, margin)]
+    changes += [_beside(change, changes) for change in _changes(single, runs, margin)]
     lost = [gone for cell in cells if (gone := _lost(cell, sets)) is not None]
     return History(runs=runs, series=[*whole, *single], changes=_at_quality(changes), lost=lost)
 
 
 def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[Series]:
     sets = [run.results for run in runs]
-    latest = next(one for one in reversed(sets) if cell in one.groups)
-    told = latest.settings(latest.groups[cell])
+    latest = next(results for results in reversed(sets) if cell in results.groups)
+    settings = latest.settings(latest.groups[cell])
     refused: dict[int, str] = {}
-    for place, one in enumerate(sets):
-        if cell not in one.groups:
+    for place, result_set in enumerate(sets):
+        if cell not in result_set.groups:
             continue
-        differing = unlike(one.settings(one.groups[cell]), told)
+        differing = unlike(result_set.settings(result_set.groups[cell]), settings)
         if differing:
             refused[place] = "; ".join(f"{each.name}: {each.base}, later {each.other}" for each in differing)
     able = {
-        place: run.own[cell]
+        place: run.new_groups[cell]
         for place, run in enumerate(runs)
-        if cell in run.own
+        if cell in run.new_groups
         and place not in refused
-        and run.own[cell].ok
-        and (_many(cell) or not run.own[cell].wrong)
-        and not run.own[cell].over_subscribed
+        and run.new_groups[cell].ok
+        and (_many(cell) or not run.new_groups[cell].wrong)
+        and not run.new_groups[cell].over_subscribed
     }
     found = []
     for each in asked:
@@ -154,11 +154,11 @@ def _many(cell: Cell) -> bool:
 
 def _of_stages(single: Sequence[Series]) -> Iterable[Series]:
     """Yield for each stage and metric of speed what its cells did together."""
-    speeds = [one for one in single if one.chosen.role is Role.SPEED and one.chosen.label is None]
-    for (stage, each), members in grouped(speeds, lambda one: (one.stage, one.chosen)).items():
+    speeds = [series for series in single if series.chosen.role is Role.SPEED and series.chosen.label is None]
+    for (stage, each), members in grouped(speeds, lambda series: (series.stage, series.chosen)).items():
         by_run: dict[int, list[float]] = defaultdict(list)
-        for one in members:
-            logs = {place: math.log(one.values[place]) for place in one.places if one.values[place] > 0}
+        for member in members:
+            logs = {place: math.log(member.values[place]) for place in member.places if member.values[place] > 0}
             middle = statistics.median(logs.values()) if logs else 0.0
             for place, value in logs.items():
                 by_run[place].append(value - middle)
@@ -171,18 +171,18 @@ def _of_stages(single: Sequence[Series]) -> Iterable[Series]:
 
 
 def _changes(series: Sequence[Series], runs: Sequence[Run], margin: float) -> list[Change]:
-    found = change_points({one: one.values for one in series}, level=LEVEL / 2)
-    of_series = grouped(found, lambda one: one.series)
+    found = change_points({line: line.values for line in series}, level=LEVEL / 2)
+    of_series = grouped(found, lambda point: point.series)
     floors = {
-        key: noise_floor((part for one in members for part in _parts(one, of_series.get(one, ()))), margin=margin)
-        for key, members in grouped(series, lambda one: (one.stage, one.chosen)).items()
+        key: noise_floor((part for line in lines for part in _parts(line, of_series.get(line, ()))), margin=margin)
+        for key, lines in grouped(series, lambda line: (line.stage, line.chosen)).items()
     }
-    return [_change(one, runs, floors[one.series.stage, one.series.chosen]) for one in found]
+    return [_change(point, runs, floors[point.series.stage, point.series.chosen]) for point in found]
 
 
 def _parts(series: Series, changes: Sequence[ChangePoint[Series]]) -> list[list[float]]:
     """Part a series at its changes: what is left in each part is noise from run to run."""
-    ends = [0, *(one.at for one in changes), len(series.values)]
+    ends = [0, *(point.at for point in changes), len(series.values)]
     return [[value for value in series.values[start:end] if math.isfinite(value)] for start, end in pairwise(ends)]
 
 
@@ -190,24 +190,24 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
     series, each = point.series, point.series.chosen
     before = [place for place in series.places if point.since <= place < point.at]
     after = [place for place in series.places if point.at <= place < point.until]
-    told = compare(
+    comparison = compare(
         [series.values[place] for place in after],
         [series.values[place] for place in before],
         direction=each.direction,
         floor=floor,
     )
-    assert told is not None
-    lower = told.ratio.value < 1 if told.ratio is not None else told.a.median < told.b.median
+    assert comparison is not None
+    lower = comparison.ratio.value < 1 if comparison.ratio is not None else comparison.a.median < comparison.b.median
     outcome = Outcome.BETTER if lower == (each.direction is Direction.LOWER) else Outcome.WORSE
-    if told.equal:
+    if comparison.equal:
         outcome = Outcome.SAME
-    confidence = Confidence.PROVISIONAL if told.confidence is Confidence.INCONCLUSIVE else told.confidence
-    reason = told.reason
-    if confidence is Confidence.CONFIRMED and _partly_told(series, [runs[place] for place in (*before, *after)]):
-        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {PARTLY_TOLD}"
-    own = [series.cell] if series.cell is not None else [*runs[point.at].own]
-    if confidence is Confidence.CONFIRMED and any(untold(cell) for cell in own):
-        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {NOTHING_TOLD}"
+    confidence = Confidence.PROVISIONAL if comparison.confidence is Confidence.INCONCLUSIVE else comparison.confidence
+    reason = comparison.reason
+    if confidence is Confidence.CONFIRMED and _partly_known(series, [runs[place] for place in (*before, *after)]):
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {PARTLY_KNOWN}"
+    cells = [series.cell] if series.cell is not None else [*runs[point.at].new_groups]
+    if confidence is Confidence.CONFIRMED and any(settings_unknown(cell) for cell in cells):
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {SETTINGS_UNKNOWN}"
     return Change(
         series=series,
         at=point.at,
@@ -216,19 +216,19 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         p=point.p,
         outcome=outcome,
         confidence=confidence,
-        comparison=told,
+        comparison=comparison,
         reason=reason,
         surroundings=_surroundings(series, runs[before[-1]], runs[after[0]]),
     )
 
 
-def _partly_told(series: Series, runs: Sequence[Run]) -> bool:
+def _partly_known(series: Series, runs: Sequence[Run]) -> bool:
     """Whether settings of its runs may differ unseen; of a whole stage, those of any of its cells."""
-    return partly_told(
+    return settings_partly_known(
         *(
             group
             for run in runs
-            for cell, group in run.own.items()
+            for cell, group in run.new_groups.items()
             if cell == series.cell or (series.cell is None and cell.stage == series.stage)
         )
     )
@@ -238,43 +238,43 @@ def _surroundings(series: Series, before: Run, after: Run) -> list[Difference]:
     # Of a whole stage, cells that both have: what one alone has, as of a damaged run, is no difference.
     cells = [
         cell
-        for cell in after.own
-        if cell in before.own and (cell == series.cell or (series.cell is None and cell.stage == series.stage))
+        for cell in after.new_groups
+        if cell in before.new_groups and (cell == series.cell or (series.cell is None and cell.stage == series.stage))
     ]
     if not cells:
         return differences(before.results.facts, after.results.facts)
     return differences(
-        *(facts_of(record for cell in cells for record in run.own[cell].records) for run in (before, after))
+        *(facts_of(record for cell in cells for record in run.new_groups[cell].records) for run in (before, after))
     )
 
 
 def _beside(change: Change, of_stages: Sequence[Change]) -> Change:
     """Mark a cell's change that its whole stage made as well, a run earlier or later."""
     alike = any(
-        one.series.cell is None
-        and one.series.stage == change.series.stage
-        and one.series.chosen == change.series.chosen
-        and abs(one.at - change.at) <= 1
-        and (one.ratio > 1) == (change.ratio > 1)
-        for one in of_stages
+        stage_change.series.cell is None
+        and stage_change.series.stage == change.series.stage
+        and stage_change.series.chosen == change.series.chosen
+        and abs(stage_change.at - change.at) <= 1
+        and (stage_change.ratio > 1) == (change.ratio > 1)
+        for stage_change in of_stages
     )
     return replace(change, shared=alike)
 
 
 def _at_quality(changes: Sequence[Change]) -> list[Change]:
     """Return the changes, none better in speed where its cell became worse in quality."""
-    worse = [one for one in changes if one.series.chosen.role is Role.QUALITY and one.outcome is Outcome.WORSE]
+    worse = [bad for bad in changes if bad.series.chosen.role is Role.QUALITY and bad.outcome is Outcome.WORSE]
     found = []
-    for one in changes:
+    for judged in changes:
         at_cost = [
             bad.series.chosen.metric
             for bad in worse
-            if bad.series.cell == one.series.cell and abs(bad.at - one.at) <= 1
+            if bad.series.cell == judged.series.cell and abs(bad.at - judged.at) <= 1
         ]
-        if at_cost and one.series.chosen.role is Role.SPEED and one.outcome is Outcome.BETTER:
-            told = f"faster at worse quality ({', '.join(at_cost)}) is not better; {one.reason}"
-            one = replace(one, outcome=Outcome.NOT_COMPARABLE, reason=told)
-        found.append(one)
+        if at_cost and judged.series.chosen.role is Role.SPEED and judged.outcome is Outcome.BETTER:
+            reason = f"faster at worse quality ({', '.join(at_cost)}) is not better; {judged.reason}"
+            judged = replace(judged, outcome=Outcome.NOT_COMPARABLE, reason=reason)
+        found.append(judged)
     return found
 
 
@@ -282,12 +282,12 @@ def _lost(cell: Cell, sets: Sequence[ResultSet]) -> Lost | None:
     """Say since when a cell has no usable result, if it had one before."""
     usable = [
         place
-        for place, one in enumerate(sets)
-        if cell in one.groups and one.groups[cell].ok and (_many(cell) or not one.groups[cell].wrong)
+        for place, results in enumerate(sets)
+        if cell in results.groups and results.groups[cell].ok and (_many(cell) or not results.groups[cell].wrong)
     ]
     if not usable or usable[-1] == len(sets) - 1:
         return None
-    later = [one.groups[cell] for one in sets[usable[-1] + 1 :] if cell in one.groups]
+    later = [results.groups[cell] for results in sets[usable[-1] + 1 :] if cell in results.groups]
     if not later:
         return Lost(cell=cell, last=usable[-1], why="no later run has it")
     bad = [record for record in later[-1].records if record not in later[-1].ok]

@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS texts (number INTEGER PRIMARY KEY, text TEXT);
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """Return what differs between two contents of one path, as far as a file system tells."""
+    """Return what the file system knows of a file's state: it differs when the content does."""
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
@@ -107,14 +107,14 @@ class RecordIndex:
             return None
         try:
             query = "SELECT own, shared, crc FROM rows WHERE path = ?"
-            own, shared, crc = self._old.execute(query, (path,)).fetchone()
+            content, shared, crc = self._old.execute(query, (path,)).fetchone()
             texts = tuple(self._texts[int(number)] for number in shared.split())
-            if _crc(own, texts) != crc:
+            if _crc(content, texts) != crc:
                 return None
         except (sqlite3.Error, ValueError, KeyError, TypeError):
             return None
         self._seen.add(path)
-        return Row(own=json.loads(own), shared=texts)
+        return Row(content=json.loads(content), shared=texts)
 
     def keep(self, path: str) -> None:
         """Leave a row that is not asked for now where it is."""
@@ -126,8 +126,8 @@ class RecordIndex:
             return
         try:
             db = self._new or self._begin(self._file)
-            own, numbers = json.dumps(row.own), " ".join(str(self._number(db, text)) for text in row.shared)
-            kept = (path, stamp, own, numbers, _crc(own, row.shared))
+            content, numbers = json.dumps(row.content), " ".join(str(self._number(db, text)) for text in row.shared)
+            kept = (path, stamp, content, numbers, _crc(content, row.shared))
             db.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?)", kept)
             self._seen.add(path)
         except (OSError, sqlite3.Error, UnicodeError):
@@ -174,8 +174,8 @@ class RecordIndex:
             self._copy.unlink(missing_ok=True)
 
 
-def _crc(own: str, texts: tuple[str, ...]) -> int:
-    found = zlib.crc32(own.encode())
+def _crc(content: str, texts: tuple[str, ...]) -> int:
+    found = zlib.crc32(content.encode())
     for text in texts:
         found = zlib.crc32(text.encode(), found)
     return found

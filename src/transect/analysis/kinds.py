@@ -37,7 +37,7 @@ class Kind:
 
     @property
     def unchecked(self) -> bool:
-        """Whether its steps cannot be held to the reference's: its time for a step decides nothing."""
+        """Whether its steps cannot be compared with the reference's: its step time then decides nothing."""
         return _UNCHECKED in self.unusual
 
 
@@ -67,10 +67,10 @@ def kind_of(cell: Cell) -> Kind:
         if (value := cell.get(name)) != type(cell).model_fields[name].default
     ]
     more = [_UNCHECKED] if _is_unchecked(cell) else []
-    told = [_WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual]
+    labels = [_WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual]
     return Kind(
         unusual=(*((name, value) for name, value, _ in unusual), *more),
-        words=", ".join([*told, *("asynchronous updates" for _ in more)]),
+        words=", ".join([*labels, *("asynchronous updates" for _ in more)]),
     )
 
 
@@ -105,7 +105,7 @@ def main_kind(groups: Iterable[_OfKind]) -> Kind:
 
 
 def compared(groups: Sequence[G]) -> list[G]:
-    """Return the groups that stand beside each other in tables and charts.
+    """Return the groups that share tables and charts.
 
     Synthetic input is not the workload, and a sum of gradients is another training: either is left
     out as long as there is anything else.

@@ -144,8 +144,8 @@ def axis_order(cell: Cell) -> tuple[tuple[int, float, str], ...]:
 def _axis_order(cell: Cell) -> tuple[tuple[int, float, str], ...]:
     axes = axes_of(type(cell))
     names = [name for name, axis in axes.items() if axis.name and name != "workload"]
-    rest = [name for name, axis in axes.items() if not axis.name and name not in _APART]
-    values = [cell.workload, *map(cell.get, names), cell.ranks, *map(cell.get, rest)]
+    unnamed = [name for name, axis in axes.items() if not axis.name and name not in _APART]
+    values = [cell.workload, *map(cell.get, names), cell.ranks, *map(cell.get, unnamed)]
     return tuple(_place(value) for value in values)
 
 

@@ -1,4 +1,4 @@
-"""Trainers in another language beside those in Python: equal work, and what has to be installed for it."""
+"""Trainers in other languages compared with those in Python: equal work, and what each needs installed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ GOAL = 1.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Language:
-    """One trainer in another language beside one in Python; `result` is seen from the first, of a step's time."""
+    """One trainer in another language and one in Python; `result` compares their step times, seen from the first."""
 
     group: TrainGroup
-    other: TrainGroup
+    in_python: TrainGroup
     result: Beside
 
     @property
@@ -39,17 +39,17 @@ class Language:
 
 def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
     """Return every pair of right cells that differ in nothing but who computes, in order of the cells."""
-    # Of two languages in one training neither side could be told.
+    # In a training with two languages neither could be measured alone.
     able = [g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework]
     found = []
     for members in grouped(able, lambda group: group.cell.changed(framework="")).values():
-        for own in members:
-            for other in members:
-                if is_other(own.cell.framework) and not is_other(other.cell.framework):
-                    result = beside(own, other, floors)
+        for foreign in members:
+            for in_python in members:
+                if is_other(foreign.cell.framework) and not is_other(in_python.cell.framework):
+                    result = beside(foreign, in_python, floors)
                     if result is not None:
-                        found.append(Language(group=own, other=other, result=result))
-    return sorted(found, key=lambda one: (one.group.cell.workload, one.group.cell.id, one.other.cell.id))
+                        found.append(Language(group=foreign, in_python=in_python, result=result))
+    return sorted(found, key=lambda pair: (pair.group.cell.workload, pair.group.cell.id, pair.in_python.cell.id))
 
 
 def is_other(framework: str) -> bool:
@@ -61,8 +61,7 @@ def is_other(framework: str) -> bool:
 class Installed:
     """What a framework's cells on one rank need before they train: files, bytes, seconds, memory.
 
-    The two times are medians over its runs, `first_step_s` from the start of the process to the end of
-    the first step.
+    The two times are medians over its runs, `first_step_s` from the start of the process to the end of the first step.
     """
 
     group: TrainGroup
@@ -90,18 +89,18 @@ def installed(groups: Iterable[TrainGroup], workload: str) -> list[Installed]:
     rows = []
     for members in grouped(alone, lambda group: (group.cell.framework, group.cell.device)).values():
         # The usual training, where there are several.
-        own = min(members, key=lambda group: (group.kind.words, group.cell.id))
-        start, step = median_of(own, "startup_time"), median_of(own, "first_step_time")
+        usual = min(members, key=lambda group: (group.kind.words, group.cell.id))
+        start, step = median_of(usual, "startup_time"), median_of(usual, "first_step_time")
         rows.append(
             Installed(
-                group=own,
-                files=median_of(own, "environment_files"),
-                bytes=median_of(own, "environment_bytes"),
+                group=usual,
+                files=median_of(usual, "environment_files"),
+                bytes=median_of(usual, "environment_bytes"),
                 startup_s=start,
                 first_step_s=start + step if start is not None and step is not None else None,
-                at_rest=median_of(own, "memory_at_rest"),
-                peak=median_of(own, "peak_memory"),
+                at_rest=median_of(usual, "memory_at_rest"),
+                peak=median_of(usual, "peak_memory"),
             )
         )
-    told = [row for row in rows if row.bytes is not None]
-    return sorted(told, key=lambda row: (row.bytes or 0.0, row.group.cell.id))
+    known = [row for row in rows if row.bytes is not None]
+    return sorted(known, key=lambda row: (row.bytes or 0.0, row.group.cell.id))

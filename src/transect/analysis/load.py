@@ -53,9 +53,8 @@ class CellState:
 class Loaded:
     """The records of a study in a fixed order, and what there is instead of a record.
 
-    `records` are those of the study as planned; `earlier` names cells that it no longer has,
-    `running` cells at work now, `waiting` cells that were planned and have not begun, `unreadable` those
-    whose record cannot be used.
+    `records` are those of the study as planned; `earlier` names cells that it no longer has, `running` cells at work
+    now, `waiting` cells that were planned and have not begun, `unreadable` those whose record cannot be used.
     """
 
     study: str
@@ -89,11 +88,10 @@ class _Instead(NamedTuple):
 def load_records(results: Path, planned: Collection[Key] | None = None) -> Loaded:
     """Read every `STAGE/CELL/record.json` under `results`, sorted by stage and cell.
 
-    With `planned`, the (stage, cell id) of each cell of the study, a record of another cell stands
-    among `earlier` only, and a planned cell without a folder is waiting; without, every record
-    counts. A mapping to the cells' planned fingerprints tells a record of a plan before: its cell
-    is still waiting. A record that is no record becomes a problem. Of many, each is parsed once: see
-    `record_index`.
+    With `planned`, the (stage, cell id) of each cell of the study, a record of another cell stands among `earlier`
+    only, and a planned cell without a folder is waiting; without, every record counts. A mapping to the cells' planned
+    fingerprints tells a record of a plan before: its cell is still waiting. A record that is no record becomes a
+    problem. Of many, each is parsed once: see `record_index`.
     """
     loaded = Loaded(study=results.name)
     pool = Pool()
@@ -124,7 +122,7 @@ def cell_states(results: Path, planned: Collection[Key] | None = None) -> list[C
     """
     states = []
     for cell in _walk(results, planned, []):
-        row = cell.row.own if cell.row is not None else {}
+        row = cell.row.content if cell.row is not None else {}
         states.append(
             CellState(
                 stage=cell.key[0],
@@ -197,7 +195,7 @@ def _is_of_plan(row: Row, fingerprint: str) -> bool:
 
     One whose inputs could not be known carries the plan's part alone.
     """
-    return row.own["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row.own["inputs"]))
+    return row.content["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row.content["inputs"]))
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:

@@ -1,4 +1,4 @@
-"""What the paths of logs tell of the runs in them: which system, and when."""
+"""What the paths of logs say about their runs: which system, and when."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def system_of(parts: Sequence[str], source: str, benchmark: str) -> str:
     """
     stem = re.sub(r"\.[A-Za-z]{1,4}$", "", parts[-1]) if parts else ""
     whole = re.sub(r"[^a-z0-9]", "", benchmark.lower())
-    own = {whole, f"{whole}c", f"x{whole}", *benchmark.lower().split("-")}
+    of_benchmark = {whole, f"{whole}c", f"x{whole}", *benchmark.lower().split("-")}
     for name in (*parts[:-1], stem, source):
         words = re.split(r"[-_. ]+", name)
-        left = [one for one in words if one and not _NO_SYSTEM.fullmatch(one)]
-        told = [one for one in left if one.lower() not in own]
-        if told and "".join(left).lower() not in own:
-            return "-".join(told)
+        left = [word for word in words if word and not _NO_SYSTEM.fullmatch(word)]
+        naming = [word for word in left if word.lower() not in of_benchmark]
+        if naming and "".join(left).lower() not in of_benchmark:
+            return "-".join(naming)
     return ""
 
 
@@ -78,7 +78,7 @@ def when_of(parameters: Mapping[str, Any], names: Sequence[str]) -> str:
     # The last name is the log's own, and the nearest.
     for name in reversed(names):
         for found in DATE.finditer(name):
-            year, month, *day = (one for one in found.groups() if one and one.isdecimal())
+            year, month, *day = (part for part in found.groups() if part and part.isdecimal())
             try:
                 return f"{date(int(year), int(month), int(*day or [1])).isoformat()}T00:00:00+00:00"
             except ValueError:

@@ -1,4 +1,4 @@
-"""Runs that logs tell, as records: each a repeat of one benchmark under its settings on one system.
+"""Runs found in logs, as records: each a repeat of one benchmark under its settings on one system.
 
 An ingest record holds all runs below a path. Two of those say nothing of each other; their runs do, wherever
 the logs of each lie.
@@ -39,8 +39,8 @@ _NO_SETTING = re.compile(
     r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|mpi_wtick|avail\w*|cpu_utilized)\W*",
     re.I,
 )
-# What some of their logs never tell, and what decides how fast they are, or the settings that tell it.
-_UNTOLD: dict[str, tuple[str, ...]] = {
+# Settings that decide the speed of these benchmarks and that some logs lack; () where logs never have them.
+_NEEDED: dict[str, tuple[str, ...]] = {
     "deep500": (),
     "dl-training": (),
     "fio": ("direct",),
@@ -55,9 +55,9 @@ _UNTOLD: dict[str, tuple[str, ...]] = {
     "slurm-accounting": (),
     "superbench-results": (),
 }
-# Parameters that tell which machine a run was on.
+# Parameters that name the machine that a run was on.
 _MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
-# Where one of them says which kind it is told to use, that is a setting.
+# One of them whose value is the kind of processor that was asked for is a setting.
 _KINDS = frozenset({"cpu", "gpu", "cuda", "rocm"})
 
 
@@ -78,16 +78,16 @@ class LogCell(Cell):
 
 
 # Why a verdict on such logs is not confirmed.
-NOTHING_TOLD = "the logs do not tell all settings, which may be unlike"
+SETTINGS_UNKNOWN = "the logs do not tell all settings, which may be unlike"
 
 
-def untold(cell: Cell) -> bool:
-    """Whether it stands for logs that do not tell what was run, or on how many ranks: two may be unlike work."""
+def settings_unknown(cell: Cell) -> bool:
+    """Whether its logs do not state what was run, or on how many ranks: two runs may then be different work."""
     if not isinstance(cell, LogCell):
         return False
-    needed = _UNTOLD.get(cell.benchmark)
-    told = {name for name, _ in cell.settings}
-    return not told or (needed is not None and told.isdisjoint(needed))
+    needed = _NEEDED.get(cell.benchmark)
+    settings = {name for name, _ in cell.settings}
+    return not settings or (needed is not None and settings.isdisjoint(needed))
 
 
 def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
@@ -103,19 +103,19 @@ def with_log_runs(sets: Sequence[Sequence[AnyRecord]], *, over_time: bool = Fals
     where both ran in the same days, or one of them is in two sets; else a name may be a month's.
     """
     made = [log_records(records) for records in sets]
-    several = any(len({one.cell.get("system") for one in records}) > 1 for records in made)
+    several = any(len({record.cell.get("system") for record in records}) > 1 for records in made)
     if over_time and not several:
         spans = sorted(
             (min(days), max(days), str(records[0].cell.get("system")))
             for records in made
-            if (days := [one.started[:10] for one in records])
+            if (days := [record.started[:10] for record in records])
         )
         systems = {system for *_, system in spans}
         several = 1 < len(systems) < len(spans) or any(
             a[2] != b[2] and b[0] <= a[1] and a[0] < a[1] for a, b in pairwise(spans)
         )
     return [
-        [*(one for one in records if not _holds_runs(one)), *(runs if several else map(_nameless, runs))]
+        [*(record for record in records if not _holds_runs(record)), *(runs if several else map(_nameless, runs))]
         for records, runs in zip(sets, made, strict=True)
     ]
 
@@ -145,19 +145,19 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
         top = depth_of([_file(value) for value in values], source)
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
-                one = _record(record, members, source, top)
-                # The same log below two paths is one, of the day that either tells: a month alone is its first.
-                known = found.setdefault(one.fingerprint, one)
-                days = known.started[:10], one.started[:10]
+                run = _record(record, members, source, top)
+                # The same log below two paths counts once, by the day that either path names; a month alone is its first.
+                known = found.setdefault(run.fingerprint, run)
+                days = known.started[:10], run.started[:10]
                 month = days[0][8:] == "01" and days[0][:7] == days[1][:7]
-                if one.details[DATED] and (month or not known.details[DATED]):
-                    found[one.fingerprint] = one
+                if run.details[DATED] and (month or not known.details[DATED]):
+                    found[run.fingerprint] = run
     numbered = []
-    for one in found.values():
-        repeat = made.get(one.cell, 0)  # type: ignore[call-overload]
-        made[one.cell] = repeat + 1  # type: ignore[index]
-        cell = one.cell.changed(repeat=repeat)
-        numbered.append(one.model_copy(update={"cell": cell, "cell_id": cell.id}))
+    for run in found.values():
+        repeat = made.get(run.cell, 0)  # type: ignore[call-overload]
+        made[run.cell] = repeat + 1  # type: ignore[index]
+        cell = run.cell.changed(repeat=repeat)
+        numbered.append(run.model_copy(update={"cell": cell, "cell_id": cell.id}))
     return numbered
 
 
@@ -174,9 +174,9 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
         first.benchmark,
         first.variant,
         first.status,
-        [[one.name, one.series, one.size, one.printed, one.value] for one in values],
+        [[value.name, value.series, value.size, value.printed, value.value] for value in values],
     ]
-    if sum(len(re.sub(r"\D", "", text).strip("0")) for text in {one.printed for one in values}) < _TELLING:
+    if sum(len(re.sub(r"\D", "", text).strip("0")) for text in {value.printed for value in values}) < _TELLING:
         # A few digits may be the same by chance, of another run.
         copy += [parts[-1:], line, system, when]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
@@ -205,12 +205,12 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
 
 def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:
     """Return what a run measured, in the registry's units; a number that it prints twice by its middle."""
-    named = [one for one in values if one.name in METRICS and one.value is not None]
-    series = grouped(named, lambda one: (one.name, f"{one.series} {'' if one.size is None else one.size}".strip()))
+    named = [value for value in values if value.name in METRICS and value.value is not None]
+    series = grouped(named, lambda row: (row.name, f"{row.series} {'' if row.size is None else row.size}".strip()))
     return [
-        MetricValue.of(name, statistics.median(one.value or 0.0 for one in members), label)
+        MetricValue.of(name, statistics.median(value.value or 0.0 for value in members), label)
         for (name, label), members in series.items()
-        if all(one.unit == METRICS[name].unit for one in members)
+        if all(value.unit == METRICS[name].unit for value in members)
     ]
 
 
@@ -219,12 +219,12 @@ def _of_machine(name: str, value: Any) -> bool:
 
 
 def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    # What a program was told beside where it ran, such as mdtest's -w, of which its log says nothing else.
-    told = [
+    # Arguments of the program other than paths, such as mdtest's -w, which its log has nowhere else.
+    arguments = [
         word for word in str(parameters.get("command", "")).split()[1:] if "/" not in word and not DATE.search(word)
     ]
-    if told:
-        parameters = {**parameters, "arguments": " ".join(told)}
+    if arguments:
+        parameters = {**parameters, "arguments": " ".join(arguments)}
     return tuple(
         (name, canonical_json(value).strip('"'))
         for name, value in sorted(parameters.items())

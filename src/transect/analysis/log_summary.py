@@ -118,7 +118,7 @@ def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
         if not value.valid and (value.benchmark != "unknown" or value.reason.startswith(_UNREAD)):
             refused[value.benchmark, value.status, _kind(value.reason)].append((value, value.reason))
         if value.status == "suspicious":
-            for doubt in (one.removeprefix(DOUBT) for one in value.warnings if one.startswith(DOUBT)):
+            for doubt in (warning.removeprefix(DOUBT) for warning in value.warnings if warning.startswith(DOUBT)):
                 doubted[value.benchmark, value.status, _kind(doubt)].append((value, doubt))
     return LogSummary(
         counted=tuple(
@@ -137,9 +137,9 @@ def _by_reason(found: _Reasons) -> tuple[Refused, ...]:
         Refused(
             benchmark=name,
             status=status,
-            example=told[0][1],
-            where=told[0][0].where,
-            runs=len({value.run for value, _ in told}),
+            example=doubts[0][1],
+            where=doubts[0][0].where,
+            runs=len({value.run for value, _ in doubts}),
         )
-        for (name, status, _), told in sorted(found.items(), key=lambda item: (item[0][0], -len(item[1])))
+        for (name, status, _), doubts in sorted(found.items(), key=lambda item: (item[0][0], -len(item[1])))
     )

@@ -50,7 +50,7 @@ class AllreduceBound:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Communication:
-    """Measured communication of one training group beside what its network allows.
+    """Measured communication of one training group, and the bound of its network.
 
     `time` summarises `values`, the repeats' median seconds per step. `missing` says why there is no bound.
     """
@@ -132,7 +132,7 @@ def fit_for(cell: Cell, fits: Iterable[NetworkFit]) -> NetworkFit | None:
 
 
 def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[Communication]:
-    """Hold each right group of several ranks against the bound, in order of the groups.
+    """Compare each right group of several ranks with the bound, in order of the groups.
 
     Across nodes the bound counts one rank per node: messages within a node are free in it. It is
     that of an all-reduce for every strategy whose ranks share the data alone, also for one that does
@@ -143,7 +143,7 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
     for group in groups:
         # What hides behind computing is under way all the same.
         names = ("communication_total_time", "communication_time")
-        values = next((told for name in names if (told := group.values(name))), [])
+        values = next((known for name in names if (known := group.values(name))), [])
         time = summarise(values)
         if group.cell.ranks < 2 or group.wrong or time is None or divided([group]):
             continue

@@ -1,4 +1,4 @@
-"""What a person does now about a cell that did not end well, by its cause; its message stands beside it."""
+"""What to do about a cell that did not end well, by its cause; shown with its message."""
 
 from __future__ import annotations
 

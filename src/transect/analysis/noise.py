@@ -171,11 +171,11 @@ def _inverse_trigamma(value: float) -> float:
     return x
 
 
-def moderated(own: Location, noise: Noise | None, times: float = 1.0) -> tuple[float, float]:
+def moderated(location: Location, noise: Noise | None, times: float = 1.0) -> tuple[float, float]:
     """Return the variance of a location and its degrees of freedom; `times`: of the prior."""
     prior, weight = (noise.variance * times, noise.freedom) if noise else (0.0, 0.0)
-    freedom = weight + own.freedom
+    freedom = weight + location.freedom
     if freedom <= 0:
         return math.inf, 1.0
-    pooled = (weight * prior + own.freedom * own.variance) / freedom
-    return pooled / own.count, freedom
+    pooled = (weight * prior + location.freedom * location.variance) / freedom
+    return pooled / location.count, freedom

@@ -35,10 +35,10 @@ def _is_saturated(record: AnyRecord, load: float) -> bool | None:
 
 
 def saturation(group: InferGroup) -> list[bool]:
-    """Return for each usable run that tells it whether requests came faster than they were served."""
+    """Return whether requests came faster than they were served, for each usable run that reports it."""
     load = group.cell.load
-    told = [_is_saturated(record, load) for record in group.ok] if load is not None else []
-    return [verdict for verdict in told if verdict is not None]
+    verdicts = [_is_saturated(record, load) for record in group.ok] if load is not None else []
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def is_saturated(group: InferGroup) -> bool:

@@ -29,10 +29,10 @@ class MemoryRow:
 
     @property
     def times_what_fits(self) -> float | None:
-        """How many times the batch that fits its own is; None where nobody knows what fits."""
+        """Its batch over the largest that fits; None where that is not known."""
         if self.beside_fitting is None or not self.group.cell.batch:
             return None
-        fitting = self.beside_fitting.other.cell.batch
+        fitting = self.beside_fitting.baseline.cell.batch
         return self.group.cell.batch / fitting if fitting else None
 
 
@@ -105,12 +105,12 @@ def _order(group: TrainGroup) -> tuple[float, int, bool, str, str]:
 def _row(group: TrainGroup, members: Sequence[TrainGroup], floors: Floors) -> MemoryRow:
     cell = group.cell
     fitting = _largest(members, PLAIN, cell.memory_budget)
-    free = [other for other in members if _is(other, PLAIN, None) and other.cell.batch == cell.batch]
+    free = [rival for rival in members if _is(rival, PLAIN, None) and rival.cell.batch == cell.batch]
 
-    def against(other: TrainGroup | None) -> Beside | None:
-        if other is None or other is group or not _fits(group) or median_of(other, STEP) is None:
+    def against(rival: TrainGroup | None) -> Beside | None:
+        if rival is None or rival is group or not _fits(group) or median_of(rival, STEP) is None:
             return None
-        return beside(group, other, floors, STEP, per_sample)
+        return beside(group, rival, floors, STEP, per_sample)
 
     return MemoryRow(
         group=group, fits=_fits(group), beside_fitting=against(fitting), beside_free=against(free[0] if free else None)

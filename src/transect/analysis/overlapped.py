@@ -22,7 +22,7 @@ VARIANTS = {BLOCKING: "SC-B", "mpi-overlap-bcast": "SC-OB", "mpi-overlap": "SC-O
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverlapRow:
-    """One group of an exchange; `result` is its step beside the base's, None for the base itself."""
+    """One group of an exchange; `result` compares its step with the base's, None for the base itself."""
 
     group: TrainGroup
     variant: str
@@ -61,9 +61,9 @@ class Exchange:
 
 
 def exchanges(groups: Iterable[TrainGroup], floors: Floors) -> list[Exchange]:
-    """Return one for each point at which a variant ran on several ranks, beside whatever else did."""
+    """Return one for each point at which a variant ran on several ranks, with all groups of that point."""
     sharing = [
-        group for group in groups if group.cell.ranks > 1 and ((one := division(group)) is None or one.parts == 1)
+        group for group in groups if group.cell.ranks > 1 and ((layout := division(group)) is None or layout.parts == 1)
     ]
     return [
         _exchange(members, floors)
@@ -78,8 +78,8 @@ def _exchange(members: Sequence[TrainGroup], floors: Floors) -> Exchange:
     base = min(blocking, key=lambda group: (len(group.cell.options), group.cell.id), default=None)
     compute = median_of(base, "compute_time") if base else None
     communication = median_of(base, "communication_total_time") if base else None
-    told = None not in (compute, communication)
-    least = max(compute or 0.0, communication or 0.0) if told else None
+    known = None not in (compute, communication)
+    least = max(compute or 0.0, communication or 0.0) if known else None
 
     def row(group: TrainGroup) -> OverlapRow:
         step = median_of(group, "step_time")

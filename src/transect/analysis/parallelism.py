@@ -66,21 +66,21 @@ def division(group: Group[Any]) -> Division | None:
     for record in group.records:
         layout, ranks = record.details.get("layout"), record.details.get("ranks")
         if isinstance(layout, dict):
-            told = [one for one in ranks if isinstance(one, dict)] if isinstance(ranks, list) else []
+            reported = [rank for rank in ranks if isinstance(rank, dict)] if isinstance(ranks, list) else []
             parts = int(layout.get("model_parts", 1))
             return Division(
                 replicas=int(layout.get("replicas", 1)),
                 parts=parts,
                 micro_batches=int(layout.get("micro_batches", 1)),
-                schedule=next((str(one["schedule"]) for one in told if "schedule" in one), ""),
-                stages=_stages(told[:parts]),
+                schedule=next((str(rank["schedule"]) for rank in reported if "schedule" in rank), ""),
+                stages=_stages(reported[:parts]),
             )
     return None
 
 
 def _stages(ranks: Sequence[dict[str, Any]]) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return the layers of each rank; nothing where one tells none."""
-    held = [_pairs(one.get("layers")) for one in ranks]
+    held = [_pairs(rank.get("layers")) for rank in ranks]
     return tuple(held) if all(held) else ()
 
 
@@ -96,7 +96,7 @@ def _pairs(layers: Any) -> tuple[tuple[int, int], ...]:
 def divided(groups: Iterable[TrainGroup]) -> list[tuple[TrainGroup, Division]]:
     """Return the groups whose ranks share a model, with how."""
     known = [(group, division(group)) for group in groups]
-    return [(group, one) for group, one in known if one is not None and one.parts > 1]
+    return [(group, layout) for group, layout in known if layout is not None and layout.parts > 1]
 
 
 def point(group: TrainGroup) -> TrainCell:
@@ -120,14 +120,14 @@ class Beside:
     """One group's metric over another's; `comparison` is seen from the group, lower is better."""
 
     group: TrainGroup
-    other: TrainGroup
+    baseline: TrainGroup
     ratio: Estimate
     comparison: Comparison
 
     @property
     def over_subscribed(self) -> bool:
-        """Whether either shares cores among its ranks: then the ratio is a number without a claim."""
-        return self.group.over_subscribed or self.other.over_subscribed
+        """Whether ranks of either share cores: then the ratio supports no claim."""
+        return self.group.over_subscribed or self.baseline.over_subscribed
 
     @property
     def shown(self) -> bool:
@@ -142,12 +142,12 @@ class Beside:
     @property
     def reason(self) -> str:
         """Why they are, or are not, called different."""
-        said = self.comparison.reason
-        return f"ranks share cores; {said}" if self.over_subscribed else said
+        reason = self.comparison.reason
+        return f"ranks share cores; {reason}" if self.over_subscribed else reason
 
     @property
-    def told(self) -> tuple[Comparison, ...]:
-        """What a finding on it rests on: nothing where ranks share cores."""
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons behind a finding on it: none where ranks share cores."""
         return () if self.over_subscribed else (self.comparison,)
 
     def chosen_of(self, pairs: int) -> Beside:
@@ -157,21 +157,21 @@ class Beside:
 
 def beside(
     group: TrainGroup,
-    other: TrainGroup,
+    baseline: TrainGroup,
     floors: Floors,
     name: str = STEP,
     of: Callable[[TrainGroup], list[float]] | None = None,
 ) -> Beside | None:
-    """Set a group beside another; None when either has no such metric.
+    """Compare a group with a baseline; None when either has no such metric.
 
     `of` gives values that stand for the metric, such as seconds per sample.
     """
-    own, base = (of(one) if of else one.values(name) for one in (group, other))
+    values, base_values = (of(side) if of else side.values(name) for side in (group, baseline))
     floor = floors.get("train", group.cell.workload, name, group.kind)
-    comparison = compare(own, base, direction=Direction.LOWER, floor=floor)
+    comparison = compare(values, base_values, direction=Direction.LOWER, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
-    return Beside(group=group, other=other, ratio=comparison.ratio, comparison=comparison.under(group, other))
+    return Beside(group=group, baseline=baseline, ratio=comparison.ratio, comparison=comparison.under(group, baseline))
 
 
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:
@@ -179,12 +179,12 @@ def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None
     able = [
         (middle(values), group.cell.id, group) for group in groups if not group.wrong and (values := group.values(name))
     ]
-    return min(able, key=lambda one: one[:2])[2] if able else None
+    return min(able, key=lambda entry: entry[:2])[2] if able else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rivalry:
-    """The best way to share a model beside the best way to share data only, on equal ranks.
+    """The best way to share a model against the best way to share data only, on equal ranks.
 
     `result` is seen from the divided one.
     """
@@ -204,19 +204,19 @@ def rivalries(
     """
     found = []
     for members in points(groups):
-        own = {id(group): one for group, one in divided(members) if one.hybrid or not hybrid}
+        shared = {id(group): layout for group, layout in divided(members) if layout.hybrid or not hybrid}
         others = [
             group
             for group in members
             if group.cell.ranks > 1
-            and (one := division(group)) is not None
-            and one.parts == 1
+            and (layout := division(group)) is not None
+            and layout.parts == 1
             and (not rivals or group.cell.strategy.startswith(tuple(rivals)))
         ]
-        best, rival = best_of(group for group in members if id(group) in own), best_of(others)
+        best, rival = best_of(group for group in members if id(group) in shared), best_of(others)
         if best is not None and rival is not None:
             result = beside(best, rival, floors)
             if result is not None:
-                result = result.chosen_of(len(own) * len(others))
-                found.append(Rivalry(best=best, division=own[id(best)], rival=rival, result=result))
+                result = result.chosen_of(len(shared) * len(others))
+                found.append(Rivalry(best=best, division=shared[id(best)], rival=rival, result=result))
     return found

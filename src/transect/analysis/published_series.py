@@ -1,8 +1,7 @@
 """Minutes over ranks that others published, and which cells of a study repeat their comparison.
 
-The numbers are those of a study of 2022 that trained in Go with MPI, as its charts are labelled. Another
-machine takes other minutes: only a series' shape can be set beside what was measured here, each scaled to a
-point of its own.
+The numbers are those of a study of 2022 that trained in Go with MPI, as its charts are labelled. Another machine takes
+other minutes: only a series' shape can be set beside what was measured here, each scaled to a point of its own.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _POINT_TO_POINT = ("mpi-sendrecv",)
 
 
 # What else was published of the work, by the names of a workload's hyper-parameters.
-_TOLD: dict[str, dict[str, float | str]] = {
+_PUBLISHED_WITH: dict[str, dict[str, float | str]] = {
     "iris-mlp": {"epochs": 100, "learning_rate": 0.01, "loss": "mse"},
     "images-mlp": {"epochs": 10, "learning_rate": 0.004, "loss": "mse"},
 }
@@ -65,13 +64,13 @@ _TOLD: dict[str, dict[str, float | str]] = {
 def differences(workload: str, parameters: Iterable[Mapping[str, Any]]) -> list[str]:
     """Say in which hyper-parameters trainings of a workload are other work than what was published of it.
 
-    Such as `epochs 5 here, 100 published`. What records do not tell is not held against them.
+    Such as `epochs 5 here, 100 published`. What records do not state is no difference.
     """
     found: dict[str, None] = {}
-    for one in parameters:
-        for name, value in _TOLD.get(workload, {}).items():
-            if name in one and one[name] != value:
-                found[f"{name.replace('_', ' ')} {one[name]} here, {value} published"] = None
+    for trained in parameters:
+        for name, value in _PUBLISHED_WITH.get(workload, {}).items():
+            if name in trained and trained[name] != value:
+                found[f"{name.replace('_', ' ')} {trained[name]} here, {value} published"] = None
     return list(found)
 
 

@@ -1,4 +1,4 @@
-"""What one way of bringing gradients about costs beside another, and what a sum of them does to the rate."""
+"""What one way to exchange gradients costs compared with another, and what their sum does to the learning rate."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NEARER = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PointToPoint:
-    """Messages from rank to rank beside the collective, on equal ranks over one network.
+    """Point-to-point messages compared with the collective, on equal ranks over one network.
 
     `result` holds seconds for each sample, as a rank that trains nothing leaves the others more of them.
     `published` is the ratio of the published minutes on as many ranks; None where the work is another one.
     """
 
     group: TrainGroup
-    other: TrainGroup
+    collective: TrainGroup
     result: Beside
     published: float | None
 
@@ -48,47 +48,46 @@ def point_to_point(groups: Iterable[TrainGroup], floors: Floors) -> list[PointTo
     found = []
     for members in grouped(able, place).values():
         for way, rival in _PAIRS:
-            for own in (group for group in members if group.cell.strategy == way):
-                other = next((g for g in members if _rivals(g, own, rival)), None)
-                result = beside(own, other, floors, of=per_sample) if other else None
-                if other is not None and result is not None:
-                    told = [record.parameters for one in (own, other) for record in one.records]
-                    other_work = differences(own.cell.workload or "", told)
-                    ratio = published_ratio(own.cell.workload, own.cell.ranks)
+            for direct in (group for group in members if group.cell.strategy == way):
+                collective = next((g for g in members if _rivals(g, direct, rival)), None)
+                result = beside(direct, collective, floors, of=per_sample) if collective else None
+                if collective is not None and result is not None:
+                    parameters = [record.parameters for group in (direct, collective) for record in group.records]
+                    other_work = differences(direct.cell.workload or "", parameters)
+                    ratio = published_ratio(direct.cell.workload, direct.cell.ranks)
                     ratio = None if other_work else ratio
-                    found.append(PointToPoint(group=own, other=other, result=result, published=ratio))
+                    found.append(PointToPoint(group=direct, collective=collective, result=result, published=ratio))
 
-    def order(one: PointToPoint) -> tuple[object, ...]:
-        cell = one.group.cell
+    def order(pair: PointToPoint) -> tuple[object, ...]:
+        cell = pair.group.cell
         return (cell.workload, cell.framework, cell.network or "", cell.nodes, cell.ranks, cell.id)
 
     return sorted(found, key=order)
 
 
-def _rivals(group: TrainGroup, own: TrainGroup, strategy: str) -> bool:
+def _rivals(group: TrainGroup, direct: TrainGroup, strategy: str) -> bool:
     """Whether it is that strategy with as many samples on each rank that trains."""
     same = group.cell.strategy == strategy and not group.cell.options
-    return same and _share(group) == _share(own) is not None
+    return same and _share(group) == _share(direct) is not None
 
 
 def _share(group: TrainGroup) -> float | None:
-    told, batch = division(group), group.global_batch
-    return batch / (told.replicas if told else group.cell.ranks) if batch else None
+    layout, batch = division(group), group.global_batch
+    return batch / (layout.replicas if layout else group.cell.ranks) if batch else None
 
 
 def published_ratio(workload: str, ranks: int) -> float | None:
     """Return how many times the collective's minutes the other way was published with, or None."""
-    minutes = {one.way: one.minutes.get(ranks) for one in PUBLISHED if one.workload == workload}
-    ours, other = minutes.get("Send/Recv"), minutes.get("Allreduce")
-    return ours / other if ours and other else None
+    minutes = {series.way: series.minutes.get(ranks) for series in PUBLISHED if series.workload == workload}
+    direct, collective = minutes.get("Send/Recv"), minutes.get("Allreduce")
+    return direct / collective if direct and collective else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SumPath:
-    """A training that sums, beside the mean at the same rate and the mean at `factor` times the rate.
+    """A training that sums gradients, the mean at the same rate, and the mean at `factor` times the rate.
 
-    `to_scaled` and `to_mean` are the relative distances of the final losses, a value for each seed that
-    all three have.
+    `to_scaled` and `to_mean` are the relative distances of the final losses, a value for each seed that all three have.
     """
 
     summed: TrainGroup
@@ -105,7 +104,7 @@ class SumPath:
         return bool(pairs) and all(_NEARER * near <= far and far > 0 for near, far in pairs)
 
     @property
-    def other(self) -> bool:
+    def differs(self) -> bool:
         """Whether in every seed it ends as far from the scaled rate's end as from the mean's, or farther."""
         pairs = list(zip(self.to_scaled, self.to_mean, strict=True))
         return bool(pairs) and all(near >= far for near, far in pairs)
@@ -113,7 +112,7 @@ class SumPath:
     @property
     def confidence(self) -> Confidence:
         """With which confidence it is that path."""
-        if not (self.same or self.other):
+        if not (self.same or self.differs):
             return Confidence.INCONCLUSIVE
         many = len(self.to_scaled) >= MIN_INTERVAL_VALUES
         return Confidence.CONFIRMED if many else Confidence.PROVISIONAL
@@ -121,7 +120,7 @@ class SumPath:
 
 def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
     """Return every sum over several replicas that has both twins, fewest replicas first."""
-    # What no reference was held to, such as updates that come late, is no path of anything.
+    # Trainings that were not compared with the reference, such as late updates, follow no known path.
     able = [g for g in groups if g.ok and not g.wrong and not g.kind.synthetic and g.values("equality_ratio")]
     found = []
     for members in grouped(able, _problem).values():
@@ -134,7 +133,7 @@ def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
         sums = (g for g in members if g.cell.reduce == "sum" or g.cell.strategy in SUMMING)
         for summed in (g for g in sums if g.cell.learning_rate_rule == "none"):
             found.append(_path(summed, mean, scaled, factor))
-    return sorted(found, key=lambda one: (one.factor, one.summed.cell.strategy, one.summed.cell.id))
+    return sorted(found, key=lambda path: (path.factor, path.summed.cell.strategy, path.summed.cell.id))
 
 
 def _problem(group: TrainGroup) -> Hashable:
@@ -151,8 +150,8 @@ def _problem(group: TrainGroup) -> Hashable:
 
 
 def _trained_by(group: TrainGroup) -> int:
-    told = division(group)
-    return told.replicas if told is not None else group.cell.ranks
+    layout = division(group)
+    return layout.replicas if layout is not None else group.cell.ranks
 
 
 def _scaled_by(group: TrainGroup) -> float | None:
@@ -160,9 +159,9 @@ def _scaled_by(group: TrainGroup) -> float | None:
     if group.cell.learning_rate_rule != "linear" or not group.global_batch:
         return None
     for record in group.records:
-        own, warm = record.parameters.get("batch"), record.parameters.get("warmup_steps", 0)
-        if isinstance(own, int) and own > 0 and not warm:
-            return group.global_batch / own
+        batch, warm = record.parameters.get("batch"), record.parameters.get("warmup_steps", 0)
+        if isinstance(batch, int) and batch > 0 and not warm:
+            return group.global_batch / batch
     return None
 
 
@@ -174,8 +173,8 @@ def _path(summed: TrainGroup, mean: TrainGroup, scaled: TrainGroup, factor: int)
     ends = [group.by_repeat("final_loss") for group in (summed, scaled, mean)]
     seeds: Sequence[int] = sorted(ends[0].keys() & ends[1].keys() & ends[2].keys())
 
-    def distances(other: dict[int, float]) -> tuple[float, ...]:
-        return tuple(abs(ends[0][seed] - other[seed]) / abs(other[seed]) for seed in seeds if other[seed])
+    def distances(reference: dict[int, float]) -> tuple[float, ...]:
+        return tuple(abs(ends[0][seed] - reference[seed]) / abs(reference[seed]) for seed in seeds if reference[seed])
 
     return SumPath(
         summed=summed, mean=mean, scaled=scaled, factor=factor, to_scaled=distances(ends[1]), to_mean=distances(ends[2])

@@ -98,14 +98,14 @@ class Problem:
     @property
     def first(self) -> int:
         """The fewest ranks of which a time was published: what lines are scaled to."""
-        return min(one.published.first for one in self.published if one.published)
+        return min(series.published.first for series in self.published if series.published)
 
 
-def published_points(one: PublishedSeries) -> tuple[RankPoint, ...]:
+def published_points(series: PublishedSeries) -> tuple[RankPoint, ...]:
     """Return the points of what was published, in minutes."""
     return tuple(
-        RankPoint(ranks=ranks, training=ranks - one.idle, times=(minutes,))
-        for ranks, minutes in sorted(one.minutes.items())
+        RankPoint(ranks=ranks, training=ranks - series.idle, times=(minutes,))
+        for ranks, minutes in sorted(series.minutes.items())
     )
 
 
@@ -113,8 +113,8 @@ def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[P
     """Return what was published, where the study has a series of the same network; in order of publication."""
     by_workload = grouped((g for g in groups if g.ok and not g.wrong), lambda g: g.cell.workload)
     found = []
-    for (name, workload), ours in grouped(PUBLISHED, lambda one: (one.problem, one.workload)).items():
-        ways = {"single", *(name for one in ours for name in one.strategies)}
+    for (name, workload), ours in grouped(PUBLISHED, lambda series: (series.problem, series.workload)).items():
+        ways = {"single", *(name for series in ours for name in series.strategies)}
         able = [g for g in by_workload.get(workload, []) if g.cell.strategy in ways and _as_usual(g)]
         measured = _series(able, ours[0].per_rank, fits)
         if measured:
@@ -123,7 +123,7 @@ def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[P
                     name=name,
                     workload=workload,
                     measured=tuple(measured),
-                    published=tuple(_published(one) for one in ours),
+                    published=tuple(_published(series) for series in ours),
                     differs=tuple(differences(workload, _parameters(measured))),
                 )
             )
@@ -131,14 +131,14 @@ def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[P
 
 
 def _parameters(measured: Sequence[RankSeries]) -> Iterator[Mapping[str, Any]]:
-    points = (point for one in measured for point in one.points)
+    points = (point for series in measured for point in series.points)
     return (record.parameters for point in points if point.group for record in point.group.records)
 
 
-def _published(one: PublishedSeries) -> RankSeries:
-    points = published_points(one)
+def _published(series: PublishedSeries) -> RankSeries:
+    points = published_points(series)
     stop = _stop(points, "how its time divides was not published")
-    return RankSeries(points=points, serial=_serial(points), stop=stop, published=one)
+    return RankSeries(points=points, serial=_serial(points), stop=stop, published=series)
 
 
 def _as_usual(group: TrainGroup) -> bool:
@@ -149,8 +149,8 @@ def _as_usual(group: TrainGroup) -> bool:
 
 
 def _replicas(group: TrainGroup) -> int:
-    told = division(group)
-    return told.replicas if told is not None else group.cell.ranks
+    layout = division(group)
+    return layout.replicas if layout is not None else group.cell.ranks
 
 
 def _series(groups: Sequence[TrainGroup], per_rank: int, fits: Sequence[NetworkFit]) -> list[RankSeries]:
@@ -161,8 +161,8 @@ def _series(groups: Sequence[TrainGroup], per_rank: int, fits: Sequence[NetworkF
 
     def way(group: TrainGroup) -> tuple[Hashable, ...]:
         cell = group.cell
-        rest = (cell.ranks_per_node if cell.nodes > 1 else 0, cell.network)
-        return (cell.framework, cell.strategy, cell.options, cell.threads, cell.device, group.kind, *rest)
+        placement = (cell.ranks_per_node if cell.nodes > 1 else 0, cell.network)
+        return (cell.framework, cell.strategy, cell.options, cell.threads, cell.device, group.kind, *placement)
 
     alone = {_alone(g): g for g in able if g.cell.strategy == "single"}
     found = []
@@ -220,7 +220,7 @@ def _stop(points: Sequence[RankPoint], reason: str) -> Stop:
         ideal=fastest.training / base.training,
         ends=fastest is not points[-1],
         faster=most < min(base.times),
-        apart=all(most < min(one.times) for one in beside),
+        apart=all(most < min(neighbour.times) for neighbour in beside),
         reason=reason,
     )
 
@@ -233,12 +233,12 @@ def _reason(points: Sequence[RankPoint], stop: Stop, fits: Sequence[NetworkFit])
         shared = ", which share cores" if crowded and crowded[-1] == stop.fastest else ""
         return f"it is fastest on its most ranks{shared}"
     following = beyond[0]
-    said: list[str] = []
+    reasons: list[str] = []
     if following.hollow:
-        said.append(f"from {following.ranks} ranks on they share cores, so nothing computes faster")
+        reasons.append(f"from {following.ranks} ranks on they share cores, so nothing computes faster")
     if (waits := _waits(following, points, fits)) is not None:
-        said.append(waits)
-    return "; ".join(said) or f"{following.ranks} ranks are slower, and no part of their step says why"
+        reasons.append(waits)
+    return "; ".join(reasons) or f"{following.ranks} ranks are slower, and no part of their step says why"
 
 
 def _waits(point: RankPoint, points: Sequence[RankPoint], fits: Sequence[NetworkFit]) -> str | None:
@@ -247,18 +247,18 @@ def _waits(point: RankPoint, points: Sequence[RankPoint], fits: Sequence[Network
     share = median_of(group, "communication_share") if group is not None else None
     if group is None or share is None:
         return None
-    said = f"{point.ranks} ranks wait for messages in {100 * share:.0f} % of a step"
+    reason = f"{point.ranks} ranks wait for messages in {100 * share:.0f} % of a step"
     fit, size = fit_for(group.cell, fits), median_of(group, "gradient_bytes")
     waited = median_of(group, "communication_time")
     if fit is None or size is None or not waited:
-        return f"{said}; without a network probe nothing says how much of it is the network's"
+        return f"{reason}; without a network probe nothing says how much of it is the network's"
     nodes = group.cell.nodes if group.cell.nodes > 1 else group.cell.ranks
     bound = allreduce_bound(fit.model, size, nodes)
     alone = next((median_of(p.group, "step_time") for p in points if p.group and p.training == 1), None)
-    said += f", {waited / bound.time_s:.3g} times the {bound.kind} bound of an all-reduce"
+    reason += f", {waited / bound.time_s:.3g} times the {bound.kind} bound of an all-reduce"
     if waited < bound.time_s:
-        return f"{said}: less than the bound allows, so the probe or its fit is off"
+        return f"{reason}: less than the bound allows, so the probe or its fit is off"
     if alone:
         best = point.training * alone / (alone + bound.time_s)
-        said += f", which alone would leave a speed-up of {best:.3g}"
-    return said
+        reason += f", which alone would leave a speed-up of {best:.3g}"
+    return reason

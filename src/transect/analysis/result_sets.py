@@ -22,7 +22,7 @@ from transect.domain.until import AnalysisPlan
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
-# Cells on one side for which one looks whether they were renamed: each is held beside each.
+# Most cells of one side that are checked for renames: each is compared with each.
 _MAX_RENAMED = 300
 # Cells that differ in more axes are other cells.
 _NEAR = 2
@@ -179,14 +179,14 @@ def without_old_logs(base: ResultSet, other: ResultSet) -> ResultSet:
 
     An archive of logs that grows holds those of before.
     """
-    known = {measured(one) for one in base.loaded.records if isinstance(one.cell, LogCell)}
+    known = {measured(record) for record in base.loaded.records if isinstance(record.cell, LogCell)}
     old: set[int] = set()
     for group in other.groups.values() if known else ():
-        copies = {id(one) for one in group.records if measured(one) in known}
+        copies = {id(record) for record in group.records if measured(record) in known}
         old |= copies if len(copies) < len(group.records) else set()
     if not old:
         return other
-    records = [one for one in other.loaded.records if id(one) not in old]
+    records = [record for record in other.loaded.records if id(record) not in old]
     return replace(other, loaded=replace(other.loaded, records=records))
 
 
@@ -202,12 +202,12 @@ def _lone(groups: Sequence[Group], others: Sequence[Group], there: ResultSet) ->
     of_stage = grouped(others, lambda group: group.cell.stage)
     amounts = grouped(groups, lambda group: group.cell.stage)
     found = []
-    for group in sorted(groups, key=lambda one: (one.cell.stage, axis_order(one.cell))):
+    for group in sorted(groups, key=lambda group: (group.cell.stage, axis_order(group.cell))):
         stage, near = group.cell.stage, None
         rivals = of_stage.get(stage, [])
         state = there.state_of(group)
         if state == "not there" and max(len(rivals), len(amounts[stage])) <= _MAX_RENAMED:
-            near = _nearest(group.cell, [one.cell for one in rivals])
+            near = _nearest(group.cell, [rival.cell for rival in rivals])
         found.append(
             Lone(group=group, state=state, near=near, renamed=_apart(group.cell, near) if near is not None else ())
         )
@@ -216,7 +216,7 @@ def _lone(groups: Sequence[Group], others: Sequence[Group], there: ResultSet) ->
 
 def _nearest(cell: Cell, others: Iterable[Cell]) -> Cell | None:
     """Return the one that differs in the fewest axes, two at most; none where several do."""
-    apart = sorted(((len(_apart(cell, other)), other.id, other) for other in others), key=_first)
+    apart = sorted(((len(_apart(cell, rival)), rival.id, rival) for rival in others), key=_first)
     if not apart or apart[0][0] > _NEAR or (len(apart) > 1 and apart[1][0] == apart[0][0]):
         return None
     return apart[0][2]

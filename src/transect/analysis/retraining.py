@@ -39,38 +39,39 @@ def point(group: RetrainGroup) -> RetrainCell:
 
 def points(groups: Iterable[RetrainGroup]) -> list[list[RetrainGroup]]:
     """Part groups without turns by what they compute: the point of most runtimes and runs first."""
-    own = grouped((group for group in groups if not is_relay(group)), point)
-    return sorted(own.values(), key=lambda one: (-len(one), -sum(len(g.records) for g in one), point(one[0]).id))
+    by_point = grouped((group for group in groups if not is_relay(group)), point)
+    return sorted(
+        by_point.values(), key=lambda part: (-len(part), -sum(len(g.records) for g in part), point(part[0]).id)
+    )
 
 
 def sorted_by_time(groups: Iterable[RetrainGroup]) -> list[RetrainGroup]:
     """Return the groups that have a step time, the shortest first."""
     timed = [(group.values(STEP_TIME), group) for group in groups]
     known = [(middle(values), group) for values, group in timed if values]
-    return [group for _, group in sorted(known, key=lambda one: (one[0], one[1].cell.id))]
+    return [group for _, group in sorted(known, key=lambda pair: (pair[0], pair[1].cell.id))]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRatio:
-    """A runtime's step time over another's; `comparison` is seen from the group."""
+    """A runtime's step time over a baseline's; `comparison` is seen from the group."""
 
     group: RetrainGroup
-    other: RetrainGroup
+    baseline: RetrainGroup
     ratio: Estimate
     comparison: Comparison
     floor: NoiseFloor | None
 
 
-def step_ratio(group: RetrainGroup, other: RetrainGroup, floors: Floors) -> StepRatio | None:
-    """Set a group's step time beside another's; None when either has none."""
-    own, base = group.values(STEP_TIME), other.values(STEP_TIME)
+def step_ratio(group: RetrainGroup, baseline: RetrainGroup, floors: Floors) -> StepRatio | None:
+    """Compare a group's step time with a baseline's; None when either has none."""
+    times, base_times = group.values(STEP_TIME), baseline.values(STEP_TIME)
     floor = floors.get(group.cell.stage, group.cell.workload, STEP_TIME)
-    comparison = compare(own, base, floor=floor)
+    comparison = compare(times, base_times, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
-    return StepRatio(
-        group=group, other=other, ratio=comparison.ratio, comparison=comparison.under(group, other), floor=floor
-    )
+    decided = comparison.under(group, baseline)
+    return StepRatio(group=group, baseline=baseline, ratio=comparison.ratio, comparison=decided, floor=floor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,16 +115,16 @@ def designs(groups: Iterable[RetrainGroup], metric: str) -> Iterator[Design]:
         if len(several) < 2:
             continue
         by_levels = {_of(group.cell): group.by_repeat(metric) for group in members}
-        known = frozenset(one for one, scores in by_levels.items() if scores)
-        repeats = {repeat for one in known for repeat in by_levels[one]}
-        whole = sorted(r for r in repeats if all(r in by_levels[one] for one in known))
+        known = frozenset(combination for combination, scores in by_levels.items() if scores)
+        repeats = {repeat for combination in known for repeat in by_levels[combination]}
+        whole = sorted(r for r in repeats if all(r in by_levels[combination] for combination in known))
         yield Design(
             groups=tuple(members),
             levels=levels,
             combinations=known,
             absent=tuple(group for group in members if _of(group.cell) not in known),
             lacking=len(repeats) - len(whole),
-            scores={r: {one: by_levels[one][r] for one in known} for r in whole},
+            scores={r: {combination: by_levels[combination][r] for combination in known} for r in whole},
         )
 
 
@@ -163,28 +164,29 @@ def effects(design: Design) -> list[Effect]:
         found += [_effect(design, factor, base, after) for after in others]
     optimisers, rates = design.levels["optimiser"], design.levels["rate"]
     for after in rates[1:] if len(optimisers) > 1 else ():
-        found += [_effect(design, "rate", rates[0], after, only=one) for one in optimisers]
-    return [one for one in found if one is not None]
+        found += [_effect(design, "rate", rates[0], after, only=optimiser) for optimiser in optimisers]
+    return [effect for effect in found if effect is not None]
 
 
 def _effect(design: Design, factor: str, before: str, after: str, *, only: str | None = None) -> Effect | None:
     """Return a change's effect, `only` with one optimiser when given; None where nothing is paired."""
     place = FACTORS.index(factor)
     pairs = [
-        (one, other)
-        for one in sorted(design.combinations)
-        if one[place] == before and only in (None, one[0])
-        for other in [_put(one, place, after)]
-        if other in design.combinations
+        (levels, changed)
+        for levels in sorted(design.combinations)
+        if levels[place] == before and only in (None, levels[0])
+        for changed in [_put(levels, place, after)]
+        if changed in design.combinations
     ]
     if not pairs or not design.scores:
         return None
     values = [
-        statistics.fmean(scores[other] - scores[one] for one, other in pairs) for scores in design.scores.values()
+        statistics.fmean(scores[changed] - scores[levels] for levels, changed in pairs)
+        for scores in design.scores.values()
     ]
     given: dict[str, tuple[str, ...]] = {} if only is None else {"optimiser": (only,)}
     for n, name in enumerate(FACTORS) if only is None else ():
-        present = {one[n] for one, _ in pairs}
+        present = {levels[n] for levels, _ in pairs}
         took_part = tuple(level for level in design.levels[name] if level in present)
         if n != place and took_part != design.levels[name]:
             given[name] = took_part
@@ -202,7 +204,7 @@ def _effect(design: Design, factor: str, before: str, after: str, *, only: str |
 
 
 def _put(levels: Levels, place: int, level: str) -> Levels:
-    first, second, third = (level if n == place else one for n, one in enumerate(levels))
+    first, second, third = (level if n == place else current for n, current in enumerate(levels))
     return first, second, third
 
 
@@ -225,21 +227,20 @@ def attribution(design: Design, before: Levels, after: Levels) -> Attribution | 
 
     None where a combination on the way is lacking.
 
-    Each factor's part is its mean difference over all orders in which the factors could be changed one
-    after the other (L. S. Shapley, "A value for n-person games", 1953), so that neither is favoured
-    where they act together.
+    Each factor's part is its mean difference over all orders in which the factors could be changed one after the other
+    (L. S. Shapley, "A value for n-person games", 1953), so that neither is favoured where they act together.
     """
     differing = [n for n, name in enumerate(FACTORS) if before[n] != after[n]]
     way = {_changed(before, after, c) for n in range(4) for c in combinations(differing, n)}
     if not way <= design.combinations:
         return None
-    gains = [one[after] - one[before] for one in design.scores.values()]
+    gains = [scores[after] - scores[before] for scores in design.scores.values()]
     gain = summarise(gains)
     if gain is None:
         return None
     parts = {}
     for place in differing:
-        values = [_shapley(one, before, after, place, differing) for one in design.scores.values()]
+        values = [_shapley(scores, before, after, place, differing) for scores in design.scores.values()]
         summary = summarise(values)
         assert summary is not None
         parts[FACTORS[place]] = summary
@@ -247,12 +248,12 @@ def attribution(design: Design, before: Levels, after: Levels) -> Attribution | 
 
 
 def _shapley(scores: Mapping[Levels, float], before: Levels, after: Levels, place: int, differing: list[int]) -> float:
-    others = [one for one in differing if one != place]
+    remaining = [n for n in differing if n != place]
     orders = factorial(len(differing))
     total = 0.0
-    for size in range(len(others) + 1):
-        weight = factorial(size) * factorial(len(others) - size) / orders
-        for changed in combinations(others, size):
+    for size in range(len(remaining) + 1):
+        weight = factorial(size) * factorial(len(remaining) - size) / orders
+        for changed in combinations(remaining, size):
             without = _changed(before, after, changed)
             total += weight * (scores[_changed(before, after, (*changed, place))] - scores[without])
     return total

@@ -98,7 +98,7 @@ class Neighbours:
 
     def of(self, group: TrainGroup) -> list[TrainGroup]:
         """Return the group's neighbours, each once."""
-        return list({id(other): other for key in _keys(group) for other in self._found[key]}.values())
+        return list({id(neighbour): neighbour for key in _keys(group) for neighbour in self._found[key]}.values())
 
 
 def _keys(group: TrainGroup) -> list[Hashable]:
@@ -113,22 +113,22 @@ def _keys(group: TrainGroup) -> list[Hashable]:
 def _base(group: TrainGroup, neighbours: Iterable[TrainGroup]) -> TrainGroup | None:
     cell = group.cell
     near = [
-        other
-        for other in neighbours
-        if other.cell.ranks < cell.ranks
-        and (other.cell.strategy == cell.strategy or other.cell.ranks == 1)
-        and (other.cell.network == cell.network or crosses_none(other))
-        and scaling_kind(group, other) is not ScalingKind.OTHER
+        neighbour
+        for neighbour in neighbours
+        if neighbour.cell.ranks < cell.ranks
+        and (neighbour.cell.strategy == cell.strategy or neighbour.cell.ranks == 1)
+        and (neighbour.cell.network == cell.network or crosses_none(neighbour))
+        and scaling_kind(group, neighbour) is not ScalingKind.OTHER
     ]
     return min(
         near,
-        key=lambda other: (
-            scaling_kind(group, other) is not ScalingKind.STRONG,
-            other.cell.ranks,
-            other.cell.strategy != "single",
-            other.cell.strategy != cell.strategy,
-            other.cell.network != cell.network,
-            other.cell.id,
+        key=lambda neighbour: (
+            scaling_kind(group, neighbour) is not ScalingKind.STRONG,
+            neighbour.cell.ranks,
+            neighbour.cell.strategy != "single",
+            neighbour.cell.strategy != cell.strategy,
+            neighbour.cell.network != cell.network,
+            neighbour.cell.id,
         ),
         default=None,
     )
@@ -141,11 +141,11 @@ def crosses_none(group: Group) -> bool:
 
 def scaling_kind(group: Group, base: Group) -> ScalingKind:
     """Return what grew with the ranks, seen from the base: nothing, or the global batch."""
-    own, other = group.global_batch, base.global_batch
-    if own is None or other is None:
+    batch, base_batch = group.global_batch, base.global_batch
+    if batch is None or base_batch is None:
         return ScalingKind.OTHER
-    if own == other:
+    if batch == base_batch:
         return ScalingKind.STRONG
-    if own * base.cell.ranks == other * group.cell.ranks:
+    if batch * base.cell.ranks == base_batch * group.cell.ranks:
         return ScalingKind.WEAK
     return ScalingKind.OTHER

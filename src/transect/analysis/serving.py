@@ -75,26 +75,26 @@ def point(group: InferGroup) -> InferCell:
     return group.cell.changed(runtime="")
 
 
-def told(group: InferGroup, key: str) -> list[Any]:
+def details_of(group: InferGroup, key: str) -> list[Any]:
     """Return what the usable records' details have under a key."""
     return [record.details[key] for record in group.ok if record.details.get(key) is not None]
 
 
 def versions(groups: Iterable[InferGroup]) -> list[str]:
     """Return the versions of the runtime that these groups ran, sorted."""
-    return sorted({str(one) for group in groups for one in told(group, "runtime_version")})
+    return sorted({str(version) for group in groups for version in details_of(group, "runtime_version")})
 
 
 def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | None:
     """Return the session options in which a group differs from its base; one not set is None.
 
-    None when either does not tell what it set.
+    None when either does not report what it set.
     """
-    own, usual = (told(one, "session_options")[:1] for one in (group, base))
-    if not own or not usual or not isinstance(own[0], dict) or not isinstance(usual[0], dict):
+    changed, usual = (details_of(side, "session_options")[:1] for side in (group, base))
+    if not changed or not usual or not isinstance(changed[0], dict) or not isinstance(usual[0], dict):
         return None
-    keys = sorted(own[0].keys() | usual[0].keys())
-    return {key: own[0].get(key) for key in keys if own[0].get(key) != usual[0].get(key)}
+    keys = sorted(changed[0].keys() | usual[0].keys())
+    return {key: changed[0].get(key) for key in keys if changed[0].get(key) != usual[0].get(key)}
 
 
 def is_coarse(group: Group) -> bool:
@@ -112,26 +112,26 @@ def was_compared(group: Group) -> bool:
 
 def partly_compared(group: Group) -> str:
     """Say how many outputs were compared where others are no tensor, `1 of 2 outputs`, or nothing."""
-    told = [
+    amounts = [
         (compared, every)
         for record in group.ok
         if isinstance(compared := record.details.get("outputs_compared"), int)
         and isinstance(every := record.details.get("outputs_expected"), int)
     ]
-    compared, every = min(told, default=(0, 0))
+    compared, every = min(amounts, default=(0, 0))
     return f"{compared} of {every} outputs" if compared < every else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Versus:
-    """A group's time over another's, and whether the two can be told apart.
+    """A group's time over a baseline's, and whether they differ.
 
     `comparison` is seen from the group; `crosses` holds the versions of runtimes of ONNX models
     where the two differ in them. `measure` is the metric that was compared and `floor` its noise floor.
     """
 
     group: InferGroup
-    other: InferGroup
+    baseline: InferGroup
     ratio: Estimate
     comparison: Comparison
     crosses: tuple[str, ...]
@@ -163,25 +163,25 @@ def rates(group: Group, measure: str) -> list[float]:
     return [(group.cell.get("batch") or 1) / time for time in group.values(measure) if time > 0]
 
 
-def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | None:
-    """Set a group's latency beside another's; None when either has none.
+def versus(group: InferGroup, baseline: InferGroup, floors: Floors) -> Versus | None:
+    """Compare a group's latency with a baseline's; None when either has none.
 
     Where only one of the two binds or copies inside of Run, the times end to end are compared.
     """
-    name = measure_of((group, other))
-    own, base = group.values(name), other.values(name)
+    name = measure_of((group, baseline))
+    times, base_times = group.values(name), baseline.values(name)
     floor = floors.get(group.cell.stage, group.cell.workload, name)
-    comparison = compare(own, base, floor=floor)
+    comparison = compare(times, base_times, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
-    ran = versions([group, other])
-    crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(other) else ()
+    ran = versions([group, baseline])
+    crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(baseline) else ()
     return Versus(
         group=group,
-        other=other,
+        baseline=baseline,
         ratio=comparison.ratio,
         crosses=crosses,
-        comparison=comparison.under(group, other),
+        comparison=comparison.under(group, baseline),
         measure=name,
         floor=floor,
     )
@@ -203,21 +203,21 @@ class Beyond:
 def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> list[Beyond]:
     """Rank runtimes of one point by their time, beside that of `base`; empty without that one."""
     able = [group for group in groups if takes_onnx(group) and group.values(RUN)]
-    own = next((group for group in able if group.cell.runtime == base), None)
-    if own is None:
+    reference = next((group for group in able if group.cell.runtime == base), None)
+    if reference is None:
         return []
     name = measure_of(able)
-    least, floor = own.values(name), floors.get(own.cell.stage, own.cell.workload, name)
+    least, floor = reference.values(name), floors.get(reference.cell.stage, reference.cell.workload, name)
     rows = []
     for group in able:
         values = group.values(name)
-        alone = group is own
-        told = None if alone else compare(values, least, floor=floor)
+        alone = group is reference
+        comparison = None if alone else compare(values, least, floor=floor)
         row = Beyond(
             group=group,
             measure=name,
-            excess=told.ratio.beyond(told.b.median) if told is not None and told.ratio is not None else None,
-            comparison=None if told is None else told.under(group, own),
+            excess=comparison.ratio.beyond(comparison.b.median) if comparison and comparison.ratio else None,
+            comparison=None if comparison is None else comparison.under(group, reference),
         )
         rows.append((middle(values), row))
     rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))

@@ -32,20 +32,20 @@ def levelled(lines: Iterable[Line]) -> list[Line]:
 def _at_quality(line: Line, of_cell: Sequence[Line]) -> Line:
     if line.role is not Role.SPEED or line.outcome is not Outcome.BETTER:
         return line
-    quality = [other for other in of_cell if other.role is Role.QUALITY]
-    ended = [other for other in of_cell if other.role is Role.OUTCOME]
-    worse = [one for one in quality if one.outcome is Outcome.WORSE]
-    if worse or any(one.outcome is Outcome.WORSE for one in ended):
-        names = ", ".join(one.metric for one in worse) or "repeats that failed"
+    quality = [each for each in of_cell if each.role is Role.QUALITY]
+    ended = [each for each in of_cell if each.role is Role.OUTCOME]
+    worse = [each for each in quality if each.outcome is Outcome.WORSE]
+    if worse or any(each.outcome is Outcome.WORSE for each in ended):
+        names = ", ".join(each.metric for each in worse) or "repeats that failed"
         return replace(
             line,
             outcome=Outcome.NOT_COMPARABLE,
             reason=f"faster at worse quality ({names}) is not better; {line.reason}",
         )
-    unknown = [one.metric for one in quality if one.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE)]
+    unknown = [each.metric for each in quality if each.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE)]
     if unknown and line.metric not in _AT_QUALITY and line.confidence is Confidence.CONFIRMED:
-        told = f"{line.reason}; whether at the same quality ({', '.join(unknown)}) is open"
-        return replace(line, confidence=Confidence.PROVISIONAL, reason=told)
+        reason = f"{line.reason}; whether at the same quality ({', '.join(unknown)}) is open"
+        return replace(line, confidence=Confidence.PROVISIONAL, reason=reason)
     return line
 
 
@@ -64,11 +64,11 @@ def held(sets: Sequence[Sequence[Line]]) -> list[list[Line]]:
 def _held(line: Line, p: Iterator[float], many: int) -> Line:
     if line.comparison is None or line.comparison.decision is None:
         return line
-    own = next(p)
-    if line.confidence is not Confidence.CONFIRMED or own <= LEVEL or line.outcome is Outcome.NOT_COMPARABLE:
+    corrected_p = next(p)
+    if line.confidence is not Confidence.CONFIRMED or corrected_p <= LEVEL or line.outcome is Outcome.NOT_COMPARABLE:
         return line
-    told = f"{line.reason}; as one of {many} comparisons p = {own:.2g} (Holm), which may be chance"
-    return replace(line, confidence=Confidence.PROVISIONAL, reason=told)
+    reason = f"{line.reason}; as one of {many} comparisons p = {corrected_p:.2g} (Holm), which may be chance"
+    return replace(line, confidence=Confidence.PROVISIONAL, reason=reason)
 
 
 def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin: float) -> Iterator[Shift]:
@@ -78,15 +78,15 @@ def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin:
     the machine, or of what they are all made with.
     """
     for stage, members in grouped(pairs, lambda pair: pair.base.cell.stage).items():
-        for one in asked.get(stage, ()):
-            if one.role is not Role.SPEED or one.label is not None:
+        for choice in asked.get(stage, ()):
+            if choice.role is not Role.SPEED or choice.label is not None:
                 continue
             both = [
                 (new, old)
                 for pair in members
                 if not (pair.base.over_subscribed or pair.other.over_subscribed)
-                and (new := _middle(pair.other, one.metric)) is not None
-                and (old := _middle(pair.base, one.metric)) is not None
+                and (new := _middle(pair.other, choice.metric)) is not None
+                and (old := _middle(pair.base, choice.metric)) is not None
             ]
             if len(both) < _MIN_CELLS:
                 continue
@@ -97,7 +97,8 @@ def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin:
                 margin=margin,
             )
             if decision is not None:
-                yield Shift(stage=stage, metric=one.metric, cells=len(both), direction=one.direction, decision=decision)
+                name, direction = choice.metric, choice.direction
+                yield Shift(stage=stage, metric=name, cells=len(both), direction=direction, decision=decision)
 
 
 def _middle(group: Group, name: str) -> float | None:

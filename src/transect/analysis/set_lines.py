@@ -49,12 +49,12 @@ class Line:
     @property
     def ratio(self) -> float | None:
         """How many times the base's value the other one is; None where that is no number."""
-        one = self.comparison
-        if one is None:
+        comparison = self.comparison
+        if comparison is None:
             return None
-        if one.ratio is not None:
-            return one.ratio.value
-        return one.a.median / one.b.median if one.b.median > 0 else None
+        if comparison.ratio is not None:
+            return comparison.ratio.value
+        return comparison.a.median / comparison.b.median if comparison.b.median > 0 else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from transect.domain.record import Status
 from transect.domain.until import ComparisonRule
 from transect.planning.stage import STAGES
 
-# What a result is worth, beside how fast it came.
+# Quality of a result, as opposed to its speed.
 _QUALITY = frozenset(
     {
         "accuracy",
@@ -104,14 +104,14 @@ def chosen(sets: Iterable[ResultSet], metrics: Sequence[str] = ()) -> dict[str, 
     numbers that have a better direction. Raises BadInput for a metric of `metrics` that no record has, or
     that is neither better high nor low.
     """
-    seen = _seen(record for one in sets for record in one.loaded.records)
+    seen = _seen(record for results in sets for record in results.loaded.records)
     known = {name: pairs for stage in seen.values() for (name, _), pairs in stage.items()}
     for name in metrics:
         if name not in known:
             raise unknown_name("metric", name, known, "--metric")
         if all(direction is Direction.NEUTRAL for _, direction in known[name]):
             raise BadInput(f"--metric {name}: neither more nor less of it is better")
-    return {stage: _of_stage(stage, told, metrics) for stage, told in sorted(seen.items())}
+    return {stage: _of_stage(stage, seen_of, metrics) for stage, seen_of in sorted(seen.items())}
 
 
 def _seen(records: Iterable[AnyRecord]) -> dict[str, _Seen]:
@@ -127,7 +127,7 @@ def _seen(records: Iterable[AnyRecord]) -> dict[str, _Seen]:
             looked.add((record.stage, id(record.metric_names)))
         for number in record.metrics:
             found[record.stage][number.name, number.label].add((number.unit, number.direction))
-    return {stage: {key: frozenset(pairs) for key, pairs in told.items()} for stage, told in found.items()}
+    return {stage: {key: frozenset(pairs) for key, pairs in numbers.items()} for stage, numbers in found.items()}
 
 
 def _comparison_rule(stage: str) -> ComparisonRule | None:
@@ -139,14 +139,14 @@ def _comparison_rule(stage: str) -> ComparisonRule | None:
 def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
     rule = _comparison_rule(stage)
     seeded = rule.paired_metrics if rule is not None else ()
-    own = (*seeded, *rule.metrics) if rule is not None else ()
+    decisive = (*seeded, *rule.metrics) if rule is not None else ()
     if metrics:
         wanted = set(metrics)
-    elif any(name in own for name, _ in seen):
-        wanted = {*own, *_QUALITY}
+    elif any(name in decisive for name, _ in seen):
+        wanted = {*decisive, *_QUALITY}
     else:
         wanted = {name for name, _ in seen} - _ASIDE
-    order = {name: place for place, name in enumerate((*metrics, *own))}
+    order = {name: place for place, name in enumerate((*metrics, *decisive))}
     found = []
     for (name, label), pairs in seen.items():
         unit, direction = min(pairs)
@@ -166,4 +166,4 @@ def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
                 units=len(pairs),
             )
         )
-    return sorted(found, key=lambda one: (one.role, order.get(one.metric, len(order)), one.metric, one.label or ""))
+    return sorted(found, key=lambda c: (c.role, order.get(c.metric, len(order)), c.metric, c.label or ""))

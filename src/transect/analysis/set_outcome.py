@@ -19,17 +19,17 @@ def outcome_of(besides: Sequence[Beside], *, provisional: bool = False) -> Outco
     worse counts without being confirmed, in one cell or in a stage as a whole.
     """
     lines = [line for beside in besides for line in beside.lines]
-    if any(one.outcome is Outcome.WORSE and (provisional or _confirmed(one)) for one in lines):
+    if any(line.outcome is Outcome.WORSE and (provisional or _confirmed(line)) for line in lines):
         return Outcome.WORSE
     if provisional and wholly_worse(besides):
         return Outcome.WORSE
-    compared = [one for one in lines if one.outcome is not Outcome.NOT_COMPARABLE]
+    compared = [line for line in lines if line.outcome is not Outcome.NOT_COMPARABLE]
     if not compared:
         return Outcome.NOT_COMPARABLE
-    if any(one.outcome is Outcome.BETTER and _confirmed(one) for one in compared):
+    if any(line.outcome is Outcome.BETTER and _confirmed(line) for line in compared):
         return Outcome.BETTER
     # That a file has the size that it had says nothing of what was measured.
-    measured = [one for one in compared if not one.fact] or compared
+    measured = [line for line in compared if not line.fact] or compared
     return Outcome.SAME if any(map(_confirmed, measured)) else Outcome.OPEN
 
 
@@ -57,16 +57,16 @@ def incomplete(besides: Sequence[Beside]) -> int:
     amount = 0
     for beside in besides:
         pairing = beside.pairing
-        lost = [one.group for one in pairing.only_base]
-        lost += [one.pair.base for one in pairing.refused]
+        lost = [alone.group for alone in pairing.only_base]
+        lost += [pairing_refused.pair.base for pairing_refused in pairing.refused]
         # Of logs that were read again there is nothing more to compare.
-        lost += [one.base for one in pairing.copied if one.base.cell.stage != READS]
+        lost += [pair.base for pair in pairing.copied if pair.base.cell.stage != READS]
         # The base has such a cell, and nothing of it that can be used.
-        lost += [one.group for one in pairing.only_other if one.state in PENDING]
+        lost += [alone.group for alone in pairing.only_other if alone.state in PENDING]
         amount += sum(any(record.metrics for record in group.ok) for group in lost)
-        told: dict[Cell, bool] = {}
+        compared_cells: dict[Cell, bool] = {}
         for line in beside.lines:
-            known = told.get(line.cell, False)
-            told[line.cell] = known or line.outcome is not Outcome.NOT_COMPARABLE
-        amount += sum(not compared for compared in told.values())
+            known = compared_cells.get(line.cell, False)
+            compared_cells[line.cell] = known or line.outcome is not Outcome.NOT_COMPARABLE
+        amount += sum(not compared for compared in compared_cells.values())
     return amount

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
-from transect.analysis.log_runs import NOTHING_TOLD, LogCell, untold
+from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
 from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, without_old_logs
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import PARTLY_TOLD, partly_told
+from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.metrics import Direction
@@ -26,7 +26,7 @@ from transect.domain.until import MARGIN
 
 # Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
-# Runs that logs tell, a side, from which on none that is usable is more than chance.
+# From so many runs of logs a side on, no usable one among them is more than chance.
 _MANY = 3
 
 
@@ -79,34 +79,34 @@ class _Noise:
         self._margins = margins
         self._labelled: dict[tuple[int, str, Chosen], NoiseFloor | None] = {}
 
-    def margin(self, one: Chosen) -> float:
+    def margin(self, choice: Chosen) -> float:
         """Within which two values are the same."""
-        return self._margins[one.role]
+        return self._margins[choice.role]
 
-    def of(self, pair: Pair, one: Chosen, *, paired: bool) -> NoiseFloor | None:
-        cell, margin = pair.base.cell, self._margins[one.role]
+    def of(self, pair: Pair, choice: Chosen, *, paired: bool) -> NoiseFloor | None:
+        cell, margin = pair.base.cell, self._margins[choice.role]
         known = []
         for side in self._sides:
             floors = side.floors(margin)
-            if one.label is not None:
-                floor = self._of_label(side, cell.stage, one, margin)
+            if choice.label is not None:
+                floor = self._of_label(side, cell.stage, choice, margin)
             elif paired:
-                floor = floors.paired(cell.stage, cell.workload, one.metric, pair.base.kind)
+                floor = floors.paired(cell.stage, cell.workload, choice.metric, pair.base.kind)
             else:
-                floor = floors.get(cell.stage, cell.workload, one.metric, pair.base.kind)
+                floor = floors.get(cell.stage, cell.workload, choice.metric, pair.base.kind)
             known.append(floor)
-        told = [floor for floor in known if floor is not None]
-        return max(told, key=lambda floor: floor.relative, default=None)
+        measured = [floor for floor in known if floor is not None]
+        return max(measured, key=lambda floor: floor.relative, default=None)
 
-    def _of_label(self, side: ResultSet, stage: str, one: Chosen, margin: float) -> NoiseFloor | None:
-        key = id(side), stage, one
+    def _of_label(self, side: ResultSet, stage: str, choice: Chosen, margin: float) -> NoiseFloor | None:
+        key = id(side), stage, choice
         if key not in self._labelled:
             groups = [g for g in side.groups.values() if g.cell.stage == stage and not g.over_subscribed]
             looks = side.analysis_plan.interim_looks(stage)
             # As `Floors` has it: disturbed runs only where no cell has two others.
             floors = (
                 noise_floor(
-                    (list(g.by_repeat(one.metric, one.label, quiet=quiet).values()) for g in groups),
+                    (list(g.by_repeat(choice.metric, choice.label, quiet=quiet).values()) for g in groups),
                     margin=margin,
                     looks=looks,
                 )
@@ -123,8 +123,8 @@ def _lines(pair: Pair, asked: Mapping[str, Sequence[Chosen]], noise: _Noise) -> 
         yield ended
     if not (pair.base.ok and pair.other.ok) or (ended and ended.outcome is Outcome.NOT_COMPARABLE):
         return
-    for one in asked.get(pair.base.cell.stage, ()):
-        line = _line(pair, one, noise)
+    for choice in asked.get(pair.base.cell.stage, ()):
+        line = _line(pair, choice, noise)
         if line is not None:
             yield line
 
@@ -135,24 +135,24 @@ def _ended(pair: Pair) -> Line | None:
     if base.over_subscribed or other.over_subscribed:
         return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, "more ranks than cores")
     if not base.ok and not other.ok:
-        said = f"no usable result on either side: {_how(base)}, and {_how(other)}"
-        return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, said)
+        reason = f"no usable result on either side: {_how(base)}, and {_how(other)}"
+        return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, reason)
     for side, group in (("the other", other), ("the base", base)):
         if all(record.status is Status.SKIPPED for record in group.records):
-            said = f"{side}: {_how(group)}"
-            return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, said)
+            reason = f"{side}: {_how(group)}"
+            return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, reason)
     for gone, left, outcome in ((other, base, Outcome.WORSE), (base, other, Outcome.BETTER)):
         if _failing(gone) <= _failing(left):
             continue
         sides = ["the other", "the base"] if gone is other else ["the base", "the other"]
-        said = "; ".join(
+        reason = "; ".join(
             f"{side}: {_how(group)}" for side, group in zip(sides, (gone, left), strict=True) if _failing(group)
         )
         confirmed = not _failing(left) and (not gone.ok or gone.wrong)
         if isinstance(pair.base.cell, LogCell):
-            # Runs of many jobs: that one went wrong says nothing of the others.
+            # Runs of many jobs: a single failure says nothing about the others.
             confirmed = confirmed and not gone.ok and min(len(gone.records), len(left.records)) >= _MANY
-        return _ending(pair, outcome, Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL, said)
+        return _ending(pair, outcome, Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL, reason)
     return None
 
 
@@ -169,101 +169,108 @@ def _ending(pair: Pair, outcome: Outcome, confidence: Confidence, reason: str) -
 def _how(group: Group) -> str:
     bad = [record for record in group.records if record not in group.ok]
     causes = Counter(str(record.cause or "wrong-result") for record in bad)
-    said = ", ".join(f"{amount} {cause}" for cause, amount in sorted(causes.items()))
+    counted = ", ".join(f"{amount} {cause}" for cause, amount in sorted(causes.items()))
     status = "skipped" if all(r.status is Status.SKIPPED for r in bad) else "failed"
-    return f"{len(bad)} of {len(group.records)} repeats {status} ({said})"
+    return f"{len(bad)} of {len(group.records)} repeats {status} ({counted})"
 
 
-def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
-    mine, theirs = (group.values(one.metric, one.label) for group in (pair.other, pair.base))
+def _line(pair: Pair, choice: Chosen, noise: _Noise) -> Line | None:
+    mine, theirs = (group.values(choice.metric, choice.label) for group in (pair.other, pair.base))
     if not mine or not theirs:
         if not mine and not theirs:
             return None
         side = "the other" if theirs else "the base"
-        return _made(pair, one, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, f"{side} has none")
-    if one.units > 1:
+        return _made(pair, choice, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, f"{side} has none")
+    if choice.units > 1:
         return _made(
-            pair, one, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, "its unit or direction is not the same in both"
+            pair, choice, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, "its unit or direction is not the same in both"
         )
-    if (one.unit == "s" or one.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
+    if (choice.unit == "s" or choice.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
         side = "the other" if min(mine) <= 0 else "the base"
-        said = f"{side}: no time or rate is zero or less"
-        return _made(pair, one, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, said)
-    told = None
-    if one.seeded:
-        told = compare_paired(
-            pair.other.by_repeat(one.metric),
-            pair.base.by_repeat(one.metric),
-            direction=one.direction,
-            floor=noise.of(pair, one, paired=True),
+        reason = f"{side}: no time or rate is zero or less"
+        return _made(pair, choice, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, reason)
+    comparison = None
+    if choice.seeded:
+        comparison = compare_paired(
+            pair.other.by_repeat(choice.metric),
+            pair.base.by_repeat(choice.metric),
+            direction=choice.direction,
+            floor=noise.of(pair, choice, paired=True),
         )
-    if told is None:
+    if comparison is None:
         # Without a common repeat, what seeds do is a part of the noise.
-        floor = noise.of(pair, one, paired=False)
-        told = compare(mine, theirs, direction=one.direction, floor=floor)
-    if told is None:
+        floor = noise.of(pair, choice, paired=False)
+        comparison = compare(mine, theirs, direction=choice.direction, floor=floor)
+    if comparison is None:
         return None
-    before, told = told, told.under(pair.other, pair.base, together=False)
-    disturbed = told is not before
-    if one.fact and len({*mine}) == 1 and len({*theirs}) == 1:
-        return _of_facts(pair, one, told, noise.margin(one))
+    before, comparison = comparison, comparison.under(pair.other, pair.base, together=False)
+    disturbed = comparison is not before
+    if choice.fact and len({*mine}) == 1 and len({*theirs}) == 1:
+        return _of_facts(pair, choice, comparison, noise.margin(choice))
     outcome = {Verdict.BETTER: Outcome.BETTER, Verdict.WORSE: Outcome.WORSE}.get(
-        told.verdict, Outcome.SAME if told.equal else Outcome.OPEN
+        comparison.verdict, Outcome.SAME if comparison.equal else Outcome.OPEN
     )
     if outcome is Outcome.OPEN:
-        return _made(pair, one, outcome, Confidence.INCONCLUSIVE, told.reason, told)
-    return _made(pair, one, outcome, *_confidence_of(told, outcome, pair, disturbed), told)
+        return _made(pair, choice, outcome, Confidence.INCONCLUSIVE, comparison.reason, comparison)
+    return _made(pair, choice, outcome, *_confidence_of(comparison, outcome, pair, disturbed), comparison)
 
 
-def _confidence_of(told: Comparison, outcome: Outcome, pair: Pair, disturbed: bool) -> tuple[Confidence, str]:
+def _confidence_of(comparison: Comparison, outcome: Outcome, pair: Pair, disturbed: bool) -> tuple[Confidence, str]:
     """Return the confidence of a verdict and why.
 
     That a training is better, or the same, is not confirmed where its steps cannot be held to its reference's: it
     may do something else. That it is worse needs no such proof.
     """
-    if told.decision is None and told.confidence is Confidence.CONFIRMED:
-        return Confidence.PROVISIONAL, f"{told.reason}; not held beside the other comparisons"
-    if told.confidence is Confidence.CONFIRMED and partly_told(pair.base, pair.other):
-        return Confidence.PROVISIONAL, f"{told.reason}; {PARTLY_TOLD}"
+    if comparison.decision is None and comparison.confidence is Confidence.CONFIRMED:
+        return Confidence.PROVISIONAL, f"{comparison.reason}; not held beside the other comparisons"
+    if comparison.confidence is Confidence.CONFIRMED and settings_partly_known(pair.base, pair.other):
+        return Confidence.PROVISIONAL, f"{comparison.reason}; {PARTLY_KNOWN}"
     if disturbed:
-        return told.confidence, f"{told.reason}; others were at work on the machine"
-    if untold(pair.base.cell) and told.confidence is Confidence.CONFIRMED:
-        return Confidence.PROVISIONAL, f"{told.reason}; {NOTHING_TOLD}"
+        return comparison.confidence, f"{comparison.reason}; others were at work on the machine"
+    if settings_unknown(pair.base.cell) and comparison.confidence is Confidence.CONFIRMED:
+        return Confidence.PROVISIONAL, f"{comparison.reason}; {SETTINGS_UNKNOWN}"
     unproven = any(g.check_inconclusive_from is not None or g.no_reference is not None for g in (pair.base, pair.other))
-    if not unproven or told.confidence is not Confidence.CONFIRMED or outcome is Outcome.WORSE:
-        return told.confidence, told.reason
-    return (Confidence.PROVISIONAL, f"{told.reason}; a training's steps cannot be held to its reference's")
+    if not unproven or comparison.confidence is not Confidence.CONFIRMED or outcome is Outcome.WORSE:
+        return comparison.confidence, comparison.reason
+    return (Confidence.PROVISIONAL, f"{comparison.reason}; a training's steps cannot be held to its reference's")
 
 
-def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:
+def _of_facts(pair: Pair, choice: Chosen, comparison: Comparison, margin: float) -> Line:
     """Compare what has no noise: all repeats of a side say one number."""
-    mine, theirs = told.a.median, told.b.median
-    told = replace(told, decision=None, confidence=Confidence.CONFIRMED)
+    mine, theirs = comparison.a.median, comparison.b.median
+    comparison = replace(comparison, decision=None, confidence=Confidence.CONFIRMED)
     if mine == theirs:
-        return _made(pair, one, Outcome.SAME, Confidence.CONFIRMED, "the same number, which has no noise", told)
+        return _made(
+            pair, choice, Outcome.SAME, Confidence.CONFIRMED, "the same number, which has no noise", comparison
+        )
     low, high = sorted((mine, theirs))
     apart = "" if low <= 0 else f", {100 * (high / low - 1):.2g} % apart"
     if low > 0 and high / low - 1 <= margin:
-        said = f"a number without noise{apart}: within {100 * margin:g} %"
-        return _made(pair, one, Outcome.SAME, Confidence.CONFIRMED, said, told)
-    better = (mine < theirs) == (one.direction is Direction.LOWER)
+        reason = f"a number without noise{apart}: within {100 * margin:g} %"
+        return _made(pair, choice, Outcome.SAME, Confidence.CONFIRMED, reason, comparison)
+    better = (mine < theirs) == (choice.direction is Direction.LOWER)
     outcome = Outcome.BETTER if better else Outcome.WORSE
-    return _made(pair, one, outcome, Confidence.CONFIRMED, f"a number without noise{apart}", told)
+    return _made(pair, choice, outcome, Confidence.CONFIRMED, f"a number without noise{apart}", comparison)
 
 
 def _made(
-    pair: Pair, one: Chosen, outcome: Outcome, confidence: Confidence, reason: str, told: Comparison | None = None
+    pair: Pair,
+    choice: Chosen,
+    outcome: Outcome,
+    confidence: Confidence,
+    reason: str,
+    comparison: Comparison | None = None,
 ) -> Line:
     return Line(
         cell=pair.base.cell,
-        role=one.role,
+        role=choice.role,
         outcome=outcome,
         confidence=confidence,
         reason=reason,
-        metric=one.metric,
-        what=one.label or "",
-        unit=one.unit,
-        direction=one.direction,
-        comparison=told,
-        fact=one.fact,
+        metric=choice.metric,
+        what=choice.label or "",
+        unit=choice.unit,
+        direction=choice.direction,
+        comparison=comparison,
+        fact=choice.fact,
     )

@@ -12,7 +12,7 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 
-# Details that say what a cell was told, and not what came of it.
+# Details that are settings of a cell, not results.
 _SETTINGS = (
     "global_batch",
     "steps_per_epoch",
@@ -22,13 +22,13 @@ _SETTINGS = (
     "quality.metric",
     "quality.target",
 )
-# What a payload was told besides, but for what is of the machine (programs, the network), and what follows
+# The other settings of a payload, but for those of the machine (programs, the network) and what follows
 # from the cells that take something from it, such as the number of repeats.
-_TOLD = "told"
+_SPEC_SETTINGS = "told"
 _NOT_COMPARED = frozenset({"tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems"})
-PARTLY_TOLD = "a record of an earlier version does not hold all that its payload was told: settings may differ"
-# Stages whose payloads were always told more than their parameters: older records do not hold it.
-_TOLD_MORE = frozenset({"infer", "retrain", "profile", "conformance"})
+PARTLY_KNOWN = "a record of an earlier version does not hold all that its payload was told: settings may differ"
+# Stages whose payloads always had more settings than their parameters: older records lack them.
+_WITH_SPEC_SETTINGS = frozenset({"infer", "retrain", "profile", "conformance"})
 # Cells of these stages that share a workload make its data and its model.
 SOURCES = ("dataset", "generated-model")
 _OF_SOURCES = ("dataset", "source_sha256", "shape", "train", "test", "classes", "seed")
@@ -52,57 +52,57 @@ class Unlike:
 
 
 def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
-    """Return what the repeats of a group were told; `sources` made the data and model of its workload."""
-    told: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    """Return the settings of a group's repeats; `sources` made the data and model of its workload."""
+    known: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for record in group.ok or group.records:
         repeat = record.cell.repeat
         for name, value in _flat("", record.parameters):
-            told[name][repeat].add(value)
-        for name, value in _told(record):
-            told[f"spec.{name}"][repeat].add(value)
+            known[name][repeat].add(value)
+        for name, value in _spec_settings(record):
+            known[f"spec.{name}"][repeat].add(value)
         for name in _SETTINGS:
             value = _inside(record.details, name)
             if value is not None:
-                told[name][repeat].add(as_json(value))
+                known[name][repeat].add(as_json(value))
         for name, size in _sizes(record.details.get("runs")):
-            told[name][repeat].add(as_json(size))
+            known[name][repeat].add(as_json(size))
     if group.cell.stage not in SOURCES:
         for record in sources:
             for name in _OF_SOURCES:
                 if record.details.get(name) is not None:
-                    told[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
+                    known[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
     return {
-        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()} for name, by_repeat in told.items()
+        name: {repeat: frozenset(texts) for repeat, texts in by_repeat.items()} for name, by_repeat in known.items()
     }
 
 
-def partly_told(*groups: Group) -> bool:
+def settings_partly_known(*groups: Group) -> bool:
     """Whether settings of these groups may differ unseen: a record of an earlier version lacks what others hold."""
     records = [record for group in groups for record in group.ok]
-    if all(isinstance(record.details.get(_TOLD), Mapping) for record in records):
+    if all(isinstance(record.details.get(_SPEC_SETTINGS), Mapping) for record in records):
         return False
-    return any(record.stage in _TOLD_MORE or _told(record) for record in records)
+    return any(record.stage in _WITH_SPEC_SETTINGS or _spec_settings(record) for record in records)
 
 
-def _told(record: AnyRecord) -> list[tuple[str, str]]:
+def _spec_settings(record: AnyRecord) -> list[tuple[str, str]]:
     """Return what a payload was told besides its parameters, as far as two machines have it in common."""
     return [
         (name, value)
-        for name, value in _flat("", record.details.get(_TOLD) or {})
+        for name, value in _flat("", record.details.get(_SPEC_SETTINGS) or {})
         if name.partition(".")[0] not in _NOT_COMPARED
     ]
 
 
 def unlike(base: Settings, other: Settings) -> list[Unlike]:
-    """Name the settings that both tell and that differ, repeat by repeat where they share any.
+    """Name the settings that both sides have and that differ, repeat by repeat where they share any.
 
-    One that only a side tells is of a version that the other is not, and no difference.
+    One that only one side has comes from another version, and is no difference.
     """
     found = []
     for name in sorted(base.keys() & other.keys()):
         common = base[name].keys() & other[name].keys()
         mine, theirs = (_union(side[name], common or side[name]) for side in (base, other))
-        # Without a common repeat, what differs among repeats tells nothing of two sides.
+        # Without a common repeat, a difference among repeats is no difference of the two sides.
         if mine != theirs and (common or len(mine) == len(theirs) == 1):
             found.append(Unlike(name=name, base=" or ".join(sorted(mine)), other=" or ".join(sorted(theirs))))
     return found

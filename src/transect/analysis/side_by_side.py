@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 
 class Ran(Protocol):
-    """What a group tells of its runs: all of its records, those with a result, and whether others were at work."""
+    """What is known of a group's runs: its records, those with a result, and whether others used the machine."""
 
     @property
     def records(self) -> tuple[AnyRecord, ...]:
@@ -40,14 +40,14 @@ class Ran(Protocol):
 
 
 def apart(groups: Sequence[Ran]) -> str:
-    """Say what keeps groups from having been measured side by side and whole, as their records tell; or nothing."""
+    """Say why groups were not measured side by side and completely, as far as their records show; or nothing."""
     for group in groups:
         lost = len(group.records) - len(group.ok)
         if lost > trimmed(len(group.records)):
             return f"{lost} of {len(group.records)} repeats of one gave no result: the rest may be the better ones"
     for a, b in combinations([group.ok for group in groups], 2):
-        if a and b and (told := _unpaired(a, b)):
-            return told
+        if a and b and (reason := _unpaired(a, b)):
+            return reason
     return ""
 
 
@@ -68,7 +68,7 @@ def _unpaired(a: Sequence[AnyRecord], b: Sequence[AnyRecord]) -> str:
     allowed = max(trimmed(len(side)) / len(side) for side in (a, b)) + _ROUNDING
     on_gpus = all(map(_on_gpu, (*a, *b)))
     named = [[_processors(record, gpus=on_gpus) for record in side] for side in (a, b)]
-    # A run of which it is not known is held against nobody.
+    # A run without these facts is no difference.
     known = [[_Run(0.0, 0.0, name) for name in names if name] for names in named]
     alone = _alone(*known) if all(known) else 0.0
     if alone > allowed:
@@ -98,7 +98,7 @@ def _alone(a: Sequence[_Run], b: Sequence[_Run]) -> float:
     left = 1.0
     for on in {run.on for run in a}:
         sides = [sorted(run for run in side if run.on == on) for side in (a, b)]
-        weights = [[1 / len(side)] * len(own) for side, own in zip((a, b), sides, strict=True)]
+        weights = [[1 / len(side)] * len(runs) for side, runs in zip((a, b), sides, strict=True)]
         i = j = 0
         while i < len(sides[0]) and j < len(sides[1]):
             x, y = sides[0][i], sides[1][j]
@@ -127,9 +127,9 @@ def _on_gpu(record: AnyRecord) -> bool:
 
 def _processors(record: AnyRecord, *, gpus: bool) -> str:
     """Name what a run was measured on; empty where its record does not tell."""
-    told = record.provenance
-    model = str(told.get("cpu_model") or "")
-    names = [str(gpu.get("name")) for gpu in told.get("gpus") or () if isinstance(gpu, dict)]
+    provenance = record.provenance
+    model = str(provenance.get("cpu_model") or "")
+    names = [str(gpu.get("name")) for gpu in provenance.get("gpus") or () if isinstance(gpu, dict)]
     return ", ".join([model, *names]) if gpus and model else model
 
 
@@ -141,7 +141,7 @@ def _run_of(record: AnyRecord, on: str) -> _Run | None:
         return None
 
 
-def _hours(told: str) -> float:
+def _hours(started: str) -> float:
     """Return a record's time in h; one without a zone is meant in UTC, as all are written."""
-    moment = datetime.fromisoformat(told)
+    moment = datetime.fromisoformat(started)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / 3600

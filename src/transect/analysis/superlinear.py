@@ -24,8 +24,8 @@ def possible_causes(gain: Efficiency, rates: Rates) -> list[str]:
     `rates` are those of the machine, for the base's distance from its roofline. Without any cause
     that can be seen in the records the list is empty.
     """
-    said = (rule(gain, rates) for rule in _RULES)
-    return [cause for cause in said if cause]
+    causes = (rule(gain, rates) for rule in _RULES)
+    return [cause for cause in causes if cause]
 
 
 def _disturbed(gain: Efficiency, _: Rates) -> str:
@@ -34,8 +34,8 @@ def _disturbed(gain: Efficiency, _: Rates) -> str:
 
 def _machines(gain: Efficiency, _: Rates) -> str:
     for fact in _MACHINE:
-        one, other = ({repr(record.provenance.get(fact)) for record in group.ok} for group in (gain.base, gain.group))
-        if not one & other:
+        before, now = ({repr(record.provenance.get(fact)) for record in group.ok} for group in (gain.base, gain.group))
+        if not before & now:
             return f"the base ran on another machine: its {fact.replace('_', ' ')} differs"
     return ""
 
@@ -49,26 +49,24 @@ def _spread(gain: Efficiency, _: Rates) -> str:
 
 
 def _input(gain: Efficiency, _: Rates) -> str:
-    one, other = _share(gain.base, "input_time"), _share(gain.group, "input_time")
-    if one is None or other is None or one - other <= _INPUT:
+    base_share, share = _share(gain.base, "input_time"), _share(gain.group, "input_time")
+    if base_share is None or share is None or base_share - share <= _INPUT:
         return ""
-    text = f"the base spends {one:.0%} of a step on its input, these ranks {other:.0%}"
-    return text.replace("%", " %")
+    return f"the base spends {100 * base_share:.0f} % of a step on its input, these ranks {100 * share:.0f} %"
 
 
 def _strategy(gain: Efficiency, _: Rates) -> str:
-    one, other = gain.base.cell.strategy, gain.group.cell.strategy
-    return f"the base takes another path: {one}, not {other}" if one != other else ""
+    base_strategy, strategy = gain.base.cell.strategy, gain.group.cell.strategy
+    return f"the base takes another path: {base_strategy}, not {strategy}" if base_strategy != strategy else ""
 
 
 def _cache(gain: Efficiency, _: Rates) -> str:
     """A rank's part of a strong-scaled step may fit a cache that the whole does not."""
-    one, other = gain.base.detail("bytes_per_step"), gain.group.detail("bytes_per_step")
-    if gain.kind is not ScalingKind.STRONG or not one or not other or other >= one:
+    base_bytes, own_bytes = gain.base.detail("bytes_per_step"), gain.group.detail("bytes_per_step")
+    if gain.kind is not ScalingKind.STRONG or not base_bytes or not own_bytes or own_bytes >= base_bytes:
         return ""
-    return f"a rank moves {other / one:.0%} of the base's bytes a step: they may fit a cache that the base's do not".replace(
-        "%", " %"
-    )
+    share = f"{100 * (own_bytes / base_bytes):.0f} %"
+    return f"a rank moves {share} of the base's bytes a step: they may fit a cache that the base's do not"
 
 
 def _nodes(gain: Efficiency, _: Rates) -> str:
@@ -83,9 +81,7 @@ def _slow(gain: Efficiency, rates: Rates) -> str:
     share = gain.base_rate / bound.rate(batch)
     if share >= _SLOW:
         return ""
-    return f"the base reaches {share:.0%} of its own bound: it leaves room that has nothing to do with ranks".replace(
-        "%", " %"
-    )
+    return f"the base reaches {100 * share:.0f} % of its own bound: it leaves room that has nothing to do with ranks"
 
 
 # Faults of the measurement before properties of the machine.
@@ -102,5 +98,5 @@ _RULES: tuple[Callable[[Efficiency, Rates], str], ...] = (
 
 
 def _share(group: Group, part: str) -> float | None:
-    whole, own = group.summary("step_time"), group.summary(part)
-    return None if whole is None or own is None or not whole.median else own.median / whole.median
+    whole, part_time = group.summary("step_time"), group.summary(part)
+    return None if whole is None or part_time is None or not whole.median else part_time.median / whole.median

@@ -47,7 +47,7 @@ def facts_of(records: Iterable[AnyRecord]) -> dict[tuple[str, str], tuple[str, .
     every = {id(record.provenance): record.provenance for record in records if record.provenance}
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for provenance in every.values():
-        for kind, fact, value in _told(provenance):
+        for kind, fact, value in _reported(provenance):
             found[kind, fact].add(value)
     return {key: tuple(sorted(values)) for key, values in found.items()}
 
@@ -55,29 +55,29 @@ def facts_of(records: Iterable[AnyRecord]) -> dict[tuple[str, str], tuple[str, .
 def differences(before: Facts, after: Facts) -> list[Difference]:
     """Name the facts in which two sets differ: machine, then software, then variables.
 
-    What only one side tells is a difference too, but for the libraries and variables of an environment
+    What only one side reports is a difference too, except for the libraries and variables of an environment
     that the other has no record of.
     """
     environments = [_environments(side) for side in (before, after)]
     found = []
     for key in sorted(before.keys() | after.keys(), key=_order):
-        told = before.get(key, ()), after.get(key, ())
-        if told[0] == told[1]:
+        values = before.get(key, ()), after.get(key, ())
+        if values[0] == values[1]:
             continue
         kind, fact = key
-        own = fact.partition(" ")[0]
+        environment = fact.partition(" ")[0]
         if (
-            not all(told)
+            not all(values)
             and kind == "software"
-            and any(own in e for e in environments)
-            and not all(own in e for e in environments)
+            and any(environment in e for e in environments)
+            and not all(environment in e for e in environments)
         ):
             continue
-        found.append(Difference(kind=kind, fact=fact, before=told[0] or (NOT_TOLD,), after=told[1] or (NOT_TOLD,)))
+        found.append(Difference(kind=kind, fact=fact, before=values[0] or (NOT_TOLD,), after=values[1] or (NOT_TOLD,)))
     return found
 
 
-def _told(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _reported(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for kind, names in (("machine", _MACHINE), ("software", _SOFTWARE)):
         for name in names:
             value: Any = provenance
@@ -86,18 +86,18 @@ def _told(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             if value not in (None, "", [], {}):
                 yield kind, _words(name), _text(name, value)
     environment = _mapping(provenance, "environment")
-    own = str(environment.get("name") or "driver")
+    environment_name = str(environment.get("name") or "driver")
     if environment.get("lock_hash"):
-        yield "software", f"{own} lock hash", str(environment["lock_hash"])[:16]
+        yield "software", f"{environment_name} lock hash", str(environment["lock_hash"])[:16]
     for library, version in _mapping(provenance, "libraries").items():
-        yield "software", f"{own} {library}", str(version)
+        yield "software", f"{environment_name} {library}", str(version)
     for name, value in _mapping(provenance, "variables").items():
         yield "variable", str(name), str(value)
 
 
 def _mapping(provenance: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    told = provenance.get(key)
-    return told if isinstance(told, Mapping) else {}
+    mapping = provenance.get(key)
+    return mapping if isinstance(mapping, Mapping) else {}
 
 
 def _words(name: str) -> str:

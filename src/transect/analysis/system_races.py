@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, group_records, grouped
-from transect.analysis.log_runs import DATED, NOTHING_TOLD, LogCell, log_records, untold
+from transect.analysis.log_runs import DATED, SETTINGS_UNKNOWN, LogCell, log_records, settings_unknown
 from transect.analysis.noise import middle
 from transect.analysis.statistics import noise_floor
 from transect.domain.metrics import Direction, metric
@@ -36,7 +36,7 @@ class SystemRace:
     @property
     def winner(self) -> str | None:
         """The system that is better than every other; None where one cannot be told from the best."""
-        won = all(one.verdict is Verdict.BETTER for one in self.others.values())
+        won = all(comparison.verdict is Verdict.BETTER for comparison in self.others.values())
         return str(self.best.cell.get("system")) if won else None
 
 
@@ -73,9 +73,9 @@ def system_races(records: Iterable[AnyRecord], *, margin: float = MARGIN) -> tup
 
 
 def _differing(groups: Sequence[Group]) -> tuple[str, ...]:
-    told = [dict(group.cell.get("settings")) for group in groups]
-    names = sorted({name for one in told for name in one})
-    return tuple(name for name in names if len({one.get(name) for one in told}) > 1)
+    settings = [dict(group.cell.get("settings")) for group in groups]
+    names = sorted({name for setting in settings for name in setting})
+    return tuple(name for name in names if len({setting.get(name) for setting in settings}) > 1)
 
 
 def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) -> Iterable[SystemRace]:
@@ -99,12 +99,14 @@ def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) ->
         for group in having:
             if group is best:
                 continue
-            told = compare(best.values(name, label), group.values(name, label), direction=direction, floor=floor)
-            if told is not None:
-                doubt = NOTHING_TOLD if untold(group.cell) else _few_days(best, group)
-                if doubt and told.confidence is Confidence.CONFIRMED:
-                    told = replace(told, confidence=Confidence.PROVISIONAL, reason=f"{told.reason}; {doubt}")
-                others[str(group.cell.get("system"))] = replace(told, n_candidates=len(having))
+            comparison = compare(best.values(name, label), group.values(name, label), direction=direction, floor=floor)
+            if comparison is not None:
+                doubt = SETTINGS_UNKNOWN if settings_unknown(group.cell) else _few_days(best, group)
+                if doubt and comparison.confidence is Confidence.CONFIRMED:
+                    comparison = replace(
+                        comparison, confidence=Confidence.PROVISIONAL, reason=f"{comparison.reason}; {doubt}"
+                    )
+                others[str(group.cell.get("system"))] = replace(comparison, n_candidates=len(having))
         cell = best.cell
         assert isinstance(cell, LogCell)
         yield SystemRace(cell=cell.changed(system=""), name=name, label=label, best=best, others=others)
@@ -115,8 +117,8 @@ def _few_days(*groups: Group) -> str:
     days = [{record.started[:10] for record in group.ok if record.details.get(DATED)} for group in groups]
     if min(map(len, days)) >= _DAYS:
         return ""
-    told = " and ".join(str(len(one)) for one in days)
-    return f"runs of {told} days that logs tell: from {_DAYS} on they say how a system is from day to day"
+    amounts = " and ".join(str(len(dates)) for dates in days)
+    return f"runs of {amounts} days that logs tell: from {_DAYS} on they say how a system is from day to day"
 
 
 def _races_in(name: str) -> bool:

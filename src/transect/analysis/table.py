@@ -70,8 +70,7 @@ _AT_ONCE = 10_000
 def columns_of(records: Iterable[AnyRecord]) -> dict[str, str]:
     """Return the table's columns and their types: `COLUMNS`, then axes that these lack.
 
-    An axis of a plug-in's stage has a column by its name: integers, numbers or text, whatever holds
-    all its values.
+    An axis of a plug-in's stage has a column by its name: integers, numbers or text, whatever holds all its values.
     """
     seen: dict[str, set[type]] = {}
     for cell in {id(cell): cell for cell in map(point_of, records)}.values():
@@ -122,8 +121,8 @@ def write_parquet(records: Sequence[AnyRecord], stream: IO[bytes]) -> None:
 
 
 def _portions(records: Sequence[AnyRecord]) -> Iterator[list[AnyRecord]]:
-    rest = iter(records)
-    while portion := list(islice(rest, _AT_ONCE)):
+    remaining = iter(records)
+    while portion := list(islice(remaining, _AT_ONCE)):
         yield portion
 
 
@@ -133,12 +132,12 @@ def _arrow(records: Sequence[AnyRecord], types: dict[str, str]) -> pa.Table:
     for record in records:
         numbers.add(record)
     repeats = pa.array(np.repeat(np.arange(len(records)), numbers.counts))
-    said = [{**vars(record.cell), **other_axes(record.cell)} for record in records]
+    axes = [{**vars(record.cell), **other_axes(record.cell)} for record in records]
     return pa.table(
         {
             column: pa.array(getattr(numbers, column), _ARROW[kind])
             if column in _OF_METRIC
-            else _repeated(_said(column, records, said, kind), repeats, _ARROW[kind])
+            else _repeated(_column(column, records, axes, kind), repeats, _ARROW[kind])
             for column, kind in types.items()
         }
     )
@@ -151,7 +150,7 @@ def _repeated(values: list[Any], repeats: pa.Array, kind: pa.DataType) -> pa.Arr
     return pa.array(values, kind).take(repeats)
 
 
-def _said(column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, Any]], kind: str) -> list[Any]:
+def _column(column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, Any]], kind: str) -> list[Any]:
     """Return what each record says in all its rows."""
     if column == "cell":
         values: list[Any] = [record.cell_id for record in records]
@@ -160,7 +159,7 @@ def _said(column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, An
     elif column in _OF_RECORD:
         values = [getattr(record, column) for record in records]
     else:
-        values = [one.get(column) for one in axes]
+        values = [point.get(column) for point in axes]
     if kind != "string":
         return values
     return [v if v is None or type(v) is str else _text(v) for v in values]
@@ -198,8 +197,8 @@ class _Numbers:
             places, columns = _ordered(record.metrics)
             values = [record.metrics[place].value for place in places]
         self.value += values or [None]
-        for column, said in zip((self.metric, self.label, self.unit, self.direction), columns, strict=True):
-            column += said
+        for column, described in zip((self.metric, self.label, self.unit, self.direction), columns, strict=True):
+            column += described
         self.counts.append(max(1, len(places)))
 
 
@@ -207,8 +206,8 @@ def _ordered(metrics: Sequence[AnyMetric]) -> tuple[list[int], list[tuple[Any, .
     """Return the places of metrics by name and label, and the columns that say what they are."""
 
     def place(number: int) -> tuple[str, bool, str]:
-        one = metrics[number]
-        return one.name, one.label is None, one.label or ""
+        measured = metrics[number]
+        return measured.name, measured.label is None, measured.label or ""
 
     places = sorted(range(len(metrics)), key=place)
     rows: list[tuple[str | None, ...]] = [

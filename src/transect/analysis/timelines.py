@@ -20,15 +20,15 @@ class Run:
     """One result folder in time: `at` is the middle of its records' starts.
 
     `notes` say what is odd about its dates, `differences` how its machine and software differ from
-    those of the run before it. `own` are its groups without the records that an earlier run has too, as one of the
-    same folder does: they count there.
+    those of the run before it. `new_groups` are its groups without the records that an earlier run
+    has too, as one of the same folder does: they count there.
     """
 
     results: ResultSet
     at: datetime
     notes: Sequence[str] = ()
     differences: Sequence[Difference] = ()
-    own: Mapping[Cell, Group]
+    new_groups: Mapping[Cell, Group]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,56 +56,56 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
     now = now or datetime.now(UTC)
     dated: list[tuple[datetime, int, ResultSet]] = []
     left_out: list[LeftOut] = []
-    by_day = [day for one in sets for day in _by_day(one, left_out)]
-    for place, one in enumerate(by_day):
-        starts = [moment for r in one.loaded.records if (moment := _moment(r.started)) is not None]
+    by_day = [day for results in sets for day in _by_day(results, left_out)]
+    for place, result_set in enumerate(by_day):
+        starts = [moment for r in result_set.loaded.records if (moment := _moment(r.started)) is not None]
         if starts:
             middle = statistics.median_low(starts)
-            dated.append((middle, place, one))
+            dated.append((middle, place, result_set))
         else:
-            why = "no record has a date" if one.loaded.records else "no records"
-            left_out.append(LeftOut(name=one.name, why=why))
+            why = "no record has a date" if result_set.loaded.records else "no records"
+            left_out.append(LeftOut(name=result_set.name, why=why))
     runs: list[Run] = []
     known: dict[frozenset[object], str] = {}
     seen: set[Hashable] = set()
-    for at, _, one in sorted(dated, key=lambda entry: entry[:2]):
-        content = frozenset((_place(r), r.started, r.ended, r.fingerprint) for r in one.loaded.records)
-        twin = next((name for other, name in known.items() if content <= other), None)
+    for at, _, result_set in sorted(dated, key=lambda entry: entry[:2]):
+        content = frozenset((_place(r), r.started, r.ended, r.fingerprint) for r in result_set.loaded.records)
+        twin = next((name for earlier, name in known.items() if content <= earlier), None)
         if twin is not None:
-            left_out.append(LeftOut(name=one.name, why=f"holds records of {twin} and no others"))
+            left_out.append(LeftOut(name=result_set.name, why=f"holds records of {twin} and no others"))
             continue
-        known[content] = one.name
+        known[content] = result_set.name
         before = runs[-1] if runs else None
-        own = _own(one, seen)
-        copies = len(one.loaded.records) - sum(len(group.records) for group in own.values())
-        notes = _notes(one, before, now)
+        groups = _own(result_set, seen)
+        copies = len(result_set.loaded.records) - sum(len(group.records) for group in groups.values())
+        notes = _notes(result_set, before, now)
         if copies:
             notes.append(f"{copies} records stand in an earlier run, and count there alone")
         runs.append(
             Run(
-                results=one,
+                results=result_set,
                 at=at,
                 notes=notes,
-                own=own,
-                differences=_differences(before.results, one) if before else (),
+                new_groups=groups,
+                differences=_differences(before.results, result_set) if before else (),
             )
         )
     return Timeline(runs=runs, left_out=left_out)
 
 
-def _by_day(one: ResultSet, left_out: list[LeftOut]) -> list[ResultSet]:
+def _by_day(logs: ResultSet, left_out: list[LeftOut]) -> list[ResultSet]:
     """Part a set of logs by the days on which these ran, where they tell more than one; others are one run."""
-    if not one.only_logs:
-        return [one]
-    days = grouped(one.loaded.records, lambda r: r.started[:10] if r.details.get(DATED) else "")
+    if not logs.only_logs:
+        return [logs]
+    days = grouped(logs.loaded.records, lambda r: r.started[:10] if r.details.get(DATED) else "")
     undated = days.pop("", [])
     if len(days) < 2:
-        return [one]
+        return [logs]
     if undated:
         why = f"{len(undated)} runs: neither their logs nor the names on their path tell the day"
-        left_out.append(LeftOut(name=one.name, why=why))
+        left_out.append(LeftOut(name=logs.name, why=why))
     return [
-        replace(one, name=f"{one.name}, {day}", loaded=replace(one.loaded, records=records))
+        replace(logs, name=f"{logs.name}, {day}", loaded=replace(logs.loaded, records=records))
         for day, records in days.items()
     ]
 
@@ -115,13 +115,13 @@ def _place(record: AnyRecord) -> Hashable:
     return record.stage, "" if isinstance(record.cell, LogCell) else record.cell_id
 
 
-def _own(one: ResultSet, seen: set[Hashable]) -> dict[Cell, Group]:
+def _own(results: ResultSet, seen: set[Hashable]) -> dict[Cell, Group]:
     """Return a set's groups without what was `seen`, to which it adds theirs."""
     found = {}
-    for cell, group in one.groups.items():
-        told = {id(r): (_place(r), measured(r)) for r in group.records if r.started}
-        new = [record for record in group.records if told.get(id(record)) not in seen]
-        seen.update(told.values())
+    for cell, group in results.groups.items():
+        identities = {id(r): (_place(r), measured(r)) for r in group.records if r.started}
+        new = [record for record in group.records if identities.get(id(record)) not in seen]
+        seen.update(identities.values())
         if len(new) == len(group.records):
             found[cell] = group
         elif new:
@@ -150,12 +150,12 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def _notes(one: ResultSet, before: Run | None, now: datetime) -> list[str]:
+def _notes(results: ResultSet, before: Run | None, now: datetime) -> list[str]:
     notes = []
-    first, last = (_moment(text) for text in one.span)
-    if one.backwards:
-        notes.append(f"{one.backwards} records ended before they started: the clock was set back")
-    undated = sum(_moment(record.started) is None for record in one.loaded.records)
+    first, last = (_moment(text) for text in results.span)
+    if results.backwards:
+        notes.append(f"{results.backwards} records ended before they started: the clock was set back")
+    undated = sum(_moment(record.started) is None for record in results.loaded.records)
     if undated:
         notes.append(f"{undated} records without a date")
     if last is not None and last > now:

@@ -48,8 +48,8 @@ def input_penalties(groups: Sequence[TrainGroup], floors: Floors) -> list[InputP
         twin = twins.get(group.cell.model_copy(update={"input": "stored"}))
         if twin is None or group.kind.synthetic:
             continue
-        rate, other = group.summary(_RATE), twin.summary(_RATE)
-        assert rate is not None and other is not None
+        rate, twin_rate = group.summary(_RATE), twin.summary(_RATE)
+        assert rate is not None and twin_rate is not None
         known = [
             floor
             for side in (group, twin)
@@ -75,7 +75,7 @@ def input_penalties(groups: Sequence[TrainGroup], floors: Floors) -> list[InputP
                 group=group,
                 twin=twin,
                 rate=rate,
-                twin_rate=other,
+                twin_rate=twin_rate,
                 value=1 - ratio.value,
                 low=1 - ratio.high,
                 high=1 - ratio.low,
@@ -92,13 +92,13 @@ def rate_factor(group: TrainGroup) -> float | None:
     global batch over the workload's own. None when the record does not hold that batch.
     """
     cell = group.cell
-    told = division(group)
-    replicas = cell.ranks if told is None else told.replicas
+    layout = division(group)
+    replicas = cell.ranks if layout is None else layout.replicas
     factor = float(replicas) if cell.reduce == "sum" else 1.0
     if cell.learning_rate_rule == "none":
         return factor
-    own = own_batch(group)
-    return factor * group.global_batch / own if own and group.global_batch else None
+    workload_batch = own_batch(group)
+    return factor * group.global_batch / workload_batch if workload_batch and group.global_batch else None
 
 
 def own_batch(group: Group) -> int | None:
@@ -197,6 +197,6 @@ def _nearest(group: TrainGroup, means: Mapping[TrainCell, TrainGroup]) -> TrainG
         return None
     alike = {"nodes": 1, "ranks_per_node": 1, "strategy": "", "network": None, "options": ()}
     wanted = _mean_of(group.cell).model_copy(update=alike)
-    near = [other for other in means.values() if other.cell.ranks > 1 and other.cell.model_copy(update=alike) == wanted]
+    near = [mean for mean in means.values() if mean.cell.ranks > 1 and mean.cell.model_copy(update=alike) == wanted]
     ranks = group.cell.ranks
-    return min(near, key=lambda other: (abs(other.cell.ranks - ranks), other.cell.id), default=None)
+    return min(near, key=lambda mean: (abs(mean.cell.ranks - ranks), mean.cell.id), default=None)

@@ -46,7 +46,7 @@ class Decision:
     """Verdict on a ratio a / b. `low` and `high` are its 95 % interval, `error` the standard one of its logarithm.
 
     `p` is the probability of the test that the answer rests on, times the number of looks; that of
-    a difference where it is open. `other` is that of the test that it does not rest on.
+    a difference where it is open. `p_other` is that of the test that it does not rest on.
     """
 
     answer: Answer
@@ -54,21 +54,20 @@ class Decision:
     low: float
     high: float
     p: float
-    other: float = 1.0
+    p_other: float = 1.0
     error: float = math.inf
     pairs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Chance:
-    """A test that a claim rests on which ranks no groups. `p` and `other` as in `Decision`, `n_comparisons` as in `corrected`.
+    """A test behind a claim that ranks no groups. `p` and `p_other` as in `Decision`, `n_comparisons` as in `corrected`.
 
-    Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the
-    same one.
+    Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the same one.
     """
 
     p: float
-    other: float = 1.0
+    p_other: float = 1.0
     n_comparisons: float = 1.0
     claimed: bool = True
 
@@ -80,12 +79,12 @@ def chance_of_shift(differences: Sequence[float], *, looks: int = 1, claimed: bo
     """
     if len(differences) < 2:
         return None
-    own = location(differences)
-    error = math.sqrt(own.variance / own.count)
-    if error > _EPSILON * abs(own.centre):
-        p = 2 * float(stdtr(own.freedom, -abs(own.centre) / error))
+    differences_location = location(differences)
+    error = math.sqrt(differences_location.variance / differences_location.count)
+    if error > _EPSILON * abs(differences_location.centre):
+        p = 2 * float(stdtr(differences_location.freedom, -abs(differences_location.centre) / error))
     else:
-        above, below = (sum(sign * one > 0 for one in differences) for sign in (1, -1))
+        above, below = (sum(sign * difference > 0 for difference in differences) for sign in (1, -1))
         signs = above + below
         p = 2 * sum(math.comb(signs, n) for n in range(min(above, below) + 1)) / 2**signs
     return Chance(p=min(1.0, looks * p), claimed=claimed)
@@ -108,9 +107,9 @@ def decide(
         freedom = 1.0
     elif variance > 0:
         # Welch and Satterthwaite.
-        freedom = variance**2 / sum(spread**2 / own for spread, own in spreads)
+        freedom = variance**2 / sum(spread**2 / degrees for spread, degrees in spreads)
     else:
-        freedom = min(own for _, own in spreads)
+        freedom = min(degrees for _, degrees in spreads)
     return _verdict(sides[0].centre - sides[1].centre, variance, freedom, margin, looks)
 
 
@@ -122,10 +121,10 @@ def decide_paired(
     logs = logs_of(a[n] / b[n] for n in common)
     if not logs:
         return None
-    own = location(logs)
+    ratios_location = location(logs)
     # A ratio has the noise of both its sides.
-    variance, freedom = moderated(own, noise, times=2.0)
-    return _verdict(own.centre, variance, freedom, margin, looks, pairs=len(logs))
+    variance, freedom = moderated(ratios_location, noise, times=2.0)
+    return _verdict(ratios_location.centre, variance, freedom, margin, looks, pairs=len(logs))
 
 
 def _verdict(
@@ -141,18 +140,18 @@ def _verdict(
     same = min(1.0, looks * float(stdtr(freedom, (abs(apart) - edge) / error)))
     reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * error
     if same <= LEVEL:
-        answer, p, other = Answer.SAME, same, different
+        answer, p, p_other = Answer.SAME, same, different
     elif different <= LEVEL:
-        answer, p, other = Answer.DIFFERENT, different, same
+        answer, p, p_other = Answer.DIFFERENT, different, same
     else:
-        answer, p, other = Answer.OPEN, different, same
+        answer, p, p_other = Answer.OPEN, different, same
     return Decision(
         answer=answer,
         ratio=_power(apart),
         low=_power(apart - reach),
         high=_power(apart + reach),
         p=p,
-        other=other,
+        p_other=p_other,
         error=error,
         pairs=pairs,
     )
@@ -167,12 +166,11 @@ def is_confirmed(
 ) -> bool:
     """Whether a verdict may be confirmed: enough runs a side, in a noise that so few can be judged in.
 
-    `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
-    all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
-    floor may be twice the margin at most for sameness. Below ten a difference has to exceed what two fifths of
-    all pairs of repeats differ by (`often`), and sameness needs that to lie within the margin. Where a quarter of
-    the pairs differ by more than half (`upper`), nothing is the same, and a difference has to exceed the floor
-    however many runs there are.
+    `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were all disturbed look
+    as quiet as any: below five a side a difference has to exceed the floor, and the floor may be twice the margin at
+    most for sameness. Below ten a difference has to exceed what two fifths of all pairs of repeats differ by (`often`),
+    and sameness needs that to lie within the margin. Where a quarter of the pairs differ by more than half (`upper`),
+    nothing is the same, and a difference has to exceed the floor however many runs there are.
     """
     if decision.answer is Answer.OPEN or runs < MIN_RUNS:
         return False
@@ -202,7 +200,7 @@ class _Probable(Protocol):
     def p(self) -> float: ...
 
     @property
-    def other(self) -> float: ...
+    def p_other(self) -> float: ...
 
 
 def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], beyond: float = 0.0) -> list[float]:
@@ -218,8 +216,8 @@ def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], be
     `n_comparisons`: of how many each was chosen, and so for how many it counts. `beyond`: comparisons that are
     made elsewhere, and count as open.
     """
-    tests = [(one.p, i) for i, one in enumerate(decisions)]
-    tests += [(one.other, i) for i, one in enumerate(decisions)]
+    tests = [(decision.p, i) for i, decision in enumerate(decisions)]
+    tests += [(decision.p_other, i) for i, decision in enumerate(decisions)]
     left, least = math.fsum(n_comparisons) + beyond, 0.0
     seen: set[int] = set()
     adjusted: dict[int, float] = {}

@@ -31,9 +31,9 @@ def check_plugin(
 ) -> None:
     """Check one plug-in as the project's own are checked: a line for each check, and exit code 1 if one fails.
 
-    It is asked, then run in a tiny study in its own environment, which is built where it is not there: a framework and a
-    strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a parser reads `--log`.
-    Example: transect check-plugin framework my-framework --plugins my/plugins
+    Its answers are checked, then it runs in a tiny study in its own environment, which is built if missing: a framework
+    and a strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a
+    parser reads `--log`. Example: transect check-plugin framework my-framework --plugins my/plugins
     """
     from transect.domain.registry import PLUGINS_VARIABLE
 
@@ -65,15 +65,15 @@ def check_plugin(
             raise BadInput(f"--log {log}: expected the file of a log, and a parser")
         tell(check_log(name, log))
     if run and kind_of(kind).runs:
-        if all(one.holds for one in checks):
+        if all(check.holds for check in checks):
             say("a tiny study runs now; environments that are not there are built first")
             tell(runs(kind, name, file))
         else:
             say("no study runs before these checks hold")
-    failed = sum(not one.holds for one in checks)
+    failed = sum(not check.holds for check in checks)
     if as_json:
-        told = [asdict(one) | {"expected": str(one.expected), "given": str(one.given)} for one in checks]
-        print(json.dumps(told, indent=1))
+        reported = [asdict(check) | {"expected": str(check.expected), "given": str(check.given)} for check in checks]
+        print(json.dumps(reported, indent=1))
     else:
         print_lines(f"{kind} '{name}': {failed} of {len(checks)} checks failed")
     if failed:

@@ -1,4 +1,4 @@
-"""`transect compare`: result folders beside each other."""
+"""`transect compare`: result folders compared with each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
         raise BadInput(f"{', '.join(outputs)}: expected another file for each")
     for option, given in outputs.items():
         if given is not None and not {*inside}.isdisjoint(given.resolve().parents):
-            raise BadInput(f"{option} {given}: lies among the results that are read: expected a file elsewhere")
+            raise BadInput(f"{option} {given}: is inside a result folder: expected a file elsewhere")
 
 
 def check_format(output: str) -> None:
@@ -61,7 +61,7 @@ def compare(
     badge: Annotated[Path | None, typer.Option(help="write a badge (SVG) as well")] = None,
     show_same: Annotated[bool, typer.Option("--all", help="list what is the same or open too")] = False,
     provisional: Annotated[
-        bool, typer.Option("--provisional", help="worse counts without being confirmed, and of a stage as a whole, too")
+        bool, typer.Option("--provisional", help="also count what is only provisionally worse, and whole stages")
     ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="exit code 5 when a cell of the base is not compared")
@@ -96,10 +96,10 @@ def compare(
     base, *others = read_sets(folders)
     besides = compare_sets(base, others, metrics=metric or (), **shares)
     outcome = outcome_of(besides, provisional=provisional)
-    told = {"outcome": outcome} | shares
-    summary = comparison_markdown(base, besides, **told)
+    outcome_and_margins = {"outcome": outcome} | shares
+    summary = comparison_markdown(base, besides, **outcome_and_margins)
     if html is not None:
-        write_comparison(html, base, besides, **told)
+        write_comparison(html, base, besides, **outcome_and_margins)
     if markdown is not None:
         write_atomic(markdown, summary.encode("utf-8", "replace"))
     if badge is not None:
@@ -110,7 +110,7 @@ def compare(
     if complete and missing and code == 0:
         code = NOTHING
     if output == "json":
-        facts = comparison_facts(base, besides, **told) | {"exit_code": code, "not_compared": missing}
+        facts = comparison_facts(base, besides, **outcome_and_margins) | {"exit_code": code, "not_compared": missing}
         print(json.dumps(facts, indent=1))
     elif output == "markdown":
         print_lines(*summary.rstrip("\n").split("\n"))
@@ -127,12 +127,12 @@ def _print(base: ResultSet, besides: Sequence[Beside], show_same: bool) -> None:
     from transect.report.comparison.words import counted, shift_text, state_text, when
 
     sets = new_table("", "folder", "from", "to", "records", "left out")
-    for one in (base, *(beside.other for beside in besides)):
-        records = str(len(one.loaded.records))
-        add_row(sets, one.letter, one.name, *map(when, one.span), records, state_text(one))
+    for result_set in (base, *(beside.other for beside in besides)):
+        records = str(len(result_set.loaded.records))
+        add_row(sets, result_set.letter, result_set.name, *map(when, result_set.span), records, state_text(result_set))
     print_table(sets)
-    for one in (base, *(beside.other for beside in besides)):
-        print_problems(one.letter, one.loaded.problems)
+    for result_set in (base, *(beside.other for beside in besides)):
+        print_problems(result_set.letter, result_set.loaded.problems)
     for beside in besides:
         letter = beside.other.letter
         _print_lines_of(base, beside, show_same)
@@ -160,16 +160,16 @@ def _print_lines_of(base: ResultSet, beside: Beside, show_same: bool) -> None:
     names = cell_names(line.cell for line in beside.lines)
     rows = new_table("verdict", "cell", "metric", base.letter, beside.other.letter, "change", "why")
     for line in shown:
-        told = line.comparison
-        decision = told.decision if told else None
+        comparison = line.comparison
+        decision = comparison.decision if comparison else None
         ends = (decision.low, decision.high) if decision else (None, None)
         add_row(
             rows,
             verdict_text(line),
             names[line.cell],
             metric_name(line.metric, line.what) or "how it ended",
-            summary_text(told.b if told else None, line.unit),
-            summary_text(told.a if told else None, line.unit),
+            summary_text(comparison.b if comparison else None, line.unit),
+            summary_text(comparison.a if comparison else None, line.unit),
             moved(line.ratio, *ends),
             why_text(line),
         )
@@ -182,8 +182,8 @@ def _print_left_out(base: ResultSet, beside: Beside) -> None:
 
     pairing, letter = beside.pairing, beside.other.letter
     rows = [
-        ("refused", one.pair.base.cell, f"unlike settings: {refused_text(one, base.letter, letter)}")
-        for one in pairing.refused
+        ("refused", refused.pair.base.cell, f"unlike settings: {refused_text(refused, base.letter, letter)}")
+        for refused in pairing.refused
     ]
     for side, lone in ((base.letter, pairing.only_base), (letter, pairing.only_other)):
         rows += [(f"only in {side}", alone.group.cell, lone_text(alone)) for alone in lone]
@@ -198,4 +198,4 @@ def _print_left_out(base: ResultSet, beside: Beside) -> None:
             print_lines(f"and {len(rows) - MAX_LEFT_OUT} more: --format json has all")
     if beside.differences:
         print_lines("", f"machine and software, {base.letter} → {letter}:")
-        print_lines(*(f"  {difference_text(one)}" for one in beside.differences))
+        print_lines(*(f"  {difference_text(difference)}" for difference in beside.differences))

@@ -24,7 +24,7 @@ def conformance(
     runtime: Annotated[str, typer.Argument(help="a runtime that takes ONNX models, e.g. python")],
     provider: Annotated[str, typer.Option(help="execution provider: cpu, cuda")] = "cpu",
     only: Annotated[str, typer.Option(help="names of tests, e.g. 'test_conv_*'")] = "*",
-    out: Annotated[Path | None, typer.Option(help="folder that keeps every verdict and what the runner said")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for every verdict and the runner's output")] = None,
     as_json: Json = False,
 ) -> None:
     """Run ONNX's own operator tests through a runner; say how many pass, by opset.

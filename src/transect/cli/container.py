@@ -29,16 +29,16 @@ def choose_container(given: str, *, gpus: bool = False) -> Container:
     from transect.planning.environments import has_environment
     from transect.planning.images import image_folder
 
-    wrapper, colon, rest = given.partition(":")
-    if not colon or rest.startswith("//") or wrapper not in WRAPPERS.names():
-        wrapper, rest = "", given
-    place, variables, folder = rest, dict[str, str](), None
-    if has_environment(rest) and not Path(rest).exists():
-        folder = image_folder(rest)
+    wrapper, colon, image = given.partition(":")
+    if not colon or image.startswith("//") or wrapper not in WRAPPERS.names():
+        wrapper, image = "", given
+    place, variables, folder = image, dict[str, str](), None
+    if has_environment(image) and not Path(image).exists():
+        folder = image_folder(image)
         facts = image_facts(folder)
         if facts is None:
             raise MissingDependency(
-                f"--container {given}: the image of environment '{rest}' is not made yet: `transect image {rest}`"
+                f"--container {given}: the image of environment '{image}' is not made yet: `transect image {image}`"
             )
         place, folder = str(folder), Path(facts["environment"]) / "bin"
         # The environment's own programs come first inside, and its mpiexec starts the ranks.
@@ -46,12 +46,12 @@ def choose_container(given: str, *, gpus: bool = False) -> Container:
         here = [name for name in WRAPPERS.names() if program_says(name) is not None]
         wrapper = wrapper or next(iter(here), USUAL)
     wrapper = wrapper or USUAL
-    if rest and (reason := complaint(place)) is not None:
+    if image and (reason := complaint(place)) is not None:
         raise MissingDependency(f"--container {given}: {reason}")
     # Apptainer shows the working folder by itself, and where it may not its own words say why.
     binds = () if wrapper == USUAL and folder is None else (os.getcwd(),)  # noqa: PTH109 text is wanted
-    argv, told = wrapped(place, wrapper=wrapper, gpus=gpus, binds=binds, workdir=next(iter(binds), None))
-    return Container(wrap=argv, variables=told | variables, bin=folder)
+    argv, set_inside = wrapped(place, wrapper=wrapper, gpus=gpus, binds=binds, workdir=next(iter(binds), None))
+    return Container(wrap=argv, variables=set_inside | variables, bin=folder)
 
 
 def image(

@@ -1,4 +1,4 @@
-"""Writes the RO-Crate metadata of a study's folder, and holds the folder to it."""
+"""Writes the RO-Crate metadata of a study's folder, and checks the folder against it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAME = "ro-crate"
 
 @dataclass(kw_only=True)
 class CrateVerdict:
-    """Where a folder is not what its crate says, by relative path.
+    """Where a folder differs from its crate, by relative path.
 
     `unsealed` are files that the crate names without a checksum.
     """
@@ -57,7 +57,7 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
     folder = paths.folder.resolve()
     file = folder / METADATA
     if Claim(folder.parent, paths.study).held_by_another():
-        raise BadInput(f"{folder.parent}: a run holds these results: its files still change")
+        raise BadInput(f"{folder.parent}: a run is using these results: its files still change")
     _refuse_foreign(file)
     # A record that is damaged is a file as any other; `transect verify` names it.
     records = list(_records(folder))
@@ -68,7 +68,7 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
         title = study.title or study.name
     except BadInput:
         title = paths.study
-    there = {f"{one['stage']}/{one['cell_id']}" for one in records}
+    there = {f"{record['stage']}/{record['cell_id']}" for record in records}
     about = Described(
         study=paths.study, title=title, records=records, waiting=len((planned_cells(paths) or {}).keys() - there)
     )
@@ -126,7 +126,7 @@ def _graph(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_crate(folder: Path) -> CrateVerdict | None:
-    """Hold every file below `folder` to the crate there; None where there is none and never was.
+    """Compare every file below `folder` with the crate there; None where there is none and never was.
 
     Reads everything. Raises BadInput for metadata that cannot be read, or that name a file outside the folder.
     """
@@ -136,29 +136,29 @@ def check_crate(folder: Path) -> CrateVerdict | None:
     if not file.exists():
         # Its other files are noted before it is written: without it, it is half written or was removed.
         return CrateVerdict(missing=[METADATA]) if _NAME in noted_exports(folder) else None
-    told = _told(file)
+    described = _described(file)
     inventory = take_inventory(folder.resolve(), NOT_IN_CRATE.__contains__)
     others = {name: not_in_crate(what) for name, what in inventory.others.items()}
     found = {name: facts.sha256 for name, facts in inventory.files.items()} | others
-    files = {name for name, said in told.items() if said is None or not said.startswith(NOT_A_FILE)}
-    changed = [name for name, said in told.items() if name in found and said not in (None, found[name])]
+    files = {name for name, checksum in described.items() if checksum is None or not checksum.startswith(NOT_A_FILE)}
+    changed = [name for name, checksum in described.items() if name in found and checksum not in (None, found[name])]
     # What a file became, where it is none any more.
     became = {name: f"{name} ({inventory.others[name]})" for name in files & others.keys()}
     return CrateVerdict(
         files=len(files),
-        missing=[name for name in told if name not in found],
+        missing=[name for name in described if name not in found],
         changed=[became.get(name, name) for name in changed],
         added=sorted(
-            [name for name in inventory.files if name not in told]
-            + [f"{name} ({what})" for name, what in inventory.others.items() if name not in told]
+            [name for name in inventory.files if name not in described]
+            + [f"{name} ({what})" for name, what in inventory.others.items() if name not in described]
         ),
-        unsealed=[name for name, said in told.items() if said is None and name in found],
+        unsealed=[name for name, checksum in described.items() if checksum is None and name in found],
     )
 
 
-def _told(file: Path) -> dict[str, str | None]:
+def _described(file: Path) -> dict[str, str | None]:
     """Return what a crate says of each file, its checksum, and of each link or the like."""
-    told: dict[str, str | None] = {}
+    described: dict[str, str | None] = {}
     for uri, entity in _graph(file).items():
         what, kinds = str(entity.get("description", "")), entity.get("@type")
         is_file = "File" in (kinds if isinstance(kinds, list) else [kinds])
@@ -167,8 +167,8 @@ def _told(file: Path) -> dict[str, str | None]:
         name = name_of(uri)
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise BadInput(f"{file}: names {uri}, which is outside the folder")
-        if name in told:
+        if name in described:
             raise BadInput(f"{file}: no readable crate: {name} is in it twice")
         checksum = entity.get("sha256") if is_file else what
-        told[name] = checksum if isinstance(checksum, str) else None
-    return told
+        described[name] = checksum if isinstance(checksum, str) else None
+    return described

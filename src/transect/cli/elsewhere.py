@@ -60,15 +60,15 @@ def export_step(
 def predict(
     model: Annotated[Path, typer.Argument(help="folder of a classify cell, or its predict.onnx")],
     tickets: Annotated[Path, typer.Argument(help="file or folder of tickets")],
-    kind: Annotated[str | None, typer.Option("--format", help="of the tickets, where the name does not tell")] = None,
+    kind: Annotated[str | None, typer.Option("--format", help="of the tickets [default: by the file's name]")] = None,
     option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the format, as in a study; repeatable")] = None,
-    top: Annotated[int, typer.Option(help="how many of the likeliest classes are told")] = 3,
+    top: Annotated[int, typer.Option(help="how many of the likeliest classes to print")] = 3,
     unsure: Annotated[
-        float | None, typer.Option(help="below this probability no class is told [default: the model's own]")
+        float | None, typer.Option(help="below this probability the answer is unsure [default: the model's own]")
     ] = None,
     output: Annotated[str, typer.Option(help="jsonl or csv")] = "jsonl",
 ) -> None:
-    """Tell the likeliest owners or queues of new tickets, or that nobody knows.
+    """Predict the likeliest owners or queues of new tickets, or answer that it is unsure.
 
     Tickets are read, redacted and cut as those were that the model was trained on. Exit code 1
     when some could not be read: stderr lists them. The work is done in the environment `text`, which is
@@ -83,8 +83,8 @@ def predict(
     given = ["--top", str(top), "--output", output]
     for name, value in (("--format", kind), ("--unsure", unsure)):
         given += [] if value is None else [name, str(value)]
-    for one in option or ():
-        given += ["--option", one]
+    for pair in option or ():
+        given += ["--option", pair]
     # Names of files may begin with a dash.
     given += ["--", str(model), str(tickets)]
     _run_module("text", ("onnxruntime", "py3langid"), "transect.text.predict_command", given)

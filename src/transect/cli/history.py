@@ -32,11 +32,10 @@ def history(
         bool, typer.Option("--fail", help="exit code 4 when the latest level of a series is worse")
     ] = False,
 ) -> None:
-    """Follow a study over its runs, by the dates of their records: what changed, when, and what else did then.
+    """Follow a study over its runs, by the dates of their records: what changed, when, and what else did.
 
-    Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a series
-    is confirmed and for the worse.
-    Example: transect history archive/ --html history.html
+    Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a
+    series is confirmed and for the worse. Example: transect history archive/ --html history.html
     """
     from transect.analysis.history import history_of
     from transect.analysis.timelines import LeftOut, Timeline, timeline
@@ -51,7 +50,7 @@ def history(
     check_outputs({"--html": html, "--markdown": markdown}, found)
     name, sets, others = _of_one_study(read_sets(found, over_time=True), study)
     line = timeline(sets)
-    twice = [LeftOut(name=str(one), why="given twice") for one in again]
+    twice = [LeftOut(name=str(folder), why="given twice") for folder in again]
     line = Timeline(runs=line.runs, left_out=[*line.left_out, *others, *twice])
     if not line.runs:
         raise BadInput(f"{folders[0]}: no run has a record with a date: nothing to put in order")
@@ -62,7 +61,7 @@ def history(
     if markdown is not None:
         write_atomic(markdown, summary.encode("utf-8", "replace"))
     # Runs that share no cell are as good as one.
-    longest = max((len(one.places) for one in made.series), default=0)
+    longest = max((len(series.places) for series in made.series), default=0)
     code = NOTHING if longest < 2 else WORSE if fail and _ends_worse(made) else 0
     if output == "json":
         facts = history_facts(made, line, study=name, margin=share)
@@ -80,24 +79,24 @@ def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[R
     from transect.analysis.timelines import LeftOut
     from transect.engine.result_folders import study_of
 
-    names = {one.letter: study_of(one) for one in sets if one.loaded.records}
+    names = {results.letter: study_of(results) for results in sets if results.loaded.records}
     known = sorted(set(names.values()))
     if study is None and len(known) > 1:
         raise BadInput(f"runs of {len(known)} studies: {', '.join(known)}: expected --study with one of them")
     if study is not None and study not in known:
         raise BadInput(f"--study {study}: no such runs there, only of {', '.join(known) or 'none'}")
     name = study or (known[0] if known else "")
-    own = [one for one in sets if names.get(one.letter, name) == name]
-    others = [LeftOut(name=one.name, why=f"of study {names[one.letter]}") for one in sets if one not in own]
-    return name, own, others
+    runs = [results for results in sets if names.get(results.letter, name) == name]
+    others = [LeftOut(name=run.name, why=f"of study {names[run.letter]}") for run in sets if run not in runs]
+    return name, runs, others
 
 
 def _ends_worse(made: History) -> bool:
     from transect.analysis.comparisons import Confidence
     from transect.analysis.set_lines import Outcome
 
-    last = {id(one.series): one for one in sorted(made.changes, key=lambda one: one.at)}
-    return any(one.outcome is Outcome.WORSE and one.confidence is Confidence.CONFIRMED for one in last.values())
+    last = {id(change.series): change for change in sorted(made.changes, key=lambda change: change.at)}
+    return any(end.outcome is Outcome.WORSE and end.confidence is Confidence.CONFIRMED for end in last.values())
 
 
 def _print(made: History, line: Timeline) -> None:
@@ -113,11 +112,11 @@ def _print(made: History, line: Timeline) -> None:
 
     runs = new_table("run", "folder", "records", "machine and software since the run before", "odd")
     for run in made.runs:
-        facts = [one.fact for one in run.differences]
-        told = ", ".join(facts[:MAX_FACTS])
-        told += f" and {len(facts) - MAX_FACTS} more" if len(facts) > MAX_FACTS else ""
+        facts = [difference.fact for difference in run.differences]
+        named = ", ".join(facts[:MAX_FACTS])
+        named += f" and {len(facts) - MAX_FACTS} more" if len(facts) > MAX_FACTS else ""
         records = str(len(run.results.loaded.records))
-        add_row(runs, run_name(run), run.results.name, records, told, "; ".join(run.notes))
+        add_row(runs, run_name(run), run.results.name, records, named, "; ".join(run.notes))
     print_table(runs)
     for run in made.runs:
         print_problems(run.results.name, run.results.loaded.problems)
@@ -125,23 +124,23 @@ def _print(made: History, line: Timeline) -> None:
         print_lines(f"left out: {gone.name}: {gone.why}")
     names = series_names(made.series)
     changes = new_table("verdict", "series", "from run", "change", "what else changed there")
-    for one in changes_first(made):
-        if not one.shared:
+    for change in changes_first(made):
+        if not change.shared:
             add_row(
                 changes,
-                [one.outcome.value, one.confidence.value],
-                names[one.series],
-                run_name(made.runs[one.at]),
-                change_text(one),
-                where_text(one, MAX_FACTS),
+                [change.outcome.value, change.confidence.value],
+                names[change.series],
+                run_name(made.runs[change.at]),
+                change_text(change),
+                where_text(change, MAX_FACTS),
             )
     if changes.row_count:
         print_lines("")
         print_table(changes)
-    shared = sum(one.shared for one in made.changes)
+    shared = sum(change.shared for change in made.changes)
     if shared:
-        print_lines(f"{shared} more changes of cells go with their whole stage")
-    refused = sum(bool(one.refused) for one in made.series)
+        print_lines(f"{shared} more changes of cells are part of a change of their whole stage")
+    refused = sum(bool(series.refused) for series in made.series)
     if refused:
         print_lines(f"{refused} series leave out runs with other settings: --format json names them")
     for gone_cell in made.lost:

@@ -63,8 +63,8 @@ def script(processes: list[tuple[list[str], dict[str, str]]]) -> str:
     common = {k: v for k, v in first.items() if all(p[1].get(k) == v for p in processes)}
     lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(common.items())]
     for argv, variables in processes:
-        own = {k: v for k, v in variables.items() if k not in common}
-        set_own = ["env", *(f"{k}={v}" for k, v in sorted(own.items()))] if own else []
+        differing = {k: v for k, v in variables.items() if k not in common}
+        set_own = ["env", *(f"{k}={v}" for k, v in sorted(differing.items()))] if differing else []
         lines.append(" ".join(map(shlex.quote, [*set_own, *argv])) + (" &" if len(processes) > 1 else ""))
     return "\n".join([*lines, "wait"] if len(processes) > 1 else lines)
 

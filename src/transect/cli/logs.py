@@ -32,7 +32,9 @@ _MAX_ROWS = 200
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="log files or folders")],
     output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
-    benchmark: Annotated[str | None, typer.Option(help="do not guess: it is this one")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="the benchmark of all logs [default: recognised by content]")
+    ] = None,
     limits: Annotated[
         str | None, typer.Option(help="'strict': refuse what is suspicious; or a JSON file, {metric: [low, high]}")
     ] = None,
@@ -42,9 +44,8 @@ def ingest(
 ) -> None:
     """Read benchmark logs: detect the benchmark, extract its metrics, and validate them.
 
-    A file that nobody recognises is listed as `unknown`; nothing is dropped. With --summary only files that
-    changed are read again.
-    Example: transect ingest logs/ --format json
+    A file that nobody recognises is listed as `unknown`; nothing is dropped. With --summary only files that changed are
+    read again. Example: transect ingest logs/ --format json
     """
     from transect.hpc.ingest import ingest as read
     from transect.hpc.refusal import refusal_of
@@ -126,7 +127,7 @@ def _records(archive: Archive, paths: Sequence[Path]) -> list[Record]:
     found: dict[str, list[Run]] = {name: [] for name in sources}
     for run in archive.runs:
         above = (run.file, *map(str, Path(run.file).parents))
-        found[next((tops[one] for one in above if one in tops), next(iter(sources)))].append(run)
+        found[next((tops[folder] for folder in above if folder in tops), next(iter(sources)))].append(run)
     for name, real in sources.items():
         inside = found[name]
         result = result_of(inside, must_have=False)
@@ -159,25 +160,25 @@ def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
 
     # Of one folder the same beginning of every path says nothing.
     above = f"{_text(paths[0])}/" if len(paths) == 1 else ""
-    said = f"{archive.files:,} files, {archive.bytes / 1e6:,.1f} MB, {len(archive.runs):,} runs"
-    print_lines(f"{said}; {archive.known:,} files had not changed", "")
-    shown = [one for one in STATUSES if any(one in row.counts for row in tables.counted)]
+    amounts = f"{archive.files:,} files, {archive.bytes / 1e6:,.1f} MB, {len(archive.runs):,} runs"
+    print_lines(f"{amounts}; {archive.known:,} files had not changed", "")
+    shown = [status for status in STATUSES if any(status in row.counts for row in tables.counted)]
     counts = new_table("benchmark", "system", "version", "runs", *shown)
     for row in tables.counted[:_MAX_ROWS]:
-        numbers = [str(row.counts.get(one, "")) for one in shown]
+        numbers = [str(row.counts.get(status, "")) for status in shown]
         add_row(counts, row.benchmark, row.system, row.version, str(row.runs), *numbers)
     print_table(counts)
     _more(len(tables.counted))
     if tables.best:
         print_lines("", "Best valid value of each benchmark:")
         best = new_table("benchmark", "value", "of", "system", "where")
-        for one in tables.best[:_MAX_ROWS]:
-            value = one.value
+        for best_value in tables.best[:_MAX_ROWS]:
+            value = best_value.value
             assert value is not None
-            name = " ".join(part for part in (one.benchmark, one.variant, *one.barrier) if part)
+            name = " ".join(part for part in (best_value.benchmark, best_value.variant, *best_value.barrier) if part)
             doubt = " (suspicious)" if value.status == "suspicious" else ""
-            of = one.series if value.size is None else f"{one.series}, size {value.size}"
-            add_row(best, name, value.printed + doubt, of, one.system, value.where.removeprefix(above))
+            of = best_value.series if value.size is None else f"{best_value.series}, size {value.size}"
+            add_row(best, name, value.printed + doubt, of, best_value.system, value.where.removeprefix(above))
         print_table(best)
         _more(len(tables.best))
     for title, rows in (("Refused:", tables.refused), ("Suspicious:", tables.doubted)):

@@ -48,12 +48,11 @@ def doctor(
     wait: Annotated[float, typer.Option(help="seconds that a test job may take to start")] = 120,
     as_json: Json = False,
 ) -> None:
-    """Say what this machine offers, and what is missing for which rows.
+    """Show what this machine offers, and what is missing for which rows.
 
-    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether
-    Slurm has what the system file says, with two short jobs on its nodes, and what to change;
-    exit code 1 when something is wrong.
-    Example: transect doctor --system config/systems/mine.yaml
+    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether Slurm has what the system
+    file says, with two short jobs on its nodes, and what to change; exit code 1 when something is wrong. Example:
+    transect doctor --system config/systems/mine.yaml
     """
     from transect.cli.doctor import examine
 

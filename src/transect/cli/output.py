@@ -39,13 +39,13 @@ def print_table(table: Table) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print each of `lines` as one line on stdout, whatever the names in it hold."""
+    """Print each of `lines` as one line on stdout, whatever characters are in it."""
     say(*lines, to=sys.stdout)
 
 
 def print_problems(whose: str, problems: Sequence[object]) -> None:
     """Print what is wrong with a folder, a line for each problem; of many the first ones."""
-    print_lines(*(f"{whose}: {one}" for one in problems[:_MAX_PROBLEMS]))
+    print_lines(*(f"{whose}: {problem}" for problem in problems[:_MAX_PROBLEMS]))
     if len(problems) > _MAX_PROBLEMS:
         more = len(problems) - _MAX_PROBLEMS
         print_lines(f"{whose}: and {more} more: --format json has all")

@@ -78,11 +78,11 @@ def _system(name: str, nodes: int) -> dict[str, Any]:
     found = load_model(find_system(name), System)
     if nodes > found.nodes:
         raise BadInput(f"--nodes {nodes}: system '{found.name}' has {found.nodes}")
-    told: dict[str, Any] = {"cores": found.cores_per_node or available_cores()}
+    facts: dict[str, Any] = {"cores": found.cores_per_node or available_cores()}
     network = found.networks.get(found.network or "")
     if network is not None and network.latency_s is not None and network.bytes_per_s is not None:
-        told["system_link"] = Link(network.latency_s, 1 / network.bytes_per_s)
-    return told
+        facts["system_link"] = Link(network.latency_s, 1 / network.bytes_per_s)
+    return facts
 
 
 def _wanted(system: str, **given: Any) -> Wanted:
@@ -105,14 +105,14 @@ def _wanted(system: str, **given: Any) -> Wanted:
     return Wanted(**given, **_system(system, given["nodes"]))
 
 
-def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
-    """Print what a plan is made of, and why it is this one."""
+def _say(planned: Answer, found: Plan, wanted: Wanted) -> None:
+    """Print a plan, and why it is this one."""
     from transect.planner.partition import mebibytes
 
     print_lines(
         f"{found.kind}: {found.replicas} x {found.stages} (replicas x stages), "
         f"{found.micro_batches} micro-batches; predicted step {found.predicted_step_s:.4g} s",
-        f"costs: {told.costs}; machine: {told.machine.source}",
+        f"costs: {planned.costs}; machine: {planned.machine.source}",
     )
     table = new_table("stage", "layers", "memory of a rank")
     for stage, ((first, last), size) in enumerate(zip(found.layers, found.memory_bytes, strict=True)):
@@ -124,13 +124,13 @@ def _say(told: Answer, found: Plan, wanted: Wanted) -> None:
         print_lines(f"- {threads} threads on a node's {wanted.cores} cores: a step takes longer than predicted")
 
 
-def _found(told: Answer) -> Plan:
+def _found(planned: Answer) -> Plan:
     """Return the plan. Raises BadInput with the constraint that leaves none."""
     from transect.planner.problem import Infeasible
 
-    if isinstance(told.found, Infeasible):
-        raise BadInput(f"no plan: {told.found.reason}")
-    return told.found
+    if isinstance(planned.found, Infeasible):
+        raise BadInput(f"no plan: {planned.found.reason}")
+    return planned.found
 
 
 def _name(wanted: Wanted) -> str:
@@ -178,14 +178,14 @@ def plan(
         link=_link(link),
         solver=solver,
     )
-    told = answer(wanted)
-    found = _found(told)
+    planned = answer(wanted)
+    found = _found(planned)
     study = study_of(wanted, found, _name(wanted))
     if as_json:
-        facts = found.json() | {"costs": told.costs, "machine": told.machine.source, "study": study}
+        facts = found.json() | {"costs": planned.costs, "machine": planned.machine.source, "study": study}
         print(json.dumps(facts, indent=1))
         return
-    _say(told, found, wanted)
+    _say(planned, found, wanted)
     print_lines("", *yaml.safe_dump(study, sort_keys=False).rstrip().split("\n"))
 
 
@@ -245,10 +245,10 @@ def train(
                 raise BadInput(f"{record.cell_id}: {record.status.value}, {record.message}")
         only = frozenset(record.cell_id for record in profiles)
         wanted = _wanted(system, **given | {"results": results / name, "profiles": only})
-    told = answer(wanted)
-    found = _found(told)
+    planned = answer(wanted)
+    found = _found(planned)
     if not as_json:
-        _say(told, found, wanted)
+        _say(planned, found, wanted)
     records = run_study(study_of(wanted, found, _name(wanted), repeats), system, results)
     if as_json:
         ended = [

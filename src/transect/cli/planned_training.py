@@ -137,29 +137,29 @@ def _probed(results: Path) -> list[_Probed]:
             line = fitted(points)
             link = Link(line.alpha_s, 1 / lasting_rate(line, points))
             found.append(_Probed(cell.nodes, cell.network, link, line.poor))
-    return sorted(found, key=lambda one: one.nodes)
+    return sorted(found, key=lambda probe: probe.nodes)
 
 
 def _machine(wanted: Wanted) -> Machine:
     """Return what a rank computes and what messages take. Raises BadInput where networks compete."""
     here = measured_here(wanted.threads)
     known = _probed(wanted.results) if wanted.results is not None else []
-    inside = next((one.link for one in known if one.nodes == 1), here.inside)
-    beyond = [one for one in known if one.nodes > 1]
-    networks = sorted({one.network or "the system's own choice" for one in beyond})
+    inside = next((probe.link for probe in known if probe.nodes == 1), here.inside)
+    beyond = [probe for probe in known if probe.nodes > 1]
+    networks = sorted({probe.network or "the system's own choice" for probe in beyond})
     if len(networks) > 1 and wanted.nodes > 1 and wanted.link is None:
         raise BadInput(
             f"--profile {wanted.results}: probes of several networks ({', '.join(networks)}): expected one, or --link"
         )
     between = wanted.link or (beyond[0].link if beyond else wanted.system_link)
-    told = [here.source]
+    sources = [here.source]
     if known:
-        told.append("messages as probed" + ", which lie on no line" * any(one.poor for one in known))
+        sources.append("messages as probed" + ", which lie on no line" * any(probe.poor for probe in known))
     if wanted.nodes > 1 and wanted.link:
-        told.append("between nodes as given")
+        sources.append("between nodes as given")
     elif wanted.nodes > 1 and wanted.system_link and not beyond:
-        told.append("between nodes as the system file says")
-    return Machine(rates=here.rates, inside=inside, between=between, source="; ".join(told))
+        sources.append("between nodes as the system file says")
+    return Machine(rates=here.rates, inside=inside, between=between, source="; ".join(sources))
 
 
 def answer(wanted: Wanted) -> Answer:

@@ -1,4 +1,4 @@
-"""What a plug-in of each kind is asked: the checks that the project's own plug-ins pass, and a user's can."""
+"""The checks of each kind of plug-in: those that the project's own plug-ins pass."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CUTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was asked of a plug-in: what was expected, and what it gave."""
+    """One check of a plug-in: what was expected, and what it gave."""
 
     what: str
     expected: object
@@ -146,10 +146,10 @@ def _workload(plugin: Any, name: str) -> Iterator[Check]:
     weights, described = model.initial_weights(1), model.weight_shapes()
     yield _same(
         "shapes of weights",
-        {one.name: one.shape for one in described},
+        {weight.name: weight.shape for weight in described},
         {key: array.shape for key, array in weights.items()},
     )
-    trained = sum(weights[one.name].size for one in described if one.trained)
+    trained = sum(weights[weight.name].size for weight in described if weight.trained)
     yield _same("parameters that its costs count", trained, model.costs(plugin.defaults).parameters)
 
 
@@ -163,7 +163,7 @@ def _optimiser(plugin: Any, name: str) -> Iterator[Check]:
         update={"optimiser": name, "momentum": 0.5, "weight_decay": 0.1}
     )
     yield _same(
-        "takes hyper-parameters that there are", [], [one for one in plugin.takes if one not in type(rule).model_fields]
+        "takes hyper-parameters that there are", [], [key for key in plugin.takes if key not in type(rule).model_fields]
     )
     weights, states = np.ones(8), [np.zeros(8) for _ in range(plugin.states)]
     plugin.update(rule, weights, np.ones(8), states, 0.1, 1)
@@ -191,7 +191,7 @@ def _benchmark(plugin: Any, name: str) -> Iterator[Check]:
     yield _known("parser", plugin.parser, PARSERS)
     with tempfile.TemporaryDirectory() as folder:
         argv = plugin.command(BenchCell(benchmark=name), Path(folder), "python", ["mpiexec"])
-        yield Check("command", "a list of words", argv, bool(argv) and all(isinstance(one, str) for one in argv))
+        yield Check("command", "a list of words", argv, bool(argv) and all(isinstance(word, str) for word in argv))
         yield _same("logs before it ran", [Path(folder) / "output.log"], plugin.logs(Path(folder)))
     yield _reason("supports of a GPU", plugin.supports(BenchCell(benchmark=name, device="cuda")))
 
@@ -231,11 +231,11 @@ def check_log(name: str, log: Path) -> Iterator[Check]:
     yield _same("benchmarks in the log", {name}, {run.benchmark for run in whole})
     ends = [": ".join(filter(None, (run.status.value, run.reason))) for run in whole]
     yield _same("statuses of its runs", ["ok"] * len(whole), ends)
-    numbers = {(one.name, one.value) for run in whole for one in run.metrics}
+    numbers = {(metric.name, metric.value) for run in whole for metric in run.metrics}
     yield Check("metrics", "one at least", len(numbers), bool(numbers))
     for run in whole:
-        for one in run.metrics:
-            yield Check(f"{one.name} as printed", "what stands in the log", one.printed, one.printed in text)
+        for number in run.metrics:
+            yield Check(f"{number.name} as printed", "what stands in the log", number.printed, number.printed in text)
     lines = text.splitlines(keepends=True)
     with tempfile.TemporaryDirectory() as folder:
         cut = Path(folder) / log.name
@@ -247,7 +247,7 @@ def check_log(name: str, log: Path) -> Iterator[Check]:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of plug-ins: its registry, what each is asked, and whether a tiny study runs it."""
+    """A kind of plug-ins: its registry, its checks, and whether a tiny study runs it."""
 
     registry: Registry[Any]
     asks: Callable[[Any, str], Iterator[Check]] | None = None
@@ -277,7 +277,7 @@ def kind_of(kind: str) -> Kind:
 
 
 def answers(kind: str, name: str) -> Iterator[Check]:
-    """Ask a plug-in. Raises BadInput for one that is not there."""
+    """Check a plug-in. Raises BadInput for one that is not there."""
     try:
         yield from _asked(kind_of(kind), name)
     except BadInput:
@@ -290,8 +290,8 @@ def answers(kind: str, name: str) -> Iterator[Check]:
 def _asked(known: Kind, name: str) -> Iterator[Check]:
     plugin = known.registry.get(name)
     yield _types(plugin)
-    said = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
-    yield Check("docstring", "a sentence that says what it is", (said or "").split("\n")[0], bool(said))
+    docstring = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
+    yield Check("docstring", "a sentence that says what it is", (docstring or "").split("\n")[0], bool(docstring))
     for file in plugin_files(known.registry, name) if isinstance(plugin, Plugin) else [known.registry.source(name)]:
         yield Check("file", "a Path that is there", file, isinstance(file, Path) and file.is_file())
     if known.asks is not None:

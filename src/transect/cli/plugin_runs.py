@@ -1,4 +1,4 @@
-"""A plug-in at work: a tiny study, through the engine and in its own environment, as any cell does."""
+"""Runs a plug-in in a tiny study, by the engine and in its own environment."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _place_for(strategy: str) -> TrainCell | None:
 
 def _trained(cell: TrainCell, workloads: tuple[str, ...]) -> str:
     return _STUDY.format(
-        short=", ".join(f"{one}: {{epochs: 1, reference_steps: 20}}" for one in workloads),
+        short=", ".join(f"{workload}: {{epochs: 1, reference_steps: 20}}" for workload in workloads),
         workloads=", ".join(workloads),
         framework=cell.framework,
         strategy=cell.strategy,
@@ -86,17 +86,17 @@ def _study_of(kind: str, name: str) -> tuple[str, str]:
         if not RUNTIMES.get(name).trains:
             return served, "infer"
         return served + _RETRAINED.format(runtime=name), "infer retrain"
-    used = name if kind == "workload" else next((one for one in WORKLOADS if WORKLOADS.get(one).dataset == name), None)
+    used = name if kind == "workload" else next((w for w in WORKLOADS if WORKLOADS.get(w).dataset == name), None)
     if used is None or isinstance(DATASETS.get(WORKLOADS.get(used).dataset), DerivedDataset):
         raise BadInput(f"{kind} '{name}': it takes what a study's own cells leave: it runs in that study only")
     framework = next(
-        (one for one in ("numpy", "torch") if FRAMEWORKS.get(one).builds(WORKLOADS.get(used).model) is None), "numpy"
+        (able for able in ("numpy", "torch") if FRAMEWORKS.get(able).builds(WORKLOADS.get(used).model) is None), "numpy"
     )
     return _trained(tiny_cell(framework), (used,)), "dataset"
 
 
 def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
-    """Run a plug-in in a tiny study; a training is held to the float64 reference as in any study.
+    """Run a plug-in in a tiny study; a training is compared with the float64 reference as in any study.
 
     A stage runs in the study that is `given`: no other one asks for its cells.
     """
@@ -152,6 +152,6 @@ def _judged(record: Record, folder: Path) -> Iterator[Check]:
     if why := record.details.get("not_checkable"):
         yield Check(f"{record.cell_id}: equality", "steps like the reference's", f"not checkable: {why}", holds=True)
         return
-    ratios = [one.value for one in record.metrics if one.name == "equality_ratio"]
+    ratios = [metric.value for metric in record.metrics if metric.name == "equality_ratio"]
     deviation = ratios[0] if ratios else None
     yield Check(f"{record.cell_id}: equality_ratio", "at most 1", deviation, deviation is not None and deviation <= 1)

@@ -57,8 +57,7 @@ def _states(folder: Path) -> list[CellState]:
 def status(folder: ResultFolder, as_json: Json = False) -> None:
     """Count a study's cells and list those that failed or were skipped, with cause.
 
-    Cells that the study no longer has are counted apart.
-    Example: transect status results/quick
+    Cells that the study no longer has are counted apart. Example: transect status results/quick
     """
     states = _states(folder)
     numbers = Counter(str(cell.state) for cell in states)
@@ -80,7 +79,7 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
     if bad:
         columns = ("status", "cause", "stage", "cell", "message")
         table = new_table(*columns)
-        for row in sorted(bad, key=lambda one: one["status"]):
+        for row in sorted(bad, key=lambda row: row["status"]):
             add_row(table, *(row[column] for column in columns))
         print_table(table)
     print_lines(", ".join(f"{count} {name}" for name, count in {**counts, **numbers}.items()))
@@ -219,10 +218,10 @@ def report(
     check_origin(paths, file)
     summary, written, older = write_report(file, results, formats or ["html"])
     if as_json:
-        told = [{**asdict(one), "path": str(one.path)} for one in written]
-        print(json.dumps({**summary, "written": told, "older": older}, indent=1))
+        listed = [{**asdict(export), "path": str(export.path)} for export in written]
+        print(json.dumps({**summary, "written": listed, "older": older}, indent=1))
         return
-    for one in written:
-        print_lines(str(one.path) + (f" ({one.files} files)" if one.files != 1 else ""))
-        print_lines(*(f"  left out: {told}" for told in one.left_out))
+    for exported in written:
+        print_lines(str(exported.path) + (f" ({exported.files} files)" if exported.files != 1 else ""))
+        print_lines(*(f"  left out: {reason}" for reason in exported.left_out))
     print_lines(*(f"{name} is of older records: --format {name} writes it anew" for name in older))

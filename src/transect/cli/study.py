@@ -120,24 +120,24 @@ def why(
     stale = Staleness(plan)
     asked = _chosen(plan, cells) if cells else list(plan)
     rows = [(p, stale.of(p)) for p in asked]
-    told = [
+    stale_cells = [
         {"stage": p.cell.stage, "cell": p.id, "reasons": [{"kind": r.kind, "text": r.text} for r in reasons]}
         for p, reasons in rows
         if reasons
     ]
     if as_json:
-        print(json.dumps({"study": plan.study.name, "asked": len(rows), "cells": told}, indent=1))
+        print(json.dumps({"study": plan.study.name, "asked": len(rows), "cells": stale_cells}, indent=1))
         return
     table = new_table("stage", "cell", "would run again because of")
-    for row in told:
-        lines = [f"{one['kind']}: {one['text']}" for one in row["reasons"]]
+    for row in stale_cells:
+        lines = [f"{reason['kind']}: {reason['text']}" for reason in row["reasons"]]
         add_row(table, row["stage"], row["cell"], lines)
-    if told:
+    if stale_cells:
         print_table(table)
-    stages = Counter(row["stage"] for row in told)
+    stages = Counter(row["stage"] for row in stale_cells)
     counts = ", ".join(f"{number} {stage}" for stage, number in stages.items())
-    those = f": {counts}" if told else ""
-    print_lines(f"{len(told)} of {len(rows)} cells would run again{those}")
+    those = f": {counts}" if stale_cells else ""
+    print_lines(f"{len(stale_cells)} of {len(rows)} cells would run again{those}")
 
 
 def run(

@@ -21,7 +21,7 @@ Results = Annotated[Path, typer.Option(help="folder of all results")]
 
 
 def verify(study: Study, results: Results = Path("results"), as_json: Json = False) -> None:
-    """Check all records of a study; exit code 1 when one does not hold, each of these named.
+    """Check all records of a study; exit code 1 when one is not valid, and each of these is named.
 
     A record's own checksum, those of all files beside it, and whether what it was made from is still
     the same; source files that were edited since are named, and no damage. Where there is an RO-Crate, every file of the folder: those that are missing, changed or added.
@@ -36,23 +36,23 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
     sealed = check_crate(paths.folder)
     if not verdicts and sealed is None:
         raise BadInput(f"{paths.folder}: no records there, expected those of a study that has run")
-    told = [one for one in verdicts if one.wrong or one.note or one.edited]
-    wrong = sum(bool(one.wrong) for one in verdicts)
-    alone = sum(bool(one.note) for one in verdicts)
+    shown = [verdict for verdict in verdicts if verdict.wrong or verdict.note or verdict.edited]
+    wrong = sum(bool(verdict.wrong) for verdict in verdicts)
+    alone = sum(bool(verdict.note) for verdict in verdicts)
     if as_json:
-        facts: dict[str, Any] = {"records": len(verdicts), "wrong": wrong, "cells": [asdict(one) for one in told]}
+        facts: dict[str, Any] = {"records": len(verdicts), "wrong": wrong, "cells": [asdict(cell) for cell in shown]}
         print(json.dumps(facts | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
         if wrong:
-            table = new_table("stage", "cell", "what does not hold")
-            for one in verdicts:
-                if one.wrong:
-                    add_row(table, one.stage, one.cell, one.wrong)
+            table = new_table("stage", "cell", "problem")
+            for found in verdicts:
+                if found.wrong:
+                    add_row(table, found.stage, found.cell, found.wrong)
             print_table(table)
-        more = f", {alone} were not held to what they were made from" if alone else ""
-        print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
-        if names := sorted({name for one in verdicts for name in one.edited}):
-            cells = sum(bool(one.edited) for one in verdicts)
+        more = f", {alone} could not be compared with their inputs" if alone else ""
+        print_lines(f"{len(verdicts)} records, {wrong} of them not valid{more}")
+        if names := sorted({name for verdict in verdicts for name in verdict.edited}):
+            cells = sum(bool(verdict.edited) for verdict in verdicts)
             others = f" and {len(names) - 1} more" if len(names) > 1 else ""
             print_lines(
                 f"{cells} of them were made by another {names[0]}{others}: `transect why` names what runs again"
@@ -66,10 +66,9 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
 def crate(study: Study, results: Results = Path("results"), as_json: Json = False) -> None:
     """Describe a study's results for others: an RO-Crate with the checksum of every file.
 
-    `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From
-    then on `transect verify` holds the folder to it. Make it last: what is written after it counts as changed. Made
-    again, it says what changed since.
-    Example: transect crate quick
+    `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From then on
+    `transect verify` checks the folder against it. Make it last: what is written later counts as changed. Made again,
+    it says what changed since. Example: transect crate quick
     """
     from transect.cli.crate import check_crate, write_crate
 
@@ -81,19 +80,19 @@ def crate(study: Study, results: Results = Path("results"), as_json: Json = Fals
     file, inventory = write_crate(paths)
     total = sum(facts.size for facts in inventory.files.values())
     if as_json:
-        told = {
+        facts_of_crate = {
             "file": str(file),
             "files": len(inventory.files),
             "bytes": total,
             "others": inventory.others,
             "before": before and asdict(before),
         }
-        print(json.dumps(told, indent=1))
+        print(json.dumps(facts_of_crate, indent=1))
         return
     print_lines(f"{file}: {len(inventory.files)} files, {total / 1e6:.1f} MB")
     print_lines(*(f"  not in it: {name}: {what}" for name, what in inventory.others.items()))
     if before is not None and not before.holds:
-        print_lines("since the crate before this one:")
+        print_lines("changes since the crate before:")
         _say(before)
 
 

@@ -189,7 +189,7 @@ def class_of(stage: str) -> type[Cell]:
 @cache
 def _known() -> dict[str, type[Cell]]:
     package = importlib.import_module(_AXES)
-    modules = [importlib.import_module(f"{_AXES}.{one.name}") for one in pkgutil.iter_modules(package.__path__)]
+    modules = [importlib.import_module(f"{_AXES}.{module.name}") for module in pkgutil.iter_modules(package.__path__)]
     return {kind.model_fields["stage"].default: kind for module in modules for kind in cells_in(module)}
 
 

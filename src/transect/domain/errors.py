@@ -1,4 +1,4 @@
-"""Exceptions that a person may see. The exit code tells whose fault it is."""
+"""Exceptions that users may see. The exit code says whose fault it is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BadInput(TransectError, ValueError):
 
 
 class Complaints:
-    """What is wrong with an input, gathered: a person is told all of it at once."""
+    """All that is wrong with an input, collected, so that it is reported at once."""
 
     def __init__(self) -> None:
         self._lines: dict[str, None] = {}
@@ -59,11 +59,11 @@ class MissingDependency(TransectError, ImportError):
 
 
 class Unsupported(TransectError):
-    """What is asked for cannot run here, and that is no fault: the cell is skipped."""
+    """What a cell needs is not here, which is no fault: the cell is skipped."""
 
 
 class Interruption(BaseException):
-    """This process is to end with `code`: a signal asks for it, or its Snakemake has gone."""
+    """This process must end with `code`: because of a signal, or because its Snakemake is gone."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -136,7 +136,7 @@ def say_fault(error: BaseException, where: object = "this machine") -> int:
         return 75 if error.errno in FULL else BadInput.exit_code
     at = traceback.extract_tb(error.__traceback__)[-1:]
     if isinstance(error, SystemExit):
-        place = "".join(f"{one.filename}:{one.lineno}: " for one in at)
+        place = "".join(f"{frame.filename}:{frame.lineno}: " for frame in at)
         complain(f"{place}sys.exit({error.code!r}) was called: a plug-in raises an error instead")
         return BadInput.exit_code
     say(*"".join(traceback.format_exception(error)).splitlines())

@@ -68,7 +68,7 @@ class Option:
         if self.pattern and isinstance(given, str) and re.fullmatch(self.pattern, given):
             return True
         if self.choices:
-            return type(given) in {type(one) for one in self.choices} and given in self.choices
+            return type(given) in {type(choice) for choice in self.choices} and given in self.choices
         if isinstance(self.default, str):
             return isinstance(given, str) and bool(given) and not self.pattern
         kinds = (int,) if isinstance(self.default, int) else (int, float)

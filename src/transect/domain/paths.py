@@ -42,11 +42,11 @@ class StudyPaths:
         self.record_aside(stage, cell_id).unlink(missing_ok=True)
 
     def spec(self, stage: str, cell_id: str) -> Path:
-        """What the cell's payload was told when it last ran."""
+        """The input of the cell's payload when it last ran."""
         return self.cell(stage, cell_id) / "spec.json"
 
     def damaged(self, stage: str, cell_id: str) -> Path:
-        """A record that was no longer what had been written, kept for a person to look at."""
+        """A record that was changed after it was written, kept for inspection."""
         return self.folder / "damaged" / stage / f"{cell_id}.json"
 
     @property

@@ -157,9 +157,9 @@ def checksum_of(content: dict[str, Any]) -> str:
     Of its canonical form, in UTF-8: JSON with keys sorted by code points, no white space, characters
     as they are, numbers as Python's `json` writes them. Layout and order of keys do not count.
     """
-    rest = {key: value for key, value in content.items() if key != "checksum"}
+    sealed = {key: value for key, value in content.items() if key != "checksum"}
     # An escape may stand for half a character, which no encoding has.
-    return hashlib.sha256(canonical_json(rest).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical_json(sealed).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -184,8 +184,8 @@ def raw_record(path: Path) -> dict[str, Any]:
     try:
         raw = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        told = f"{len(content)} bytes that are no JSON ({error})" if content else "empty"
-        raise BadInput(f"{path}: {told}") from None
+        found = f"{len(content)} bytes that are no JSON ({error})" if content else "empty"
+        raise BadInput(f"{path}: {found}") from None
     if not isinstance(raw, dict):
         raise BadInput(f"{path}: not a record: expected a JSON object, found {type(raw).__name__}")
     if raw.get("checksum") != checksum_of(raw):

@@ -142,8 +142,8 @@ class StageRegistry(Registry[T]):
             return
         package = importlib.import_module(self.package)
         package.add_plugin_folders()
-        own, *_ = package.__path__
-        files = {path: path.stem for path in sorted(Path(own).glob("*.py"))}
+        package_folder, *_ = package.__path__
+        files = {path: path.stem for path in sorted(Path(package_folder).glob("*.py"))}
         files |= {
             path: path.parent.name for folder in package.__path__ for path in sorted(Path(folder).glob("*/stage.py"))
         }

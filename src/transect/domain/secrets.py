@@ -1,6 +1,6 @@
 """Passwords, tokens and keys are taken out of what people publish: records, reports, messages.
 
-What a payload prints itself stands in its own log, as it printed it.
+What a payload prints itself is in its log, unchanged.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ def without_secrets(value: Any, environment: Mapping[str, str] | None = None) ->
     """
     values = _values(os.environ if environment is None else environment)
 
-    def clean(one: Any) -> Any:
-        if isinstance(one, str):
+    def clean(part: Any) -> Any:
+        if isinstance(part, str):
             for secret in values:
-                one = one.replace(secret, _HIDDEN)
-            return _AFTER.sub(rf"\1{_HIDDEN}", _SET.sub(_setting, _LOGIN.sub(_address, one)))
-        if isinstance(one, dict):
-            return {clean(key): clean(inner) for key, inner in one.items()}
-        return [clean(inner) for inner in one] if isinstance(one, list | tuple) else one
+                part = part.replace(secret, _HIDDEN)
+            return _AFTER.sub(rf"\1{_HIDDEN}", _SET.sub(_setting, _LOGIN.sub(_address, part)))
+        if isinstance(part, dict):
+            return {clean(key): clean(inner) for key, inner in part.items()}
+        return [clean(inner) for inner in part] if isinstance(part, list | tuple) else part
 
     return clean(value)

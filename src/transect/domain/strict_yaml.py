@@ -41,6 +41,7 @@ _RENAMED = {
     "infer": "inference",
     "device": "on_device",
     "fit": "fit_on",
+    "knob": "hyperparameter",
 }
 
 
@@ -148,19 +149,19 @@ def validate(model: type[M], content: Mapping[str, Any], where: str, below: str 
         return model.model_validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         rows = []
-        for one in error.errors():
-            key = below + ".".join(str(part) for part in one["loc"]) or "(top level)"
-            if one["type"] == "extra_forbidden":
-                known = _keys_at(model, one["loc"])
-                near = difflib.get_close_matches(str(one["loc"][-1]), known, n=1, cutoff=0.5)
+        for problem in error.errors():
+            key = below + ".".join(str(part) for part in problem["loc"]) or "(top level)"
+            if problem["type"] == "extra_forbidden":
+                known = _keys_at(model, problem["loc"])
+                near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.5)
                 hint = f" did you mean '{near[0]}'?" if near else ""
-                if (new := _RENAMED.get(str(one["loc"][-1]))) in known:
-                    hint = f" {one['loc'][-1]} is called {new} now."
+                if (new := _RENAMED.get(str(problem["loc"][-1]))) in known:
+                    hint = f" {problem['loc'][-1]} is called {new} now."
                 rows.append(f"unknown key '{key}':{hint} Known: {', '.join(known)}")
-            elif one["type"] == "missing":
+            elif problem["type"] == "missing":
                 rows.append(f"key '{key}' is missing")
             else:
-                rows.append(f"key '{key}': {one['msg']}, found {_shown(one['input'])}")
+                rows.append(f"key '{key}': {problem['msg']}, found {_shown(problem['input'])}")
         raise BadInput(*(f"{where}: {row}" for row in rows)) from None
 
 

@@ -76,7 +76,7 @@ class Question(Section):
 
 
 class Published(Section):
-    """A published figure, and the cell of this study whose own is held beside it."""
+    """A published figure, and the cell of this study that it is compared with."""
 
     study: str = Field(default="", description="where it was published")
     what: str = Field(default="", description="what it is a figure of")
@@ -87,7 +87,7 @@ class Published(Section):
         description="`stage`, `metric` and as many axes as tell one cell apart; `over`: the axes in which the cell "
         "that it is divided by differs",
     )
-    knob: str | None = Field(default=None, description="the axis in whose table it stands too")
+    hyperparameter: str | None = Field(default=None, description="the axis in whose table it stands too")
 
 
 class Study(Section):

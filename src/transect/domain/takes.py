@@ -58,9 +58,9 @@ class Takes:
         files = {} if record is None else record.files
         found = []
         for name in (*self.names, *(self.more(spec) if self.more is not None else ())):
-            own = [path for path in files if path == name or path.startswith(f"{name}/")]
-            if own:
-                found += [f"{Path(path).name} {files[path]}" for path in own]
+            wanted = [path for path in files if path == name or path.startswith(f"{name}/")]
+            if wanted:
+                found += [f"{Path(path).name} {files[path]}" for path in wanted]
             else:
                 path = folder / name
                 found.append(f"{path.name} {sha256_file(path) if path.is_file() else 'absent'}")
@@ -96,7 +96,7 @@ class Metrics(Takes):
     def _files(self, role: str, folder: Path, record: Record | None, spec: Spec) -> list[str]:
         if record is None:
             return [f"{role} absent"]
-        return [f"{role} {digest([canonical_json([one.model_dump(mode='json') for one in record.metrics])])}"]
+        return [f"{role} {digest([canonical_json([metric.model_dump(mode='json') for metric in record.metrics])])}"]
 
 
 def own_repeat(spec: Spec) -> list[int]:

@@ -63,7 +63,7 @@ class RepeatUntil(BaseModel):
     @model_validator(mode="after")
     def _says_enough(self) -> RepeatUntil:
         if self.ci_half_width is None and self.equivalence_margin is None:
-            raise ValueError("says when nothing is enough: expected ci_half_width, equivalence_margin or both")
+            raise ValueError("has no stopping criterion: expected ci_half_width, equivalence_margin or both")
         if self.min_repeats is not None and self.max_repeats <= self.min_repeats:
             raise ValueError(
                 f"max_repeats {self.max_repeats} leaves nothing beyond min_repeats {self.min_repeats}: expected more"
@@ -101,10 +101,9 @@ class ComparisonRule:
     """What decides among cells of a stage: each is compared with the best, metric by metric.
 
     `paired_metrics` are those of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
-    `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells
-    of another workload, kind or value of `stratify_by` are not compared. With `best_of`, axes, only the best cell
-    of each of their values is, as where the best of each runtime races. `also` is another rule for the
-    same cells.
+    `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells of another
+    workload, kind or value of `stratify_by` are not compared. With `best_of`, axes, only the best cell of each of their
+    values is, as where the best of each runtime races. `also` is another rule for the same cells.
     """
 
     metrics: tuple[str, ...] = ()
@@ -121,12 +120,12 @@ class ComparisonRule:
         """Return it and those that hold also, as JSON holds them."""
         return [
             {
-                "metrics": [*one.metrics],
-                "paired_metrics": [*one.paired_metrics],
-                "stratify_by": [*one.stratify_by],
-                "best_of": [*one.best_of],
+                "metrics": [*rule.metrics],
+                "paired_metrics": [*rule.paired_metrics],
+                "stratify_by": [*rule.stratify_by],
+                "best_of": [*rule.best_of],
             }
-            for one in self.each()
+            for rule in self.each()
         ]
 
     @classmethod

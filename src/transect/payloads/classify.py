@@ -52,10 +52,10 @@ def read_rows(encode: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray
 
 def classify(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Train and score one cell into `out`; return its result."""
-    return fit(spec, spec["knobs"], folders, out)
+    return fit(spec, spec["hyperparameters"], folders, out)
 
 
-def fit(spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+def fit(spec: dict[str, Any], hyperparameters: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Train and score into `out`; return the result. `folders` by role, `shorter` if there is one."""
     x, y = read_rows(folders["encode"])
     facts = read_record(folders["encode"] / "record.json").details
@@ -68,12 +68,12 @@ def fit(spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], o
         vectors=np.load(folders["embeddings"] / "vectors.npy", allow_pickle=False),
         classes=tuple(facts["classes"]),
         options=rule["options"],
-        knobs=knobs,
+        hyperparameters=hyperparameters,
         seed=spec["seed"] + cell.repeat,
         threads=cell.threads,
         device=cell.device,
         out=out,
-        told=tuple(part for part in _SCORED if part in x),
+        predicted=tuple(part for part in _SCORED if part in x),
         resume=shorter,
         keep_every_s=KEEP_EVERY_S,
     )
@@ -107,7 +107,7 @@ def _bundle(task: Task, spec: dict[str, Any], made: dict[str, Any], encode: Path
     about = {
         "cell": cell.id,
         "kind": spec["classifier"]["kind"],
-        "knobs": task.knobs,
+        "hyperparameters": task.hyperparameters,
         "synthetic": made["details"]["synthetic"],
         "scores": {one["name"]: one["value"] for one in made["metrics"]},
     }

@@ -1,10 +1,9 @@
 """One corpus.
 
-Leaves `tickets.jsonl`, a ticket a line; `labels.npy` (n,) int32, `times.npy` (n,) float64 in seconds
-since 1970 with NaN for none, `owners.npy` (n,) int32 with -1 for none; `bayes.npz` where the format
-knows how probable the likeliest label is; `rejected.jsonl` with what could not be read; and `result.json`.
-Identities are hashed with the salt; nothing is written that has not been redacted, if it is to be.
-A few numbers of each ticket are in memory, and one ticket.
+Leaves `tickets.jsonl`, a ticket a line; `labels.npy` (n,) int32, `times.npy` (n,) float64 in seconds since 1970 with
+NaN for none, `owners.npy` (n,) int32 with -1 for none; `bayes.npz` where the format knows how probable the likeliest
+label is; `rejected.jsonl` with what could not be read; and `result.json`. Identities are hashed with the salt; nothing
+is written that has not been redacted, if it is to be. A few numbers of each ticket are in memory, and one ticket.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.domain.files import digest, sha256_file, writing
 from transect.onnx_models.results import result
-from transect.text.corpus import Corpus, PeopleTold, gather
+from transect.text.corpus import Corpus, PeopleNamed, gather
 from transect.text.formats import FORMATS
 from transect.text.lines import write_array, write_arrays, writing_lines
 from transect.text.people import People
@@ -51,7 +50,7 @@ def build(spec: dict[str, Any], salt: Salt, out: Path) -> dict[str, Any]:
     given = (path, rule["options"], spec["seed"])
     try:
         corpus, rows = _take(kind.tickets(*given), spec, salt, None, out)
-    except PeopleTold:
+    except PeopleNamed:
         people = gather(kind.tickets(*given), salt)
         corpus, rows = _take(kind.tickets(*given), spec, salt, people, out)
     causes = dict(corpus.causes.most_common())

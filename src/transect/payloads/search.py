@@ -21,7 +21,7 @@ def search(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     if cell.rung:
         record = read_record(folders["shorter"] / "record.json")
         point, earlier = record.details["point"], record.cell_id
-    made = fit(spec, point | spec["knobs"], folders, out)
+    made = fit(spec, point | spec["hyperparameters"], folders, out)
     made["details"] |= {
         "point": point,
         "rung": cell.rung,

@@ -34,7 +34,7 @@ _MAX_MICRO_BATCHES = 64
 class Asked:
     """What is to be planned. `costs_of` gives the layers' costs for micro-batches of so many samples.
 
-    `memory_bytes`: what a rank's training may hold; None: no limit. `copies`: see `Problem`.
+    `memory_bytes`: the memory limit of a rank's training; None: no limit. `copies`: see `Problem`.
     """
 
     costs_of: Callable[[int], tuple[LayerCosts, ...]]
@@ -173,7 +173,7 @@ def make_plan(asked: Asked) -> Plan | Infeasible:
     solved: list[tuple[float, Layout, Solution, Problem]] = []
     left: list[Candidate] = []
     for way in sorted(ways, key=lambda way: way.known.step_s if way.known else 0.0):
-        best = min((one[0] for one in solved), default=float("inf"))
+        best = min((plan[0] for plan in solved), default=float("inf"))
         if way.least_s > best and way.known is not None:
             left.append(_candidate(way.layout, way.known.step_s, "not the least"))
             continue
@@ -182,10 +182,10 @@ def make_plan(asked: Asked) -> Plan | Infeasible:
         solved.append((found.step_s, way.layout, found, way.problem))
     if not solved:
         # What comes nearest: the most memory is there for the most stages and micro-batches that there may be.
-        cut = [one for one in refused if one.stages <= problem.count] or refused
+        cut = [candidate for candidate in refused if candidate.stages <= problem.count] or refused
         return Infeasible(cut[-1].reason)
-    step, layout, solution, problem = min(solved, key=lambda one: (one[0], one[1].model_parts, one[1].micro_batches))
-    candidates = [_candidate(one[1], one[0], "") for one in solved] + left + refused
+    step, layout, solution, problem = min(solved, key=lambda way: (way[0], way[1].model_parts, way[1].micro_batches))
+    candidates = [_candidate(way[1], way[0], "") for way in solved] + left + refused
     return Plan(
         kind=_kind(layout),
         stages=layout.model_parts,
@@ -197,7 +197,7 @@ def make_plan(asked: Asked) -> Plan | Infeasible:
         memory_bytes=solution.memory_bytes,
         predicted_step_s=step,
         why=tuple(_reasons(asked, layout, solution, problem, candidates)),
-        candidates=tuple(sorted(candidates, key=lambda one: (one.stages, one.micro_batches))),
+        candidates=tuple(sorted(candidates, key=lambda candidate: (candidate.stages, candidate.micro_batches))),
     )
 
 
@@ -233,12 +233,12 @@ def _reasons(
         )
         yield f"{layout.replicas} replicas sum at most {mebibytes(size)} of gradients for a stage"
     for kind in ("data", "model", "hybrid"):
-        others = [one for one in all_of if _kind(Layout(one.replicas, one.stages)) == kind]
-        known = [one for one in others if one.step_s is not None]
+        others = [candidate for candidate in all_of if _kind(Layout(candidate.replicas, candidate.stages)) == kind]
+        known = [candidate for candidate in others if candidate.step_s is not None]
         if kind == _kind(layout) or not others:
             continue
         if known:
-            near = min(known, key=lambda one: one.step_s or 0.0)
+            near = min(known, key=lambda candidate: candidate.step_s or 0.0)
             yield (
                 f"{kind}: {near.step_s:.3g} s at best, {near.replicas} replicas of {near.stages} stages, "
                 f"{near.micro_batches} micro-batches"

@@ -52,14 +52,14 @@ _JOINS = _Bounds(np.maximum, np.add, np.maximum)  # type: ignore[arg-type]
 def _bounds(problem: Problem, limit: float = np.inf, onward: bool = False) -> _Bounds:
     """Bound the ways to each state, or from it on, whose stages have a t of at most `limit`."""
     found = _Bounds(*np.full((3, problem.devices + 1, problem.count + 1), np.inf))
-    for one in found:
-        one[(problem.devices, problem.count) if onward else (0, 0)] = 0.0
+    for least_of in found:
+        least_of[(problem.devices, problem.count) if onward else (0, 0)] = 0.0
     for device in range(problem.devices)[:: -1 if onward else 1]:
         table = problem.tables[device]
         allowed = table.fits & (table.time_s <= limit)
-        for best, own, join in zip(found, table, _JOINS, strict=False):
+        for best, of_stage, join in zip(found, table, _JOINS, strict=False):
             known = best[device + 1][None, :] if onward else best[device][:, None]
-            least = np.where(allowed, join(known, own), np.inf).min(axis=int(onward))  # type: ignore[operator]
+            least = np.where(allowed, join(known, of_stage), np.inf).min(axis=int(onward))  # type: ignore[operator]
             best[device + (not onward)] = least
     return found
 
@@ -100,8 +100,8 @@ def _worth(problem: Problem, most: float, low: float, high: float) -> list[np.nd
     found = []
     for device, table in enumerate(problem.tables):
         time, through, end = (
-            join(own, join(left[device][:, None], right[device + 1][None, :]))  # type: ignore[operator]
-            for own, left, right, join in zip(table, to, onward, _JOINS, strict=False)
+            join(of_stage, join(left[device][:, None], right[device + 1][None, :]))  # type: ignore[operator]
+            for of_stage, left, right, join in zip(table, to, onward, _JOINS, strict=False)
         )
         least = through + end
         if problem.micro_batches > 1:
@@ -130,8 +130,8 @@ def arcs_worth(problem: Problem, known: Solution) -> Iterator[Arc]:
         edges = [*np.linspace(least, most * _ROUNDING, _BANDS + 1)]
     found = [np.zeros_like(table.fits) for table in problem.tables]
     for low, high in pairwise(edges):
-        for own, worth in zip(found, _worth(problem, known.step_s, low, high * _ROUNDING), strict=True):
-            own |= worth
+        for allowed, worth in zip(found, _worth(problem, known.step_s, low, high * _ROUNDING), strict=True):
+            allowed |= worth
     for device, (table, worth) in enumerate(zip(problem.tables, found, strict=True)):
         for first, last in zip(*map(np.ndarray.tolist, np.nonzero(worth)), strict=True):
             at = first, last

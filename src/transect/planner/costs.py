@@ -124,16 +124,16 @@ def _keeps(layer: Layer, before: Shape, after: Shape, size: int, held: bool) -> 
 
 def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, held: bool) -> tuple[_Count, bool]:
     """Count one layer with all inside; return whether its output is kept too."""
-    own = layer_operations(layer, before, after)
+    operations = layer_operations(layer, before, after)
     read, written = prod(before), prod(after)
     inner = _Count()
     if isinstance(layer, Residual):
         for body in (layer.body, layer.shortcut):
             shape, inside, stays = before, needed, held
-            for one, to in zip(body, shapes(body, before)[1:], strict=True):
-                counted, stays = _count(one, shape, to, size, inside, stays)
+            for part, to in zip(body, shapes(body, before)[1:], strict=True):
+                counted, stays = _count(part, shape, to, size, inside, stays)
                 inner += counted
-                shape, inside = to, inside or bool(weight_shapes((one,)))
+                shape, inside = to, inside or bool(weight_shapes((part,)))
             # The second branch finds the input kept if the first one kept it.
             held = held or bool(body)
         trained = 0
@@ -142,8 +142,8 @@ def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, h
     kept, held = _keeps(layer, before, after, size, held)
     moved = 0 if isinstance(layer, Flatten) else read + written
     return inner + _Count(
-        forward=own.forward,
-        backward=own.weights + needed * own.inputs,
+        forward=operations.forward,
+        backward=operations.weights + needed * operations.inputs,
         read_forward=moved,
         read_backward=moved + needed * read,
         weights=trained,
@@ -152,7 +152,7 @@ def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, h
 
 
 def weight_copies(parameters: Parameters) -> int:
-    """Return how many arrays as large as the weights a training holds: weights, gradients, states."""
+    """Return how many arrays as large as the weights a training keeps: weights, gradients, states."""
     return 2 + OPTIMISERS.get(parameters.optimiser).live_states(parameters)
 
 
@@ -172,21 +172,23 @@ def counted_costs(
     places = shapes(layers, model.sample)
     for index, layer in enumerate(layers):
         before, after = places[index], places[index + 1]
-        one, held = _count(layer, before, after, size, needed, held)
+        count, held = _count(layer, before, after, size, needed, held)
         needed = needed or bool(weight_shapes((layer,)))
         if index == len(layers) - 1:
             # Forwards and backwards in one number: the loss is a few operations.
-            one += _Count(forward=loss_operations(parameters.loss, prod(after)))
+            count += _Count(forward=loss_operations(parameters.loss, prod(after)))
         found.append(
             LayerCosts(
                 name=str(index),
-                forward_s=rates.seconds(batch * one.forward, size * (batch * one.read_forward + one.weights)),
-                backward_s=rates.seconds(batch * one.backward, size * (batch * one.read_backward + 2 * one.weights)),
-                weight_bytes=size * one.weights,
-                kept_bytes=batch * one.kept,
+                forward_s=rates.seconds(batch * count.forward, size * (batch * count.read_forward + count.weights)),
+                backward_s=rates.seconds(
+                    batch * count.backward, size * (batch * count.read_backward + 2 * count.weights)
+                ),
+                weight_bytes=size * count.weights,
+                kept_bytes=batch * count.kept,
                 out_bytes=batch * size * prod(after),
                 # Each array is read and written once.
-                update_s=rates.seconds(update * one.weights, 2 * size * copies * one.weights),
+                update_s=rates.seconds(update * count.weights, 2 * size * copies * count.weights),
             )
         )
     return tuple(found)
@@ -207,7 +209,7 @@ def measured_costs(profiles: Sequence[Mapping[str, Any]], batch: int) -> tuple[L
     if not profiles:
         raise BadInput("no profile: expected at least one")
     names = [[layer["name"] for layer in profile["layers"]] for profile in profiles]
-    if any(one != names[0] for one in names):
+    if any(layer_names != names[0] for layer_names in names):
         raise BadInput("the profiles are of different layers: expected those of one model")
     sizes = [int(profile["batch"]) for profile in profiles]
     if len(set(sizes)) != len(sizes):
@@ -215,7 +217,7 @@ def measured_costs(profiles: Sequence[Mapping[str, Any]], batch: int) -> tuple[L
 
     def of(index: int, key: str) -> list[float]:
         samples = [profile["layers"][index][key] for profile in profiles]
-        return [median(one) if isinstance(one, list) else float(one) for one in samples]
+        return [median(repeats) if isinstance(repeats, list) else float(repeats) for repeats in samples]
 
     return tuple(
         LayerCosts(
@@ -248,4 +250,4 @@ def whole_over_layers(profiles: Sequence[Mapping[str, Any]]) -> float:
 
 def scaled(costs: Sequence[LayerCosts], factor: float) -> tuple[LayerCosts, ...]:
     """Return the same costs with all times of the two passes multiplied."""
-    return tuple(replace(one, forward_s=factor * one.forward_s, backward_s=factor * one.backward_s) for one in costs)
+    return tuple(replace(c, forward_s=factor * c.forward_s, backward_s=factor * c.backward_s) for c in costs)

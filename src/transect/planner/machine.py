@@ -131,7 +131,7 @@ def _link() -> Link:
 def _rates(threads: int) -> Rates:
     """Measure in a process of its own: a BLAS takes its number of threads when it is loaded."""
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [sys.executable, "-m", "transect.planner.machine"],
             env=os.environ | thread_variables(threads),
             capture_output=True,
@@ -142,7 +142,7 @@ def _rates(threads: int) -> Rates:
     except subprocess.SubprocessError as error:
         why = str(getattr(error, "stderr", None) or error)
         raise TransectError(f"this machine's rates cannot be measured: {why[-500:]}") from error
-    return Rates(*map(float, told.split()))
+    return Rates(*map(float, printed.split()))
 
 
 def measured_here(threads: int = 1) -> Machine:

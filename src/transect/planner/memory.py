@@ -35,7 +35,7 @@ _MAX_LAYERS = 48
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """Runs of (action, first layer, layer after the last), what they cost and what they hold.
+    """Runs of (action, first layer, layer after the last), their costs and their memory.
 
     `proved`: no choice takes less time; else it is the best that was found in the time there was.
     """
@@ -57,9 +57,8 @@ class NoMemory:
 def decide(problem: MemoryProblem, *, solver: Any = None, seconds: float = 60.0) -> Decision | NoMemory:
     """Return the choice that takes the least time within the budget, or why there is none.
 
-    Of more than 48 layers, neighbours share a decision, and the optimum is that of such choices.
-    `solver` is one of pulp's; CBC otherwise. Raises RuntimeError when it has found nothing
-    within `seconds`.
+    Of more than 48 layers, neighbours share a decision, and the optimum is that of such choices. `solver` is one of
+    pulp's; CBC otherwise. Raises RuntimeError when it has found nothing within `seconds`.
     """
     import pulp
 
@@ -95,12 +94,12 @@ def _grouped(problem: MemoryProblem, together: int) -> MemoryProblem:
         layers=tuple(
             LayerMemory(
                 name=group[0].name if len(group) == 1 else f"{group[0].name}-{group[-1].name}",
-                forward_s=sum(one.forward_s for one in group),
-                backward_s=sum(one.backward_s for one in group),
-                saved=tuple(sorted({t for one in group for t in one.saved})),
+                forward_s=sum(layer.forward_s for layer in group),
+                backward_s=sum(layer.backward_s for layer in group),
+                saved=tuple(sorted({t for layer in group for t in layer.saved})),
                 before=group[0].before,
                 after=group[-1].after,
-                working_bytes=max(one.working_bytes for one in group),
+                working_bytes=max(layer.working_bytes for layer in group),
             )
             for group in groups
         ),
@@ -114,7 +113,8 @@ def _slowed(problem: MemoryProblem) -> MemoryProblem:
     return replace(
         problem,
         layers=tuple(
-            replace(one, forward_s=factor * one.forward_s, backward_s=factor * one.backward_s) for one in problem.layers
+            replace(layer, forward_s=factor * layer.forward_s, backward_s=factor * layer.backward_s)
+            for layer in problem.layers
         ),
         write_s_per_byte=factor * problem.write_s_per_byte,
         read_s_per_byte=factor * problem.read_s_per_byte,
@@ -152,7 +152,7 @@ def _solved(
     write, read = program.add_variable("write", 0), program.add_variable("read", 0)
     most = program.add_variable("most", 0)
     time = (
-        pulp.lpSum(sum(one.forward_s for one in layers[s:e]) * y for (s, e), y in again.items())
+        pulp.lpSum(sum(layer.forward_s for layer in layers[s:e]) * y for (s, e), y in again.items())
         + write
         + read
         + problem.handling_s * pulp.lpSum(moved.values())
@@ -182,7 +182,7 @@ def _solved(
         for i in range(len(layers)):
             late = pulp.lpSum(sizes[t] * moved[t] for t in tensors if made[t] >= i)
             forward, backward = (
-                sum(getattr(one, name) for one in layers[i + 1 :]) for name in ("forward_s", "backward_s")
+                sum(getattr(layer, name) for layer in layers[i + 1 :]) for name in ("forward_s", "backward_s")
             )
             program += write >= problem.write_s_per_byte * (late - problem.window) - forward
             program += read >= problem.read_s_per_byte * late - backward

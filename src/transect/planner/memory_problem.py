@@ -1,4 +1,4 @@
-"""What layers hold and take between the passes, and what a choice for each of them costs."""
+"""The memory and time of layers between the passes, and the costs of a choice for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Runs = Sequence[tuple[str, int, int]]
 class LayerMemory:
     """Seconds of its passes; tensors that it saves, its input and its output among them or not.
 
-    `working_bytes`: what it holds besides while it computes, such as the gradients of both.
+    `working_bytes`: what it needs besides while it computes, such as the gradients of both.
     """
 
     name: str
@@ -99,6 +99,6 @@ def extra_seconds(problem: MemoryProblem, runs: Runs) -> float:
     for index in range(len(problem.layers)):
         late = sum(problem.sizes[t] for t in moved if made[t] >= index)
         after = problem.layers[index + 1 :]
-        stalls[0].append(problem.write_s_per_byte * (late - problem.window) - sum(one.forward_s for one in after))
-        stalls[1].append(problem.read_s_per_byte * late - sum(one.backward_s for one in after))
+        stalls[0].append(problem.write_s_per_byte * (late - problem.window) - sum(layer.forward_s for layer in after))
+        stalls[1].append(problem.read_s_per_byte * late - sum(layer.backward_s for layer in after))
     return again + max(stalls[0]) + max(stalls[1])

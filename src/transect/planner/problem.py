@@ -184,7 +184,7 @@ class Solution:
 
     @property
     def memory_bytes(self) -> tuple[int, ...]:
-        """Return what a device of each stage holds."""
+        """Return the memory that a device of each stage needs."""
         return tuple(stage.memory_bytes for stage in self.stages)
 
 

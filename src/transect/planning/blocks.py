@@ -125,7 +125,7 @@ def _room(system: System, limits: Limits, cells: int) -> int:
 
 
 def make_blocks(plan: StudyPlan) -> list[Block]:
-    """Share the plan's cells out to jobs. Raises BadInput for a cell that the system cannot hold.
+    """Share the plan's cells out to jobs. Raises BadInput for a cell that the system is too small for.
 
     Cells of one shape are cut where their time limits would exceed the system's
     `block_minutes`, or at its `cells_per_job`.

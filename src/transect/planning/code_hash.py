@@ -78,7 +78,7 @@ def _imports(path: Path) -> frozenset[Path]:
             modules += [package, *(f"{package}.{name}" for name in inside)]
     for module in modules:
         # A package's own __init__ runs too.
-        found |= {file_of(one) for one in _with_packages(module)}
+        found |= {file_of(name) for name in _with_packages(module)}
     return frozenset(file for file in found if file is not None)
 
 
@@ -88,12 +88,12 @@ def _with_packages(module: str) -> list[str]:
 
 
 def _grounds(ground: Path | None) -> list[Path]:
-    return [one.resolve() for one in (*([ground] if ground else ()), *plugin_folders())]
+    return [folder.resolve() for folder in (*([ground] if ground else ()), *plugin_folders())]
 
 
 def _words(text: str) -> list[str]:
     # Behind what a format puts in, a path begins with a slash.
-    return sorted({one for word in _WORDS.findall(text) for one in (word, word.lstrip("/"))})
+    return sorted({form for word in _WORDS.findall(text) for form in (word, word.lstrip("/"))})
 
 
 def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
@@ -102,14 +102,14 @@ def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
     Its own and those above it, up to the folder of the study or of plug-ins that holds it; these; what it names
     below one of them; and what it made Python search there.
     """
-    above = [one for one in path.parents if any(one.is_relative_to(ground) for ground in grounds)]
+    above = [folder for folder in path.parents if any(folder.is_relative_to(ground) for ground in grounds)]
     near = list(dict.fromkeys([path.parent, *above, *grounds]))
     named = [place / name for name in _words(text) for place in near]
     # What is installed is the environment's, wherever it lies.
     installed = (sys.prefix, sys.base_prefix, site.getusersitepackages())
-    searched = [one for one in map(Path, sys.path) if not any(map(one.is_relative_to, installed))]
-    more = [one.resolve() for one in (*named, *searched) if os.path.isdir(one)]  # noqa: PTH112 no error for any text
-    below = (one for one in more if any(map(one.is_relative_to, grounds)))
+    searched = [folder for folder in map(Path, sys.path) if not any(map(folder.is_relative_to, installed))]
+    more = [place.resolve() for place in (*named, *searched) if os.path.isdir(place)]  # noqa: PTH112 no error for any text
+    below = (folder for folder in more if any(map(folder.is_relative_to, grounds)))
     return list(dict.fromkeys([*near, *below]))
 
 
@@ -133,7 +133,7 @@ def _neighbours(path: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
     places = _places(path, text, grounds)
     # The package's own are followed by `_imports`.
     modules = [name for name in modules if name.split(".")[0] != "transect"]
-    for module in {one for name in modules for one in _with_packages(name) if one}:
+    for module in {module_name for name in modules for module_name in _with_packages(name) if module_name}:
         for place in places:
             base = place.joinpath(*module.split("."))
             found |= {_module_at(base), *base.parent.glob(f"{base.name}.*so")}
@@ -223,7 +223,7 @@ def _hash_sources(roots: frozenset[Path], grounds: tuple[Path, ...]) -> Sources:
 
 
 def changed_sources(files: Mapping[str, str], ground: Path | None) -> list[str]:
-    """Return which of the files of `Sources` are other ones now; of what lies nowhere here nothing is said."""
+    """Return which of the files of `Sources` have changed; a file that is not on this machine is left out."""
     places = (PACKAGE.parent, *_grounds(ground))
     found = {name: [file for place in places if (file := place / name).is_file()] for name in files}
-    return [name for name, own in found.items() if own and _file_hash(own[0]) != files[name]]
+    return [name for name, here in found.items() if here and _file_hash(here[0]) != files[name]]

@@ -1,4 +1,4 @@
-"""What stages are told while a study is planned."""
+"""What stages can see while a study is planned."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Context:
 
     def knows(self, registry: Registry[Any], names: Iterable[str], key: str) -> bool:
         """Whether a registry has all names that stand under a key of the study; note those that it has not."""
-        told = len(self.complaints)
+        before = len(self.complaints)
         for name in names:
             with self.complaints.noted():
                 registry.get(name, self.where(key))
-        return len(self.complaints) == told
+        return len(self.complaints) == before
 
     def parameters(self, workload: str) -> Parameters:
         """Return a workload's hyper-parameters with the study's changes."""
@@ -75,8 +75,8 @@ class Context:
 
     def step_values(self, workload: str) -> dict[str, Any]:
         """Return them with the workload's own in place of those that no step's time and memory depend on."""
-        values, own = self.values(workload), WORKLOADS.get(workload).defaults.model_dump()
-        return own | {name: values[name] for name in _OF_A_STEP}
+        values, defaults = self.values(workload), WORKLOADS.get(workload).defaults.model_dump()
+        return defaults | {name: values[name] for name in _OF_A_STEP}
 
     def first(self, stage: str, key: Callable[..., Hashable], wanted: Hashable) -> Cell | None:
         """Return the first planned cell of a stage for which `key(cell)` is `wanted`, or None.
@@ -104,8 +104,8 @@ class Context:
     def fits(self, cell: Cell, gpus: int) -> bool:
         """Whether a cell with `gpus` on each node fits the system, without sharing its cores.
 
-        One that does not is counted in `left_out`, so that a person is told.
-        What the system's file does not say is asked of this machine.
+        One that does not is counted in `left_out`, and reported.
+        What the system's file does not say is taken from this machine.
         """
         if self._room is None:
             cores = self.system.cores_per_node or available_cores()

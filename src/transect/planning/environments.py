@@ -129,14 +129,14 @@ def _needed(name: str, above: tuple[str, ...]) -> list[str]:
     if name in above:
         raise BadInput(f"environments need each other in a circle: {' -> '.join((*above, name))}")
     names = _lines(listed)
-    for other in names:
-        _needed(other, (*above, name))
+    for needed in names:
+        _needed(needed, (*above, name))
     return names
 
 
 @cache
 def program_version(program: str, flag: str = "--version") -> str:
-    """Return the first line that a program says of its version, or `absent`.
+    """Return the first line that a program prints of its version, or `absent`.
 
     It may be given by several words, as CC often is: `ccache gcc`.
     """
@@ -160,10 +160,9 @@ def _compilers(scripts: Iterable[Path]) -> list[str]:
 def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """Hash what an environment is made from: 16 hexadecimal digits.
 
-    Requirements, build script with the shared files that it uses, sources that it compiles,
-    compilers that it calls, environments that it needs, Python version and architecture; or, where the
-    system chooses modules or an image, those. An image counts by name, size and time stamp, as it may be
-    large; one that is a folder by those of its files.
+    Requirements, build script with the shared files that it uses, sources that it compiles, compilers that it calls,
+    environments that it needs, Python version and architecture; or, where the system chooses modules or an image,
+    those. An image counts by name, size and time stamp, as it may be large; one that is a folder by those of its files.
     """
     if choice is None:
         return _lock_of_files(name)
@@ -204,8 +203,8 @@ def _lock_of_files(name: str) -> str:
             parts += [os.path.relpath(path, folder.parents[1]), content]
     for path in shared:
         parts += [f"shared/{path.name}", path.read_bytes()]
-    for other in needed_environments(name):
-        parts += ["needs", other, _lock_of_files.__wrapped__(other)]
+    for needed in needed_environments(name):
+        parts += ["needs", needed, _lock_of_files.__wrapped__(needed)]
     parts += _compilers([folder / "build.sh", *shared])
     return digest(parts)[:16]
 

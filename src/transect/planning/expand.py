@@ -77,8 +77,8 @@ def _check_overrides(cells: Iterable[Cell], context: Context) -> None:
         where = context.where(f"workloads.{workload}")
         with context.complaints.noted():
             if workload in optimisers:
-                own = context.parameters(workload).optimiser
-                _check_read(changes, {one or own for one in optimisers[workload]}, where)
+                usual = context.parameters(workload).optimiser
+                _check_read(changes, {optimiser or usual for optimiser in optimisers[workload]}, where)
             elif not context.left_out:
                 raise unknown_name("workload of this study's grids", workload, optimisers, context.where("workloads"))
 
@@ -123,7 +123,7 @@ def _check_figure(figure: Published, where: str) -> None:
         return
     axes = sorted(kind.model_fields)
     named: dict[str, Any] = {**measured, **over}
-    for name in (*named, *([figure.knob] if figure.knob else ())):
+    for name in (*named, *([figure.hyperparameter] if figure.hyperparameter else ())):
         # `ranks` follows from two axes, and can be asked for as they can.
         follows = isinstance(getattr(kind, name, None), property)
         if name not in (*axes, *_NO_AXES) and not follows:
@@ -155,11 +155,11 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
             unsound.add(name)
         if stage.section is None or name in unsound:
             continue
-        section, told = context.section(stage.key), len(context.complaints)
+        section, noted = context.section(stage.key), len(context.complaints)
         cells: list[Cell] | None = None
         with context.complaints.noted(), hook_of(name):
             stage.check(section, context)
-            if len(context.complaints) == told:
+            if len(context.complaints) == noted:
                 # One more than there may be tells that there are too many.
                 cells = list(islice(stage.cells(section, context), context.study.max_cells + 1))
         if cells is None:
@@ -195,8 +195,8 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
                     raise BadInput(f"stage '{name}' takes as its {role} {taken!r:.100}: no cell")
                 stage.taken(role)
                 # A cell may go on with another one of its own stage, if a section asks for that too.
-                own = taken.stage == name and taken.id in asked_of[name]
-                if not own and taken.stage not in behaviours[name].needs:
+                asked_too = taken.stage == name and taken.id in asked_of[name]
+                if not asked_too and taken.stage not in behaviours[name].needs:
                     raise BadInput(
                         f"stage '{name}' takes a cell of stage '{taken.stage}', which it does not "
                         f"name among what it needs"
@@ -219,8 +219,8 @@ def precedences(expanded: dict[str, Expanded], context: Context) -> dict[Cell, l
         stage = STAGES.get(name)
         for cell, _ in cells.values() if stage.precedes else ():
             with hook_of(name):
-                for one in stage.before(cell, context):
-                    waits.setdefault(one, []).append(cell)
+                for earlier in stage.before(cell, context):
+                    waits.setdefault(earlier, []).append(cell)
     return waits
 
 

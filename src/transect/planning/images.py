@@ -1,4 +1,4 @@
-"""Images: what one is made from, and where it lies once it is made.
+"""Images: what one is made from, and where it is stored.
 
 An environment in a container goes by `NAME@WRAPPER`: the image that is made of `envs/NAME`, run by that
 wrapper. `envs/NAME/image.yaml` says what lies below the environment in it, else `envs/shared/image.yaml`.

@@ -10,7 +10,7 @@ from typing import Any
 
 from transect.domain.registry import plugin_folders
 
-# What a spec holds besides what somebody can be told.
+# Keys of a spec that name no files of the user.
 _NO_OPTIONS = frozenset({"study", "cell_id", "system", "inputs", "environment", "lock", "sources"})
 _OPTIONS = frozenset({"options", "dataset_options"})
 _WALKED = frozenset({str, dict, list, tuple})
@@ -24,7 +24,7 @@ class _Named:
 
 
 class NamedPaths:
-    """Finds what the text in specs of one study names.
+    """Finds the files and folders that texts in specs of one study name.
 
     Text is taken as it stands, from the study's folder and from plug-in folders. A file counts wherever it is named. A
     folder counts as an option, or where it is written with a `/`; as an option of the cell itself it does not, as those are
@@ -39,9 +39,9 @@ class NamedPaths:
         self._of = cache(self._look)
 
     def __call__(self, spec: Mapping[str, Any], *, options_only: bool = False) -> dict[str, str]:
-        """Return the key below which each path stands, by the absolute path; of a list, the list's key.
+        """Return the key below which each path is named, by the absolute path; of a list, the list's key.
 
-        `options_only`: of a stage that says itself which files it reads, only what its plug-ins are told.
+        `options_only`: of a stage that says itself which files it reads, only the options of its plug-ins.
         """
         found: dict[str, tuple[str, bool]] = {}
         for key, value in spec.items():
@@ -53,9 +53,9 @@ class NamedPaths:
         # Types as JSON has them: fifty thousand specs are walked whenever a study is planned.
         kind = type(value)
         if kind is str:
-            for one in self._of(value):
-                if not one.folder or (folders and (option or "/" in value)):
-                    found[one.path] = (key, option)
+            for named in self._of(value):
+                if not named.folder or (folders and (option or "/" in value)):
+                    found[named.path] = (key, option)
         elif kind is dict:
             for name, inside in value.items():
                 if type(inside) in _WALKED:

@@ -70,8 +70,8 @@ class Planned:
     @property
     def environments(self) -> dict[str, str]:
         """The lock hash of each environment that it needs, by name."""
-        own: dict[str, str] = {self.environment: self.spec["lock"]} if self.environment else {}
-        return {**own, **self.spec.get("other_environments", {})}
+        cell_environment: dict[str, str] = {self.environment: self.spec["lock"]} if self.environment else {}
+        return {**cell_environment, **self.spec.get("other_environments", {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class _Planner:
         with hook_of(cell.stage):
             planned = self._plan(cell, inputs, order)
         # In no spec: when another cell ran changes nothing about this one.
-        return replace(planned, waits=tuple((one.stage, one.id) for one in waits))
+        return replace(planned, waits=tuple((waited.stage, waited.id) for waited in waits))
 
     def _plan(self, cell: Cell, inputs: dict[str, Cell], order: int) -> Planned:
         context = self._context
@@ -171,7 +171,7 @@ class _Planner:
             spec["other_environments"] = {name: self._lock(name) for name in others}
         fingerprint = digest([canonical_json(spec)])[:16]
         named = self._named(cell, spec)
-        # What the runner is told besides: a change of these alone makes no record stale.
+        # What else the runner gets: a change of these alone makes no record stale.
         spec |= {
             "fingerprint": fingerprint,
             "about": self._about,
@@ -230,10 +230,10 @@ def turns_within(cells: Mapping[str, Planned]) -> dict[tuple[str, str], int]:
     turns: dict[tuple[str, str], int] = {}
     try:
         for key in TopologicalSorter(before).static_order():
-            turns[key] = max((turns[one] + 1 for one in before[key]), default=0)
+            turns[key] = max((turns[earlier] + 1 for earlier in before[key]), default=0)
     except CycleError as error:
-        told = " -> ".join(cell_id for _, cell_id in error.args[1])
-        raise BadInput(f"cells go on with each other in a circle: {told}") from None
+        circle = " -> ".join(cell_id for _, cell_id in error.args[1])
+        raise BadInput(f"cells go on with each other in a circle: {circle}") from None
     return turns
 
 

@@ -1,4 +1,4 @@
-"""Where repeats that may not be needed stand among the blocks: with the cells that they repeat."""
+"""Which blocks optional repeats belong to: those of the cells that they repeat."""
 
 from __future__ import annotations
 

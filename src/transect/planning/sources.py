@@ -18,15 +18,14 @@ from transect.planning.stage import STAGES, Stage
 
 
 def plugin_files(registry: Registry[Any], name: str) -> list[Path]:
-    """Return a plug-in's file, and those that it says it runs besides: in `code_files`."""
+    """Return a plug-in's file, and those that its `code_files` names."""
     return [registry.source(name), *registry.get(name).code_files()]
 
 
 def roots_of(cell: Cell, system: System) -> list[Path]:
     """Return the files from which everything is reached that the cell runs.
 
-    What starts the payload and what turns its output into a record count: an edit there changes
-    what the record says.
+    What starts the payload and what turns its output into a record count: an edit there changes what the record says.
     """
     stage = STAGES.get(cell.stage)
     return [

@@ -86,15 +86,14 @@ class Stage(ABC, Generic[C]):
     def size(self, section: Any) -> int:
         """Return how many cells the section may ask for, without making any.
 
-        The default takes each list of each of the section's `grids` for a dimension, and counts
-        `repeats`. A stage whose grids mean something else says so; what it does not count here is
-        counted as its cells are made.
+        The default takes each list of each of the section's `grids` for a dimension, and counts `repeats`. A stage
+        whose grids mean something else says so; what it does not count here is counted as its cells are made.
         """
         total = 0
         for grid in getattr(section, "grids", ()):
             lists = (value for _, value in grid if isinstance(value, list))
             repeats: int = getattr(grid, "repeats", None) or getattr(section, "repeats", 1) or 1
-            total += math.prod(max(1, len(one)) for one in lists) * repeats
+            total += math.prod(max(1, len(values)) for values in lists) * repeats
         return total
 
     def cells(self, section: Any, context: Context) -> Iterable[C]:
@@ -126,7 +125,7 @@ class Stage(ABC, Generic[C]):
         return ()
 
     def plugins(self, cell: C) -> list[tuple[Registry[Any], str]]:
-        """Return the plug-ins that the cell runs: their files are hashed, their `supports` asked."""
+        """Return the plug-ins that the cell runs: their files are hashed, their `supports` called."""
         return []
 
     def supports(self, cell: C) -> str | None:
@@ -134,7 +133,7 @@ class Stage(ABC, Generic[C]):
         return None
 
     def spec(self, cell: C, context: Context) -> dict[str, Any]:
-        """Return what the payload is told besides cell, inputs and limits."""
+        """Return what the payload gets besides cell, inputs and limits."""
         return {}
 
     def sources(self, cell: C) -> list[Path]:
@@ -146,7 +145,7 @@ class Stage(ABC, Generic[C]):
         return ("plain",)
 
     def other_environments(self, cell: C) -> Iterable[str]:
-        """Return environments whose programs the payload starts besides its own one's."""
+        """Return other environments whose programs the payload starts."""
         return ()
 
     def programs(self, cell: C) -> Mapping[str, str]:
@@ -197,7 +196,7 @@ def ordered_stages() -> list[tuple[str, Stage[Any]]]:
     ]
     if faults:
         raise BadInput(*faults)
-    order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
+    order = _sorted({name: {*stage.needs, *stage.precedes} for name, stage in stages.items()})
     return [(name, stages[name]) for name in order]
 
 
@@ -226,9 +225,9 @@ def _faults(name: str, stage: Stage[Any]) -> Iterator[str]:
 def running_order() -> list[str]:
     """Return the names of all stages, each after those that it needs and those that precede it."""
     stages = {name: STAGES.get(name) for name in STAGES}
-    graph = {name: set(one.needs) for name, one in stages.items()}
-    for name, one in stages.items():
-        for later in one.precedes:
+    graph = {name: set(stage.needs) for name, stage in stages.items()}
+    for name, declared in stages.items():
+        for later in declared.precedes:
             graph[later].add(name)
     return _sorted(graph)
 
@@ -237,5 +236,5 @@ def _sorted(graph: dict[str, set[str]]) -> list[str]:
     try:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
-        told = " -> ".join(error.args[1])
-        raise BadInput(f"stages need each other in a circle: {told}") from None
+        circle = " -> ".join(error.args[1])
+        raise BadInput(f"stages need each other in a circle: {circle}") from None

@@ -54,14 +54,14 @@ def _model_of(names: tuple[str, ...]) -> type[Study]:
 def _add_plugins(path: Path, content: dict[str, Any]) -> None:
     """Make the study's plug-in folders known to this process and its children."""
     folders = content.get("plugins") or []
-    if not isinstance(folders, list) or not all(isinstance(one, str) for one in folders):
+    if not isinstance(folders, list) or not all(isinstance(folder, str) for folder in folders):
         return  # the model says what is wrong with it
     for given in folders:
         if not (path.parent / given).is_dir():
             raise BadInput(f"{path}: key 'plugins': {path.parent / given}: no such folder")
     known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
-    own = [str((path.parent / given).resolve()) for given in folders]
-    os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys(known + own))
+    resolved = [str((path.parent / given).resolve()) for given in folders]
+    os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys(known + resolved))
 
 
 def load_study(path: Path) -> Study:

@@ -16,45 +16,45 @@ from transect.planning.stage import STAGES, Stage
 
 
 def repeat_until_of(stage: Stage[Any], context: Context) -> RepeatUntil | None:
-    """Return how long a stage's cells go on: by its own section, or else by the study."""
+    """Return when a stage's cells are repeated no more: by its own section, or else by the study."""
     if stage.comparison is None or not stage.key:
         return None
-    own: RepeatUntil | None = getattr(context.section(stage.key), "repeat_until", None)
-    return own or context.study.repeat_until
+    of_section: RepeatUntil | None = getattr(context.section(stage.key), "repeat_until", None)
+    return of_section or context.study.repeat_until
 
 
 def margin_of(context: Context) -> float:
     """Return the margin within which two groups are the same, one for the whole report."""
-    said = {"equal_within": context.study.equal_within}
+    margins = {"equal_within": context.study.equal_within}
     if context.study.repeat_until is not None:
-        said["repeat_until.equivalence_margin"] = context.study.repeat_until.equivalence_margin
+        margins["repeat_until.equivalence_margin"] = context.study.repeat_until.equivalence_margin
     for name in STAGES:
         stage = STAGES.get(name)
-        own = getattr(context.section(stage.key), "repeat_until", None) if stage.key else None
-        if own is not None:
-            said[f"{stage.key}.repeat_until.equivalence_margin"] = own.equivalence_margin
-    given = {key: value for key, value in said.items() if value is not None}
+        of_section = getattr(context.section(stage.key), "repeat_until", None) if stage.key else None
+        if of_section is not None:
+            margins[f"{stage.key}.repeat_until.equivalence_margin"] = of_section.equivalence_margin
+    given = {key: value for key, value in margins.items() if value is not None}
     if len(set(given.values())) > 1:
-        told = ", ".join(f"{key}: {100 * value:g} %" for key, value in given.items())
-        raise BadInput(f"{context.file}: {told}: expected one margin for the whole report")
+        listed = ", ".join(f"{key}: {100 * value:g} %" for key, value in given.items())
+        raise BadInput(f"{context.file}: {listed}: expected one margin for the whole report")
     return next(iter(given.values()), MARGIN)
 
 
 def check_repeat_until(context: Context) -> None:
-    """Raise BadInput for a `repeat_until` that no cell goes on by: it would be ignored."""
+    """Raise BadInput for a `repeat_until` that applies to no cell: it would be ignored."""
     able = [stage for name in STAGES if (stage := STAGES.get(name)).comparison is not None and stage.key]
     going_on = {STAGES.get(cell.stage).key for cell in context.repeats}
-    said = [
+    unused = [
         f"{stage.key}.repeat_until"
         for stage in able
         if getattr(context.section(stage.key), "repeat_until", None) and stage.key not in going_on
     ]
     if context.study.repeat_until is not None and not going_on:
-        said.insert(0, "repeat_until")
-    if said:
+        unused.insert(0, "repeat_until")
+    if unused:
         keys = ", ".join(dict.fromkeys(stage.key for stage in able))
         raise BadInput(
-            f"{context.where(said[0])}: no cell of this study goes on by it: expected cells of a stage that "
+            f"{context.where(unused[0])}: no cell of this study is repeated by it: expected cells of a stage that "
             f"compares its repeats ({keys})"
         )
 
@@ -100,7 +100,7 @@ def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str
 
 
 def repeat_until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[str, Any] | None:
-    """Return what the runner of a block is told of a cell's repeats; None where all of them run.
+    """Return what the runner of a block gets about a cell's repeats; None where all of them run.
 
     `budget_s` is that of its block; `ways` counts what the study compares.
     """
@@ -168,6 +168,6 @@ def _rivals(cell: Cell, rule: ComparisonRule) -> Hashable:
 
 
 def analysis_plan_of(context: Context) -> AnalysisPlan:
-    """Return what the report is told."""
+    """Return the plan of comparisons for the report."""
     looks = _facts(context).looks
     return AnalysisPlan(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})

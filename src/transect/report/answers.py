@@ -25,18 +25,18 @@ _MAX_LENGTH = 190
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A question and what is said to it: `clauses` with the findings that say them.
+    """A question and its answer: `clauses` are sentences, each with the finding that says it.
 
     `confidence` is the lowest of its findings, or `partly inconclusive` where some are inconclusive and others not;
-    `mixed` says that their confidence differs. `rest` counts the findings beyond the clauses. Without
-    any, `instead` says why. `beside` are the keys of sections that show more, with their numbers of findings.
+    `mixed`: the clauses differ in confidence. `left_out` counts further findings. Without any clause, `instead` says
+    why. `beside` are the keys of sections that show more, with their numbers of findings.
     """
 
     question: str
     clauses: tuple[tuple[str, Finding], ...] = ()
     confidence: str = Confidence.INCONCLUSIVE
     mixed: bool = False
-    rest: int = 0
+    left_out: int = 0
     instead: str = ""
     beside: tuple[tuple[str, int], ...] = ()
 
@@ -46,10 +46,10 @@ class Answer:
         if not self.clauses:
             where = ", ".join(f"'{key}'" for key, _ in self.beside)
             return f"{self.instead} {where}".strip() + "."
-        told = [f"{text} ({one.confidence})" if self.mixed else text for text, one in self.clauses]
-        more = [f"{self.rest} more"] if self.rest else []
-        said = "; ".join([*told, *more])
-        return said if said.endswith("…") else f"{said}."
+        clauses = [f"{text} ({finding.confidence})" if self.mixed else text for text, finding in self.clauses]
+        more = [f"{self.left_out} more"] if self.left_out else []
+        sentence = "; ".join([*clauses, *more])
+        return sentence if sentence.endswith("…") else f"{sentence}."
 
 
 def answers(questions: Iterable[Question], findings: Sequence[Finding]) -> list[Answer]:
@@ -58,27 +58,28 @@ def answers(questions: Iterable[Question], findings: Sequence[Finding]) -> list[
 
 
 def answer(question: Question, findings: Sequence[Finding]) -> Answer:
-    """Answer one question; one that names no rule, or only such as say nothing here, says that."""
+    """Answer one question; where it names no rule, or no finding comes of its rules, the answer says so."""
     ask = clean(question.ask)
-    shown_in = tuple((key, sum(one.section == key for one in findings)) for key in question.shown_in)
+    shown_in = tuple((key, sum(finding.section == key for finding in findings)) for key in question.shown_in)
     if not question.answered_by:
-        sections = grouped([one for one in findings if one.section], lambda one: one.section)
+        sections = grouped([finding for finding in findings if finding.section], lambda finding: finding.section)
         return Answer(
             question=ask,
             instead="no rule of this report decides this; what was measured stands in"
             if shown_in
             else "the study file names no rule that answers this (answered_by), so no sentence is picked "
             "for it; what was found stands in",
-            beside=shown_in or tuple((key, len(own)) for key, own in sections.items()),
+            beside=shown_in or tuple((key, len(members)) for key, members in sections.items()),
         )
     of_rule = [
-        _dealt([one for one in findings if rule_fits(one.rule, named)]) for named in dict.fromkeys(question.answered_by)
+        _dealt([finding for finding in findings if rule_fits(finding.rule, named)])
+        for named in dict.fromkeys(question.answered_by)
     ]
-    matched = list({id(one): one for own in of_rule for one in own}.values())
+    matched = list({id(finding): finding for members in of_rule for finding in members}.values())
     if not matched:
         rules = ", ".join(question.answered_by)
         kin = {named.partition(".")[0] for named in question.answered_by}
-        beside = sorted({one.rule for one in findings if one.rule.partition(".")[0] in kin})
+        beside = sorted({finding.rule for finding in findings if finding.rule.partition(".")[0] in kin})
         near = f" (there are findings of {', '.join(beside)})" if beside else ""
         return Answer(
             question=ask,
@@ -86,18 +87,18 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
             instead=f"nothing here answers it yet: the cells there are give no finding of {clean(rules)}{near}",
         )
     # Each rule in turn gives its first, then its second: a question of two parts has two answers.
-    turns = max(len(own) for own in of_rule)
-    dealt = [own[turn] for turn in range(turns) for own in of_rule if turn < len(own)]
-    chosen = list({id(one): one for one in dealt}.values())[:_MAX_CLAUSES]
-    # Said rule by rule, as the question asks.
-    said = [one for one in matched if any(one is other for other in chosen)]
-    levels = {one.confidence for one in matched}
+    turns = max(len(members) for members in of_rule)
+    dealt = [members[turn] for turn in range(turns) for members in of_rule if turn < len(members)]
+    chosen = list({id(finding): finding for finding in dealt}.values())[:_MAX_CLAUSES]
+    # In the order of the rules that the question names.
+    answering = [finding for finding in matched if any(finding is picked for picked in chosen)]
+    levels = {finding.confidence for finding in matched}
     return Answer(
         question=ask,
-        clauses=tuple((_clause(one), one) for one in said),
+        clauses=tuple((_clause(finding), finding) for finding in answering),
         mixed=len(levels) > 1,
         confidence=_confidence(levels),
-        rest=len(matched) - len(said),
+        left_out=len(matched) - len(answering),
         beside=shown_in,
     )
 
@@ -105,27 +106,27 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
 def _dealt(findings: Sequence[Finding]) -> list[Finding]:
     """Put the first finding of every subject before the second of any: an answer is about all of them.
 
-    Of a workload the first is the one that was made first: a rule makes the main one first. What is about no
-    workload goes by its weight alone, as workloads do beside each other.
+    The findings of a workload keep the order in which they were made: a rule makes the main one first. Findings about
+    no workload are ordered by their weight alone, as the workloads are.
     """
-    weight = {id(one): place for place, one in enumerate(ranked(findings))}
+    weight = {id(finding): place for place, finding in enumerate(ranked(findings))}
     turn: Counter[str] = Counter()
     places = {}
     for finding in findings:
-        own = finding.subject not in HEADINGS
-        places[id(finding)] = (turn[finding.subject] if own else 0, weight[id(finding)])
+        of_workload = finding.subject not in HEADINGS
+        places[id(finding)] = (turn[finding.subject] if of_workload else 0, weight[id(finding)])
         turn[finding.subject] += 1
-    return sorted(findings, key=lambda one: places[id(one)])
+    return sorted(findings, key=lambda finding: places[id(finding)])
 
 
 def _clause(finding: Finding) -> str:
     where = "" if finding.subject in HEADINGS else finding.subject
     scope = finding.scope or (finding.decision.scope if finding.decision else "")
     place = " ".join(part for part in (where, scope) if part)
-    said = shortened(finding.brief)
+    sentence = shortened(finding.brief)
     if place:
-        return f"{place}: {said}"
-    return said if finding.named else said[:1].upper() + said[1:]
+        return f"{place}: {sentence}"
+    return sentence if finding.named else sentence[:1].upper() + sentence[1:]
 
 
 def shortened(text: str, most: int = _MAX_LENGTH) -> str:

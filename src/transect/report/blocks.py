@@ -20,7 +20,7 @@ T = TypeVar("T")
 class Chip:
     """A short word on a coloured ground; `tone` is good, warn, bad or plain.
 
-    `title` says more where a pointer rests on it: what stands somewhere else in the page as well.
+    `title` is the tooltip; what it says stands somewhere else in the page as well.
     """
 
     text: str
@@ -33,11 +33,10 @@ Value = str | Chip | None
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """One column of a table: its head, what it takes from each row, and how that is written.
+    """One column of a table: its title, the value that it takes from a row, and how that is written.
 
-    Text and chips stand as they are, None as `missing`; counts are written with all their digits,
-    other numbers with three, unless `write` says otherwise. Numeric columns are set to the right, code
-    in a face of its own.
+    Text and chips are shown as they are, None as `missing`; counts are written with all their digits, other numbers
+    with three, unless `write` is given. Numeric columns are right-aligned, code has a font of its own.
     """
 
     title: str
@@ -77,10 +76,10 @@ def digits(title: str, value: Callable[[T], Any], write: Writer = plain, missing
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of formatted values below their columns; so many `more` are left out, which `note` says.
+    """Rows of formatted values below their columns; `more` rows are left out, and `note` says so.
 
-    `about` holds what each row speaks of, for the page's filter. `exact` and `order` hold the numbers of
-    columns, by their place, as `numbers_behind` writes them: to stand for what is written, and only to sort by.
+    `about` holds the facets of each row, for the page's filter. `exact` and `order` hold the numbers of columns, by
+    their place, as `numbers_behind` writes them: `exact` can replace what is written, `order` can only sort.
     """
 
     kind: ClassVar[str] = "table"
@@ -124,13 +123,13 @@ def table(
     says of each item what its row is about, where `facets_of` would not find it in the item itself.
     """
     folded = folded or ((fold_title or caption) if len(items) > MAX_OPEN else "")
-    shown, rest = items[:most], len(items) - most
+    shown, hidden = items[:most], len(items) - most
     values = [[column.value(item) for column in columns] for item in shown]
     rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]
     numbers: dict[str, dict[int, str]] = {"exact": {}, "order": {}}
     for place, column in enumerate(columns):
-        own = [row[place] for row in values]
-        found = numbers_behind(column.write, own, [row[place] for row in rows]) if column.numeric else None
+        cells = [row[place] for row in values]
+        found = numbers_behind(column.write, cells, [row[place] for row in rows]) if column.numeric else None
         if found is not None:
             numbers[found[1]][place] = found[0]
     return Table(
@@ -138,7 +137,7 @@ def table(
         rows=rows,
         caption=caption,
         folded=folded,
-        more=max(0, rest),
+        more=max(0, hidden),
         about=[facets_of(about(item)) for item in shown],
         **numbers,
     )
@@ -174,11 +173,11 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A drawing, which says in words what it shows, and the numbers behind it.
+    """A drawing, its description in words, and the numbers behind it.
 
-    `drawing` is an SVG, or one that is being drawn: `svg` waits for it, and raises what kept it from being drawn.
-    `name` is unique in the page, `axis` the title of the axis that its numbers lie on, `across`
-    that of the other one, and `marks` says what each mark stands for, in the order of the numbers that the drawing has for them.
+    `drawing` is an SVG, or one that is being drawn: `svg` waits for it, and raises the error that stopped it. `name` is
+    unique in the page, `axis` the title of the axis of its values, `across` that of the other one, and `marks` says
+    what each mark stands for, in the order of the drawing's numbers.
     """
 
     title: str
@@ -234,9 +233,9 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Cells that did not end well and have one next step: what they said, and what to do now.
+    """Cells that did not end well and need the same next step: their messages, and what to do now.
 
-    `said` lists their messages and `cells` all of them where the first does not; `logs` holds (cell, end of its log) of some.
+    `messages` lists them, and `cells` all cells where that does not; `logs` holds (cell, end of its log) of some.
     `command` is a line to type.
     """
 
@@ -247,7 +246,7 @@ class Failure:
     meaning: str
     action: str
     command: str
-    said: Table
+    messages: Table
     cells: Table | None = None
     logs: Sequence[tuple[str, str]] = ()
     facets: Facets = NOTHING

@@ -74,7 +74,7 @@ def build_report(
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
     context, templates = made.context, shell.templates()
-    rendered = [(one, _render(templates, one, context)) for one in made.shown]
+    rendered = [(section, _render(templates, section, context)) for section in made.shown]
     table = output.parent / "records.parquet"
     if made.table is None:
         table.unlink(missing_ok=True)
@@ -95,11 +95,11 @@ def write_page(made: Made, output: Path) -> None:
         front=shortened(made.front),
         most_named=MAX_NAMED,
         chart_of=lambda finding: chart_of(finding, made.charts),
-        titles={one.key: one.title for one, _ in rendered},
+        titles={section.key: section.title for section, _ in rendered},
         counts=summary["counts"],
         pending=summary["pending"],
         problems=len(context.problems),
-        said=Counter(finding.section for finding in made.findings),
+        finding_counts=Counter(finding.section for finding in made.findings),
         sections=rendered,
         styles=[shell.own_file(name) for name in shell.STYLES],
         scripts=scripts,
@@ -143,7 +143,7 @@ def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(decision: dict[str, Any]) -> dict[str, Any]:
-    decided = [one | {"left_out": one["left_out"][:MAX_NAMED]} for one in decision["decided"]]
+    decided = [entry | {"left_out": entry["left_out"][:MAX_NAMED]} for entry in decision["decided"]]
     return decision | {"decided": decided}
 
 

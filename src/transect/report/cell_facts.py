@@ -54,7 +54,7 @@ _DETAILS = {
 _MAX_LENGTH = 400
 
 
-def told(provenance: Mapping[str, Any], path: str) -> Any:
+def fact_at(provenance: Mapping[str, Any], path: str) -> Any:
     """Return what stands at a path such as `git.commit`; None when nothing does."""
     value: Any = provenance
     for part in path.split("."):
@@ -94,7 +94,7 @@ def _cut(text: str) -> str:
 def _facts_of_provenance(provenance: Mapping[str, Any]) -> Iterator[Fact]:
     for group, paths in FACTS.items():
         for path in paths:
-            value = told(provenance, path)
+            value = fact_at(provenance, path)
             if value is not None:
                 yield group, title_of(path), _cut(shown(path, value))
     for key, group in (("libraries", "Versions"), ("variables", "Settings")):
@@ -156,7 +156,7 @@ def packed(records: Sequence[AnyRecord]) -> str:
     sets = [_set(records, value, facts) for value, facts in parts]
     sets.append(_details_set(records))
     columns = [_column("Result", "status", [record.status.value for record in records])]
-    content = {"cells": _names(records), "columns": columns, "sets": [one for one in sets if any(one["facts"])]}
+    content = {"cells": _names(records), "columns": columns, "sets": [entry for entry in sets if any(entry["facts"])]}
     kinds = {type(record.cell) for record in records}
     axes = {name for kind in kinds for name in kind.model_fields}
     # A stage that is not here has an open cell, which holds whatever was there.
@@ -192,8 +192,8 @@ def unpacked(text: str) -> dict[str, Any]:
     return content
 
 
-def _with_places(key: str, pool: _Pool, places: list[int], **rest: Any) -> dict[str, Any]:
-    made = {**rest, key: pool.values}
+def _with_places(key: str, pool: _Pool, places: list[int], **fields: Any) -> dict[str, Any]:
+    made = {**fields, key: pool.values}
     return made if len(pool.values) <= 1 else made | {"at": places}
 
 

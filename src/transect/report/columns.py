@@ -90,8 +90,8 @@ def time_columns(scale: Scale, title: str = "Median") -> list[Column[Any]]:
         if reaches_target(group):
             return Chip(f"not checkable from step {group.check_inconclusive_from}", "warn")
         amount = len(group.values(TIME))
-        said = f"reached in {amount} of {len(group.ok)}" if amount else "not reached"
-        return Chip(said, "warn")
+        text = f"reached in {amount} of {len(group.ok)}" if amount else "not reached"
+        return Chip(text, "warn")
 
     return [
         digits(middle.title, reached),

@@ -28,8 +28,8 @@ THESIS = "Göttingen 2024"
 class Context:
     """One study's records, grouped, with its noise floors, bounds and series styles.
 
-    What is worked out from the records is so when it is first asked for: a record that breaks it
-    breaks the sections that ask, and no others.
+    Everything is computed when it is first used: a record that breaks a computation breaks only the sections that use
+    it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Context:
     ) -> None:
         self.title = title
         self.questions = [
-            one if isinstance(one, Question) else Question.model_construct(ask=one, answered_by=[]) for one in questions
+            ask if isinstance(ask, Question) else Question.model_construct(ask=ask, answered_by=[]) for ask in questions
         ]
         self.published = list(published)
         self.analysis_plan = analysis_plan or AnalysisPlan()
@@ -67,7 +67,7 @@ class Context:
     @cached_property
     def floors(self) -> Floors:
         """Noise floors of all stages."""
-        return Floors((one for groups in self.groups.values() for one in groups), self.analysis_plan)
+        return Floors((group for groups in self.groups.values() for group in groups), self.analysis_plan)
 
     @cached_property
     def rates(self) -> Rates:
@@ -86,7 +86,7 @@ class Context:
 
     @cached_property
     def curves(self) -> list[Curve]:
-        """Every stored prediction carried on to ranks that nobody has: simulated once for a report."""
+        """Every stored prediction, extrapolated to more ranks than anybody has; simulated once for a report."""
         return curves(self.of("forecast"), self.of("profile"), self.originals)
 
     @cached_property
@@ -100,17 +100,17 @@ class Context:
         )
 
     def asks_for(self, work: str, *rules: str, section: str = "") -> bool:
-        """Whether the study is to be held beside a published work.
+        """Whether the study compares itself with a published work.
 
-        An entry of its `published` names it, or a question one of the `rules` that decide its claims, or the
-        section that shows them. Of all others nothing stands in the report.
+        It does where an entry of its `published` names the work, or a question names one of the `rules` that decide its
+        claims, or the section that shows them. The report speaks of no other work.
         """
-        named = (str(one.get("study") or "") for one in self.published)
-        if any(_plain(one) == _plain(work) for one in named):
+        named = (str(entry.get("study") or "") for entry in self.published)
+        if any(_plain(name) == _plain(work) for name in named):
             return True
-        asked = [rule for one in self.questions for rule in one.answered_by]
-        return any(fnmatchcase(rule, one) for rule in rules for one in asked) or any(
-            section in one.shown_in for one in self.questions if section
+        asked = [rule for question in self.questions for rule in question.answered_by]
+        return any(fnmatchcase(rule, pattern) for rule in rules for pattern in asked) or any(
+            section in question.shown_in for question in self.questions if section
         )
 
     @classmethod

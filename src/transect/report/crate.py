@@ -83,7 +83,7 @@ def not_in_crate(what: str) -> str:
 
 def crate_text(crate: Mapping[str, Any]) -> bytes:
     """Write a crate with an entity on each line, so that two of them can be compared by eye."""
-    entities = ",\n".join(json.dumps(one, ensure_ascii=False) for one in crate["@graph"])
+    entities = ",\n".join(json.dumps(entity, ensure_ascii=False) for entity in crate["@graph"])
     head = json.dumps(crate["@context"])
     # Half of a character cannot be written; it may come from a log.
     return f'{{"@context": {head},\n"@graph": [\n{entities}\n]}}\n'.encode("utf-8", "replace")
@@ -131,7 +131,7 @@ def _refs(uris: Iterable[str]) -> list[dict[str, str]] | dict[str, str]:
 
 def _ran(about: Described) -> list[Mapping[str, Any]]:
     """Return the records of cells that ran: one that was skipped made nothing."""
-    return [one for one in about.records if one.get("status") in ("ok", "failed")]
+    return [record for record in about.records if record.get("status") in ("ok", "failed")]
 
 
 def _key(record: Mapping[str, Any]) -> str:
@@ -143,11 +143,9 @@ def _still(about: Described) -> str:
 
 
 def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
-    ended = sorted(str(one.get("ended")) for one in about.records)
-    counts = {
-        status: sum(one.get("status") == status for one in about.records) for status in ("ok", "failed", "skipped")
-    }
-    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    ended = sorted(str(record.get("ended")) for record in about.records)
+    counts = {status: sum(r.get("status") == status for r in about.records) for status in ("ok", "failed", "skipped")}
+    tally = ", ".join(f"{count} {status}" for status, count in counts.items())
     yield {
         "@id": METADATA,
         "@type": "CreativeWork",
@@ -159,13 +157,13 @@ def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
         "@type": "Dataset",
         "name": clean(about.title),
         "description": f"Results of the study {clean(about.study)} of transect: {len(about.records)} cells have a "
-        f"record, {told}.{_still(about)}",
+        f"record, {tally}.{_still(about)}",
         "datePublished": ended[-1][:10] if ended else "",
         "license": _ref(_LICENCE),
         "conformsTo": _refs(_PROFILES),
         "mainEntity": _ref(WORKFLOW),
         "hasPart": _refs(map(uri_of, inventory.files)),
-        "mentions": _refs(["#run", *(f"#{uri_of(_key(one))}" for one in _ran(about)), *map(uri_of, inventory.others)]),
+        "mentions": _refs(["#run", *(f"#{uri_of(_key(r))}" for r in _ran(about)), *map(uri_of, inventory.others)]),
     }
     for name, what in inventory.others.items():
         yield {"@id": uri_of(name), "@type": "CreativeWork", "name": clean(name), "description": not_in_crate(what)}
@@ -185,7 +183,7 @@ def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
         "identifier": _ref("https://doi.org/10.12688/f1000research.29032.2"),
         "url": _ref("https://snakemake.readthedocs.io"),
     }
-    for stage in sorted({str(one.get("stage")) for one in _ran(about)}):
+    for stage in sorted({str(record.get("stage")) for record in _ran(about)}):
         yield {
             "@id": f"#stage-{uri_of(stage)}",
             "@type": "SoftwareApplication",
@@ -195,7 +193,7 @@ def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
 
 
 def _files(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
-    of_record = {f"{_key(one)}/record.json": one for one in about.records}
+    of_record = {f"{_key(record)}/record.json": record for record in about.records}
     for name, facts in inventory.files.items():
         entity: dict[str, Any] = {
             "@id": uri_of(name),
@@ -227,7 +225,7 @@ def _files(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
 def _actions(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
     """Yield the run of the workflow, then each cell that ran."""
     known = inventory.files
-    times = sorted(str(one.get(end)) for one in about.records for end in ("started", "ended"))
+    times = sorted(str(record.get(end)) for record in about.records for end in ("started", "ended"))
     run: dict[str, Any] = {
         "@id": "#run",
         "@type": "CreateAction",
@@ -253,7 +251,7 @@ def _actions(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]
         key = _key(record)
         taken = [
             by_checksum.get((PurePosixPath(name).name, checksum))
-            for name, _, checksum in (str(one).rpartition(" ") for one in record.get("inputs") or ())
+            for name, _, checksum in (str(entry).rpartition(" ") for entry in record.get("inputs") or ())
         ]
         spec = f"{key}/spec.json"
         objects = dict.fromkeys([*([spec] if spec in known else []), *(name for name in taken if name)])

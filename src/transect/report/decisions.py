@@ -25,7 +25,7 @@ class Entry:
     """
 
     column: DecisionColumn
-    told: tuple[tuple[Decision, Finding], ...] = ()
+    decided: tuple[tuple[Decision, Finding], ...] = ()
     empty: str = ""
 
 
@@ -61,15 +61,15 @@ def decision_table(context: Context, columns: Sequence[DecisionColumn], findings
 
     A workload that a study asks about is never missing: where nothing is decided its entry says why.
     """
-    told: dict[tuple[str, str], list[tuple[Decision, Finding]]] = {}
+    decided: dict[tuple[str, str], list[tuple[Decision, Finding]]] = {}
     subjects: dict[str, None] = {}
     for finding in findings:
         decision = finding.decision
         if decision is not None:
             subject = clean(decision.row or finding.subject)
             subjects.setdefault(subject)
-            told.setdefault((subject, decision.column), []).append((decision, finding))
-    used = {key for _, key in told}
+            decided.setdefault((subject, decision.column), []).append((decision, finding))
+    used = {key for _, key in decided}
     for column in columns:
         asked = [
             workload
@@ -79,21 +79,21 @@ def decision_table(context: Context, columns: Sequence[DecisionColumn], findings
         if asked:
             used.add(column.key)
             subjects |= dict.fromkeys(clean(workload) for workload in asked)
-    named = {clean(one): one for column in columns for one in context.workloads(column.stage)}
+    named = {clean(workload): workload for column in columns for workload in context.workloads(column.stage)}
     shown = tuple(column for column in columns if column.key in used)
     rows = tuple(
         Row(
             subject=subject,
             entries=tuple(
-                Entry(column=column, told=tuple(told[subject, column.key]))
-                if (subject, column.key) in told
+                Entry(column=column, decided=tuple(decided[subject, column.key]))
+                if (subject, column.key) in decided
                 else Entry(column=column, empty=_empty(context, named.get(subject, subject), column))
                 for column in shown
             ),
         )
         for subject in subjects
     )
-    absent = tuple(one.title for one in columns if one.always and one.key not in used)
+    absent = tuple(column.title for column in columns if column.always and column.key not in used)
     return DecisionTable(columns=shown, rows=rows, absent=absent)
 
 
@@ -104,8 +104,8 @@ def _empty(context: Context, subject: str, column: DecisionColumn) -> str:
     usable = [group for group in groups if group.ok and not group.wrong]
     if not usable:
         causes = Counter(why_not(group) or "wrong result" for group in groups)
-        told = "; ".join(f"{amount} {why}" for why, amount in causes.most_common())
-        return f"nothing usable of {count(len(groups), 'cell')}: {told}"
+        counts = "; ".join(f"{amount} {why}" for why, amount in causes.most_common())
+        return f"nothing usable of {count(len(groups), 'cell')}: {counts}"
     if all(group.over_subscribed for group in usable):
         return f"more ranks than cores in {count(len(usable), 'cell')}, so nothing is compared"
     return "nothing to compare: no two cells differ in this alone"

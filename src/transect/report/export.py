@@ -62,7 +62,7 @@ def older_exports(made: Made, folder: Path) -> list[str]:
     """Return the formats that lie in `folder` and were written from other records than those of `made`."""
     state = _state(made)
     return sorted(
-        name for name, one in _read(folder).items() if one.files and one.state != state and name in REPORT_FORMATS
+        name for name, noted in _read(folder).items() if noted.files and noted.state != state and name in REPORT_FORMATS
     )
 
 
@@ -89,8 +89,8 @@ def _write(made: Made, folder: Path, name: str) -> Written:
     if name == HTML:
         write_page(made, folder / "report.html")
         return Written(format=name, path=folder / "report.html", files=1)
-    one = REPORT_FORMATS.get(name)
-    return put(folder, name, one.place, one.contents(made), state=_state(made))
+    report_format = REPORT_FORMATS.get(name)
+    return put(folder, name, report_format.place, report_format.contents(made), state=_state(made))
 
 
 def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) -> Written:
@@ -147,9 +147,7 @@ def _remove(path: Path, folder: Path) -> None:
 
 def _state(made: Made) -> str:
     """Return what stands for the records that a report was made from."""
-    return digest(
-        f"{one.stage}/{one.cell_id} {one.status} {one.fingerprint} {one.ended}" for one in made.context.records
-    )[:16]
+    return digest(f"{r.stage}/{r.cell_id} {r.status} {r.fingerprint} {r.ended}" for r in made.context.records)[:16]
 
 
 def noted_exports(folder: Path) -> list[str]:
@@ -163,20 +161,20 @@ def _read(folder: Path) -> dict[str, _Noted]:
         noted: dict[str, Any] = json.loads((folder / EXPORTS).read_text(encoding="utf-8"))
         return {
             str(name): _Noted(
-                state=str(one["state"]),
+                state=str(entry["state"]),
                 files={
                     path: [str(s) for s in sums]
-                    for path, sums in one["files"].items()
+                    for path, sums in entry["files"].items()
                     # Somebody may have edited the list: nothing outside is ever removed.
                     if not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
                 },
             )
-            for name, one in noted.items()
+            for name, entry in noted.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
 def _keep(folder: Path, noted: Mapping[str, _Noted]) -> None:
-    content = {name: {"state": one.state, "files": one.files} for name, one in sorted(noted.items())}
+    content = {name: {"state": entry.state, "files": entry.files} for name, entry in sorted(noted.items())}
     write_atomic(folder / EXPORTS, json.dumps(content, indent=0) + "\n")

@@ -28,7 +28,7 @@ _STATUSES = frozenset(status.value for status in Status)
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """The values of each facet that something speaks of; empty where it says nothing of it.
+    """The values of each facet that something is about; empty for a facet that it is not about.
 
     `cell` holds ids without the repeat, and `ranks` numbers as text.
     """
@@ -52,10 +52,11 @@ NOTHING = Facets()
 
 
 def facets_of(item: Any) -> Facets:
-    """Return what an item is about; `NOTHING` where it says nothing of any facet.
+    """Return what an item is about; `NOTHING` where it is about no facet.
 
-    Facets are their own. Else a group, a record and a cell speak for themselves, a row for its `group`, `record` or `cell`, and anything made of fields for all of
-    these that it holds, and for fields that have the name of a facet.
+    `Facets` are themselves. Else a group, a record and a cell have the facets of their cell, a row has those of its
+    `group`, `record` or `cell`, and anything with fields has those of all its fields, and those fields that have the
+    name of a facet.
     """
     return _found(item, _DEPTH, ids=True)
 
@@ -127,15 +128,15 @@ def _of_group(group: Group, *, ids: bool) -> Facets:
 
 
 def _of_cell(cell: Cell, status: Sequence[str], *, ids: bool) -> Facets:
-    def told(axis: str) -> tuple[str, ...]:
+    def values(axis: str) -> tuple[str, ...]:
         value = cell.get(axis)
         return (str(value),) if value not in (None, "") else ()
 
     return Facets(
-        workload=told("workload"),
-        framework=told("framework"),
-        strategy=told("strategy"),
-        runtime=told("runtime"),
+        workload=values("workload"),
+        framework=values("framework"),
+        strategy=values("strategy"),
+        runtime=values("runtime"),
         ranks=(str(cell.ranks),),
         status=tuple(status),
         cell=(cell.without_repeat().id,) if ids else (),
@@ -160,19 +161,19 @@ class FacetTable:
         with a place, or a list of places, among the values of each facet, and null for none. Values
         are `[shared, rest]`: so many characters are those of the value before it.
         """
-        known = [sorted({v for one in self._numbers for v in getattr(one, name)}, key=_natural) for name in _ALL]
+        known = [sorted({v for row in self._numbers for v in getattr(row, name)}, key=_natural) for name in _ALL]
         places = [{value: place for place, value in enumerate(values)} for values in known]
         return {
             "names": list(_ALL),
             "values": [_packed(values) for values in known],
             "rows": [
-                [_one([at[value] for value in getattr(one, name)]) for name, at in zip(_ALL, places, strict=True)]
-                for one in self._numbers
+                [_compact([at[value] for value in getattr(row, name)]) for name, at in zip(_ALL, places, strict=True)]
+                for row in self._numbers
             ],
         }
 
 
-def _one(found: list[int]) -> list[int] | int | None:
+def _compact(found: list[int]) -> list[int] | int | None:
     return found if len(found) > 1 else found[0] if found else None
 
 

@@ -44,9 +44,9 @@ class Shown:
 class Front:
     """All that the page says before its sections.
 
-    `first` are the findings that are open, `more` the others under their headings, `tally` the confidence of those
-    are. `all` has every finding in the order in which they were made. `left_out` findings and `rows_left_out` rows of
-    the table are not among those that are shown.
+    `first` are the findings that are open, `more` the others under their headings, `tally` counts these by confidence.
+    `all` has every finding in the order in which they were made. `left_out` findings and `rows_left_out` rows of the
+    table are not shown.
     """
 
     answers: tuple[Answer, ...]
@@ -76,14 +76,14 @@ def front(
         shown[id(finding)] = Shown(
             finding=finding, anchor=names[id(finding)], cells=tuple(cells), command=known.command(cells)
         )
-    first, rest = opened(findings)
+    first, others = opened(findings)
     return Front(
         answers=tuple(answers(context.questions, findings)),
         table=decision_table(context, columns, findings),
-        first=tuple(shown[id(one)] for one in first),
-        more=tuple((heading, tuple(shown[id(one)] for one in own)) for heading, own in _headed(rest)),
-        tally=_tally(rest),
-        all=tuple(shown[id(one)] for one in findings),
+        first=tuple(shown[id(finding)] for finding in first),
+        more=tuple((heading, tuple(shown[id(finding)] for finding in members)) for heading, members in _headed(others)),
+        tally=_tally(others),
+        all=tuple(shown[id(finding)] for finding in findings),
         anchors=names,
     )
 
@@ -94,17 +94,17 @@ def shortened(front: Front, most: int = MAX_FINDINGS, rows: int = MAX_ROWS) -> F
     Those that answers and the rows name are always among them; the others in the order of their weight.
     """
     table = replace(front.table, rows=front.table.rows[:rows])
-    named = {id(one) for answer in front.answers for _, one in answer.clauses}
-    named |= {id(one) for row in table.rows for entry in row.entries for _, one in entry.told}
-    rest = [one.finding for _, members in front.more for one in members]
-    free = max(0, most - len(front.first) - sum(id(one) in named for one in rest))
-    kept = named | {id(one) for one in [one for one in ranked(rest) if id(one) not in named][:free]}
-    more = [(heading, tuple(one for one in members if id(one.finding) in kept)) for heading, members in front.more]
+    named = {id(finding) for answer in front.answers for _, finding in answer.clauses}
+    named |= {id(finding) for row in table.rows for entry in row.entries for _, finding in entry.decided}
+    others = [shown.finding for _, members in front.more for shown in members]
+    free = max(0, most - len(front.first) - sum(id(finding) in named for finding in others))
+    kept = named | {id(f) for f in [f for f in ranked(others) if id(f) not in named][:free]}
+    more = ((heading, tuple(s for s in members if id(s.finding) in kept)) for heading, members in front.more)
     return replace(
         front,
         table=table,
         more=tuple((heading, members) for heading, members in more if members),
-        left_out=sum(id(one) not in kept for one in rest),
+        left_out=sum(id(finding) not in kept for finding in others),
         rows_left_out=len(front.table.rows) - len(table.rows),
     )
 
@@ -121,7 +121,7 @@ def chart_links(sections: Iterable[MadeSection], subjects: Collection[str]) -> C
         blocks = [block for block in section.body.blocks if isinstance(block, Charts)]
         for chart in (chart for block in blocks for chart in block.items if chart.svg):
             name = f"-{chart.name}-"
-            subject = next((one for one in longest if one and f"-{one}-" in name), "")
+            subject = next((subject for subject in longest if subject and f"-{subject}-" in name), "")
             found[section.key, subject].append((chart_anchor(chart), chart.title))
     return dict(found)
 
@@ -131,12 +131,12 @@ def front_facts(front: Front, charts: ChartLinks) -> dict[str, Any]:
     return {
         "answers": [
             {
-                "question": one.question,
-                "answer": one.text,
-                "confidence": one.confidence,
-                "findings": [front.anchor(finding) for _, finding in one.clauses],
+                "question": answer.question,
+                "answer": answer.text,
+                "confidence": answer.confidence,
+                "findings": [front.anchor(finding) for _, finding in answer.clauses],
             }
-            for one in front.answers
+            for answer in front.answers
         ],
         "decisions": [
             {"workload": row.subject, "question": entry.column.key, **_entry(entry, front)}
@@ -144,8 +144,8 @@ def front_facts(front: Front, charts: ChartLinks) -> dict[str, Any]:
             for entry in row.entries
         ],
         "findings": [
-            {**_finding(one), "chart": chart[0] if (chart := chart_of(one.finding, charts)) else ""}
-            for one in front.all
+            {**_finding(shown), "chart": chart[0] if (chart := chart_of(shown.finding, charts)) else ""}
+            for shown in front.all
         ],
     }
 
@@ -156,35 +156,35 @@ def chart_of(finding: Finding, charts: ChartLinks) -> tuple[str, str] | None:
     able = charts.get(key) or charts.get((finding.section, ""), [])
     # Where trainings and runtimes are drawn apart, the finding's own.
     stages = {group.cell.stage for group in finding.groups}
-    own = [one for one in able if any(f"-{stage}-" in one[0] for stage in stages)]
-    return next(iter(own or able), None)
+    matching = [chart for chart in able if any(f"-{stage}-" in chart[0] for stage in stages)]
+    return next(iter(matching or able), None)
 
 
 def _entry(entry: Any, front: Front) -> dict[str, Any]:
-    if not entry.told:
+    if not entry.decided:
         return {"decided": [], "why_not": entry.empty}
     return {
         "decided": [
             {**asdict(decision), "confidence": finding.confidence.value, "finding": front.anchor(finding)}
-            for decision, finding in entry.told
+            for decision, finding in entry.decided
         ]
     }
 
 
-def _finding(one: Shown) -> dict[str, Any]:
-    finding = one.finding
+def _finding(shown: Shown) -> dict[str, Any]:
+    finding = shown.finding
     return {
         "text": finding.text,
         "evidence": finding.evidence,
         "confidence": finding.confidence.value,
         "kind": finding.kind,
         "about": finding.subject,
-        "id": one.anchor,
+        "id": shown.anchor,
         "rule": finding.rule,
         "section": finding.section,
         "turn": turn_of(finding).name.replace("_", " ").lower(),
-        "cells": list(one.cells),
-        "run_again": one.command,
+        "cells": list(shown.cells),
+        "run_again": shown.command,
     }
 
 
@@ -210,7 +210,7 @@ def _headed(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
 
 def _tally(findings: Sequence[Finding]) -> str:
     counts = Counter(finding.confidence for finding in findings)
-    return ", ".join(f"{counts[one]} {one}" for one in Confidence if counts[one])
+    return ", ".join(f"{counts[level]} {level}" for level in Confidence if counts[level])
 
 
 _RUN = ("transect", "run")
@@ -248,15 +248,15 @@ class Cells:
         return self._patterns[stage, workload]
 
     def _find(self, stage: str, workload: str) -> list[str]:
-        own = self._of[stage].get(workload)
+        cells = self._of[stage].get(workload)
         pattern = f"{stage}/{workload}.*"
-        if not own:
+        if not cells:
             return [stage]
         matches = re.compile(fnmatch.translate(pattern)).match
         matched = sum(matches(f"{stage}/{cell}") is not None for every in self._of[stage].values() for cell in every)
         # A workload may be called so that a pattern says something else.
-        exact = matched == len(own) and all(matches(f"{stage}/{cell}") for cell in own)
-        return [pattern] if exact else sorted(f"{stage}/{cell}" for cell in own)
+        exact = matched == len(cells) and all(matches(f"{stage}/{cell}") for cell in cells)
+        return [pattern] if exact else sorted(f"{stage}/{cell}" for cell in cells)
 
     def command(self, cells: Sequence[str]) -> str:
         """Return the command that runs them again, quoted for a shell; empty without cells."""

@@ -1,7 +1,7 @@
-"""What a page has room for: with too much of it, tables and sections end sooner and say so.
+"""Shortens a page that would be too large: tables and sections end sooner and say so.
 
-A page of a study of 100,000 cells, or of hundreds of workloads, has to open like one of a hundred cells. Each table
-and each chart is bounded by itself; this bounds all of them together. Other formats hold everything.
+A page of a study of 100,000 cells, or of hundreds of workloads, has to open like one of a hundred cells. Each table and
+each chart is bounded by itself; this bounds all of them together. Other formats hold everything.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def fitted(sections: Sequence[MadeSection], most: int = MAX_PAGE_ROWS, size: int
 
 
 def _with_few_rows(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
-    lengths = [len(one.rows) for made in sections for one in _tables(made.body)]
+    lengths = [len(table.rows) for made in sections for table in _tables(made.body)]
     least = max(MIN_ROWS, _share(lengths, most))
     return (
-        [replace(made, body=_changed(made.body, lambda one: cut(one, least))) for made in sections]
+        [replace(made, body=_changed(made.body, lambda table: cut(table, least))) for made in sections]
         if sum(lengths) > most
         else list(sections)
     )
@@ -52,7 +52,7 @@ def _share(wanted: Sequence[int], most: int) -> int:
     low, high = 0, max(wanted, default=0)
     while low < high:
         middle = (low + high + 1) // 2
-        if sum(min(one, middle) for one in wanted) <= most:
+        if sum(min(size, middle) for size in wanted) <= most:
             low = middle
         else:
             high = middle - 1
@@ -62,11 +62,11 @@ def _share(wanted: Sequence[int], most: int) -> int:
 def _shortened(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
     page = templates().get_template("section.html.j2")
     sizes = [[_weight(block, page) for block in made.body.blocks] for made in sections]
-    wanted = [sum(own) for own in sizes]
+    wanted = [sum(weights) for weights in sizes]
     share = _share(wanted, most)
     return [
-        made if total <= share else replace(made, body=_beginning(made.body, own, share))
-        for made, own, total in zip(sections, sizes, wanted, strict=True)
+        made if total <= share else replace(made, body=_beginning(made.body, weights, share))
+        for made, weights, total in zip(sections, sizes, wanted, strict=True)
     ]
 
 
@@ -77,7 +77,7 @@ def _weight(block: Block, page: Template) -> int:
         return 0
     try:
         return len(page.render(body=Body(lead="", blocks=[block]), inline=Inline()))
-    except FAULTS:  # it is told where it is written
+    except FAULTS:  # reported when the section is rendered
         return 0
 
 
@@ -94,17 +94,17 @@ def _beginning(body: Body, sizes: Sequence[int], most: int) -> Body:
             kept.append(block)
     while kept and isinstance(kept[-1], Heading) and out:
         out.insert(0, kept.pop())
-    return replace(body, blocks=[*kept, note(_told(out))])
+    return replace(body, blocks=[*kept, note(_left_out(out))])
 
 
-def _told(out: Sequence[Block]) -> str:
+def _left_out(out: Sequence[Block]) -> str:
     charts = sum(len(block.items) for block in out if isinstance(block, Charts))
     tables = sum(isinstance(block, Table) for block in out)
     parts = [
         count(charts, "chart") if charts else "",
         count(tables, "table") if tables else "",
-        count(rest, "other part")
-        if (rest := sum(not isinstance(block, (Charts, Table, Heading)) for block in out))
+        count(others, "other part")
+        if (others := sum(not isinstance(block, (Charts, Table, Heading)) for block in out))
         else "",
     ]
     heads = [block.text for block in out if isinstance(block, Heading)]
@@ -119,8 +119,8 @@ def _told(out: Sequence[Block]) -> str:
 
 def cut(table: Table, most: int) -> Table:
     """Return a table's first rows, and a note of how many it has left out in all."""
-    rest = len(table.rows) - most
-    if rest <= 0:
+    hidden = len(table.rows) - most
+    if hidden <= 0:
         return table
     return replace(
         table,
@@ -128,7 +128,7 @@ def cut(table: Table, most: int) -> Table:
         about=table.about[:most],
         exact={at: _first(text, most) for at, text in table.exact.items()},
         order={at: _first(text, most) for at, text in table.order.items()},
-        more=table.more + rest,
+        more=table.more + hidden,
     )
 
 
@@ -160,7 +160,7 @@ def _blocks(blocks: Iterable[Block], change: Callable[[Table], Table]) -> Iterat
             yield replace(block, items=items)
         elif isinstance(block, Failure):
             cells = None if block.cells is None else change(block.cells)
-            yield replace(block, said=change(block.said), cells=cells)
+            yield replace(block, messages=change(block.messages), cells=cells)
         else:
-            # What a plug-in's section holds instead is told where it is written.
+            # Unknown blocks of a plug-in are reported when they are rendered.
             yield block

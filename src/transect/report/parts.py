@@ -13,7 +13,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
 from transect.planning.code_hash import PACKAGE, file_of
 from transect.planning.sources import report_files
-from transect.report import stages as own
+from transect.report import stages as report_stages
 from transect.report.blocks import Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
@@ -36,8 +36,8 @@ class Section:
 class FindingMaker:
     """What makes the findings of one kind; `order` is that in which a reader needs them.
 
-    `section` is the key of the one that shows more of what they say, `sections` that of findings of a kind of
-    its own. `stages` are those whose cells are held against each other: that of the folder which brings it.
+    `section` is the key of the section that shows more of them, `sections` that of single kinds of findings. `stages`
+    are those whose cells are compared; by default the stage whose folder brings the maker.
     """
 
     order: int
@@ -74,9 +74,9 @@ class FindingMaker:
 class DecisionColumn:
     """A column of the decision table: a question that is decided for every workload.
 
-    Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about,
-    `asks` which of them, all unless told: a workload that has such cells and no entry stands in the table
-    with the reason. `always`: every study is said not to ask it that does not.
+    Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about, `asks`
+    says which of them, by default all: a workload that has such cells and no entry is listed with the reason. `always`:
+    a study that does not ask this is told that it does not.
     """
 
     key: str
@@ -118,8 +118,8 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     importlib.import_module("transect.stages").add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
     # What is not said of these stages on their own stands in a section that joins several.
-    parts.stages = {one.name for one in pkgutil.iter_modules([str(PACKAGE / "stages")])}
-    modules = {one.name: f"{own.__name__}.{one.name}" for one in pkgutil.iter_modules(own.__path__)}
+    parts.stages = {module.name for module in pkgutil.iter_modules([str(PACKAGE / "stages")])}
+    modules = {m.name: f"{report_stages.__name__}.{m.name}" for m in pkgutil.iter_modules(report_stages.__path__)}
     for path in report_files():
         modules[path.parent.name] = f"transect.stages.{path.parent.name}.report"
     for name, place in modules.items():

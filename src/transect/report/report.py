@@ -106,7 +106,7 @@ def make_all(
         context=context,
         findings=findings,
         front=front(context, parts.columns, findings, again or (context.study,)),
-        sections=[drawn_out(one, context) for one in made if one is not None],
+        sections=[drawn_out(section, context) for section in made if section is not None],
         with_failures=only is None or FAILURES.key in only,
     )
 

@@ -52,7 +52,7 @@ RULES = (
     "factor.retraining-factor",
     "factor.retraining-gain",
     "classifier.best",
-    "knob.knobs",
+    "hyperparameter",
     "doubt.*",
     "ticket.tickets-rejected",
     "ticket.lengths",
@@ -77,6 +77,10 @@ RULES = (
 )
 
 
+# Rules and sections that have another name now.
+_RENAMED = {"knob.knobs": "hyperparameter", "knob.*": "hyperparameter", "knobs": "classifier-hyperparameters"}
+
+
 def _known(parts: Parts) -> list[str]:
     """Return the rules of a report. A plug-in's maker says none: its own name stands for all of them."""
     roots = {rule.partition(".")[0] for rule in RULES}
@@ -84,21 +88,24 @@ def _known(parts: Parts) -> list[str]:
     return [*RULES, *others, *(f"{name}.*" for name in others)]
 
 
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    new = _RENAMED.get(name)
+    return f"{what} '{name}' is called '{new}' now" if new else str(unknown_name(f"{what} of this report", name, known))
+
+
 def unknown_names(questions: Iterable[Question], parts: Parts) -> list[tuple[str, str]]:
     """Return the questions that name a rule or a section that no part of the report has, and which."""
     rules = _known(parts)
     # Failures stand in every report.
     sections = ["failures", *(section.key for section in parts.sections)]
-    told = []
-    for one in questions:
-        told += [
-            (one.ask, str(unknown_name("rule of this report", named, rules)))
-            for named in one.answered_by
+    unknown = []
+    for question in questions:
+        unknown += [
+            (question.ask, _unknown("rule", named, rules))
+            for named in question.answered_by
             if not any(rule_fits(rule, named) or rule_fits(named, rule) for rule in rules)
         ]
-        told += [
-            (one.ask, str(unknown_name("section of this report", named, sections)))
-            for named in one.shown_in
-            if named not in sections
+        unknown += [
+            (question.ask, _unknown("section", named, sections)) for named in question.shown_in if named not in sections
         ]
-    return told
+    return unknown

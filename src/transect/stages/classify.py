@@ -1,4 +1,4 @@
-"""The classify stage: classifiers of tickets, with a grid over their knobs."""
+"""The classify stage: classifiers of tickets, with a grid over their hyper-parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from transect.domain.axes.text import KNOBS, ClassifyCell, EmbeddingsCell
+from transect.domain.axes.text import HYPERPARAMETERS, ClassifyCell, EmbeddingsCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
@@ -51,7 +51,7 @@ class TextGrid(Section):
 
 
 class ClassifyGrid(TextGrid):
-    """The cross product of its lists; a list for a knob that a classifier lacks does not multiply it."""
+    """The cross product of its lists; a list for a hyper-parameter that a classifier lacks does not multiply it."""
 
     models: Names = Field(description="names from `classify.models`")
     epochs: Counts | None = Field(default=None, description="passes over the training part; null: the classifier's own")
@@ -80,7 +80,7 @@ class ClassifySection(Section):
     grids: list[ClassifyGrid] = Field(default=[], description="see below")
 
 
-# The key of a grid for each knob.
+# The key of a grid for each hyper-parameter.
 LISTS = {
     "epochs": "epochs",
     "updates": "updates",
@@ -101,11 +101,11 @@ def classifier_of(context: Context, model: str) -> Classifier:
     return CLASSIFIERS.get(context.section("classify").models[model].kind)
 
 
-def rules_of(cell: Any, context: Context, model: str, knobs: dict[str, Any]) -> dict[str, Any]:
+def rules_of(cell: Any, context: Context, model: str, hyperparameters: dict[str, Any]) -> dict[str, Any]:
     """Return what names in a cell stand for, by axis: the report tells by it what a change was."""
     tickets = context.section("tickets")
     rule = context.section("classify").models[model]
-    options = CLASSIFIERS.get(rule.kind).resolved(rule.options, knobs)
+    options = CLASSIFIERS.get(rule.kind).resolved(rule.options, hyperparameters)
     return {
         "model": {"kind": rule.kind, "options": options},
         "corpus": {"synthetic": FORMATS.get(tickets.corpora[cell.corpus].format).synthetic},
@@ -163,14 +163,14 @@ def check_valid(splits: Iterable[str], who: str, context: Context) -> None:
 def check_points(
     model: str, points: Iterable[dict[str, Any]], embeddings: Iterable[str], where: str, context: Context
 ) -> None:
-    """Raise BadInput for knobs that do not go together, or not with the width of the vectors."""
+    """Raise BadInput for hyper-parameters that do not go together, or not with the width of the vectors."""
     options = context.section("classify").models[model].options
     widths = {context.section("tickets").embeddings[name].width: name for name in embeddings}
     for point in points:
-        given = {knob: value for knob, value in point.items() if value is not None}
+        given = {axis: value for axis, value in point.items() if value is not None}
         for width, name in widths.items():
             told = f"{where}: classifier '{model}' on vectors '{name}'"
-            classifier_of(context, model).check_knobs(options, given, width, told)
+            classifier_of(context, model).check_hyperparameters(options, given, width, told)
 
 
 def text_inputs(cell: Any) -> dict[str, Cell]:
@@ -209,16 +209,16 @@ class Classify(Stage[ClassifyCell]):
             OPTIMISERS.get(name, f"{where}.optimisers")
         if grid.epochs is not None and grid.updates is not None:
             raise BadInput(f"{where}.updates: stands in the place of `epochs`, and both are given")
-        had = {knob for name in grid.models for knob in classifier_of(context, name).knobs}
-        for knob, key in LISTS.items():
-            if getattr(grid, key) is not None and knob not in had:
-                raise BadInput(f"{where}.{key}: none of {', '.join(grid.models)} has this knob")
+        varied = {axis for name in grid.models for axis in classifier_of(context, name).hyperparameters}
+        for axis, key in LISTS.items():
+            if getattr(grid, key) is not None and axis not in varied:
+                raise BadInput(f"{where}.{key}: none of {', '.join(grid.models)} has this hyper-parameter")
         for name in grid.models:
             points = _points(grid, section.models[name].options, classifier_of(context, name))
             check_points(name, points, grid.embeddings, where, context)
 
     def size(self, section: ClassifySection) -> int:
-        """A list for a knob that a classifier lacks does not multiply: cells are counted when made."""
+        """A list for a hyper-parameter that a classifier lacks does not multiply: cells are counted when made."""
         return 0
 
     def cells(self, section: ClassifySection, context: Context) -> Iterable[ClassifyCell]:
@@ -226,14 +226,14 @@ class Classify(Stage[ClassifyCell]):
         for grid in section.grids:
             for text, model in product(texts_of(grid), grid.models):
                 rule = section.models[model]
-                for knobs, device, threads in product(
+                for point, device, threads in product(
                     _points(grid, rule.options, classifier_of(context, model)),
                     dict.fromkeys(grid.devices),
                     dict.fromkeys(grid.threads),
                 ):
                     for repeat in range(grid.repeats or section.repeats):
                         yield ClassifyCell(
-                            **text, model=model, kind=rule.kind, **knobs, device=device, threads=threads, repeat=repeat
+                            **text, model=model, kind=rule.kind, **point, device=device, threads=threads, repeat=repeat
                         )
 
     def inputs(self, cell: ClassifyCell, context: Context) -> dict[str, Cell]:
@@ -252,10 +252,10 @@ class Classify(Stage[ClassifyCell]):
         rule = context.section("classify").models[cell.model]
         return {
             "classifier": rule.model_dump(),
-            "knobs": cell.knobs(),
+            "hyperparameters": cell.hyperparameters(),
             "seed": context.study.seed,
             "text": reading_of(cell, context),
-            "parameters": rules_of(cell, context, cell.model, cell.knobs()),
+            "parameters": rules_of(cell, context, cell.model, cell.hyperparameters()),
         }
 
     def environment(self, cell: ClassifyCell) -> str:
@@ -264,17 +264,17 @@ class Classify(Stage[ClassifyCell]):
 
 
 def _points(grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier) -> Iterable[dict[str, Any]]:
-    """Yield the knobs of each point; those that the grid leaves open are the classifier's own."""
-    own = classifier.usual(options)
+    """Yield the hyper-parameters of each point; those that the grid leaves open are the classifier's own."""
+    usual = classifier.usual(options)
     lists = {}
-    for knob in KNOBS:
-        if knob in classifier.knobs:
-            given = getattr(grid, LISTS[knob])
-            lists[knob] = [own.get(knob)] if given is None else list(dict.fromkeys(given))
-    for one, other in (("updates", "epochs"), ("epochs", "updates")):
-        # The one stands in the place of the other, whichever of them the options have.
-        if getattr(grid, one) is not None and other in lists:
-            lists[other] = [None]
+    for axis in HYPERPARAMETERS:
+        if axis in classifier.hyperparameters:
+            given = getattr(grid, LISTS[axis])
+            lists[axis] = [usual.get(axis)] if given is None else list(dict.fromkeys(given))
+    for given, replaced in (("updates", "epochs"), ("epochs", "updates")):
+        # What the grid gives stands in the place of the other, whichever of them the options have.
+        if getattr(grid, given) is not None and replaced in lists:
+            lists[replaced] = [None]
     yield from points(**lists)
 
 

@@ -29,7 +29,7 @@ _TEXT, _PROBABILITIES = "text", "probabilities"
 
 
 class Pipeline(BaseModel):
-    """What stands beside a model: how texts are made ready, and what its numbers mean."""
+    """The `pipeline.json` of a model: how texts are prepared, and what its outputs mean."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,7 +50,7 @@ class Pipeline(BaseModel):
     letters: str
     words: int = Field(ge=0)
     stop_words: int = Field(ge=0)
-    # A text whose likeliest class is less likely is told as unsure.
+    # A text whose likeliest class is less likely is unsure.
     unsure: float = Field(default=0.5, ge=0, le=1)
     # What the classifier is and was trained on, in the words of who made it.
     about: dict[str, Any] = {}

@@ -22,8 +22,8 @@ _LETTER = re.compile(r"[^\W_]")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
 
-class PeopleTold(Exception):
-    """A ticket names people, and it was not known that any would."""
+class PeopleNamed(Exception):
+    """A ticket names people although tickets were expected to name nobody."""
 
 
 def gather(tickets: Iterable[Ticket | Rejected], salt: Salt) -> People:
@@ -46,7 +46,7 @@ def _present(ticket: Ticket) -> set[str]:
 class Corpus:
     """Takes tickets, and says of each what is to be written, or why it is rejected.
 
-    `people`: those whose names are looked for; None: the tickets name nobody, else `PeopleTold` is
+    `people`: those whose names are looked for; None: the tickets name nobody, else `PeopleNamed` is
     raised by the first that does.
     """
 
@@ -78,7 +78,7 @@ class Corpus:
         place = f"ticket {self.read}"
         present = _present(ticket)
         if present and self._people is None:
-            raise PeopleTold
+            raise PeopleNamed
         queue = self._queue(ticket.queue) if ticket.queue else ""
         owner = self._identity(ticket.owner) if ticket.owner else ""
         label = queue if self._label == "queue" else owner
@@ -88,10 +88,10 @@ class Corpus:
             return rejected(place, "too-large", f"a queue of {len(queue)} characters")
         counts = Counts()
         try:
-            messages = [self._message(one, present, counts) for one in ticket.messages]
+            messages = [self._message(message, present, counts) for message in ticket.messages]
         except ValueError:
             return rejected(place, "broken-time")
-        messages = [one for one in messages if one["text"]]
+        messages = [message for message in messages if message["text"]]
         if not _says_anything(messages):
             return rejected(place, "no-text" if ticket.messages else "no-message")
         # Of `de-AT` the language.
@@ -119,18 +119,18 @@ class Corpus:
         counts.names += len(spans)
         if spans and self._redacts:
             text, spans = replace_spans(text, spans)
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if message.author and (author := self._identity(message.author)):
-            told["author"] = author
+            fields["author"] = author
         if message.role:
-            told["role"] = message.role
+            fields["role"] = message.role
         if message.time:
             datetime.fromisoformat(message.time)
-            told["time"] = message.time
-        told["text"] = text
+            fields["time"] = message.time
+        fields["text"] = text
         if spans:
-            told["people"] = spans
-        return told
+            fields["people"] = spans
+        return fields
 
     def _identity(self, person: str) -> str:
         """Return the hash of a person; nothing for a name of nothing but space."""
@@ -154,7 +154,7 @@ class Corpus:
 
 
 def _says_anything(messages: list[dict[str, Any]]) -> bool:
-    # Nearly always the first character tells.
+    # Nearly always the first character decides.
     return any(message["text"][0].isalnum() or _LETTER.search(message["text"]) for message in messages)
 
 

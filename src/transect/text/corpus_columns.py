@@ -110,7 +110,7 @@ class Columns:
             "tickets": len(rows),
             "classes": classes,
             "class_counts": np.bincount(labels, minlength=len(classes)).tolist(),
-            "languages": {names[one] if one >= 0 else "unknown": many for one, many in languages.most_common()},
+            "languages": {names[n] if n >= 0 else "unknown": tickets for n, tickets in languages.most_common()},
             "with_time": int(np.isfinite(table["time"][rows]).sum()),
             "owners": int(owners.max(initial=-1)) + 1,
             "same_text": len(rows) - len(np.unique(table["text"][rows])),

@@ -96,7 +96,7 @@ class Lengths:
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return what a record says of them."""
+        """Return what a record says about them."""
         return {
             "tickets": self.total,
             "mean": self.mean(),

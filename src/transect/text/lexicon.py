@@ -13,7 +13,7 @@ from transect.text.tokeniser import FIRST, MAX_LETTERS, PADDING, UNKNOWN, letter
 LEFT_OUT = PADDING
 # Letters are below 2^14 and words have up to 40 of them, so that no sum reaches 2^63.
 _WEIGHTS_END = 2**43
-# Lists are short, and half of the words that are in none are told by the first look.
+# Lists are short, and half of the words that are in none are recognised at the first look-up.
 _LISTS_PER_WORD = 4
 
 
@@ -38,9 +38,9 @@ class Lexicon:
 
         A word that no text can have, such as a too long one, is in none.
         """
-        told = {word: FIRST + place for place, word in enumerate(words)}
-        told |= dict.fromkeys(stop_words, LEFT_OUT)
-        found = {word: number for word, number in told.items() if _can_be(word)}
+        numbers_of = {word: FIRST + place for place, word in enumerate(words)}
+        numbers_of |= dict.fromkeys(stop_words, LEFT_OUT)
+        found = {word: number for word, number in numbers_of.items() if _can_be(word)}
         numbers = np.fromiter(found.values(), np.int64, len(found))
         letters = _letters(list(found))
         for seed in range(100):

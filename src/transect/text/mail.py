@@ -1,4 +1,4 @@
-"""One mail (RFC 5322): who wrote it when to whom, and what it says itself."""
+"""One mail (RFC 5322): its author, time and recipients, and its text without quoted ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_PARTS, MAX_BOUNDARIES = 1000, 100
 
 
 class BrokenMail(ValueError):
-    """What cannot be read as a mail; the message holds nothing of it."""
+    """A mail that cannot be read; the message quotes nothing of it."""
 
 
 @dataclass(slots=True)
@@ -51,29 +51,29 @@ def head(raw: bytes) -> Head:
     if not any(fields.get(name) for name in ("From", "Message-ID", "Date", "Subject", "Received")):
         raise BrokenMail("none of the fields From, Message-ID, Date, Subject, Received")
     answered = f"{_raw(fields, 'References')} {_raw(fields, 'In-Reply-To')}"
-    own = _ID.findall(_raw(fields, "Message-ID"))
+    ids = _ID.findall(_raw(fields, "Message-ID"))
     people = [_decoded(_raw(fields, name)) for name in ("Reply-To", "To", "Cc", "Bcc")]
     return Head(
-        id=own[0] if own else "",
+        id=ids[0] if ids else "",
         references=_ID.findall(answered),
         subject=_decoded(_raw(fields, "Subject")),
         author=_decoded(_raw(fields, "From")),
         time=_time(_raw(fields, "Date")),
-        others=[one for many in people for one in _people(many)],
+        others=[person for many in people for person in _people(many)],
         fields=fields,
     )
 
 
 def same_subject(subject: str) -> tuple[str, bool]:
-    """Return a subject without what says that it is a reply, and whether anything said so."""
-    rest = subject
-    while found := _REPLY.match(rest):
-        rest = rest[found.end() :]
-    return " ".join(rest.casefold().split()), len(rest) < len(subject)
+    """Return a subject without marks of a reply, and whether there were any."""
+    remaining = subject
+    while found := _REPLY.match(remaining):
+        remaining = remaining[found.end() :]
+    return " ".join(remaining.casefold().split()), len(remaining) < len(subject)
 
 
 def body(raw: bytes, *, quotes: bool) -> str:
-    """Return the text of a mail: its plain text, else that of its HTML; attachments are none.
+    """Return the text of a mail: its plain text, else that of its HTML, without attachments.
 
     `quotes`: whether what HTML marks as quoted stays. Raises BrokenMail.
     """
@@ -170,4 +170,4 @@ def _people(field: str) -> list[str]:
     """Return the people of a list of addresses; a comma within quotes parts nobody."""
     if not field:
         return []
-    return [one.strip() for one in re.findall(r'(?:"[^"]*"|[^",])+', field) if one.strip()]
+    return [person.strip() for person in re.findall(r'(?:"[^"]*"|[^",])+', field) if person.strip()]

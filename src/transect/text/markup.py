@@ -63,5 +63,5 @@ def text_of_html(markup: str, *, quotes: bool = False) -> str:
     return "".join(pieces)
 
 
-def _is_quote(tag: str, rest: str) -> bool:
-    return tag == "blockquote" or _QUOTE.search(rest) is not None
+def _is_quote(tag: str, attributes: str) -> bool:
+    return tag == "blockquote" or _QUOTE.search(attributes) is not None

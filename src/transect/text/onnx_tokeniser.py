@@ -36,9 +36,8 @@ _BEHIND = 3
 def add_tokeniser(graph: GraphProto, text: str, lexicon: Lexicon, length: int, *, narrow: bool) -> str:
     """Add the nodes; return the name of the word numbers: (batch, `length`) int64.
 
-    `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. With `narrow` there are only
-    as many columns as the longest text needs, one at least. The graph's model is of opset MIN_OPSET
-    or later.
+    `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. With `narrow` there are only as many columns
+    as the longest text needs, one at least. The graph's model is of opset MIN_OPSET or later.
     """
     return _Tokeniser(graph, lexicon).numbers(text, length, narrow)
 
@@ -55,13 +54,13 @@ class _Tokeniser:
         node = self._node
         shape = node("Shape", text)
         texts, width = (node("Gather", shape, self._int64([axis])) for axis in (0, 1))
-        one = self._int64([1])
-        apart = node("Concat", text, self._zeros("uint8", texts, one), axis=1)
+        one_int64 = self._int64([1])
+        apart = node("Concat", text, self._zeros("uint8", texts, one_int64), axis=1)
         row = node("Concat", self._flat(apart), self._zeros("uint8", self._int64([_BEHIND])), axis=0)
         letters, begins = self._letters(self._cast(row, "int32"))
         places = self._flat(node("NonZero", begins))
         found = self._look_up(self._sums(letters, begins, places))
-        owner = node("Div", places, node("Add", width, one))
+        owner = node("Div", places, node("Add", width, one_int64))
         return self._cut(found, owner, texts, length, narrow)
 
     def _letters(self, byte: str) -> tuple[str, str]:
@@ -129,8 +128,8 @@ class _Tokeniser:
         lists = self._int64(len(lexicon.begins))
         at = node("Gather", self._writer.constant(lexicon.begins, "int64"), node("Mod", sums, lists))
         for _ in range(lexicon.longest - 1):
-            other = node("Not", node("Equal", node("Gather", in_order, at), sums))
-            at = node("Add", at, self._cast(other, "int64"))
+            differs = node("Not", node("Equal", node("Gather", in_order, at), sums))
+            at = node("Add", at, self._cast(differs, "int64"))
         found = node("Equal", node("Gather", in_order, at), sums)
         number = node("Gather", self._writer.constant(lexicon.numbers, "int64"), at)
         return node("Where", found, number, self._int64(UNKNOWN))

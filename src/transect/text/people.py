@@ -60,7 +60,7 @@ _ADDRESS = re.compile(r"<?\s*([^\s<>\"',;@]+)@[^\s<>\"',;]+\s*>?")
 # Between the words of one name.
 _GAP = re.compile(r"[\s,.'’`´_-]{1,3}")
 _APOSTROPHE = re.compile(r"['’`´]")
-# Behind a name it tells a department, a company, or a place.
+# Behind a name it names a department, a company, or a place.
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 MIN_LETTERS = 3
 # Of a name that are looked for; no text can make that take longer.
@@ -108,7 +108,7 @@ class People:
 
     def _spans(self, text: str, present: Collection[str]) -> Iterator[Span]:
         found = list(_WORD.finditer(text))
-        words = [self._word(one.group().casefold()) for one in found]
+        words = [self._word(match.group().casefold()) for match in found]
         if self._parts.keys().isdisjoint(words) and self._longest.keys().isdisjoint(words):
             return
         number = 0
@@ -136,7 +136,7 @@ class People:
                 # With the ending of a genitive it is the same name.
                 here = (*here[:-1], here[-1].removesuffix("s"))
             pairs = pairwise(found[number : number + count])
-            if here in self._whole and all(_GAP.fullmatch(text, one.end(), other.start()) for one, other in pairs):
+            if here in self._whole and all(_GAP.fullmatch(text, left.end(), right.start()) for left, right in pairs):
                 return here
         return None
 
@@ -201,7 +201,7 @@ def _names(person: str) -> Iterator[tuple[str, ...]]:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    words = tuple(one.casefold() for one in _WORD.findall(name))
+    words = tuple(word.casefold() for word in _WORD.findall(name))
     # One letter is an initial, or too little to know anybody by.
     named = tuple(word for word in words if word not in TITLES and len(word) > 1)
     return named[:MAX_WORDS]

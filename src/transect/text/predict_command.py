@@ -37,7 +37,7 @@ _WINDOW, _WINDOW_BYTES = 1024, 1 << 22
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What is told of a text: the likeliest classes with their probabilities, the likeliest first.
+    """The prediction for a text: the likeliest classes with their probabilities, the likeliest first.
 
     `unsure`: the first one's is below what was asked for.
     """
@@ -64,29 +64,29 @@ class Predictor:
             found: list[Any] = [None] * len(window)
             for rows in _batches(window):
                 batch = padded([window[row] for row in rows])
-                (told,) = self._session.run(None, {"text": batch})
-                if told.shape[1] != len(self.pipeline.classes):
+                (probabilities,) = self._session.run(None, {"text": batch})
+                if probabilities.shape[1] != len(self.pipeline.classes):
                     raise BadInput(
-                        f"the model tells {told.shape[1]} classes: expected the "
+                        f"the model has {probabilities.shape[1]} classes: expected the "
                         f"{len(self.pipeline.classes)} of its pipeline.json"
                     )
-                for row, one in zip(rows, told, strict=True):
-                    found[row] = one
+                for row, values in zip(rows, probabilities, strict=True):
+                    found[row] = values
             yield from found
 
     def answers(self, texts: Iterable[str], top: int, unsure: float | None = None) -> Iterator[Answer]:
-        """Yield what is told of each text; `unsure`: the least probability, None: the pipeline's."""
+        """Yield the prediction for each text; `unsure`: the least probability, None: the pipeline's."""
         least = self.pipeline.unsure if unsure is None else unsure
         if top < 1 or not 0 <= least <= 1:
             raise BadInput(f"top {top}, unsure {least:g}: expected one or more, and a probability")
-        for told in self.probabilities(texts):
-            yield _answer(self.pipeline, told, top, least)
+        for probabilities in self.probabilities(texts):
+            yield _answer(self.pipeline, probabilities, top, least)
 
 
-def _answer(pipeline: Pipeline, told: np.ndarray, top: int, least: float) -> Answer:
+def _answer(pipeline: Pipeline, probabilities: np.ndarray, top: int, least: float) -> Answer:
     # Of equally likely ones the first in the order of classes, in every language.
-    order = np.argsort(-told, kind="stable")[:top]
-    likeliest = [(pipeline.classes[number], float(told[number])) for number in order]
+    order = np.argsort(-probabilities, kind="stable")[:top]
+    likeliest = [(pipeline.classes[number], float(probabilities[number])) for number in order]
     return Answer(likeliest=likeliest, unsure=not likeliest[0][1] >= least)
 
 
@@ -106,7 +106,7 @@ def _windows(texts: Iterable[str]) -> Iterator[list[bytes]]:
 def _batches(texts: list[bytes]) -> Iterator[list[int]]:
     """Yield the numbers of texts that go together, short ones with short ones."""
     batch: list[int] = []
-    for number in sorted(range(len(texts)), key=lambda one: len(texts[one])):
+    for number in sorted(range(len(texts)), key=lambda index: len(texts[index])):
         if batch and (len(batch) == _ROWS or len(texts[number]) * (len(batch) + 1) > _BYTES):
             yield batch
             batch = []
@@ -128,11 +128,11 @@ _NO_QUEUE = "queue"
 
 
 def format_of(path: Path) -> str:
-    """Tell the format by the name. Raises BadInput where that tells nothing."""
+    """Return the format by the file's name. Raises BadInput for a name without one."""
     name = "email-threads" if path.is_dir() else _SUFFIXES.get(path.suffix.lower())
     if name is None:
         raise BadInput(
-            f"{path}: its name tells no format; expected {', '.join(_SUFFIXES)}, a folder, or "
+            f"{path}: no format is known for this name; expected {', '.join(_SUFFIXES)}, a folder, or "
             f"--format with one of {', '.join(sorted(FORMATS))}"
         )
     return name
@@ -217,9 +217,9 @@ def _predict(given: argparse.Namespace) -> int:
     kind = given.format or format_of(given.tickets)
     causes: Counter[str] = Counter()
 
-    def reject(one: Rejected) -> None:
-        causes[one.cause] += 1
-        say(f"{one.place}: {one.cause}{': ' if one.detail else ''}{one.detail}")
+    def reject(rejection: Rejected) -> None:
+        causes[rejection.cause] += 1
+        say(f"{rejection.place}: {rejection.cause}{': ' if rejection.detail else ''}{rejection.detail}")
 
     read = prepared(given.tickets, kind, _options(given.option), predictor.pipeline, reject)
     names: deque[str] = deque()
@@ -240,7 +240,7 @@ def _predict(given: argparse.Namespace) -> int:
     sys.stdout.flush()
     rejected = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
     say(
-        f"tickets told: {counts.total()}, unsure: {counts[True]}, not read: {causes.total()}"
+        f"tickets classified: {counts.total()}, unsure: {counts[True]}, not read: {causes.total()}"
         f"{f' ({rejected})' if rejected else ''}"
     )
     return _SOME_REJECTED if causes else 0
@@ -249,10 +249,10 @@ def _predict(given: argparse.Namespace) -> int:
 def _options(given: list[str]) -> dict[str, Any]:
     """Return options of the format; values are JSON, and text where they are none."""
     options = {}
-    for one in given:
-        key, equals, value = one.partition("=")
+    for pair in given:
+        key, equals, value = pair.partition("=")
         if not key or not equals:
-            raise BadInput(f"--option {one}: expected KEY=VALUE")
+            raise BadInput(f"--option {pair}: expected KEY=VALUE")
         try:
             options[key] = json.loads(value)
         except ValueError:
@@ -262,12 +262,12 @@ def _options(given: list[str]) -> dict[str, Any]:
 
 def _write_lines(rows: Iterable[tuple[str, Answer]], top: int) -> None:
     for name, answer in rows:
-        told = {
+        line = {
             "id": name,
             "class": None if answer.unsure else answer.likeliest[0][0],
             "likeliest": [[kind, round(share, 6)] for kind, share in answer.likeliest],
         }
-        print(json.dumps(told, ensure_ascii=False))
+        print(json.dumps(line, ensure_ascii=False))
 
 
 def _write_table(rows: Iterable[tuple[str, Answer]], top: int) -> None:

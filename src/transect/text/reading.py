@@ -95,7 +95,7 @@ def _encoding(path: Path, given: str | None) -> str:
     lines = head.split(b"\n")[: None if len(head) < _PIECE else -1]
     wide = [line for line in lines if not line.isascii()]
     broken = sum(is_broken(line.decode(errors="surrogateescape"), "utf-8-sig") for line in wide)
-    # A few broken lines are rejected as such; many tell that it is the file.
+    # A few broken lines are rejected as such; many mean that the whole file is.
     if given is None and (broken > max(len(wide) / 2, len(lines) / 100) or head[1::2].count(0) > len(head) / 4):
         raise BadInput(f"{path}: it is not UTF-8: name its encoding in the option `encoding`, as cp1252 or utf-16-le")
     return "utf-8-sig" if name == "utf-8" else name

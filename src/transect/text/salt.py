@@ -26,7 +26,7 @@ class Salt:
 
     @property
     def fingerprint(self) -> str:
-        """Tell two keys apart, and nothing about them."""
+        """Return a text that differs between two keys, and says nothing else about them."""
         return self._digest("fingerprint", "").hex()
 
     def identity(self, person: str) -> str:
@@ -58,7 +58,7 @@ def _canonical(person: str) -> str:
 
 
 def salt_file() -> Path:
-    """Return where the key lies: as the variable says, else among the user's settings."""
+    """Return the path of the key: as the variable says, else among the user's settings."""
     given = os.environ.get(SALT_VARIABLE)
     if given:
         return Path(given)

@@ -1,4 +1,4 @@
-"""What probabilities are worth beside the true classes: (n, classes) float32 and (n,) class numbers."""
+"""Scores of probabilities, given the true classes: (n, classes) float32 and (n,) class numbers."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-# A class that was told to be impossible counts as this, so that one ticket does not make a loss infinite.
+# A class that was predicted to be impossible counts as this, so that one ticket does not make a loss infinite.
 MIN_PROBABILITY = 1e-7
 _BINS = 10
 _THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
 
 
 def places_of(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the place (n,) of each true class among the told ones, 0 for the likeliest.
+    """Return the place (n,) of each true class among all by probability, 0 for the likeliest.
 
     Of two equally likely classes the one with the smaller number comes first, as for `argmax`.
     """
-    own = probabilities[np.arange(len(y)), y][:, None]
+    true_class = probabilities[np.arange(len(y)), y][:, None]
     numbers = np.arange(probabilities.shape[1])
-    before = (probabilities > own) | ((probabilities == own) & (numbers < y[:, None]))
+    before = (probabilities > true_class) | ((probabilities == true_class) & (numbers < y[:, None]))
     places: np.ndarray = before.sum(axis=1)
     return places
 
@@ -30,7 +30,7 @@ def accuracy_at(probabilities: np.ndarray, y: np.ndarray, k: int) -> float:
 
 
 def confusion(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return how many tickets of each class (rows) were told to be of each (columns)."""
+    """Return how many tickets of each class (rows) were predicted to be of each (columns)."""
     classes = probabilities.shape[1]
     pairs = y * classes + probabilities.argmax(axis=1)
     return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
@@ -39,7 +39,7 @@ def confusion(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
 def macro_f1(table: np.ndarray) -> float:
     """Return the mean over classes of the harmonic mean of precision and recall.
 
-    Over classes that a ticket has or was told to have; `table` as `confusion` gives it.
+    Over classes that occur or were predicted; `table` as `confusion` gives it.
     """
     right = np.diag(table)
     either = table.sum(axis=0) + table.sum(axis=1)
@@ -49,9 +49,9 @@ def macro_f1(table: np.ndarray) -> float:
 
 def log_loss(probabilities: np.ndarray, y: np.ndarray) -> float:
     """Return the mean of -ln of the true class's probability, which counts as at least `MIN_PROBABILITY`."""
-    own = probabilities[np.arange(len(y)), y].astype(np.float64)
-    # Not -0.0 where all are told for sure.
-    return abs(float(np.log(np.maximum(own, MIN_PROBABILITY)).mean()))
+    true_class = probabilities[np.arange(len(y)), y].astype(np.float64)
+    # Not -0.0 where all are predicted with certainty.
+    return abs(float(np.log(np.maximum(true_class, MIN_PROBABILITY)).mean()))
 
 
 def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
@@ -63,11 +63,11 @@ def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]
     confidence = probabilities.max(axis=1).astype(np.float64)
     right = probabilities.argmax(axis=1) == y
     bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
-    told = []
+    ranges = []
     for number in range(_BINS):
         there = bins == number
         tickets = int(there.sum())
-        told.append(
+        ranges.append(
             {
                 "low": number / _BINS,
                 "high": (number + 1) / _BINS,
@@ -76,14 +76,14 @@ def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]
                 "accuracy": float(right[there].mean()) if tickets else None,
             }
         )
-    return told
+    return ranges
 
 
 def calibration_error(ranges: list[dict[str, Any]]) -> float:
     """Return the mean over tickets of |confidence - accuracy| of their range."""
-    there = [one for one in ranges if one["tickets"]]
-    total = sum(one["tickets"] for one in there)
-    gaps = (one["tickets"] * abs(one["confidence"] - one["accuracy"]) for one in there)
+    there = [row for row in ranges if row["tickets"]]
+    total = sum(row["tickets"] for row in there)
+    gaps = (row["tickets"] * abs(row["confidence"] - row["accuracy"]) for row in there)
     return float(sum(gaps) / total)
 
 
@@ -94,9 +94,9 @@ def answers(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
     """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == y
-    told = []
+    by_threshold = []
     for threshold in _THRESHOLDS:
         answered = confidence >= threshold
         accuracy = float(right[answered].mean()) if answered.any() else None
-        told.append({"threshold": threshold, "answered": float(answered.mean()), "accuracy": accuracy})
-    return told
+        by_threshold.append({"threshold": threshold, "answered": float(answered.mean()), "accuracy": accuracy})
+    return by_threshold

@@ -1,6 +1,6 @@
 """Mails become tickets: those that answer one another are one.
 
-Two passes: the heads tell what belongs together, then each ticket's mails are read. Between them only a few
+Two passes: the heads show which mails belong together, then each ticket's mails are read. Between them only a few
 numbers are kept of each mail.
 """
 
@@ -40,11 +40,11 @@ class Store(Protocol):
         """Return its bytes, `most` of them. Raises BrokenMail for one that is too large, and OSError."""
 
     def queue(self, number: int) -> str:
-        """Return the queue that its place tells, or nothing."""
+        """Return the queue named by its place, or nothing."""
 
 
 class _Groups:
-    """Numbers that belong together (union-find); a group goes by its smallest."""
+    """Groups of numbers (union-find), each named by its smallest number."""
 
     def __init__(self) -> None:
         self._parent = array("q")
@@ -60,8 +60,8 @@ class _Groups:
             number = parent[number]
         return number
 
-    def join(self, one: int, other: int) -> None:
-        low, high = sorted((self.of(one), self.of(other)))
+    def join(self, first: int, second: int) -> None:
+        low, high = sorted((self.of(first), self.of(second)))
         self._parent[high] = low
 
 
@@ -75,7 +75,7 @@ def _grouped(store: Store) -> tuple[dict[int, array[int]], list[Rejected]]:
     groups, wrong = _Groups(), []
     known: dict[int, int] = {}
     mails: dict[int, int] = {}
-    own: set[int] = set()
+    seen: set[int] = set()
     for number in range(len(store)):
         try:
             facts = head(store.read(number, MAX_HEAD_BYTES))
@@ -84,14 +84,14 @@ def _grouped(store: Store) -> tuple[dict[int, array[int]], list[Rejected]]:
             wrong.append(rejected(store.place(number), "broken-mail", detail))
             continue
         key = _key(facts.id)
-        if facts.id and key in own:
+        if facts.id and key in seen:
             wrong.append(rejected(store.place(number), "duplicate-message"))
             continue
         if facts.id:
-            own.add(key)
+            seen.add(key)
         group = mails[number] = groups.add()
         subject, is_reply = same_subject(facts.subject)
-        names = [_key(one) for one in (facts.id, *facts.references) if one]
+        names = [_key(message_id) for message_id in (facts.id, *facts.references) if message_id]
         if subject:
             # A mail that only repeats a subject is one of its own; it begins what replies go to.
             about = _key(f"subject {subject}")
@@ -136,7 +136,7 @@ def _ticket(store: Store, numbers: Sequence[int], options: MailOptions) -> Itera
     if not read:
         return
     if all(facts.time for facts, _, _ in read):
-        read.sort(key=lambda one: one[0].time)
+        read.sort(key=lambda mail: mail[0].time)
     messages = [
         Message(text=text, author=facts.author, time=facts.time, role=_role(facts, options.agents))
         for facts, text, _ in read
@@ -150,7 +150,7 @@ def _ticket(store: Store, numbers: Sequence[int], options: MailOptions) -> Itera
             messages=messages,
             owner=_last(read, options.owner_header) or (agents[-1] if agents else ""),
             queue=_last(read, options.queue_header) or store.queue(read[0][2]),
-            others=[one for facts, _, _ in read for one in facts.others],
+            others=[person for facts, _, _ in read for person in facts.others],
         ),
         options,
         store.place(read[0][2]),
@@ -158,12 +158,12 @@ def _ticket(store: Store, numbers: Sequence[int], options: MailOptions) -> Itera
 
 
 def _last(read: Sequence[tuple[Head, str, int]], name: str | None) -> str:
-    told = [facts.field(name) for facts, _, _ in read] if name else []
-    return next((one for one in reversed(told) if one), "")
+    values = [facts.field(name) for facts, _, _ in read] if name else []
+    return next((value for value in reversed(values) if value), "")
 
 
 def _role(facts: Head, agents: list[str]) -> str:
     if not agents:
         return ""
-    ends = tuple(one.casefold() for one in agents)
+    ends = tuple(address.casefold() for address in agents)
     return "agent" if facts.author.casefold().rstrip("> ").endswith(ends) else "customer"

@@ -1,4 +1,4 @@
-"""What a ticket is, and how a folder of the corpus stage holds many of them."""
+"""What a ticket is, and how a folder of the corpus stage stores many of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ticket:
     messages: list[Message]
     owner: str = ""
     queue: str = ""
-    # The language of its text, as ISO 639-1; empty where none was told.
+    # The language of its text, as ISO 639-1; empty where it is not known.
     language: str = ""
     # What a generator knows of it, see `transect.text.formats.Generator`.
     truth: dict[str, Any] = field(default_factory=dict)
@@ -41,10 +41,9 @@ class Ticket:
 
 @dataclass(slots=True)
 class Rejected:
-    """What could not be read: the place in its file (a line, or a message's number), and why.
+    """A ticket that could not be read: the place in its file (a line, or a message's number), and why.
 
-    `cause` is one of a closed list (`transect.text.tickets.CAUSES`); `detail` never holds text
-    of the ticket.
+    `cause` is one of a closed list (`transect.text.tickets.CAUSES`); `detail` never holds text of the ticket.
     """
 
     place: str

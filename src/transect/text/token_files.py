@@ -17,15 +17,15 @@ from transect.text.lengths import Lengths
 from transect.text.lines import read_batches
 from transect.text.tokeniser import MAX_LETTERS, cut, words
 
-# A language that is told with less than this probability is none: three words may be anything.
+# A language with less than this probability counts as unknown: three words may be anything.
 SURE = 0.9
-# Code points from which a language is told; more make no difference, but for the time.
+# Code points by which a language is found; more make no difference, but for the time.
 _READ = 1000
 
 
 @cache
-def teller() -> Callable[[str], str]:
-    """Return a function that tells the language of a text, as ISO 639-1, or "" where it is not sure.
+def language_finder() -> Callable[[str], str]:
+    """Return a function that gives the language of a text, as ISO 639-1, or "" where it is not sure.
 
     One call costs some 0.2 ms: a sample of the texts is enough for what concerns all of them.
     """
@@ -33,19 +33,19 @@ def teller() -> Callable[[str], str]:
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
-    def told(text: str) -> str:
+    def language_of(text: str) -> str:
         # Half a surrogate pair has no form in UTF-8, which is what is looked at.
         whole = text[:_READ].encode("utf-8", "replace").decode()
         language, probability = identifier.classify(whole)
         return str(language) if probability >= SURE else ""
 
-    return told
+    return language_of
 
 
 def languages_of(texts: Iterable[str]) -> dict[str, int]:
-    """Count texts by language, the most frequent one first; "" are those not told."""
-    tell = teller()
-    return dict(Counter(tell(text) for text in texts).most_common())
+    """Count texts by language, the most frequent one first; "" are those without a sure answer."""
+    find_language = language_finder()
+    return dict(Counter(find_language(text) for text in texts).most_common())
 
 
 def common(counts: dict[str, int], share: float = 0.01) -> list[str]:
@@ -62,14 +62,14 @@ def stop_words(languages: Collection[str]) -> tuple[list[str], list[str]]:
     import stopwordsiso
 
     without = sorted(language for language in languages if not stopwordsiso.has_lang(language))
-    listed = stopwordsiso.stopwords([one for one in languages if one not in without])
+    listed = stopwordsiso.stopwords([language for language in languages if language not in without])
     return sorted({word for entry in listed for word in words(entry)}), without
 
 
 TOKENS, OFFSETS, WORDS = "tokens.npy", "offsets.npy", "words.json"
 # What stands in a list of words for all those that have too many letters.
 TOO_LONG = ""
-# Texts from which the languages of a corpus are told, evenly spaced over it.
+# Texts by which the languages of a corpus are found, evenly spaced over it.
 _SAMPLE = 1000
 _LEFT_OUT = -1
 
@@ -97,12 +97,12 @@ class _Words(dict[str, int]):
 
 
 def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any]:
-    """Cut the texts of a file into words; return what a record says of them.
+    """Cut the texts of a file into words; return the details of a record.
 
     Memory grows with the number of different words, not with that of texts.
     """
-    told = languages_of(_sample(texts))
-    languages = common(told)
+    counted = languages_of(_sample(texts))
+    languages = common(counted)
     listed, without = ([], []) if stop_words_stay else stop_words(languages)
     numbers, lengths, left_out = _Words(listed), Counter[int](), 0
     counts = np.zeros(0, np.int64)
@@ -137,7 +137,7 @@ def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any
         "stop_words_left_out": left_out,
         "languages": {
             "common": languages,
-            "told": {code or "none": count for code, count in told.items()},
+            "told": {code or "none": count for code, count in counted.items()},
             "without_stop_words": without,
         },
         "lengths": described.facts(),

@@ -89,5 +89,5 @@ def numbers(text: str, vocabulary: Mapping[str, int], stop_words: Collection[str
     `vocabulary` gives each word's number, from `FIRST` on.
     """
     kept = [word for word in words(text) if word not in stop_words][:length]
-    told = [vocabulary.get(word, UNKNOWN) if len(word) <= MAX_LETTERS else UNKNOWN for word in kept]
-    return told + [PADDING] * (length - len(told))
+    found = [vocabulary.get(word, UNKNOWN) if len(word) <= MAX_LETTERS else UNKNOWN for word in kept]
+    return found + [PADDING] * (length - len(found))

@@ -1,4 +1,4 @@
-"""The words that have a number of their own, and which of a corpus' words those are."""
+"""The words that have numbers, and how they are chosen from a corpus."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_communication_stands_against_the_bound_of_its_nodes() -> None:
         train(None, 1, 1e-4, ranks=4),
     ]
     rows = communications(group_records(records), fits)
-    found = {(one.group.cell.nodes, one.group.cell.ranks_per_node): one for one in rows}
+    found = {(row.group.cell.nodes, row.group.cell.ranks_per_node): row for row in rows}
     assert set(found) == {(4, 2), (2, 1), (1, 4)}, "one rank has nothing to say"
     # Four nodes, not eight ranks: messages within a node are free.
     across = found[(4, 2)]

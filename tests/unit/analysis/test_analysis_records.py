@@ -69,7 +69,7 @@ def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> No
         (study / "train" / name / "record.json").write_text(text)
     (study / "train" / "none~00000004").mkdir()
     loaded = load_records(study)
-    assert [one.cell_id for one in loaded.records] == [good.cell_id]
+    assert [record.cell_id for record in loaded.records] == [good.cell_id]
     assert len(loaded.problems) == 4
     reader = Originals(loaded.folders, loaded.problems)
     assert reader.samples(loaded.records[0], "loss") == [3.0, 2.0, 1.0]
@@ -110,29 +110,29 @@ def repeats(*arguments: Any, step: float = 1.0, **fields: Any) -> list[Record]:
 
 def costs(*records: Record) -> dict[tuple[str, int], Any]:
     found = distribution_costs(group_records(records), FLOOR)
-    return {(one.group.cell.strategy, one.group.cell.ranks): one for one in found}
+    return {(cost.group.cell.strategy, cost.group.cell.ranks): cost for cost in found}
 
 
 def test_strong_scaling_is_held_against_the_step_over_the_ranks_and_split_in_its_parts() -> None:
     found = costs(run(step=1.0), run("ddp", 2, step=0.8, parts=(0.55, 0.15, 0.06)))
-    one = found["ddp", 2]
-    assert one.scaling is ScalingKind.STRONG
-    assert (one.ideal_s, one.cost) == (0.5, pytest.approx(0.6))
-    assert one.waited == pytest.approx(0.3)
-    assert one.computing == pytest.approx((0.55 - 0.45) / 0.5)
-    assert one.input == pytest.approx((0.06 - 0.05) / 0.5)
-    assert one.other == pytest.approx(0.6 - 0.3 - 0.2 - 0.02)
-    assert one.told
+    cost = found["ddp", 2]
+    assert cost.scaling is ScalingKind.STRONG
+    assert (cost.ideal_s, cost.cost) == (0.5, pytest.approx(0.6))
+    assert cost.waited == pytest.approx(0.3)
+    assert cost.computing == pytest.approx((0.55 - 0.45) / 0.5)
+    assert cost.input == pytest.approx((0.06 - 0.05) / 0.5)
+    assert cost.other == pytest.approx(0.6 - 0.3 - 0.2 - 0.02)
+    assert cost.parts_known
     # Weak scaling is held against the step itself.
-    one = costs(run(step=1.0), run("ddp", 2, step=1.3, parts=(1.0, 0.2, 0.1), batch=128))["ddp", 2]
-    assert (one.scaling, one.ideal_s, one.waited) == (ScalingKind.WEAK, 1.0, pytest.approx(0.2))
+    cost = costs(run(step=1.0), run("ddp", 2, step=1.3, parts=(1.0, 0.2, 0.1), batch=128))["ddp", 2]
+    assert (cost.scaling, cost.ideal_s, cost.waited) == (ScalingKind.WEAK, 1.0, pytest.approx(0.2))
 
 
 def test_what_a_library_does_not_tell_is_missing_and_not_zero() -> None:
-    one = costs(run(), run("horovod", 2, step=0.9, parts=(None, None, 0.05)))["horovod", 2]
-    assert one.waited is None and one.computing is None and one.input is not None
-    assert not one.told
-    assert one.other == pytest.approx(one.cost)
+    cost = costs(run(), run("horovod", 2, step=0.9, parts=(None, None, 0.05)))["horovod", 2]
+    assert cost.waited is None and cost.computing is None and cost.input is not None
+    assert not cost.parts_known
+    assert cost.other == pytest.approx(cost.cost)
 
 
 def test_the_base_is_single_and_else_the_same_strategy_on_one_rank() -> None:
@@ -175,7 +175,7 @@ def test_an_over_subscribed_cost_carries_no_claim_and_noise_is_not_called_a_cost
 
 
 def groups_of(*axes: dict[str, Any]) -> list[Group]:
-    return group_records([run("mpi", 2, **one) for one in axes])
+    return group_records([run("mpi", 2, **point) for point in axes])
 
 
 def test_a_kind_has_a_noise_floor_of_its_own_and_synthetic_noise_is_asked_for() -> None:
@@ -208,12 +208,12 @@ def test_input_costs_what_the_synthetic_twin_is_faster() -> None:
             *repeats(step=1.0, framework="numpy", input="synthetic"),
         ]
     )
-    found = {(one.group.cell.framework, one.group.cell.input): one for one in input_penalties(groups, Floors(groups))}
+    found = {(p.group.cell.framework, p.group.cell.input): p for p in input_penalties(groups, Floors(groups))}
     assert set(found) == {("torch", "stored"), ("torch", "files"), ("numpy", "stored")}
     assert found["torch", "stored"].value == pytest.approx(0.2)
     assert found["torch", "files"].value == pytest.approx(0.5)
     assert found["torch", "files"].low < 0.5 < found["torch", "files"].high
-    verdicts = {key: one.comparison.verdict for key, one in found.items() if one.comparison}
+    verdicts = {key: penalty.comparison.verdict for key, penalty in found.items() if penalty.comparison}
     assert verdicts["torch", "files"] == "better"
     assert verdicts["numpy", "stored"] == "not distinguishable"
 

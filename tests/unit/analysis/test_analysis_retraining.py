@@ -38,8 +38,8 @@ def every(score) -> dict:
 def parts(scores) -> dict[str, float]:
     share = attribution(design(scores), BASE, ALL)
     assert share is not None
-    assert sum(one.median for one in share.parts.values()) == pytest.approx(share.gain.median)
-    return {name: one.median for name, one in share.parts.items()}
+    assert sum(part.median for part in share.parts.values()) == pytest.approx(share.gain.median)
+    return {name: part.median for name, part in share.parts.items()}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_effects_are_means_over_what_both_levels_have():
     assert found["rate", "new", "sgd"].summary.median == pytest.approx(0.1)
     assert found["rate", "new", "adamw"].summary.median == pytest.approx(0.0)
     assert found["runtime", "python"].summary.median == pytest.approx(0.05)
-    for levels in [one for one in scores if one[0] == "sgd" and one[2] == "python"]:
+    for levels in [combination for combination in scores if combination[0] == "sgd" and combination[2] == "python"]:
         del scores[levels]
     found = {e.factor: e for e in effects(design(scores)) if not e.apart}
     assert found["runtime"].given == {"optimiser": ("adamw",)}
@@ -86,7 +86,7 @@ def groups(*runtimes, **axes) -> list[Group]:
 
 def test_the_point_of_most_runtimes_comes_first_and_relays_are_no_points():
     few, many = groups("c", rate="new"), groups("c", "python", "c>python")
-    assert [[g.cell.runtime for g in own] for own in points([*few, *many])] == [["c", "python"], ["c"]]
+    assert [[g.cell.runtime for g in members] for members in points([*few, *many])] == [["c", "python"], ["c"]]
 
 
 def test_runtimes_alone_are_no_design():

@@ -171,13 +171,13 @@ def test_the_serial_part_of_exact_times_is_found_exactly(share, ranks):
 
 
 def test_the_interval_of_the_serial_part_holds_it_as_often_as_it_says():
-    draw, held, told = np.random.default_rng(5), 0, 0
+    draw, held, known = np.random.default_rng(5), 0, 0
     for _ in range(400):
         points = [(p, (0.3 + 0.7 / p) * (1 + draw.normal(0, 0.04))) for p in (1, 2, 4) for _ in "ab"]
         found = serial_part(points)
-        told += found.share is not None
+        known += found.share is not None
         held += found.share is not None and found.low <= 0.3 <= found.high
-    assert told > 380 and 0.92 <= held / told <= 0.98
+    assert known > 380 and 0.92 <= held / known <= 0.98
 
 
 @pytest.mark.parametrize(

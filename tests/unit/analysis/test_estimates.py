@@ -21,10 +21,10 @@ positive = st.floats(0.01, 100.0)
 
 
 def test_few_values_have_a_range_and_one_a_side_nothing() -> None:
-    few, one = ratio_of([2.0, 3.0], [1.0] * 9), ratio_of([2.0], [4.0])
-    assert few is not None and one is not None
+    few, single = ratio_of([2.0, 3.0], [1.0] * 9), ratio_of([2.0], [4.0])
+    assert few is not None and single is not None
     assert (few.low, few.high, few.spread) == (2.0, 3.0, Spread.RANGE)
-    assert (one.value, one.low, one.high, one.spread) == (0.5, 0.5, 0.5, Spread.SINGLE)
+    assert (single.value, single.low, single.high, single.spread) == (0.5, 0.5, 0.5, Spread.SINGLE)
 
 
 @pytest.mark.parametrize("sides", [([], [1.0]), ([1.0], []), ([1.0], [0.0]), ([-1.0], [1.0])])
@@ -39,17 +39,17 @@ def inside(found: Estimate) -> bool:
     return found.low * (1 - 1e-9) <= found.value <= found.high * (1 + 1e-9)
 
 
-def inverted(found: Estimate, other: Estimate) -> bool:
+def inverted(found: Estimate, inverse: Estimate) -> bool:
     """Whether one is the other seen from the other side."""
-    ends = zip((found.value, found.low, found.high), (other.value, other.high, other.low), strict=True)
+    ends = zip((found.value, found.low, found.high), (inverse.value, inverse.high, inverse.low), strict=True)
     return all(math.isclose(x, 1 / y, rel_tol=1e-6) for x, y in ends)
 
 
 @given(SIDES, SIDES)
 def test_a_ratio_lies_inside_its_ends_and_is_inverted_from_the_other_side(a: list[float], b: list[float]) -> None:
-    found, other = ratio_of(a, b), ratio_of(b, a)
-    assert found is not None and other is not None
-    assert inside(found) and inverted(found, other)
+    found, inverse = ratio_of(a, b), ratio_of(b, a)
+    assert found is not None and inverse is not None
+    assert inside(found) and inverted(found, inverse)
     assert inverted(found, found.inverse)
     assert math.isclose(found.value, middle(a) / middle(b), rel_tol=1e-9)
 
@@ -74,29 +74,29 @@ def test_what_a_ratio_comes_to_has_its_sign_and_lies_inside_its_ends(a: list[flo
 def test_verdict_claim_and_evidence_are_of_one_ratio(a: list[float], b: list[float], paired: bool, noisy: bool) -> None:
     quiet = [[1.0, 1.02, 0.99], [2.0, 2.1, 1.97], [3.0, 3.01, 2.95]]
     floor = noise_floor(quiet) if noisy else None
-    told, other = (compared(*sides, paired=paired, floor=floor) for sides in ((a, b), (b, a)))
-    assert told is not None and other is not None
-    assert told.ratio is not None and other.ratio is not None
-    assert inside(told.ratio) and inverted(told.ratio, other.ratio)
-    assert math.isclose(told.factor, max(told.ratio.value, 1 / told.ratio.value), rel_tol=1e-9)
-    if told.decision is not None:
-        assert told.decision.ratio == told.ratio.value and f"{RATIO} {told.ratio.value:.3g}" in told.reason
-        claim = factor_interval(told)
-        assert claim is not None and inside(claim) and claim.value == pytest.approx(told.factor)
+    forwards, backwards = (compared(*sides, paired=paired, floor=floor) for sides in ((a, b), (b, a)))
+    assert forwards is not None and backwards is not None
+    assert forwards.ratio is not None and backwards.ratio is not None
+    assert inside(forwards.ratio) and inverted(forwards.ratio, backwards.ratio)
+    assert math.isclose(forwards.factor, max(forwards.ratio.value, 1 / forwards.ratio.value), rel_tol=1e-9)
+    if forwards.decision is not None:
+        assert (value := forwards.ratio.value) == forwards.decision.ratio and f"{RATIO} {value:.3g}" in forwards.reason
+        claim = factor_interval(forwards)
+        assert claim is not None and inside(claim) and claim.value == pytest.approx(forwards.factor)
     # Less is better: who is better is so by this very ratio.
-    expected = {Verdict.BETTER: told.ratio.value < 1, Verdict.WORSE: told.ratio.value > 1}
-    assert expected.get(told.verdict, True)
+    expected = {Verdict.BETTER: forwards.ratio.value < 1, Verdict.WORSE: forwards.ratio.value > 1}
+    assert expected.get(forwards.verdict, True)
     seen = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
-    assert other.verdict is seen.get(told.verdict, Verdict.SAME)
+    assert backwards.verdict is seen.get(forwards.verdict, Verdict.SAME)
 
 
 @given(st.lists(SIDES.filter(lambda side: len(side) > 2), min_size=2, max_size=5), st.booleans())
 def test_who_is_ranked_first_is_never_the_worse_of_two(sides: list[list[float]], noisy: bool) -> None:
     floor = noise_floor(sides) if noisy else None
-    first, *rest = sorted(sides, key=middle)
-    for other in rest:
-        told = compare(first, other, floor=floor)
-        assert told is not None and told.verdict is not Verdict.WORSE
+    first, *others = sorted(sides, key=middle)
+    for rival in others:
+        comparison = compare(first, rival, floor=floor)
+        assert comparison is not None and comparison.verdict is not Verdict.WORSE
 
 
 RATE = "samples_per_second"

@@ -30,9 +30,9 @@ def test_every_cause_has_a_next_step() -> None:
 def test_every_command_is_one_that_there_is() -> None:
     from transect.cli.main import app
 
-    known = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
-    said = [text for step in EVERY for text in (step.command, step.action)]
-    named = {name for text in said for name in re.findall(r"transect ([a-z-]+)", text)}
+    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    texts = [text for step in EVERY for text in (step.command, step.action)]
+    named = {name for text in texts for name in re.findall(r"transect ([a-z-]+)", text)}
     assert named and named <= known
 
 
@@ -51,8 +51,8 @@ def test_a_command_takes_strange_names_as_one_word(name: str) -> None:
         words = shlex.split(command_of(step, study=name, cell=f"train/{name}"))
         plain = shlex.split(command_of(step, study="quick", cell="train/one"))
         assert len(words) == len(plain)
-        for word, other in zip(words, plain, strict=True):
-            assert word == other.replace("quick", name).replace("train/one", f"train/{name}")
+        for word, plain_word in zip(words, plain, strict=True):
+            assert word == plain_word.replace("quick", name).replace("train/one", f"train/{name}")
 
 
 def test_messages_that_differ_by_ids_paths_and_numbers_are_one() -> None:
@@ -60,8 +60,8 @@ def test_messages_that_differ_by_ids_paths_and_numbers_are_one() -> None:
         ended(f"died at 0x{batch:x}00 in /tmp/run{batch}/log after {batch}.5 s", Cause.CRASH, batch)
         for batch in range(1, 8)
     )
-    [said] = ending.said
-    assert len(said.records) == 7
+    [message] = ending.messages
+    assert len(message.records) == 7
 
 
 def test_failures_come_first_and_one_that_holds_up_others_counts_them() -> None:
@@ -80,7 +80,7 @@ def test_failures_come_first_and_one_that_holds_up_others_counts_them() -> None:
     )
     alone = ended("exit code 2", Cause.TIMEOUT, 4)
     found = endings([second, first, alone, root])
-    assert [(one.cause, len(one.records), one.followers) for one in found] == [
+    assert [(ending.cause, len(ending.records), ending.followers) for ending in found] == [
         (Cause.CRASH, 1, 2),
         (Cause.TIMEOUT, 1, 0),
         (Cause.MISSING_DEPENDENCY, 2, 0),

@@ -67,7 +67,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
 
 
 def values(study: Path) -> list[float]:
-    return [one.metrics[0].value for one in load_records(study).records]
+    return [record.metrics[0].value for record in load_records(study).records]
 
 
 def test_a_second_reading_parses_only_what_is_new_and_says_the_same(tmp_path: Path, parsed: list[Path]) -> None:

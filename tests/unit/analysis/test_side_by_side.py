@@ -48,7 +48,7 @@ X, Y, WEEK = "X", "Y", 168.0
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "told"),
+    ("a", "b", "reason"),
     [
         ([(X, 0)] * 4 + [(Y, 0)], [(X, 0)] + [(Y, 0)] * 4, "60 % measured on different processors"),
         ([(X, 0)] * 3 + [(Y, 0)] * 3, [(X, 0)] * 2 + [(Y, 0)] * 2, ""),
@@ -67,10 +67,10 @@ X, Y, WEEK = "X", "Y", 168.0
         ([(X, n / 4) for n in range(8)], [(X, 0), (X, 0.3), (X, 0.6)], ""),
     ],
 )
-def test_runs_have_counterparts_by_time_and_processor(a: list[Ran], b: list[Ran], told: str) -> None:
-    for one, other in ((a, b), (b, a)):
-        said = told_of(one, other)
-        assert told in said and bool(said) == bool(told)
+def test_runs_have_counterparts_by_time_and_processor(a: list[Ran], b: list[Ran], reason: str) -> None:
+    for first, second in ((a, b), (b, a)):
+        found = told_of(first, second)
+        assert reason in found and bool(found) == bool(reason)
 
 
 def test_another_gpu_is_another_processor_where_the_cells_run_on_it() -> None:
@@ -78,12 +78,12 @@ def test_another_gpu_is_another_processor_where_the_cells_run_on_it() -> None:
         record = served(runtime, n, 0.0, X)
         cell = record.cell.changed(provider=provider)
         gpu = {"name": f"GPU {runtime}", "sm_clock_mhz": n}
-        told = {"cpu_model": X, "gpus": [gpu]}
-        return record.model_copy(update={"cell": cell, "cell_id": cell.id, "provenance": told})
+        provenance = {"cpu_model": X, "gpus": [gpu]}
+        return record.model_copy(update={"cell": cell, "cell_id": cell.id, "provenance": provenance})
 
-    for provider, told in (("cuda", "different processors"), ("cpu", "")):
-        said = apart(group_records(made(name, n, provider) for name in "ab" for n in range(3)))
-        assert told in said and bool(said) == bool(told)
+    for provider, reason in (("cuda", "different processors"), ("cpu", "")):
+        found = apart(group_records(made(name, n, provider) for name in "ab" for n in range(3)))
+        assert reason in found and bool(found) == bool(reason)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,6 @@ def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_confirmed(
         ended = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "", "metrics": []}
         made[n] = made[n].model_copy(update=ended)
     groups = group_records(made)
-    [(_, _, one)] = contests(groups, STAGES.get("infer").comparison, Floors(groups))
-    assert one.confidence is confidence
-    assert ("2 of 6 repeats" in one.reason) == (lost == 2)
+    [(_, _, comparison)] = contests(groups, STAGES.get("infer").comparison, Floors(groups))
+    assert comparison.confidence is confidence
+    assert ("2 of 6 repeats" in comparison.reason) == (lost == 2)

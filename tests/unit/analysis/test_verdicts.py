@@ -42,31 +42,31 @@ def test_three_quiet_runs_tell_the_same_from_different() -> None:
 
 def test_loud_runs_are_open_and_one_outlier_of_five_decides_nothing() -> None:
     loud = [[1.0, 1.4, 1.1], [1.2, 1.0, 1.5], [1.1, 1.6, 1.2]]
-    told = decide(loud[0], loud[1], pooled_noise(loud))
-    assert told is not None and told.answer is Answer.OPEN and told.low < 1 < told.high
+    decision = decide(loud[0], loud[1], pooled_noise(loud))
+    assert decision is not None and decision.answer is Answer.OPEN and decision.low < 1 < decision.high
     five = [1.0, 1.001, 1.002, 0.999, 3.0]
-    told = decide(five, [1.0, 1.002, 0.999, 1.001, 1.0], pooled_noise([*QUIET, five]))
-    assert told is not None and told.answer is Answer.SAME
+    decision = decide(five, [1.0, 1.002, 0.999, 1.001, 1.0], pooled_noise([*QUIET, five]))
+    assert decision is not None and decision.answer is Answer.SAME
 
 
 def test_what_a_seed_does_to_all_drops_out() -> None:
     seeds = [1.0, 2.0, 0.5, 3.0]
     groups = [{n: t * s * (1 + 0.001 * (n % 2)) for n, s in enumerate(seeds)} for t in (1, 1, 2)]
     noise = paired_noise(groups)
-    same, apart = (decide_paired(groups[0], other, noise) for other in groups[1:])
+    same, apart = (decide_paired(groups[0], group, noise) for group in groups[1:])
     assert same is not None and same.answer is Answer.SAME and same.pairs == 4
     assert apart is not None and apart.answer is Answer.DIFFERENT
     unpaired = [list(group.values()) for group in groups]
-    told = decide(unpaired[0], unpaired[2], pooled_noise(unpaired))
-    assert told is not None and told.answer is Answer.OPEN
+    decision = decide(unpaired[0], unpaired[2], pooled_noise(unpaired))
+    assert decision is not None and decision.answer is Answer.OPEN
 
 
 def test_without_positive_values_there_is_no_verdict() -> None:
     assert decide([0.0], [1.0], None) is None
     assert decide_paired({0: 1.0}, {1: 1.0}, None) is None
     assert pooled_noise([[1.0], [-1.0, 0.0]]) is None
-    one = decide([1.0], [2.0], None)
-    assert one is not None and one.answer is Answer.OPEN and one.high == math.inf
+    decision = decide([1.0], [2.0], None)
+    assert decision is not None and decision.answer is Answer.OPEN and decision.high == math.inf
     assert half_width([1.0], None) == math.inf and half_width([], None) == math.inf
     far = compare([1e-320] * 3, [1e300] * 3, floor=noise_floor(QUIET))
     assert far is not None and far.verdict is Verdict.BETTER
@@ -86,8 +86,8 @@ def test_more_looks_need_more_evidence() -> None:
     assert often.p == pytest.approx(4 * once.p) and often.low < once.low
 
 
-def decided(p: float, other: float = 1.0) -> Decision:
-    return Decision(answer=Answer.DIFFERENT, ratio=2.0, low=1.5, high=3.0, p=p, other=other)
+def decided(p: float, p_other: float = 1.0) -> Decision:
+    return Decision(answer=Answer.DIFFERENT, ratio=2.0, low=1.5, high=3.0, p=p, p_other=p_other)
 
 
 _SHARES = st.floats(min_value=0, max_value=1)
@@ -120,13 +120,13 @@ def test_a_comparison_counts_until_both_of_its_hypotheses_are_rejected() -> None
 
 def test_a_shift_over_seeds_is_tested_as_by_hand() -> None:
     few, many = ([0.02, 0.03, 0.01, 0.02], [0.02, 0.03, 0.01, 0.02, -0.5, 0.025, 0.015, 0.02, 0.03, 0.9])
-    told, by_hand = chance_of_shift(few, looks=2), scipy.stats.ttest_1samp(few, 0.0)
-    assert told is not None and told.p == pytest.approx(2 * by_hand.pvalue) and told.other == 1.0
+    chance, by_hand = chance_of_shift(few, looks=2), scipy.stats.ttest_1samp(few, 0.0)
+    assert chance is not None and chance.p == pytest.approx(2 * by_hand.pvalue) and chance.p_other == 1.0
     # Of ten the two at either end are trimmed, by Yuen's formula.
     winsorised = np.clip(many, *np.sort(many)[[2, -3]])
     t = scipy.stats.trim_mean(many, 0.2) / math.sqrt(9 * winsorised.var(ddof=1) / (6 * 5))
-    told = chance_of_shift(many)
-    assert told is not None and told.p == pytest.approx(2 * scipy.stats.t.sf(t, 5))
+    chance = chance_of_shift(many)
+    assert chance is not None and chance.p == pytest.approx(2 * scipy.stats.t.sf(t, 5))
     # Without a spread only their signs count; of one seed nothing does.
     equal = chance_of_shift([0.1] * 6)
     assert equal is not None and equal.p == 2 / 2**6

@@ -46,7 +46,7 @@ class Wrong(NumpyFramework):
 
 
 def failed(checks):
-    return [one.what for one in checks if not one.holds]
+    return [check.what for check in checks if not check.holds]
 
 
 class TakesAll(NumpyFramework):
@@ -107,9 +107,9 @@ def test_each_wrong_answer_fails_by_name(kind, registry, plugin, wrong, monkeypa
     assert failed(answers(kind, "mine")) == wrong
 
 
-@pytest.mark.parametrize(("kind", "name", "told"), [("framwork", "numpy", "framework"), ("framework", "nmpy", "numpy")])
-def test_what_is_not_there_has_a_hint(kind, name, told):
-    with pytest.raises(BadInput, match=f"'{told}'"):
+@pytest.mark.parametrize(("kind", "name", "hint"), [("framwork", "numpy", "framework"), ("framework", "nmpy", "numpy")])
+def test_what_is_not_there_has_a_hint(kind, name, hint):
+    with pytest.raises(BadInput, match=f"'{hint}'"):
         [*answers(kind, name)]
 
 
@@ -127,9 +127,9 @@ def test_a_framework_of_a_folder_trains_beside_the_reference(name, code, tmp_pat
         check=False,
     )
     assert done.returncode == code, done.stderr
-    told = json.loads(done.stdout)
-    wrong = [one for one in told if not one["holds"]]
+    checks = json.loads(done.stdout)
+    wrong = [check for check in checks if not check["holds"]]
     if name == "right":
-        assert sum(one["what"].endswith("equality_ratio") for one in told) == 3 and not wrong
+        assert sum(check["what"].endswith("equality_ratio") for check in checks) == 3 and not wrong
     else:
-        assert [one for one in wrong if "failed: wrong-result" in one["given"]], wrong
+        assert [check for check in wrong if "failed: wrong-result" in check["given"]], wrong

@@ -42,7 +42,7 @@ def test_worse_better_and_the_same_are_told_with_an_exit_code(both):
     assert lines_of(facts, "worse") == ["torch"]
     assert lines_of(facts, "better") == ["keras"]
     assert lines_of(facts, "same") == ["jax", "mxnet", "numpy", "tensorflow"]
-    (worse,) = (one for one in facts["others"][0]["lines"] if one["outcome"] == "worse")
+    (worse,) = (line for line in facts["others"][0]["lines"] if line["outcome"] == "worse")
     assert worse["confidence"] == "confirmed" and worse["low"] < 0.7 < worse["high"] < 0.75
     assert worse["base"]["runs"] == worse["other"]["runs"] == 5
 
@@ -67,8 +67,8 @@ def test_a_margin_is_within_what_two_are_the_same(both, compared):
 
 
 def accuracies(worse: float) -> dict[str, list[float]]:
-    told = {name: noisy(0.95, 50, noise=0.002) for name in FRAMEWORKS}
-    return told | {"torch": [worse * value for value in told["torch"]]}
+    values = {name: noisy(0.95, 50, noise=0.002) for name in FRAMEWORKS}
+    return values | {"torch": [worse * value for value in values["torch"]]}
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_faster_at_worse_quality_is_not_better(tmp_path, compared, quality, code
     assert (found, lines_of(facts, "better"), lines_of(facts, "not comparable")) == (code, better, apart)
     assert lines_of(facts, "worse", "accuracy") == apart
     code, facts = compared("--metric", "accuracy")
-    assert {one["metric"] for one in facts["others"][0]["lines"]} == {"accuracy"}
+    assert {line["metric"] for line in facts["others"][0]["lines"]} == {"accuracy"}
 
 
 def test_unlike_settings_under_one_name_are_refused_and_named(tmp_path, both, compared, transect):
     both()
-    told = {"learning_rate": 0.3, "epochs": 3, "only_here": 1}
+    parameters = {"learning_rate": 0.3, "epochs": 3, "only_here": 1}
     for repeat, rate in enumerate(noisy(90, 3)):
-        one = train_cell("torch", repeat)
-        write_records(tmp_path / "b", run_record(one, {"samples_per_second": rate}, parameters=told))
+        cell = train_cell("torch", repeat)
+        write_records(tmp_path / "b", run_record(cell, {"samples_per_second": rate}, parameters=parameters))
     code, facts = compared()
     (refused,) = facts["others"][0]["refused"]
     assert refused["unlike"] == [{"setting": "learning_rate", "base": "0.1", "other": "0.3"}]
@@ -130,8 +130,8 @@ def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):
 def test_qualities_of_other_seeds_are_no_gain(tmp_path, compared):
     for name, first, value in (("a", 0, 0.95), ("b", 2, 0.97)):
         for repeat in (first, first + 1):
-            told = {"samples_per_second": 100.0 + repeat, "accuracy": value + 0.02 * (repeat - first)}
-            write_records(tmp_path / name, run_record(train_cell("torch", repeat), told))
+            numbers = {"samples_per_second": 100.0 + repeat, "accuracy": value + 0.02 * (repeat - first)}
+            write_records(tmp_path / name, run_record(train_cell("torch", repeat), numbers))
     _, facts = compared()
     assert lines_of(facts, "open", "accuracy") == ["torch"]
 
@@ -142,11 +142,11 @@ def test_cells_of_one_side_are_listed_and_a_renamed_one_finds_its_counterpart(tm
     renamed = train_cell("keras", workload="iris-mlp-ce")
     write_records(tmp_path / "b", run_record(renamed, {"samples_per_second": 300.0}))
     code, facts = compared()
-    alone = {one["cell"].split(".")[1]: one for one in facts["others"][0]["only_base"]}
+    alone = {lone["cell"].split(".")[1]: lone for lone in facts["others"][0]["only_base"]}
     assert sorted(alone) == ["jax", "keras"] and code == 0
     assert alone["keras"]["nearest"] == renamed.id
     assert alone["keras"]["differs_in"] == {"workload": ['"iris-mlp"', '"iris-mlp-ce"']}
-    assert [one["cell"] for one in facts["others"][0]["only_other"]] == [renamed.id]
+    assert [lone["cell"] for lone in facts["others"][0]["only_other"]] == [renamed.id]
 
 
 def test_a_cell_that_fails_now_is_worse_and_one_that_is_skipped_is_not_comparable(tmp_path, both, compared):
@@ -158,15 +158,15 @@ def test_a_cell_that_fails_now_is_worse_and_one_that_is_skipped_is_not_comparabl
         for repeat in range(5):
             write_records(tmp_path / "b", run_record(train_cell(name, repeat), {}, status=status, cause=cause))
     code, facts = compared()
-    told = {
-        one["cell"].split(".")[1]: (one["outcome"], one["reason"])
-        for one in facts["others"][0]["lines"]
-        if one["role"] == "outcome"
+    ended = {
+        line["cell"].split(".")[1]: (line["outcome"], line["reason"])
+        for line in facts["others"][0]["lines"]
+        if line["role"] == "outcome"
     }
     assert code == 4
-    assert told["torch"][0] == "worse" and told["torch"][1].startswith("the other: 5 of 5 ")
-    assert "(5 crash)" in told["torch"][1]
-    assert told["keras"][0] == "not comparable" and "missing-dependency" in told["keras"][1]
+    assert ended["torch"][0] == "worse" and ended["torch"][1].startswith("the other: 5 of 5 ")
+    assert "(5 crash)" in ended["torch"][1]
+    assert ended["keras"][0] == "not comparable" and "missing-dependency" in ended["keras"][1]
 
 
 def test_one_wrong_result_makes_a_cell_worse_and_its_speed_no_gain(tmp_path, both, compared):
@@ -184,14 +184,14 @@ def test_few_repeats_a_side_confirm_nothing(tmp_path, compared, repeats, provisi
     write_run(tmp_path / "b", {n: v[:repeats] for n, v in rates(2, torch=0.2).items()}, day=1)
     code, facts = compared()
     assert (code, facts["outcome"]) == (5, "open")
-    assert "confirmed" not in {one["confidence"] for one in facts["others"][0]["lines"] if one["outcome"] == "worse"}
+    assert "confirmed" not in {line["confidence"] for line in facts["others"][0]["lines"] if line["outcome"] == "worse"}
     assert compared("--provisional")[0] == provisional
 
 
 def test_facts_alone_do_not_make_a_comparison_the_same(tmp_path, compared):
     for name, rate in (("a", 100.0), ("b", 300.0)):
-        told = {"samples_per_second": rate, "top1_agreement": 1.0}
-        write_records(tmp_path / name, run_record(train_cell("torch", 0), told, at=START + timedelta(days=rate)))
+        numbers = {"samples_per_second": rate, "top1_agreement": 1.0}
+        write_records(tmp_path / name, run_record(train_cell("torch", 0), numbers, at=START + timedelta(days=rate)))
     code, facts = compared()
     assert (code, facts["outcome"]) == (5, "open")
     assert lines_of(facts, "same", "top1_agreement") == ["torch"]
@@ -200,10 +200,10 @@ def test_facts_alone_do_not_make_a_comparison_the_same(tmp_path, compared):
 LIMITS = {"warmup": 20, "min_runs": 30, "max_seconds": 2.0}
 
 
-def write_latencies(folder: Path, seed: int, told: dict[str, Any] | None, *, slower: float = 1.0) -> None:
-    """Write five repeats of a call; `told`: what its payload was told, which an older record lacks."""
+def write_latencies(folder: Path, seed: int, settings: dict[str, Any] | None, *, slower: float = 1.0) -> None:
+    """Write five repeats of a call; `settings`: `told` of the record, which an older one lacks."""
     details = {"session_options": {"intra_op_num_threads": 1}}
-    details |= {} if told is None else {"told": told}
+    details |= {} if settings is None else {"told": settings}
     for repeat, latency in enumerate(noisy(1e-3 * slower, seed)):
         cell, at = (infer_cell("c", repeat, exporter="dynamo"), START + timedelta(days=seed, minutes=repeat))
         record = run_record(cell, {"latency": latency}, parameters={}, details=details, at=at)

@@ -30,12 +30,12 @@ def fail(folder: Path, name: str, repeats: int, day: int) -> None:
     """Let the first repeats of a cell have failed."""
     for repeat in range(repeats):
         at = START + timedelta(days=day, minutes=repeat)
-        one = run_record(train_cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH)
-        write_records(folder, one)
+        record = run_record(train_cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH)
+        write_records(folder, record)
 
 
 @pytest.mark.parametrize(
-    ("base", "other", "outcome", "confidence"),
+    ("base", "rival", "outcome", "confidence"),
     [
         (1, 5, "worse", "provisional"),
         (1, 3, "worse", "provisional"),
@@ -45,16 +45,16 @@ def fail(folder: Path, name: str, repeats: int, day: int) -> None:
         (2, 2, None, None),
     ],
 )
-def test_that_more_repeats_fail_is_told_whatever_failed_before(tmp_path, compared, base, other, outcome, confidence):
+def test_that_more_repeats_fail_is_told_whatever_failed_before(tmp_path, compared, base, rival, outcome, confidence):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
     fail(tmp_path / "a", "torch", base, 0)
-    fail(tmp_path / "b", "torch", other, 1)
+    fail(tmp_path / "b", "torch", rival, 1)
     _, facts = facts_of(compared)
-    told = [one for one in facts["others"][0]["lines"] if one["role"] == "outcome"]
-    assert [(one["outcome"], one["confidence"]) for one in told] == ([(outcome, confidence)] if outcome else [])
+    ended = [line for line in facts["others"][0]["lines"] if line["role"] == "outcome"]
+    assert [(line["outcome"], line["confidence"]) for line in ended] == ([(outcome, confidence)] if outcome else [])
     if outcome:
-        assert f"{max(base, other)} of 5 repeats failed" in told[0]["reason"]
+        assert f"{max(base, rival)} of 5 repeats failed" in ended[0]["reason"]
 
 
 def test_what_cannot_be_checked_is_confirmed_worse_and_provisionally_better(tmp_path, compared):
@@ -63,18 +63,18 @@ def test_what_cannot_be_checked_is_confirmed_worse_and_provisionally_better(tmp_
         blind = {"global_batch": 16, "not_checkable_from": 3}
         write_run(tmp_path / name, run, day=day, details=blind)
     code, facts = facts_of(compared)
-    told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
-    assert (code, told["torch"]["outcome"], told["torch"]["confidence"]) == (4, "worse", "confirmed")
-    assert (told["jax"]["outcome"], told["jax"]["confidence"]) == ("better", "provisional")
-    assert "reference" in told["jax"]["reason"]
+    lines = {line["cell"].split(".")[1]: line for line in facts["others"][0]["lines"]}
+    assert (code, lines["torch"]["outcome"], lines["torch"]["confidence"]) == (4, "worse", "confirmed")
+    assert (lines["jax"]["outcome"], lines["jax"]["confidence"]) == ("better", "provisional")
+    assert "reference" in lines["jax"]["reason"]
 
 
 def test_what_is_worse_as_a_whole_is_in_the_outcome(tmp_path, compared):
     frameworks = [f"made{place}" for place in range(12)]
     for name, day, factor in (("a", 0, 1.0), ("b", 1, 0.95)):
         rates = {
-            one: noisy(factor * 100 * (place + 1), 100 * day + place, repeats=5, noise=0.05)
-            for place, one in enumerate(frameworks)
+            framework: noisy(factor * 100 * (place + 1), 100 * day + place, repeats=5, noise=0.05)
+            for place, framework in enumerate(frameworks)
         }
         write_run(tmp_path / name, rates, day=day)
     code, out = compared("--badge", str(tmp_path / "badge.svg"))
@@ -96,9 +96,9 @@ def test_a_rate_of_zero_is_no_measurement(tmp_path, compared):
     write_run(tmp_path / "a", {"torch": noisy(100, 1, 6), "jax": noisy(9, 2)})
     write_run(tmp_path / "b", {"torch": [0.0] * 6, "jax": noisy(9, 3)}, day=1)
     code, facts = facts_of(compared)
-    told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
-    assert told["torch"]["outcome"] == "not comparable" and code == 0
-    assert "zero or less" in told["torch"]["reason"]
+    lines = {line["cell"].split(".")[1]: line for line in facts["others"][0]["lines"]}
+    assert lines["torch"]["outcome"] == "not comparable" and code == 0
+    assert "zero or less" in lines["torch"]["reason"]
     assert facts["not_compared"] == 1 and compared("--complete")[0] == 5
 
 
@@ -106,15 +106,15 @@ def test_what_no_correction_reaches_is_not_confirmed(tmp_path, compared):
     # A loss of zero has no ratio: ranks alone tell, and nothing holds them beside the others.
     for name, day, loss in (("a", 0, 0.0), ("b", 1, 0.2)):
         for repeat in range(6):
-            told = {"samples_per_second": 100.0 + repeat, "log_loss": loss * (1 + repeat / 100)}
+            line = {"samples_per_second": 100.0 + repeat, "log_loss": loss * (1 + repeat / 100)}
             at = START + timedelta(days=day, minutes=repeat)
-            one = run_record(train_cell("torch", repeat), told, at=at)
-            write_records(tmp_path / name, one)
-            other = run_record(train_cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at)
-            write_records(tmp_path / name, other)
+            record = run_record(train_cell("torch", repeat), line, at=at)
+            write_records(tmp_path / name, record)
+            rival_record = run_record(train_cell("jax", repeat), line | {"log_loss": 0.2 + repeat / 100}, at=at)
+            write_records(tmp_path / name, rival_record)
     _, facts = facts_of(compared)
-    (told,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "log_loss" and ".torch." in one["cell"])
-    assert (told["outcome"], told["confidence"]) == ("worse", "provisional")
+    (line,) = (row for row in facts["others"][0]["lines"] if row["metric"] == "log_loss" and ".torch." in row["cell"])
+    assert (line["outcome"], line["confidence"]) == ("worse", "provisional")
 
 
 @pytest.mark.parametrize("label", [None, "1024"])
@@ -126,5 +126,5 @@ def test_one_disturbed_run_of_five_is_no_noise_of_a_metric_whatever_its_label(tm
             record = run_record(cell, [number], details={"disturbed": repeat == 4})
             write_records(tmp_path / name, record)
     code, facts = facts_of(compared)
-    (line,) = (one for one in facts["others"][0]["lines"] if one["metric"] == "message_time")
+    (line,) = (each for each in facts["others"][0]["lines"] if each["metric"] == "message_time")
     assert (code, line["outcome"], line["confidence"]) == (4, "worse", "confirmed"), line["reason"]

@@ -22,7 +22,7 @@ def test_a_copy_is_no_second_measurement(tmp_path, compared):
 
 
 @pytest.mark.parametrize(
-    ("folders", "told"),
+    ("folders", "message"),
     [
         (("a",), "one folder alone"),
         (("a", "a"), "is the same folder as"),
@@ -33,7 +33,7 @@ def test_a_copy_is_no_second_measurement(tmp_path, compared):
         (("a", "many"), "expected a folder with some: other, quick"),
     ],
 )
-def test_folders_that_cannot_be_used_are_refused_with_one_message(tmp_path, transect, folders, told):
+def test_folders_that_cannot_be_used_are_refused_with_one_message(tmp_path, transect, folders, message):
     write_run(tmp_path / "a", rates(1))
     (tmp_path / "link").symlink_to(tmp_path / "a")
     (tmp_path / "file").write_text("x")
@@ -42,11 +42,11 @@ def test_folders_that_cannot_be_used_are_refused_with_one_message(tmp_path, tran
         write_run(tmp_path / "many" / name, {"torch": [1.0]})
     code, out, err = transect("compare", *(tmp_path / name for name in folders))
     assert (code, out) == (2, "")
-    assert told in err and err.count("\n") == 1 and err.startswith("transect: ")
+    assert message in err and err.count("\n") == 1 and err.startswith("transect: ")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--margin", "5"), "written as '5 %'"),
         (("--margin", "0%"), "more than 0"),
@@ -55,11 +55,11 @@ def test_folders_that_cannot_be_used_are_refused_with_one_message(tmp_path, tran
         (("--metric", "sample_per_second"), "did you mean 'samples_per_second'?"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(tmp_path, transect, options, told):
+def test_options_that_mean_nothing_are_refused(tmp_path, transect, options, message):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2), day=1)
     code, out, err = transect("compare", tmp_path / "a", tmp_path / "b", *options)
-    assert (code, out) == (2, "") and told in err
+    assert (code, out) == (2, "") and message in err
 
 
 def test_half_a_run_is_compared_as_far_as_it_is_there_and_says_so(tmp_path, transect, compared):
@@ -71,13 +71,13 @@ def test_half_a_run_is_compared_as_far_as_it_is_there_and_says_so(tmp_path, tran
     damaged = tmp_path / "b" / "train" / train_cell("keras", 4).id / "record.json"
     damaged.write_text(damaged.read_text()[:500])
     code, facts = compared()
-    other = facts["others"][0]
-    assert code == 0 and len(other["without_record"]) == 15
-    assert {one["state"] for one in other["only_base"]} == {"no record yet"}
-    assert len(other["problems"]) == 1 and "no JSON" in other["problems"][0]
+    compared_set = facts["others"][0]
+    assert code == 0 and len(compared_set["without_record"]) == 15
+    assert {lone["state"] for lone in compared_set["only_base"]} == {"no record yet"}
+    assert len(compared_set["problems"]) == 1 and "no JSON" in compared_set["problems"][0]
     _, out, _ = transect("compare", tmp_path / "a", tmp_path / "b")
-    told = " ".join(out.split())
-    assert "3 cells of A" in told and "no JSON" in told
+    printed = " ".join(out.split())
+    assert "3 cells of A" in printed and "no JSON" in printed
     assert compared("--complete")[0] == 5
 
 
@@ -98,16 +98,16 @@ def test_machine_and_versions_that_differ_are_named(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2), day=1, commit="1" * 40, host="node-2")
     _, facts = compared()
-    told = {(one["kind"], one["fact"]): one["other"] for one in facts["others"][0]["differences"]}
-    assert told == {("machine", "host"): ["node-2"], ("software", "git commit"): ["1" * 12]}
+    named = {(fact["kind"], fact["fact"]): fact["other"] for fact in facts["others"][0]["differences"]}
+    assert named == {("machine", "host"): ["node-2"], ("software", "git commit"): ["1" * 12]}
 
 
 def test_a_unit_that_changed_is_not_compared(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     for repeat in range(3):
-        one = run_record(train_cell("torch", repeat), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
-        raw = one.metrics[0].model_copy(update={"unit": "kHz"})
-        write_records(tmp_path / "b", one.model_copy(update={"metrics": [raw]}))
+        record = run_record(train_cell("torch", repeat), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
+        raw = record.metrics[0].model_copy(update={"unit": "kHz"})
+        write_records(tmp_path / "b", record.model_copy(update={"metrics": [raw]}))
     code, facts = compared()
     (line,) = facts["others"][0]["lines"]
     assert code == 5 and "unit" in line["reason"]

@@ -15,16 +15,16 @@ from transect.domain.cell import Cell
 
 def month(folder: Path, source: str, *, seed: int, read: int = 0, runs: int = 4, **rates: float) -> Path:
     """Write a month's logs: each system's runs of STREAM about a rate."""
-    told = {
+    logs = {
         f"{system}/stream-{number:02}.out": stream_run(rate)
         for place, (system, middle) in enumerate(rates.items())
         for number, rate in enumerate(noisy(middle, 10 * seed + place, runs), start=1)
     }
-    return write_logs(folder, source, told, read=read)
+    return write_logs(folder, source, logs, read=read)
 
 
 def lines_of(facts: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {one["cell"].partition("~")[0]: (one["outcome"], one["confidence"]) for one in facts["others"][0]["lines"]}
+    return {row["cell"].partition("~")[0]: (row["outcome"], row["confidence"]) for row in facts["others"][0]["lines"]}
 
 
 def test_months_of_logs_pair_by_system_and_settings_however_they_were_named(tmp_path, compared):
@@ -43,7 +43,7 @@ def test_two_clusters_of_one_folder_each_are_compared_as_the_folders_are(tmp_pat
     month(tmp_path / "b", "logs", seed=2, beta=1200)
     code, facts = compared()
     assert (code, lines_of(facts)) == (0, {"stream.mccalpin": ("better", "confirmed")})
-    (named,) = (one for one in facts["others"][0]["differences"] if one["fact"] == "system name")
+    (named,) = (difference for difference in facts["others"][0]["differences"] if difference["fact"] == "system name")
     assert (named["base"], named["other"]) == (["alpha"], ["beta"])
 
 
@@ -74,12 +74,12 @@ PARAMETERS = {
 @pytest.mark.parametrize("what", PARAMETERS)
 def test_what_was_asked_for_is_a_setting_and_what_came_of_it_is_none(tmp_path, compared, what):
     *both, pairs = PARAMETERS[what]
-    for place, (name, own) in enumerate(zip("ab", both, strict=True)):
-        runs = {f"x/{n}.out": stream_run(r, **own) for n, r in enumerate(noisy(100, place, 3))}
+    for place, (name, parameters) in enumerate(zip("ab", both, strict=True)):
+        runs = {f"x/{n}.out": stream_run(r, **parameters) for n, r in enumerate(noisy(100, place, 3))}
         write_logs(tmp_path / name, "logs", runs)
-    other = compared()[1]["others"][0]
-    assert other["pairs"] == pairs
-    assert pairs or "settings" in other["only_base"][0]["differs_in"]
+    compared_set = compared()[1]["others"][0]
+    assert compared_set["pairs"] == pairs
+    assert pairs or "settings" in compared_set["only_base"][0]["differs_in"]
 
 
 def test_of_an_archive_that_grew_only_what_is_new_is_held_beside_the_base(tmp_path, compared):
@@ -99,9 +99,9 @@ def test_refused_runs_are_failures_of_their_cell_and_no_numbers(tmp_path, compar
     again = {f"x/{n}.out": stream_run(rate) for n, rate in enumerate(noisy(1000, 2, 4))}
     write_logs(tmp_path / "b", "logs", again | bad)
     code, facts = compared()
-    told = {one["metric"]: (one["outcome"], one["confidence"]) for one in facts["others"][0]["lines"]}
+    lines = {line["metric"]: (line["outcome"], line["confidence"]) for line in facts["others"][0]["lines"]}
     assert code == 0
-    assert told == {None: ("worse", "provisional"), "memory_bandwidth": ("same", "confirmed")}
+    assert lines == {None: ("worse", "provisional"), "memory_bandwidth": ("same", "confirmed")}
 
 
 @pytest.mark.parametrize(("amount", "code"), [(1, 5), (3, 4)])
@@ -158,8 +158,8 @@ def test_folders_of_logs_are_one_history_whatever_study_read_them_and_in_what_or
     for read, name in enumerate(("2026-10", "2026-08", "2026-09")):
         month(tmp_path / name, name, seed=read, read=read, alpha=1000)
     code, facts = followed(transect, tmp_path)
-    assert code == 0 and [one["at"][:7] for one in facts["runs"]] == ["2026-08", "2026-09", "2026-10"]
-    assert [len([v for v in one["values"] if v is not None]) for one in facts["series"]] == [3]
+    assert code == 0 and [run["at"][:7] for run in facts["runs"]] == ["2026-08", "2026-09", "2026-10"]
+    assert [len([v for v in series["values"] if v is not None]) for series in facts["series"]] == [3]
 
 
 @pytest.mark.parametrize("source", ["x-archive", "archive", "link"])
@@ -169,16 +169,16 @@ def test_folders_of_a_path_by_any_name_tell_days_and_systems(tmp_path, transect,
         for system, seed in (("alpha", 1), ("beta", 2))
         for day, rate in enumerate(noisy(1000, seed, 3), start=1)
     }
-    told = [{"file": f"/archive/x/archive/{name}", **run} for name, run in runs.items()]
-    record = run_record(Cell.of(stage="ingest", source=source), {}, details={"runs": told})
+    listed = [{"file": f"/archive/x/archive/{name}", **run} for name, run in runs.items()]
+    record = run_record(Cell.of(stage="ingest", source=source), {}, details={"runs": listed})
     code, facts = followed(transect, write_records(tmp_path / "all", record))
     assert code == 0 and len(facts["runs"]) == 3
-    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {"alpha", "beta"}
+    assert {series["cell"].partition(".")[0] for series in facts["series"] if series["cell"]} == {"alpha", "beta"}
 
 
-@pytest.mark.parametrize("other", ["2026-08", "2026-10"])
-def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
-    days = {"alpha": "2026-08", "beta": other} | ({"alpha.2": "2026-09"} if other > "2026-09" else {})
+@pytest.mark.parametrize("second_month", ["2026-08", "2026-10"])
+def test_two_systems_are_not_followed_as_one(tmp_path, transect, second_month):
+    days = {"alpha": "2026-08", "beta": second_month} | ({"alpha.2": "2026-09"} if second_month > "2026-09" else {})
     for place, (name, date) in enumerate(days.items()):
         runs = {
             f"{date}-{1 + 3 * n:02}/{name.partition('.')[0]}/{n}.out": stream_run(r)
@@ -187,7 +187,7 @@ def test_two_systems_are_not_followed_as_one(tmp_path, transect, other):
         write_logs(tmp_path / "all" / name, "archive", runs)
     code, facts = followed(transect, tmp_path / "all")
     assert code == 0 and not facts["changes"]
-    assert {one["cell"].partition(".")[0] for one in facts["series"] if one["cell"]} == {"alpha", "beta"}
+    assert {series["cell"].partition(".")[0] for series in facts["series"] if series["cell"]} == {"alpha", "beta"}
 
 
 @pytest.mark.parametrize(

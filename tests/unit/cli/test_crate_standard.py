@@ -30,8 +30,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
 def judged(python: str, folder: Path) -> dict[str, Any]:
     done = subprocess.run([python, str(PROGRAM), str(folder), PROFILE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    verdict: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return verdict
 
 
 def test_a_crate_passes_what_its_profile_requires(python: str, tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_a_crate_passes_what_its_profile_requires(python: str, tmp_path: Path) -
         write_records(paths.folder, bare_record(train_cell(workload=workload), study="small", **how))
     (paths.folder / "a name, 100% \u00e9.txt").write_text("1")
     file, _ = write_crate(paths)
-    told = judged(python, paths.folder)
-    assert told["issues"] == [] and told["checks"] > 50
+    verdict = judged(python, paths.folder)
+    assert verdict["issues"] == [] and verdict["checks"] > 50
     crate = json.loads(file.read_text())
-    assert (told["main"], told["entities"]) == ("workflow/Snakefile", len(crate["@graph"]))
+    assert (verdict["main"], verdict["entities"]) == ("workflow/Snakefile", len(crate["@graph"]))
 
     # The validator notices what is missing.
     for entity in crate["@graph"]:

@@ -34,10 +34,10 @@ def planned(tmp_path):
 
 def failed(plan, cell_id: str | None = None) -> Path:
     """Write a failed record of the study's training; return its file."""
-    (own,) = plan.stage("train").values()
-    record = make_record(own.cell, study="mine", status="failed", cause=Cause.CRASH)
-    path = plan.paths.record("train", cell_id or own.id)
-    write_record(path, record.model_copy(update={"fingerprint": own.fingerprint}))
+    (training,) = plan.stage("train").values()
+    record = make_record(training.cell, study="mine", status="failed", cause=Cause.CRASH)
+    path = plan.paths.record("train", cell_id or training.id)
+    write_record(path, record.model_copy(update={"fingerprint": training.fingerprint}))
     return path
 
 
@@ -55,15 +55,15 @@ def stamp(plan, name: str, /, **facts: str) -> Path:
 
 def test_reset_deletes_the_failed_record_and_the_failed_environments_of_its_plan_alone(planned, capsys):
     record = failed(planned)
-    (own,) = planned.stage("train").values()
-    mine = stamp(planned, "base", name="base", lock_hash=own.spec["lock"], status="failed")
+    (training,) = planned.stage("train").values()
+    mine = stamp(planned, "base", name="base", lock_hash=training.spec["lock"], status="failed")
     stamp(planned, "torch", name="torch", lock_hash="of another study", status="failed")
     stamp(planned, "notes", what="anybody's")
     (mine.parent / "list.json").write_text("[1, 2]")
     before = there(planned.paths.results)
     reset(planned.paths.folder, dry_run=True)
-    told = capsys.readouterr().out
-    assert f"would delete train/{own.id}" in told and "would delete environments/base.json" in told
+    printed = capsys.readouterr().out
+    assert f"would delete train/{training.id}" in printed and "would delete environments/base.json" in printed
     assert there(planned.paths.results) == before
     reset(planned.paths.folder)
     gone = {path.relative_to(planned.paths.results).as_posix() for path in (record, mine)}
@@ -71,10 +71,10 @@ def test_reset_deletes_the_failed_record_and_the_failed_environments_of_its_plan
 
 
 def test_reset_deletes_skipped_records_only_where_asked_for(planned):
-    (own,) = planned.stage("train").values()
-    record = planned.paths.record("train", own.id)
-    skipped = make_record(own.cell, study="mine", status="skipped", cause=Cause.UNSUPPORTED)
-    write_record(record, skipped.model_copy(update={"fingerprint": own.fingerprint}))
+    (training,) = planned.stage("train").values()
+    record = planned.paths.record("train", training.id)
+    skipped = make_record(training.cell, study="mine", status="skipped", cause=Cause.UNSUPPORTED)
+    write_record(record, skipped.model_copy(update={"fingerprint": training.fingerprint}))
     reset(planned.paths.folder)
     assert record.exists()
     reset(planned.paths.folder, skipped=True)
@@ -86,10 +86,10 @@ def test_reset_deletes_skipped_records_only_where_asked_for(planned):
 
 def test_a_dry_retry_names_the_failed_cells_and_changes_nothing(planned, capsys):
     failed(planned)
-    (own,) = planned.stage("train").values()
+    (training,) = planned.stage("train").values()
     before = there(planned.paths.results)
     retry(planned.paths.folder, dry_run=True)
-    assert capsys.readouterr().out.split("\n")[:2] == [f"would run train/{own.id}", "1 cells"]
+    assert capsys.readouterr().out.split("\n")[:2] == [f"would run train/{training.id}", "1 cells"]
     assert there(planned.paths.results) == before
     planned.paths.plan.unlink()
     with pytest.raises(BadInput, match=r"plan\.json"):
@@ -99,26 +99,26 @@ def test_a_dry_retry_names_the_failed_cells_and_changes_nothing(planned, capsys)
 @pytest.mark.parametrize("linked", ["stage", "cell", "environments"])
 def test_reset_touches_nothing_behind_a_link(planned, capsys, tmp_path, linked):
     record = failed(planned)
-    (own,) = planned.stage("train").values()
-    mine = stamp(planned, "base", name="base", lock_hash=own.spec["lock"], status="failed")
+    (training,) = planned.stage("train").values()
+    mine = stamp(planned, "base", name="base", lock_hash=training.spec["lock"], status="failed")
     place = {"stage": record.parents[1], "cell": record.parent, "environments": mine.parent}[linked]
     shutil.move(place, tmp_path / "moved")
     place.symlink_to(tmp_path / "moved")
     before = there(tmp_path / "moved")
     reset(planned.paths.folder)
     assert there(tmp_path / "moved") == before
-    told = capsys.readouterr().out
-    assert ("left train/" in told and "is a link" in told) == (linked != "environments")
+    printed = capsys.readouterr().out
+    assert ("left train/" in printed and "is a link" in printed) == (linked != "environments")
 
 
 def test_reset_without_a_plan_leaves_what_no_record_names(planned):
     planned.paths.plan.unlink()
     failed(planned)
-    other = planned.paths.folder / "albums" / "holiday~2019" / "record.json"
-    other.parent.mkdir(parents=True)
-    other.write_text("not a record of anybody's study")
+    foreign = planned.paths.folder / "albums" / "holiday~2019" / "record.json"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("not a record of anybody's study")
     reset(planned.paths.folder)
-    assert other.exists()
+    assert foreign.exists()
 
 
 def test_clean_removes_cells_of_the_study_and_leaves_whatever_looks_like_one(planned, capsys, tmp_path):
@@ -141,17 +141,17 @@ def test_clean_removes_cells_of_the_study_and_leaves_whatever_looks_like_one(pla
     assert gone.exists() and begun.exists()
     assert capsys.readouterr().out.count("would remove") == 2
     clean(folder)
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert not gone.parent.exists() and not begun.parent.exists() and kept.exists()
     assert photos.exists() and (tmp_path / ELSEWHERE).exists()
     assert (folder / "precious" / others.parent.name / "record.json").exists()
     for name in ("precious/photos~2019", "linked/photos~2019", f"precious/{others.parent.name}"):
-        assert f"left {name}: " in told
-    assert "2 cells that the study no longer has" in told
+        assert f"left {name}: " in printed
+    assert "2 cells that the study no longer has" in printed
 
 
 def test_a_plan_removes_orders_and_stamps_of_its_own_blocks_alone(planned, tmp_path):
-    (block,) = (one for one in make_blocks(planned) if one.rule == "train")
+    (block,) = (block_of_plan for block_of_plan in make_blocks(planned) if block_of_plan.rule == "train")
     orders = planned.paths.block(block.rule, block.name)
     old = orders.with_name("old.json")
     old.write_text(orders.read_text().replace(f'"name": "{block.name}"', '"name": "old"', 1))

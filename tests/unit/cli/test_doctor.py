@@ -29,5 +29,5 @@ def test_a_cluster_that_answers_is_told_from_commands_that_are_there(monkeypatch
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    (row,) = [one for one in examine()["programs"] if one["name"] == "slurm"]
+    (row,) = [program for program in examine()["programs"] if program["name"] == "slurm"]
     assert row["state"] == state and detail in row["detail"] and "\n" not in row["detail"]

@@ -33,7 +33,7 @@ def write_runs(folder: Path, amount: int, **changes: tuple[int, float]) -> Path:
     return folder
 
 
-def told(transect: Any, *arguments: object) -> tuple[int, dict[str, Any]]:
+def history_facts(transect: Any, *arguments: object) -> tuple[int, dict[str, Any]]:
     code, out, err = transect("history", *arguments, "--format", "json")
     assert out, err
     return code, json.loads(out)
@@ -43,13 +43,13 @@ def changes_of(facts: dict[str, Any]) -> list[tuple[str, int, str]]:
     """Return of each change the framework (or nothing, for a stage), its run and what it is."""
     series = facts["series"]
     return [
-        ((series[one["series"]]["cell"] or ".").split(".")[1], one["run"], one["outcome"]) for one in facts["changes"]
+        ((series[row["series"]]["cell"] or ".").split(".")[1], row["run"], row["outcome"]) for row in facts["changes"]
     ]
 
 
 def test_a_step_is_found_where_it_is_and_named_with_what_else_changed(tmp_path, transect):
     write_runs(tmp_path, 14, torch=(7, 0.8))
-    code, facts = told(transect, tmp_path)
+    code, facts = history_facts(transect, tmp_path)
     assert code == 0 and len(facts["runs"]) == 14
     assert changes_of(facts) == [("torch", 7, "worse")]
     (change,) = facts["changes"]
@@ -58,7 +58,7 @@ def test_a_step_is_found_where_it_is_and_named_with_what_else_changed(tmp_path, 
     assert change["differences"] == [
         {"kind": "software", "fact": "git commit", "before": ["0" * 12], "after": ["1" * 12]}
     ]
-    assert told(transect, tmp_path, "--fail")[0] == 4
+    assert history_facts(transect, tmp_path, "--fail")[0] == 4
 
 
 @pytest.mark.parametrize("old", [0, 7])
@@ -71,19 +71,19 @@ def test_a_change_among_records_that_lack_what_was_told_is_not_confirmed(tmp_pat
             at = START + timedelta(days=day, minutes=repeat)
             record = run_record(cell, {"latency": latency}, at=at, details=details)
             write_records(tmp_path / f"day-{day:02}" / "quick", record)
-    _, facts = told(transect, tmp_path)
+    _, facts = history_facts(transect, tmp_path)
     change = facts["changes"][-1]
     assert (change["run"], change["outcome"]) == (7, "worse")
     assert change["confidence"] == ("provisional" if old else "confirmed")
-    assert told(transect, tmp_path, "--fail")[0] == (0 if old else 4)
+    assert history_facts(transect, tmp_path, "--fail")[0] == (0 if old else 4)
 
 
 def test_what_all_cells_do_together_is_a_change_of_their_stage(tmp_path, transect):
     write_runs(tmp_path, 14, **dict.fromkeys(FRAMEWORKS, (6, 1.3)))
-    _, facts = told(transect, tmp_path)
+    _, facts = history_facts(transect, tmp_path)
     assert changes_of(facts)[0] == ("", 6, "better")
     assert sorted(changes_of(facts)[1:]) == sorted((name, 6, "better") for name in FRAMEWORKS)
-    assert [one["with_its_stage"] for one in facts["changes"]] == [False, True, True, True, True]
+    assert [change["with_its_stage"] for change in facts["changes"]] == [False, True, True, True, True]
 
 
 def test_few_runs_tell_no_change_and_say_so(tmp_path, transect):
@@ -101,11 +101,11 @@ def test_a_copy_a_folder_given_twice_and_one_without_records_are_left_out_and_na
     (tmp_path / "planned" / "quick" / "plan.json").write_text(
         json.dumps({"study": {"name": "quick"}, "cells": {"train/x~01234567": "f"}})
     )
-    _, facts = told(transect, tmp_path, tmp_path / "day-02" / "quick", "--study", "made-up")
+    _, facts = history_facts(transect, tmp_path, tmp_path / "day-02" / "quick", "--study", "made-up")
     assert len(facts["runs"]) == 3
-    why = {Path(one["folder"]).parent.name: one["why"] for one in facts["left_out"]}
+    why = {Path(left_out["folder"]).parent.name: left_out["why"] for left_out in facts["left_out"]}
     assert why["day-02"] == "given twice"
-    assert any("and no others" in one for one in why.values())
+    assert any("and no others" in reason for reason in why.values())
     # Whose study a folder without records is of, only its name tells.
     assert "planned" in why and why["planned"] == "no records"
 
@@ -115,7 +115,7 @@ def test_runs_of_several_studies_are_told_apart(tmp_path, transect):
     write_run(tmp_path / "else", {"torch": noisy(1, 1)}, study="else")
     code, out, err = transect("history", tmp_path)
     assert (code, out) == (2, "") and "else, made-up" in err and "--study" in err
-    assert len(told(transect, tmp_path, "--study", "made-up")[1]["runs"]) == 2
+    assert len(history_facts(transect, tmp_path, "--study", "made-up")[1]["runs"]) == 2
     code, _, err = transect("history", tmp_path, "--study", "nobody")
     assert code == 2 and "else, made-up" in err
 
@@ -124,7 +124,7 @@ def test_runs_with_other_settings_are_left_out_of_the_series(tmp_path, transect)
     for day in range(4):
         parameters = {"learning_rate": 0.5 if day == 1 else 0.1}
         write_run(tmp_path / str(day), {"torch": noisy(100, day)}, day=day, parameters=parameters)
-    _, facts = told(transect, tmp_path)
+    _, facts = history_facts(transect, tmp_path)
     (series,) = facts["series"]
     assert series["values"][1] is None and None not in series["values"][2:]
     assert series["refused"] == {"1": "learning_rate: 0.5, later 0.1"}
@@ -133,13 +133,13 @@ def test_runs_with_other_settings_are_left_out_of_the_series(tmp_path, transect)
 def test_clocks_that_are_wrong_are_told(tmp_path, transect):
     write_run(tmp_path / "a", {"torch": noisy(100, 1)}, day=0)
     write_run(tmp_path / "b", {"torch": noisy(100, 2)}, day=40_000)
-    one = run_record(train_cell("torch", 0), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
-    back = one.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"})
+    record = run_record(train_cell("torch", 0), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
+    back = record.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"})
     write_records(tmp_path / "c", back)
-    undated = one.model_copy(update={"started": "yesterday", "ended": ""})
+    undated = record.model_copy(update={"started": "yesterday", "ended": ""})
     write_records(tmp_path / "d", undated)
-    _, facts = told(transect, *(tmp_path / name for name in "abcd"))
-    notes = {Path(one["folder"]).name: " ".join(one["notes"]) for one in facts["runs"]}
+    _, facts = history_facts(transect, *(tmp_path / name for name in "abcd"))
+    notes = {Path(run["folder"]).name: " ".join(run["notes"]) for run in facts["runs"]}
     assert "later than now" in notes["b"] and "set back" in notes["c"] and notes["a"] == ""
     (undated,) = facts["left_out"]
     assert Path(undated["folder"]).name == "d" and "date" in undated["why"]
@@ -150,10 +150,10 @@ def test_a_cell_that_fails_or_goes_missing_is_named(tmp_path, transect):
     last = tmp_path / "day-02" / "quick" / "train"
     for repeat in range(3):
         shutil.rmtree(last / train_cell("numpy", repeat).id)
-        one = run_record(train_cell("torch", repeat), {}, status=Status.FAILED, cause=Cause.TIMEOUT)
-        write_record(last / one.cell_id / "record.json", one)
-    _, facts = told(transect, tmp_path)
-    assert {one["cell"].split(".")[1]: one["why"] for one in facts["lost"]} == {
+        record = run_record(train_cell("torch", repeat), {}, status=Status.FAILED, cause=Cause.TIMEOUT)
+        write_record(last / record.cell_id / "record.json", record)
+    _, facts = history_facts(transect, tmp_path)
+    assert {lost["cell"].split(".")[1]: lost["why"] for lost in facts["lost"]} == {
         "numpy": "no later run has it",
         "torch": "failed: timeout",
     }
@@ -165,9 +165,9 @@ def test_faster_at_worse_quality_is_no_better_change(tmp_path, transect):
         rates = {"torch": noisy(100 * fast, day, 3), "numpy": noisy(10, 900 + day, 3)}
         good = {name: noisy(0.95, 500 + day, 3, 0.001) for name in rates}
         if day >= 7:
-            good["torch"] = [0.8 * one for one in good["torch"]]
+            good["torch"] = [0.8 * share for share in good["torch"]]
         write_run(tmp_path / str(day), rates, day=day, accuracy=good)
-    _, facts = told(transect, tmp_path)
+    _, facts = history_facts(transect, tmp_path)
     assert sorted(changes_of(facts)) == [("torch", 7, "not comparable"), ("torch", 7, "worse")]
 
 
@@ -183,8 +183,8 @@ def test_runs_are_found_below_and_loops_end(tmp_path):
     write_runs(tmp_path / "runs", 2)
     (tmp_path / "runs" / "day-00" / "loop").symlink_to(tmp_path / "runs")
     found, again = find_runs([tmp_path / "runs"])
-    assert [one.parent.name for one in found] == ["day-00", "day-01"]
-    assert all(one.resolve() in {two.resolve() for two in found} for one in again)
+    assert [folder.parent.name for folder in found] == ["day-00", "day-01"]
+    assert all(folder.resolve() in {known.resolve() for known in found} for folder in again)
 
 
 def noise(seed: int, shape: Any) -> np.ndarray:
@@ -194,7 +194,7 @@ def noise(seed: int, shape: Any) -> np.ndarray:
 def test_changes_of_series_that_are_cut_in_three():
     values = np.concatenate([noise(1, 14), noise(2, 16) + 9, noise(3, 14)])
     found = change_points({"a": values})
-    assert [(one.since, one.at, one.until) for one in found] == [(0, 14, 30), (14, 30, 44)]
+    assert [(point.since, point.at, point.until) for point in found] == [(0, 14, 30), (14, 30, 44)]
 
 
 def test_false_alarms_over_many_series_stay_below_the_level():
@@ -212,9 +212,9 @@ def test_what_a_folder_still_held_counts_in_one_run(tmp_path, transect):
             write_run(made, dict.fromkeys(("torch", "keras"), rates["torch"]), day=day)
         write_run(made, {"numpy": noisy(50, day, 3)}, day=day)
         shutil.copytree(made, tmp_path / f"kept/day-{day:02}/quick")
-    code, facts = told(transect, tmp_path / "kept")
-    values = {one["cell"].split(".")[1]: one["values"] for one in facts["series"] if one["cell"]}
-    assert [place for place, one in enumerate(values["torch"]) if one is not None] == [0, 7]
+    code, facts = history_facts(transect, tmp_path / "kept")
+    values = {series["cell"].split(".")[1]: series["values"] for series in facts["series"] if series["cell"]}
+    assert [place for place, value in enumerate(values["torch"]) if value is not None] == [0, 7]
     assert None not in values["numpy"] and len(facts["runs"]) == 14
     assert (code, facts["changes"]) == (0, [])
     assert "6 records" in str(facts["runs"][1]["notes"])

@@ -47,7 +47,7 @@ def test_a_table_shows_names_as_they_are_and_takes_no_markup(capsys):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "message"),
     [
         (BadInput("no"), 2, "transect: no\n"),
         (PermissionError(13, "Permission denied", "a\nb"), 2, "transect: a\\nb: Permission denied\n"),
@@ -57,10 +57,10 @@ def test_a_table_shows_names_as_they_are_and_takes_no_markup(capsys):
         (RuntimeError("\x1b[2J"), 1, "RuntimeError: \\x1b[2J"),
     ],
 )
-def test_what_ends_a_process_is_told_and_has_its_exit_code(capsys, error, code, told):
+def test_what_ends_a_process_is_told_and_has_its_exit_code(capsys, error, code, message):
     assert say_fault(error, "there") == code
     printed = capsys.readouterr().err
-    assert told in printed and "\x1b" not in printed
+    assert message in printed and "\x1b" not in printed
 
 
 def prints(path: Path) -> list[str]:
@@ -89,7 +89,7 @@ def test_only_one_module_prints():
         ),
     ]
     assert len(files) > 100
-    assert [one for path in files for one in prints(path)] == []
+    assert [line for path in files for line in prints(path)] == []
     # It finds what it looks for.
     assert prints(SRC / "transect" / "domain" / "terminal.py") != []
 

@@ -15,11 +15,11 @@ from transect.planning.stage import STAGES
 
 
 def test_rates_are_averaged_harmonically_and_times_arithmetically():
-    for one in METRICS.values():
-        if one.unit.endswith("/s"):
-            assert one.mean is Mean.HARMONIC, one.name
-        if one.unit == "s":
-            assert one.mean is Mean.ARITHMETIC, one.name
+    for metric in METRICS.values():
+        if metric.unit.endswith("/s"):
+            assert metric.mean is Mean.HARMONIC, metric.name
+        if metric.unit == "s":
+            assert metric.mean is Mean.ARITHMETIC, metric.name
 
 
 def test_a_metric_has_one_meaning():
@@ -60,7 +60,7 @@ def test_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
 def test_a_key_of_a_section_says_what_it_is():
     STAGES.names()
     sections = [Section]
-    for one in sections:
-        assert [name for name, key in one.model_fields.items() if not key.description] == [], one
-        sections += one.__subclasses__()
+    for section in sections:
+        assert [name for name, key in section.model_fields.items() if not key.description] == [], section
+        sections += section.__subclasses__()
     assert len(sections) > 20

@@ -16,7 +16,7 @@ CUT = Option(default="a", choices=("a", "b"), pattern=r"[0-9]+-[0-9]+", example=
 
 
 @pytest.mark.parametrize(
-    ("knob", "taken", "refused", "expected"),
+    ("option", "taken", "refused", "expected"),
     [
         (COUNT, [1, 10**20], [0, 1.0, "4", True], "a whole number from 1 on"),
         (SHARE, [0, -1.5], ["0.5", False], "a number"),
@@ -27,7 +27,7 @@ CUT = Option(default="a", choices=("a", "b"), pattern=r"[0-9]+-[0-9]+", example=
         (CUT, ["b", "3-7"], ["c", "3", "3-7-", 3], "one of a, b, or a text in quotes such as '3-7'"),
     ],
 )
-def test_values(knob, taken, refused, expected):
-    assert [knob.takes(one) for one in taken] == [True] * len(taken)
-    assert [knob.takes(one) for one in refused] == [False] * len(refused)
-    assert knob.expected == expected
+def test_values(option, taken, refused, expected):
+    assert [option.takes(value) for value in taken] == [True] * len(taken)
+    assert [option.takes(value) for value in refused] == [False] * len(refused)
+    assert option.expected == expected

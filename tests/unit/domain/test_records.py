@@ -22,14 +22,14 @@ train_record = functools.partial(bare_record, Cell.of(**TRAIN))
 
 
 def test_record_survives_a_round_trip(tmp_path):
-    one = train_record(
+    record = train_record(
         metrics=[MetricValue.of("step_time", 0.5)], samples={"loss": Samples(unit="1", values=[1.0, 0.5], count=2)}
     )
-    write_record(tmp_path / "record.json", one)
+    write_record(tmp_path / "record.json", record)
     read = read_record(tmp_path / "record.json")
-    assert read == one.model_copy(update={"checksum": read.checksum})
-    assert one.value("step_time") == 0.5
-    assert one.value("accuracy") is None
+    assert read == record.model_copy(update={"checksum": read.checksum})
+    assert record.value("step_time") == 0.5
+    assert record.value("accuracy") is None
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_the_checksum_of_a_record_is_of_its_content_alone(tmp_path):
     path = tmp_path / "record.json"
     content = write(path, details={"µ": [1, 1.0, 1e-8], "b": None}, message="ü\n")
     # As docs/record.md says, with nothing of ours.
-    rest = {key: value for key, value in content.items() if key != "checksum"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    sealed = {key: value for key, value in content.items() if key != "checksum"}
+    text = json.dumps(sealed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert content["checksum"] == hashlib.sha256(text.encode("utf-8")).hexdigest()
     # Another layout and order are the same record.
     path.write_text(json.dumps(dict(reversed(content.items())), ensure_ascii=True))

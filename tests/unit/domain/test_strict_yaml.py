@@ -112,7 +112,7 @@ def test_no_value_of_a_system_becomes_one_of_another_type(tmp_path, line):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("batch", True, "found true"),
         ("learning_rate", "0.5", "found '0.5'"),
@@ -121,9 +121,9 @@ def test_no_value_of_a_system_becomes_one_of_another_type(tmp_path, line):
         ("batch", 0, "greater than 0"),
     ],
 )
-def test_no_hyper_parameter_becomes_one_of_another_type(tmp_path, key, value, told):
+def test_no_hyper_parameter_becomes_one_of_another_type(tmp_path, key, value, message):
     with pytest.raises(BadInput) as raised:
         resolve("iris-mlp", {key: value}, tmp_path / "s.yaml")
     assert f"s.yaml: key 'workloads.iris-mlp.{key}'" in str(raised.value)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert resolve("iris-mlp", {"learning_rate": 1}, tmp_path).learning_rate == 1.0

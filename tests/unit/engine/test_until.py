@@ -163,6 +163,7 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
         ("repeat_until: {equivalence_margin: 5 %}", "repeat_until: {equivalence_margin: 3 %}", "expected one margin"),
         ("until: {ci_half_width: 3 %}", "", "unknown key 'until': until is called repeat_until now."),
         ("repeat_until: {or_equal_within: 3 %}", "", "or_equal_within is called equivalence_margin now."),
+        ("published: [{knob: heads}]", "", "knob is called hyperparameter now."),
         ("repeat_until: {ci_half_width: 100 %}", "", "found '100 %'"),
         ("repeat_until: {ci_half_width: 3 %, budget_minutes: 0}", "", "repeat_until.budget_minutes"),
         (
@@ -170,7 +171,7 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
             "",
             "max_repeats 3 leaves nothing beyond the 3 repeats of train",
         ),
-        ("infer: {repeat_until: {ci_half_width: 3 %}}", "", "infer.repeat_until: no cell of this study goes on by it"),
+        ("infer: {repeat_until: {ci_half_width: 3 %}}", "", "infer.repeat_until: no cell of this study is repeated"),
     ],
 )
 def test_what_cannot_be_meant_is_one_message(tmp_path: Path, until: str, own: str, told: str) -> None:

@@ -46,14 +46,14 @@ def test_a_damaged_profile_is_named(tmp_path, text):
 
 
 def test_profiles_of_an_earlier_call_are_left_out_where_others_are_asked_for(tmp_path):
-    left, own = profiled(tmp_path, 2, 64), profiled(tmp_path, 1, 8)
+    left, chosen = profiled(tmp_path, 2, 64), profiled(tmp_path, 1, 8)
     wanted = Wanted(
         workload="digits-mlp",
         framework="numpy",
         ranks=2,
         results=tmp_path,
         mode="data",
-        profiles=frozenset({own.parent.name}),
+        profiles=frozenset({chosen.parent.name}),
     )
     assert answer(wanted).costs.startswith(f"{PROFILES} 8 ")
     everything = answer(replace(wanted, profiles=None)).costs

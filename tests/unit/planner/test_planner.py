@@ -183,7 +183,7 @@ def test_infeasible_says_which_constraint():
     layers = random_layers(np.random.default_rng(1), 5)
     many = partition(Problem(layers=layers, devices=6))
     assert isinstance(many, Infeasible) and many.reason.startswith("stages: 5 layers")
-    large = max(layers, key=lambda one: 2 * one.weight_bytes + one.kept_bytes)
+    large = max(layers, key=lambda layer: 2 * layer.weight_bytes + layer.kept_bytes)
     alone = partition(Problem(layers=layers, devices=2, memory_bytes=2 * large.weight_bytes))
     assert isinstance(alone, Infeasible) and f"layer {large.name} alone needs" in alone.reason
     free = Problem(layers=layers, devices=2, micro_batches=8, schedule="gpipe")

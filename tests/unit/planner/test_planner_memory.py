@@ -20,7 +20,7 @@ def choices(first: int, count: int) -> Iterator[list[tuple[str, int, int]]]:
     heads = [("keep", first, first + 1), ("offload", first, first + 1)]
     heads += [("recompute", first, end) for end in range(first + 1, count + 1)]
     for head in heads:
-        yield from ([head, *rest] for rest in choices(head[2], count))
+        yield from ([head, *tail] for tail in choices(head[2], count))
 
 
 def problem(generator: np.random.Generator) -> MemoryProblem:
@@ -59,7 +59,7 @@ def test_it_is_the_best_of_all_choices():
     seen = set()
     for _ in range(60):
         case = problem(generator)
-        every = [(extra_seconds(case, one), peak_bytes(case, one)[0]) for one in choices(0, len(case.layers))]
+        every = [(extra_seconds(case, runs), peak_bytes(case, runs)[0]) for runs in choices(0, len(case.layers))]
         fitting = [time for time, held in every if held <= case.budget]
         found = decide(case)
         if not fitting:
@@ -126,8 +126,8 @@ def test_what_was_found_in_time_is_taken_and_called_unproved():
     import pulp
 
     class OutOfTime(pulp.PULP_CBC_CMD):
-        def actualSolve(self, lp, **rest):
-            status = super().actualSolve(lp, **rest)
+        def actualSolve(self, lp, **options):
+            status = super().actualSolve(lp, **options)
             lp.sol_status = pulp.LpSolutionIntegerFeasible
             return status
 

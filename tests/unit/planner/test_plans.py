@@ -150,13 +150,13 @@ def test_this_machine_has_rates_and_a_link():
 @pytest.mark.env
 def test_rates_are_those_of_as_many_threads_as_a_rank_has(monkeypatch, tmp_path):
     """A BLAS takes its threads when it is loaded, so another process measures, which is told how many."""
-    told = tmp_path / "python"
-    told.write_text("#!/bin/sh\necho $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS\n")
-    told.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(told))
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
     here = measured_here(3)
     assert here.rates == (3, 3) and "3 threads" in here.source
-    told.write_text("#!/bin/sh\necho no numpy >&2; exit 1\n")
+    program.write_text("#!/bin/sh\necho no numpy >&2; exit 1\n")
     with pytest.raises(TransectError, match="no numpy"):
         measured_here()
 
@@ -168,10 +168,10 @@ def transect(*arguments: str):
 def test_the_command_prints_a_plan_and_a_study_that_is_valid(tmp_path):
     done = transect("plan", "digits-cnn", "--framework", "numpy", "--ranks", "4", "--plan", "hybrid", "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert (told["stages"], told["replicas"], told["kind"]) == (2, 2, "hybrid")
-    assert told["predicted_step_s"] > 0 and told["why"]
-    cells = [p.cell for p in plan_study(tmp_path, yaml.safe_dump(told["study"]))]
+    printed = json.loads(done.stdout)
+    assert (printed["stages"], printed["replicas"], printed["kind"]) == (2, 2, "hybrid")
+    assert printed["predicted_step_s"] > 0 and printed["why"]
+    cells = [p.cell for p in plan_study(tmp_path, yaml.safe_dump(printed["study"]))]
     trained = [cell for cell in cells if cell.stage == "train"]
     assert len(trained) == 1
     assert dict(trained[0].options)["stages"] == 2
@@ -208,8 +208,8 @@ def test_a_systems_network_is_what_lies_between_its_nodes(tmp_path):
     network = "network: slow\nnetworks: {slow: {interface: lo, latency_s: 1.0, bytes_per_s: 1.0e6}}\n"
     system.write_text(f"name: two\nnodes: 2\nlauncher: srun\nmpi_launcher: srun\n{network}")
     call = ("plan", "digits-mlp", "--framework", "numpy", "--nodes", "2", "--plan", "data", "--json")
-    told = json.loads(transect(*call, "--system", str(system)).stdout)
-    assert told["predicted_step_s"] > 2 and "system file" in told["machine"]
+    planned = json.loads(transect(*call, "--system", str(system)).stdout)
+    assert planned["predicted_step_s"] > 2 and "system file" in planned["machine"]
     given = json.loads(transect(*call, "--system", str(system), "--link", "0,1e12").stdout)
     assert given["predicted_step_s"] < 1 and given["machine"].endswith("as given")
 
@@ -218,8 +218,8 @@ def test_a_systems_network_is_what_lies_between_its_nodes(tmp_path):
 def test_ranks_share_the_cores_that_the_system_file_gives_a_node(tmp_path, cores, warned):
     system = tmp_path / "system.yaml"
     system.write_text(f"name: given\ncores_per_node: {cores}\n")
-    told = transect("plan", "digits-mlp", "--ranks", "4", "--system", str(system)).output
-    assert (f"4 threads on a node's {cores} " in told) == warned
+    printed = transect("plan", "digits-mlp", "--ranks", "4", "--system", str(system)).output
+    assert (f"4 threads on a node's {cores} " in printed) == warned
 
 
 def test_a_model_without_layers_cannot_be_planned():

@@ -112,7 +112,7 @@ def test_what_a_job_asks_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("nodes: 4", "nodes: 2", r"asks for 3 nodes, system 'fit' has nodes: 2"),
         ("gpus_per_node: 4", "gpus_per_node: 2", r"asks for 4 gpus per node, .* gpus_per_node: 2"),
@@ -123,8 +123,8 @@ def test_what_a_job_asks_for(tmp_path):
         ),
     ],
 )
-def test_what_no_node_can_hold_is_refused(tmp_path, old, new, told):
-    with pytest.raises(BadInput, match=told):
+def test_what_no_node_can_hold_is_refused(tmp_path, old, new, message):
+    with pytest.raises(BadInput, match=message):
         make_blocks(shapes_plan(tmp_path, system=SYSTEM.replace(old, new)))
 
 

@@ -1,4 +1,4 @@
-"""Classifiers as they are planned: knobs, what goes on with what, and what is refused."""
+"""Classifiers as they are planned: hyper-parameters, what goes on with what, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def cells(made: StudyPlan) -> list:
     return [planned.cell for planned in made.stage("classify").values()]
 
 
-def test_a_knob_that_is_not_said_is_the_classifiers_own(tmp_path):
+def test_a_hyperparameter_that_is_not_said_is_the_classifiers_own(tmp_path):
     [cell] = cells(plan_grids(tmp_path, "models: [encoder]"))
-    assert cell.knobs() == {
+    assert cell.hyperparameters() == {
         "epochs": 4,
         "batch": 32,
         "learning_rate": 0.003,
@@ -26,7 +26,7 @@ def test_a_knob_that_is_not_said_is_the_classifiers_own(tmp_path):
     }
 
 
-def test_a_list_does_not_multiply_a_classifier_without_that_knob(tmp_path):
+def test_a_list_does_not_multiply_a_classifier_without_that_hyperparameter(tmp_path):
     grid = "models: [encoder, pairs, words], heads: [1, 2, 4], batches: [8, 64]"
     found = [cell.model for cell in cells(plan_grids(tmp_path, grid))]
     assert {name: found.count(name) for name in found} == {"encoder": 6, "pairs": 2, "words": 1}
@@ -38,8 +38,8 @@ def test_a_record_tells_what_a_preset_gives(tmp_path):
     models = f"    given: {{{preset}}}}}\n    right: {{{preset}, reshape: right}}}}\n"
     text = TEXT.replace("small", "large")
     made = plan_study(tmp_path, f"{models}  grids: [{{{text}, models: [given, right]}}]\n")
-    told = [one.spec["parameters"]["model"] for one in made.stage("classify").values()]
-    given, right = sorted(told, key=lambda model: model["options"]["reshape"])
+    models_used = [planned.spec["parameters"]["model"] for planned in made.stage("classify").values()]
+    given, right = sorted(models_used, key=lambda model: model["options"]["reshape"])
     assert (given["options"]["reshape"], given["options"]["pooling"]) == ("published", "flatten")
     assert given["options"] | {"reshape": "right"} == right["options"]
 
@@ -58,7 +58,7 @@ def test_a_longer_run_goes_on_with_the_next_shorter_one_of_the_same_kind(tmp_pat
 def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
     grid = "models: [encoder], epochs: [9, 8, 7, 6, 5, 4, 3, 2, 1], repeats: 3"
     made = plan_grids(tmp_path, grid)
-    [block] = [one for one in make_blocks(made) if one.shape.group == "classify"]
+    [block] = [block_of_plan for block_of_plan in make_blocks(made) if block_of_plan.shape.group == "classify"]
     # `transect run` goes by the plan's own order.
     for cells_in_turn in (block.cells, made.stage("classify").values()):
         ran: set[str] = set()
@@ -70,15 +70,15 @@ def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("grid", "told"),
+    ("grid", "message"),
     [
-        ("models: [words], heads: [2]", "grids.0.heads: none of words has this knob"),
+        ("models: [words], heads: [2]", "grids.0.heads: none of words has this hyper-parameter"),
         ("models: [encoder], heads: [2, 5]", "5 heads do not share vectors of width 12 equally"),
         ("models: [encoder], epochs: [2], updates: [3]", "grids.0.updates: stands in the place"),
     ],
 )
-def test_what_makes_no_cell_is_refused(tmp_path, grid, told):
-    with pytest.raises(BadInput, match=told.replace("?", r"\?")):
+def test_what_makes_no_cell_is_refused(tmp_path, grid, message):
+    with pytest.raises(BadInput, match=message.replace("?", r"\?")):
         plan_grids(tmp_path, grid)
 
 
@@ -90,7 +90,7 @@ def test_patience_needs_a_part_to_look_at(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "message"),
     [
         ("{kind: transformer, options: {head: 2}}", "odd.options.head: .*given 2. Known options: epochs, updates"),
         (
@@ -102,6 +102,6 @@ def test_patience_needs_a_part_to_look_at(tmp_path):
         ("{kind: fasttext}", "odd.kind: unknown classifier 'fasttext'"),
     ],
 )
-def test_an_option_that_no_classifier_has_is_refused(tmp_path, rule, told):
-    with pytest.raises(BadInput, match=told):
+def test_an_option_that_no_classifier_has_is_refused(tmp_path, rule, message):
+    with pytest.raises(BadInput, match=message):
         plan_study(tmp_path, f"    odd: {rule}\n")

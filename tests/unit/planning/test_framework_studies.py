@@ -14,12 +14,12 @@ workloads: {{{workloads}}}
 train:
   repeats: 2
   grids:
-    - {{workloads: [{workload}], frameworks: [torch], strategies: [mpi-allreduce], {rest}}}
+    - {{workloads: [{workload}], frameworks: [torch], strategies: [mpi-allreduce], {more}}}
 """
 
 
-def torch_plan(tmp_path: Path, workload: str, rest: str, workloads: str = "") -> StudyPlan:
-    return plan_study(tmp_path, GRID.format(workload=workload, rest=rest, workloads=workloads))
+def torch_plan(tmp_path: Path, workload: str, more: str, workloads: str = "") -> StudyPlan:
+    return plan_study(tmp_path, GRID.format(workload=workload, more=more, workloads=workloads))
 
 
 def references(made) -> list[str]:
@@ -57,12 +57,12 @@ def test_no_reference_where_the_study_says_none(tmp_path):
 def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
     made = make_plan(find_study("frameworks-gpu"), find_system("example-gpu-cluster"), Path("results"))
     cells = list(made.stage("train").values())
-    assert {one.cell.ranks for one in cells} == {1, 2, 4, 8, 16, 32, 64}
-    assert {one.cell.precision for one in cells} == {"fp32", "amp-bf16"}
-    own = {one.cell.framework: one.environment for one in cells if one.cell.strategy == "single"}
-    assert own == {"torch": "torch", "tensorflow": "tensorflow-cuda", "go-gorgonia": "trainer-go-gorgonia-cuda"}
-    gorgonia = {one.cell.workload for one in cells if one.cell.framework == "go-gorgonia"}
+    assert {planned.cell.ranks for planned in cells} == {1, 2, 4, 8, 16, 32, 64}
+    assert {planned.cell.precision for planned in cells} == {"fp32", "amp-bf16"}
+    alone = {planned.cell.framework: planned.environment for planned in cells if planned.cell.strategy == "single"}
+    assert alone == {"torch": "torch", "tensorflow": "tensorflow-cuda", "go-gorgonia": "trainer-go-gorgonia-cuda"}
+    gorgonia = {planned.cell.workload for planned in cells if planned.cell.framework == "go-gorgonia"}
     assert gorgonia == {"images-resnet20", *(f"images-resnet{depth}" for depth in (50, 101, 152))}
-    for one in cells:
-        checked = one.cell.workload == "images-resnet20"
-        assert ("reference" in one.inputs) == checked
+    for cell_planned in cells:
+        checked = cell_planned.cell.workload == "images-resnet20"
+        assert ("reference" in cell_planned.inputs) == checked

@@ -20,8 +20,8 @@ train:
 BOTH = "export: {workloads: [iris-mlp-ce], exporters: [dynamo, torchscript]}\n"
 
 
-def serving_plan(tmp_path: Path, runtimes: str, export: str = BOTH, rest: str = "") -> StudyPlan:
-    grid = f"{{workloads: [iris-mlp-ce], runtimes: {runtimes}{rest}}}"
+def serving_plan(tmp_path: Path, runtimes: str, export: str = BOTH, more: str = "") -> StudyPlan:
+    grid = f"{{workloads: [iris-mlp-ce], runtimes: {runtimes}{more}}}"
     study = f"{STUDY}{export}infer: {{grids: [{grid}]}}\n"
     return plan_study(tmp_path, study, name="served.yaml")
 
@@ -53,10 +53,10 @@ NO_EXPORTERS = ["", "export: {workloads: [iris-mlp-ce]}\n", "export: {exporters:
 
 @pytest.mark.parametrize("export", NO_EXPORTERS)
 def test_onnx_without_any_exporter_names_the_key(tmp_path, export):
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         serving_plan(tmp_path, "[torch-eager, python]", export)
-    assert "served.yaml" in str(told.value)
-    assert "infer.grids.0.runtimes" in str(told.value) and "export.exporters" in str(told.value)
+    assert "served.yaml" in str(raised.value)
+    assert "infer.grids.0.runtimes" in str(raised.value) and "export.exporters" in str(raised.value)
 
 
 @pytest.mark.parametrize("export", NO_EXPORTERS)
@@ -80,10 +80,10 @@ def test_an_exporter_that_the_study_does_not_run_is_named(tmp_path):
 
 @pytest.mark.parametrize("framework", ["numpy", "tensorflow"])
 def test_a_framework_that_nothing_exports_is_named_with_its_key(tmp_path, framework):
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         serving_plan(tmp_path, "[torch-eager]", f"export: {{framework: {framework}}}\n")
-    assert "served.yaml" in str(told.value)
-    assert framework in str(told.value)
+    assert "served.yaml" in str(raised.value)
+    assert framework in str(raised.value)
 
 
 MADE = "models: {models: [cnn, strings], exporters: [torchscript, sklearn]}\n"
@@ -103,9 +103,9 @@ WRONG_GRIDS = {
 def test_a_grid_that_asks_for_nothing_is_named(tmp_path, grid):
     sets = "" if "options" not in grid else "options: {one: {intra_op_num_threads: 1}}, "
     sets = sets if "[one]" in grid else ""
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         plan_study(tmp_path, f"{STUDY}{NAMED}{MADE}infer: {{{sets}grids: [{{{grid}}}]}}\n")
-    assert WRONG_GRIDS[grid] in str(told.value)
+    assert WRONG_GRIDS[grid] in str(raised.value)
 
 
 WRONG_SECTIONS = {
@@ -120,9 +120,9 @@ WRONG_SECTIONS = {
 
 @pytest.mark.parametrize("section", WRONG_SECTIONS)
 def test_a_section_that_asks_for_nothing_is_named(tmp_path, section):
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         plan_study(tmp_path, f"{STUDY}{section}\n")
-    assert WRONG_SECTIONS[section] in str(told.value)
+    assert WRONG_SECTIONS[section] in str(raised.value)
 
 
 def test_made_models_are_run_by_the_exporters_that_can(tmp_path):

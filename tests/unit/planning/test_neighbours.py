@@ -106,7 +106,7 @@ def test_what_is_installed_below_the_study_is_its_environments(ground, monkeypat
 
 def named(ground: Path, spec: dict) -> dict[str, str]:
     found = NamedPaths(ground / "study.yaml", ground / "results/x")(spec)
-    return {Path(one).relative_to(ground).as_posix(): key for one, key in found.items()}
+    return {Path(name).relative_to(ground).as_posix(): key for name, key in found.items()}
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ OTHERS = [(registry, name) for registry in (EXPORTERS, RENDEZVOUS) for name in r
 def test_plugin_does_what_its_kind_has_to(kind, name, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "1")
     checks = [*answers(kind, name)]
-    assert len(checks) >= 2 and [one for one in checks if not one.holds] == []
+    assert len(checks) >= 2 and [check for check in checks if not check.holds] == []
 
 
 @pytest.mark.parametrize(("registry", "name"), OTHERS, ids=lambda v: getattr(v, "kind", v))

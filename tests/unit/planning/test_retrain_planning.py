@@ -104,15 +104,15 @@ def test_what_cannot_be_is_told_with_its_key(tmp_path, grid):
 
 
 @pytest.mark.parametrize(
-    ("section", "told"),
+    ("section", "message"),
     [
         ("  rates: {old: {factor: 2}}\n", "retrain.rates.old: this rate is the workload's own"),
         ("  rates: {a.b: {factor: 2}}\n", "retrain.rates.a.b: expected letters"),
         ("  rates: {fast: {factor: 0}}\n", "rates.fast.factor"),
     ],
 )
-def test_a_rate_has_a_name_of_its_own_and_a_factor(tmp_path, section, told):
-    with pytest.raises(BadInput, match=re.escape(told)):
+def test_a_rate_has_a_name_of_its_own_and_a_factor(tmp_path, section, message):
+    with pytest.raises(BadInput, match=re.escape(message)):
         retrain_plan(tmp_path, "runtimes: [python]", section=section)
 
 
@@ -138,10 +138,10 @@ def test_where_a_study_measures_until_it_is_known_retrainings_go_on(tmp_path):
     section = "  repeats: 3\n  repeat_until: {equivalence_margin: 5 %, max_repeats: 5}\n"
     made = retrain_plan(tmp_path, "runtimes: [python, c], optimisers: [sgd, adamw]", section=section)
     planned = [*made.stage("retrain").values()]
-    assert {one.cell.repeat for one in planned if one.optional} == {3, 4} and len(planned) == 20
-    told = planned[0].spec["repeat_until"]
+    assert {cell.cell.repeat for cell in planned if cell.optional} == {3, 4} and len(planned) == 20
+    rule = planned[0].spec["repeat_until"]
     # Two runtimes at each of two optimisers, and two optimisers with each of two runtimes.
-    assert (told["min_repeats"], told["max_repeats"], told["ways"]) == (3, 5, 4.0)
+    assert (rule["min_repeats"], rule["max_repeats"], rule["ways"]) == (3, 5, 4.0)
     # A step knows the paths of all repeats, and is made for the others.
     assert [len(names) for names in problems(made)] == [5, 5]
-    assert not any(one.optional for one in made.stage("export-training-step").values())
+    assert not any(cell.optional for cell in made.stage("export-training-step").values())

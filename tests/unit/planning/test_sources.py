@@ -85,19 +85,19 @@ def relative(paths: object) -> set[str]:
     return {p.relative_to(PACKAGE).as_posix() for p in paths if p.is_relative_to(PACKAGE)}
 
 
-def sources(one: Cell, system: System = LAPTOP) -> set[str]:
+def sources(cell: Cell, system: System = LAPTOP) -> set[str]:
     """Return what a cell's fingerprint depends on."""
-    names = hash_sources(frozenset(roots_of(one, system))).files
+    names = hash_sources(frozenset(roots_of(cell, system))).files
     return {name.removeprefix("transect/") for name in names}
 
 
 @cache
 def of_stage(stage: str) -> frozenset[str]:
     """Return what any cell of a stage may depend on: with every plug-in and launcher."""
-    one = example_of(stage)
-    roots = {*roots_of(one, LAPTOP), *(LAUNCHERS.source(name) for name in LAUNCHERS)}
+    cell = example_of(stage)
+    roots = {*roots_of(cell, LAPTOP), *(LAUNCHERS.source(name) for name in LAUNCHERS)}
     roots |= {WRAPPERS.source(name) for name in WRAPPERS}
-    for registry, _ in STAGES.get(stage).plugins(one):
+    for registry, _ in STAGES.get(stage).plugins(cell):
         for name in registry:
             roots |= set(plugin_files(registry, name))
     return frozenset(relative(path for root in roots for path in of_root(root)))
@@ -186,9 +186,9 @@ def test_a_file_belongs_to_the_stages_that_run_it(path):
 @pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_a_benchmark_depends_on_its_own_parser_alone(name):
     found = sources(example_of("bench", benchmark=name))
-    own = relative(closure(PARSERS.source(BENCHMARKS.get(name).parser)))
+    parser = relative(closure(PARSERS.source(BENCHMARKS.get(name).parser)))
     assert {path for path in found if path.startswith("hpc/parsers/")} - {"hpc/parsers/__init__.py"} == {
-        path for path in own if path.startswith("hpc/parsers/")
+        path for path in parser if path.startswith("hpc/parsers/")
     } - {"hpc/parsers/__init__.py"}
 
 
@@ -207,14 +207,14 @@ def test_the_launcher_that_starts_ranks_is_in_the_closure(stage, name):
 
 @pytest.mark.parametrize("name", WRAPPERS.names())
 def test_the_container_program_of_a_cell_is_in_the_closure_alone(name):
-    def wrappers(one: Cell, system: System = LAPTOP) -> set[str]:
-        return {path for path in sources(one, system) if path.startswith("launch/wrappers/")} - {
+    def wrappers(cell: Cell, system: System = LAPTOP) -> set[str]:
+        return {path for path in sources(cell, system) if path.startswith("launch/wrappers/")} - {
             "launch/wrappers/__init__.py"
         }
 
-    own = {path.removeprefix("transect/") for path in relative(plugin_files(WRAPPERS, name))}
-    assert wrappers(example_of("train", container=name)) == own
-    assert wrappers(example_of("train"), System(name="here", container=name)) == own
+    files = {path.removeprefix("transect/") for path in relative(plugin_files(WRAPPERS, name))}
+    assert wrappers(example_of("train", container=name)) == files
+    assert wrappers(example_of("train"), System(name="here", container=name)) == files
     assert wrappers(example_of("train")) == set()
 
 
@@ -224,17 +224,17 @@ def test_the_container_program_of_a_cell_is_in_the_closure_alone(name):
 def test_a_training_depends_on_no_other_plugin_of_a_kind(registry, axis):
     for name in registry:
         found = sources(example_of("train", **{axis: name}))
-        files = {registry.source(other) for other in registry}
-        own = relative(path for file in plugin_files(registry, name) for path in closure(file))
+        files = {registry.source(any_name) for any_name in registry}
+        needed = relative(path for file in plugin_files(registry, name) for path in closure(file))
         # The worker of every framework takes numpy's for its checks.
         common = relative(closure(PACKAGE / "payloads" / "train.py"))
-        assert relative(files) & found <= own | common, name
+        assert relative(files) & found <= needed | common, name
 
 
 def test_neighbours_and_every_name_of_a_line_are_followed(tmp_path):
-    one = tmp_path / "stage" / "run.py"
+    stage_file = tmp_path / "stage" / "run.py"
     (tmp_path / "stage" / "more").mkdir(parents=True)
-    one.write_text(
+    stage_file.write_text(
         "from .helper import f\n"
         "from . import other\n"
         "from .more.deep import g\n"
@@ -242,11 +242,11 @@ def test_neighbours_and_every_name_of_a_line_are_followed(tmp_path):
         "import transect.domain.paths, transect.domain.precisions\n"
         "from transect.domain import files, \\\n    errors\n"
     )
-    near = [one.with_name(f"{name}.py") for name in ("helper", "other")]
-    near += [one.parent / "more" / "deep.py", tmp_path / "beside.py"]
+    near = [stage_file.with_name(f"{name}.py") for name in ("helper", "other")]
+    near += [stage_file.parent / "more" / "deep.py", tmp_path / "beside.py"]
     for path in near:
         path.touch()
-    found = closure(one)
-    assert found >= {one, *near}
+    found = closure(stage_file)
+    assert found >= {stage_file, *near}
     wanted = {PACKAGE / "domain" / f"{name}.py" for name in ("paths", "precisions", "files", "errors")}
     assert found >= wanted

@@ -27,7 +27,7 @@ def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_every_published_figure_means_one_cell_that_is_planned(plan):
-    cells = {one.cell.without_repeat() for one in plan.stage("classify").values()}
+    cells = {planned.cell.without_repeat() for planned in plan.stage("classify").values()}
     groups = [Group(cell=cell, records=()) for cell in cells]
     assert plan.study.published
     for figure in plan.study.published:
@@ -37,10 +37,10 @@ def test_every_published_figure_means_one_cell_that_is_planned(plan):
 
 
 def test_a_chosen_run_that_goes_on_with_another_comes_after_it(plan):
-    longer = [one for one in plan.stage("classify").values() if "shorter" in one.inputs]
+    longer = [planned for planned in plan.stage("classify").values() if "shorter" in planned.inputs]
     assert longer or plan.study.name != "tickets"
     keys = [planned.key for planned in with_inputs(plan, longer[::-1])]
-    assert all(keys.index(one.inputs["shorter"]) < keys.index(one.key) for one in longer)
+    assert all(keys.index(planned_cell.inputs["shorter"]) < keys.index(planned_cell.key) for planned_cell in longer)
     assert len(keys) == len(set(keys))
     stages = [stage for stage, _ in keys]
     assert stages == sorted(stages, key=list(plan.cells).index)

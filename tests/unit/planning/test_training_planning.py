@@ -22,13 +22,13 @@ plugins: [plugins]
 train:
   repeats: 1
   grids:
-    - {{workloads: [digits-cnn], frameworks: [torch], strategies: [mpi-allreduce], {rest}}}
+    - {{workloads: [digits-cnn], frameworks: [torch], strategies: [mpi-allreduce], {more}}}
 """
 
 
-def grid_plan(folder: Path, rest: str, rule: str = "") -> StudyPlan:
+def grid_plan(folder: Path, more: str, rule: str = "") -> StudyPlan:
     (folder / "plugins").mkdir(exist_ok=True)
-    return plan_study(folder, GRID.format(rest=rest, rule=rule))
+    return plan_study(folder, GRID.format(more=more, rule=rule))
 
 
 def test_a_precision_that_a_framework_lacks_is_planned_and_its_reference_knows_it(tmp_path):
@@ -71,7 +71,7 @@ def test_a_cell_that_is_skipped_asks_for_no_micro_batches_without_samples(tmp_pa
         "strategies: [mpi-pipeline], ranks: [2], batches: [4], "
         "options: [{micro_batches: 5}, {micro_batches: 3}]}]}\n",
     )
-    found = sorted(one.cell.micro_batches for one in made.stage("reference").values())
+    found = sorted(planned.cell.micro_batches for planned in made.stage("reference").values())
     assert found == [1, 3]
 
 

@@ -65,9 +65,9 @@ def test_a_wrong_key_is_refused_wherever_it_stands(tmp_path: Path, file: Path) -
         with pytest.raises(BadInput) as error:
             make_plan(tmp_path / "study.yaml", system, tmp_path / "results")
         # What is told is mended; a name is looked for once the section in which it stands is whole.
-        told = [name for name in wrong if name in str(error.value)]
-        assert told, (str(error.value), wrong)
-        for name in told:
+        named = [name for name in wrong if name in str(error.value)]
+        assert named, (str(error.value), wrong)
+        for name in named:
             del at(content, wrong.pop(name))[name]
         rounds += 1
     assert rounds <= 3
@@ -129,8 +129,8 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_what_nobody_reads_is_refused(tmp_path: Path, name: str) -> None:
     parts, words = MISTAKES[name]
-    told = refused(tmp_path, **parts)
-    assert words in told
+    message = refused(tmp_path, **parts)
+    assert words in message
 
 
 def test_what_any_cell_reads_is_taken(tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_check_tells_all_at_once(tmp_path: Path) -> None:
     ).replace("[numpy]", "[numpi, troch]")
     (tmp_path / "study.yaml").write_text(study)
     (tmp_path / "system.yaml").write_text("{name: x, node: 3}")
-    told = CliRunner().invoke(app, ["check", str(tmp_path / "study.yaml"), "--system", str(tmp_path / "system.yaml")])
-    assert told.exit_code == 2 or isinstance(told.exception, BadInput)
-    lines = str(told.exception).splitlines()
+    done = CliRunner().invoke(app, ["check", str(tmp_path / "study.yaml"), "--system", str(tmp_path / "system.yaml")])
+    assert done.exit_code == 2 or isinstance(done.exception, BadInput)
+    lines = str(done.exception).splitlines()
     for word in (
         "iris-mlp.epochs",
         "digits-cnn.momentum",

@@ -70,7 +70,7 @@ def test_tickets_are_read_as_in_training_and_told(bundle: Path, tickets: Path, t
         assert line["class"] == (CLASSES[order[0]] if shares.max() >= 0.6 else None)
         unsure += shares.max() < 0.6
     assert 0 < unsure < len(READ)
-    assert done.stderr == f"tickets told: 4, unsure: {unsure}, not read: 0\n"
+    assert done.stderr == f"tickets classified: 4, unsure: {unsure}, not read: 0\n"
 
 
 def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path:
         ["line 4", "missing-column"],
         ["line 5", "broken-encoding"],
     ]
-    assert "tickets told: 2, " in said[-1] and "not read: 4 (1 " in said[-1]
+    assert "tickets classified: 2, " in said[-1] and "not read: 4 (1 " in said[-1]
 
 
 @pytest.mark.parametrize(

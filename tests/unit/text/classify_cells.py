@@ -28,8 +28,8 @@ def rows(count: int, seed: int, classes: int = len(CLASSES)) -> tuple[np.ndarray
     generator = np.random.default_rng(seed)
     y = generator.integers(classes, size=count)
     x = generator.integers(1, WORDS, (count, LENGTH)).astype(np.int32)
-    own = 2 + y[:, None] * 10 + generator.integers(10, size=x.shape)
-    x = np.where(generator.random(x.shape) < 0.5, own, x).astype(np.int32)
+    typical = 2 + y[:, None] * 10 + generator.integers(10, size=x.shape)
+    x = np.where(generator.random(x.shape) < 0.5, typical, x).astype(np.int32)
     lengths = generator.integers(0, LENGTH + 1, count)
     x[np.arange(LENGTH) >= lengths[:, None]] = 0
     return x, y
@@ -39,8 +39,8 @@ def write_cells(folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
     """Write encode and vectors cells; return their folders by role."""
     sizes = {"train": 96, "validation": 40, "test": 50} if sizes is None else sizes
     folders = {role: folder / role for role in ("encode", "embeddings")}
-    for one in folders.values():
-        one.mkdir(parents=True)
+    for folder_of_role in folders.values():
+        folder_of_role.mkdir(parents=True)
     for place, (part, count) in enumerate(sizes.items()):
         x, y = rows(count, seed + place)
         np.save(folders["encode"] / f"x_{part}.npy", x)
@@ -59,14 +59,14 @@ def write_cells(folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
 
 
 def spec_of(
-    kind: str, knobs: dict[str, Any] | None = None, options: dict[str, Any] | None = None, **axes: Any
+    kind: str, hyperparameters: dict[str, Any] | None = None, options: dict[str, Any] | None = None, **axes: Any
 ) -> dict[str, Any]:
     """Return what a worker is told."""
-    knobs = knobs or {}
+    hyperparameters = hyperparameters or {}
     return {
-        "cell": AXES | {"model": kind, "kind": kind} | knobs | axes,
+        "cell": AXES | {"model": kind, "kind": kind} | hyperparameters | axes,
         "classifier": {"kind": kind, "options": options or {}},
-        "knobs": knobs,
+        "hyperparameters": hyperparameters,
         "seed": 7,
         "inputs": {},
         "text": READ,

@@ -18,8 +18,8 @@ FITTED = ("tfidf", "mean-vectors")
 
 @pytest.fixture(scope="module")
 def worker(text_python: str) -> Iterator[StepWorker]:
-    with step_worker(text_python, Path(__file__).with_name("classify_worker.py")) as one:
-        yield one
+    with step_worker(text_python, Path(__file__).with_name("classify_worker.py")) as started:
+        yield started
 
 
 @pytest.fixture
@@ -45,17 +45,17 @@ def put(cells: dict[str, Path], part: str, x: np.ndarray, y: np.ndarray) -> None
 @pytest.mark.parametrize("kind", FITTED)
 def test_onnx_tells_the_same(run, worker, tmp_path, kind):
     cells = write_cells(tmp_path / "cells", {"train": 300, "validation": 40, "test": 80})
-    result, told = run(kind, cells)
-    accuracy = next(one["value"] for one in result["metrics"] if one["name"] == "accuracy")
+    result, shares = run(kind, cells)
+    accuracy = next(metric["value"] for metric in result["metrics"] if metric["name"] == "accuracy")
     assert accuracy > 0.5 > result["details"]["majority"] and result["details"]["converged"]
     x = np.load(cells["encode"] / "x_test.npy")
     assert (np.count_nonzero(x, axis=1) == 0).any(), "no empty ticket among these"
     model = str(tmp_path / kind / "model.onnx")
-    assert np.allclose(worker("outputs", model, x.tolist()), told, atol=1e-5)
+    assert np.allclose(worker("outputs", model, x.tolist()), shares, atol=1e-5)
     # A word more than once, a word alone, and columns of padding.
     few = np.array([[5, 5, 7], [5, 0, 0], [0, 0, 0]])
     wide = np.pad(few, ((0, 0), (0, 20)))
-    found = [worker("outputs", model, one.tolist()) for one in (few, wide)]
+    found = [worker("outputs", model, words.tolist()) for words in (few, wide)]
     assert np.allclose(*found, atol=1e-6)
     pipeline = json.loads((tmp_path / kind / "pipeline.json").read_text())
     assert pipeline["classes"] == list(CLASSES) and pipeline["about"]["scores"]["accuracy"] == accuracy
@@ -66,23 +66,23 @@ def test_onnx_tells_the_same(run, worker, tmp_path, kind):
 def test_a_class_that_nothing_trains_is_never_told(run, tmp_path, kind, classes):
     cells = write_cells(tmp_path / "cells")
     put(cells, "train", *rows(60, 5, classes=classes))
-    result, told = run(kind, cells)
+    result, shares = run(kind, cells)
     assert result["details"]["unseen_classes"] == list(CLASSES[classes:])
-    assert not told[:, classes:].any() and np.allclose(told.sum(axis=1), 1)
+    assert not shares[:, classes:].any() and np.allclose(shares.sum(axis=1), 1)
     # Two classes are told apart, not mixed up.
-    metrics = {one["name"]: one["value"] for one in result["metrics"]}
+    metrics = {metric["name"]: metric["value"] for metric in result["metrics"]}
     assert np.isfinite(metrics["log_loss"])
     y = np.load(cells["encode"] / "y_test.npy")
     if classes == 2 and kind != "majority":
         seen = y < 2
-        assert (told.argmax(axis=1) == y)[seen].mean() > 0.6
+        assert (shares.argmax(axis=1) == y)[seen].mean() > 0.6
 
 
 def test_the_majority_tells_the_shares_of_the_training_part(run, tmp_path):
     cells = write_cells(tmp_path / "cells")
     x, _ = rows(10, 1)
     put(cells, "train", x, np.array([0] * 5 + [1] * 3 + [2] * 2))
-    result, told = run("majority", cells)
-    assert np.allclose(told, [0.5, 0.3, 0.2])
+    result, shares = run("majority", cells)
+    assert np.allclose(shares, [0.5, 0.3, 0.2])
     assert not (tmp_path / "majority" / "model.onnx").exists()
     assert result["details"]["history"] == [] and result["details"]["ended"] is None

@@ -20,8 +20,8 @@ TRAINED = ("transformer", "n-grams")
 
 @pytest.fixture(scope="module")
 def worker(torch_python: str) -> Iterator[StepWorker]:
-    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as one:
-        yield one
+    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +36,15 @@ def run(worker: StepWorker, folders: dict[str, Path], tmp_path: Path) -> Callabl
     def go(
         out: str,
         kind: str,
-        knobs: dict[str, Any] | None = None,
+        hyperparameters: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
         how: str = "classify",
         more: Any = (),
         **given: Any,
     ) -> dict[str, Any]:
-        spec = spec_of(kind, knobs, options, **given.pop("axes", {}))
-        told = arguments(given.pop("cells", folders), spec, tmp_path / out, **given)
-        code = worker(how, told, *more)
+        spec = spec_of(kind, hyperparameters, options, **given.pop("axes", {}))
+        command = arguments(given.pop("cells", folders), spec, tmp_path / out, **given)
+        code = worker(how, command, *more)
         found = tmp_path / out / "result.json"
         result = json.loads(found.read_text()) if found.is_file() else {}
         return result | {"code": code}
@@ -57,9 +57,9 @@ def probabilities(folder: Path) -> dict[str, np.ndarray]:
         return dict(stored)
 
 
-def assert_same_state(one: Path, other: Path) -> None:
+def assert_same_state(left: Path, right: Path) -> None:
     """Compare all arrays bit for bit, and the progress but for its times."""
-    with np.load(one / "state.npz") as first, np.load(other / "state.npz") as second:
+    with np.load(left / "state.npz") as first, np.load(right / "state.npz") as second:
         assert first.files == second.files
         for name in set(first.files) - {"facts"}:
             assert np.array_equal(first[name], second[name]), name
@@ -74,7 +74,7 @@ def assert_same_state(one: Path, other: Path) -> None:
 def test_a_cell_leaves_what_others_take(run, worker, folders, tmp_path, kind):
     result = run("one", kind, {"epochs": 3, "batch": 16, "learning_rate": 0.01})
     assert (result["code"], result["status"]) == (0, "ok")
-    metrics = {one["name"]: one["value"] for one in result["metrics"]}
+    metrics = {metric["name"]: metric["value"] for metric in result["metrics"]}
     assert metrics.keys() <= METRICS.keys()
     details = result["details"]
     # It learns: three classes are equally frequent.
@@ -84,15 +84,15 @@ def test_a_cell_leaves_what_others_take(run, worker, folders, tmp_path, kind):
     assert (details["ended"], details["scored"]) == ("epochs", "test")
     assert (details["synthetic"], details["bayes_accuracy"]) == (True, 0.8)
     assert np.sum(details["confusion"]) == details["tickets"]["test"] == 50
-    told = probabilities(tmp_path / "one")
-    assert {part: one.shape for part, one in told.items()} == {"validation": (40, 3), "test": (50, 3)}
+    predicted = probabilities(tmp_path / "one")
+    assert {part: shares.shape for part, shares in predicted.items()} == {"validation": (40, 3), "test": (50, 3)}
     x = np.load(folders["encode"] / "x_test.npy")
     model = str(tmp_path / "one" / "model.onnx")
-    assert np.allclose(worker("outputs", model, x.tolist()), told["test"], atol=1e-6)
+    assert np.allclose(worker("outputs", model, x.tolist()), predicted["test"], atol=1e-6)
     # Any batch and any length: words that are not there count for nothing.
     shorter = x[np.count_nonzero(x, axis=1) <= 5][:1, :5]
     longer = np.pad(shorter, ((0, 0), (0, 7)))
-    found = [worker("outputs", model, one.tolist()) for one in (shorter, longer)]
+    found = [worker("outputs", model, words.tolist()) for words in (shorter, longer)]
     assert np.allclose(*found, atol=1e-6)
 
 
@@ -103,21 +103,21 @@ def test_a_longer_run_is_that_of_one_never_interrupted(run, tmp_path, kind, opti
     long = run("long", kind, {"epochs": 5, "batch": 16}, options, shorter=tmp_path / "short")
     assert whole["status"] == long["status"] == "ok"
     assert_same_state(tmp_path / "whole", tmp_path / "long")
-    one, other = probabilities(tmp_path / "whole"), probabilities(tmp_path / "long")
-    assert all(np.array_equal(one[part], other[part]) for part in one)
+    unbroken, resumed = probabilities(tmp_path / "whole"), probabilities(tmp_path / "long")
+    assert all(np.array_equal(unbroken[part], resumed[part]) for part in unbroken)
     model = [(tmp_path / name / "model.onnx").read_bytes() for name in ("whole", "long")]
     assert model[0] == model[1]
 
 
-@pytest.mark.parametrize("knobs", [{"epochs": 4}, {"updates": 21}])
-def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, knobs):
-    knobs |= {"batch": 16}
-    run("whole", "transformer", knobs)
-    result = run("killed", "transformer", knobs, how="killed", more=[3])
+@pytest.mark.parametrize("hyperparameters", [{"epochs": 4}, {"updates": 21}])
+def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, hyperparameters):
+    hyperparameters |= {"batch": 16}
+    run("whole", "transformer", hyperparameters)
+    result = run("killed", "transformer", hyperparameters, how="killed", more=[3])
     assert result["code"] == -signal.SIGKILL and "status" not in result
     with np.load(tmp_path / "killed" / "state.npz") as stored:
         assert json.loads(stored["facts"].tobytes())["progress"]["epoch"] == 2
-    assert run("killed", "transformer", knobs)["status"] == "ok"
+    assert run("killed", "transformer", hyperparameters)["status"] == "ok"
     assert_same_state(tmp_path / "whole", tmp_path / "killed")
     assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == [
         "model.onnx",
@@ -131,27 +131,27 @@ def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, knobs):
 
 
 def test_patience_ends_training_and_tells_with_the_best_epoch(run, tmp_path, folders):
-    knobs = {"epochs": 60, "batch": 8, "learning_rate": 0.03}
-    result = run("one", "transformer", knobs, {"patience": 2})
+    hyperparameters = {"epochs": 60, "batch": 8, "learning_rate": 0.03}
+    result = run("one", "transformer", hyperparameters, {"patience": 2})
     details = result["details"]
     losses = [entry["valid_loss"] for entry in details["history"]]
     best = details["best_epoch"]
     assert details["ended"] == "patience" and len(losses) == best + 2 < 60
     assert losses[best - 1] == min(losses)
-    valid = {one["name"]: one["value"] for one in result["metrics"]}["valid_log_loss"]
+    valid = {metric["name"]: metric["value"] for metric in result["metrics"]}["valid_log_loss"]
     assert valid == pytest.approx(min(losses), rel=1e-6)
     # Nothing is left to do for a longer one.
-    longer = run("two", "transformer", knobs | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one")
+    longer = run("two", "transformer", hyperparameters | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one")
     assert longer["details"]["ended"] == "patience"
     assert len(longer["details"]["history"]) == len(losses)
 
 
 @pytest.mark.parametrize("kind", TRAINED)
 def test_a_run_that_diverges_keeps_its_last_good_state(run, tmp_path, kind):
-    knobs = {"epochs": 3, "batch": 16, "optimiser": "sgd"}
-    good = run("good", kind, knobs | {"learning_rate": 0.01})
+    hyperparameters = {"epochs": 3, "batch": 16, "optimiser": "sgd"}
+    good = run("good", kind, hyperparameters | {"learning_rate": 0.01})
     assert good["status"] == "ok"
-    result = run("bad", kind, knobs | {"learning_rate": 1e30})
+    result = run("bad", kind, hyperparameters | {"learning_rate": 1e30})
     assert (result["status"], result["cause"]) == ("failed", "diverged")
     assert result["metrics"] == [] and "epoch 1" in result["message"]
     assert result["details"]["kept_epochs"] == 0
@@ -187,11 +187,11 @@ def test_what_cannot_be_trained_says_so(run, tmp_path):
 
 def test_a_gpu_trains_or_is_missed(run, worker, tmp_path):
     axes = {"device": "cuda"}
-    knobs = {"epochs": 3, "batch": 16, "learning_rate": 0.01}
-    result = run("one", "transformer", knobs, axes=axes)
+    hyperparameters = {"epochs": 3, "batch": 16, "learning_rate": 0.01}
+    result = run("one", "transformer", hyperparameters, axes=axes)
     if not worker("has_gpu"):
         assert (result["cause"], result["code"]) == ("missing-dependency", 1)
         return
     assert result["status"] == "ok" and result["details"]["at_k"]["1"] > 0.5
-    longer = run("two", "transformer", knobs | {"epochs": 5}, axes=axes, shorter=tmp_path / "one")
+    longer = run("two", "transformer", hyperparameters | {"epochs": 5}, axes=axes, shorter=tmp_path / "one")
     assert [entry["epoch"] for entry in longer["details"]["history"]] == [1, 2, 3, 4, 5]

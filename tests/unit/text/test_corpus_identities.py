@@ -66,7 +66,7 @@ TALK = [
     {"id": "T-4713", "text": "Miller"},
     {"id": "T-4711", "owner": "Ortega", "queue": "Miller", "text": "Schmidt"},
 ]
-DIALOGUES = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in TALK) + '{"text": "Miller'
+DIALOGUES = "".join(json.dumps(ticket, ensure_ascii=False) + "\n" for ticket in TALK) + '{"text": "Miller'
 MAILS = mbox(
     mail(1, "Müßig: 10.1.2.3", "Bob Miller, 0551 3912345", X_Owner="Anna Schmidt", X_Queue="it"),
     mail(
@@ -94,10 +94,10 @@ def test_no_identity_is_in_any_file(
     key = (tmp_path / "salt").read_text().strip()
     assert main(payload_arguments("corpus", out, {"salt": str(tmp_path / "salt")})) == 0
     (out / "spec.json").unlink()
-    told = {file.name: file.read_bytes().decode("latin-1") for file in out.iterdir()}
-    told["log"] = "".join(capfd.readouterr())
-    assert len(lines(out / "tickets.jsonl")) >= 1 and "result.json" in told
-    for name, text in told.items():
+    texts = {file.name: file.read_bytes().decode("latin-1") for file in out.iterdir()}
+    texts["log"] = "".join(capfd.readouterr())
+    assert len(lines(out / "tickets.jsonl")) >= 1 and "result.json" in texts
+    for name, text in texts.items():
         decoded = text.encode("latin-1").decode("utf-8", "replace").casefold()
         found = [secret for secret in [*SECRETS, key] if secret.casefold() in decoded]
         assert not found, name
@@ -107,8 +107,8 @@ def test_a_crash_tells_no_identity(tmp_path: Path, capfd: pytest.CaptureFixture[
     (tmp_path / "source").write_text("Miller,Schmidt\nOrtega,x\n")
     (tmp_path / "spec.json").write_text(json.dumps(spec("csv", tmp_path / "source")))
     assert main(payload_arguments("corpus", tmp_path)) == 1
-    told = "".join(capfd.readouterr()) + (tmp_path / "result.json").read_text()
-    assert "bad-input" in told and not any(secret in told for secret in SECRETS)
+    printed = "".join(capfd.readouterr()) + (tmp_path / "result.json").read_text()
+    assert "bad-input" in printed and not any(secret in printed for secret in SECRETS)
 
 
 def test_without_redaction_names_are_marked_and_authors_hashed(made: Callable[..., Made]):
@@ -148,7 +148,7 @@ class _Job:
         self.paths = StudyPaths(results=folder / "results", study="mine")
 
     def module(self, *arguments: str | Path) -> list[str]:
-        return [str(one) for one in arguments]
+        return [str(argument) for argument in arguments]
 
 
 def test_a_changed_source_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -61,7 +61,7 @@ def test_what_a_corpus_leaves(made: Callable[..., Made], tmp_path: Path):
     assert corpus.labels.tolist() == [1, 0, 1, 2] and corpus.labels.dtype == np.int32
     assert np.isnan(corpus.times).all() and corpus.times.dtype == np.float64
     assert corpus.owners.tolist() == [-1] * 4 and corpus.owners.dtype == np.int32
-    assert [(one["place"], one["cause"]) for one in corpus.rejected] == [
+    assert [(row["place"], row["cause"]) for row in corpus.rejected] == [
         ("ticket 3", "no-text"),
         ("ticket 4", "no-label"),
     ]
@@ -86,10 +86,10 @@ def test_of_tickets_with_one_id_the_first_stays(made: Callable[..., Made]):
         for place, number in enumerate([1, 2, 1, 3, 2, 1])
     )
     corpus = made("jsonl", content)
-    assert [one["messages"][0]["text"] for one in corpus.tickets] == ["text 0", "text 1", "text 3"]
+    assert [ticket["messages"][0]["text"] for ticket in corpus.tickets] == ["text 0", "text 1", "text 3"]
     assert len(corpus.labels) == 3
     assert corpus.details["rejected"] == {"duplicate-id": 3}
-    assert [(one["place"], one["detail"]) for one in corpus.rejected] == [
+    assert [(rejection["place"], rejection["detail"]) for rejection in corpus.rejected] == [
         ("ticket 3", "that of ticket 1"),
         ("ticket 5", "that of ticket 2"),
         ("ticket 6", "that of ticket 1"),
@@ -98,8 +98,8 @@ def test_of_tickets_with_one_id_the_first_stays(made: Callable[..., Made]):
 
 def test_a_limit_draws_tickets_in_their_order(made: Callable[..., Made]):
     content = "Document,Topic_group\n" + "".join(f"text {i},q{i % 3}\n" for i in range(100))
-    whole = [one["messages"][0]["text"] for one in made("flat-csv", content).tickets]
-    drawn = [one["messages"][0]["text"] for one in made("flat-csv", content, limit=10).tickets]
+    whole = [ticket["messages"][0]["text"] for ticket in made("flat-csv", content).tickets]
+    drawn = [ticket["messages"][0]["text"] for ticket in made("flat-csv", content, limit=10).tickets]
     assert len(drawn) == 10 and drawn == [text for text in whole if text in drawn]
     assert drawn != whole[:10]
     assert made("flat-csv", content, limit=10).details["classes"] == ["q0", "q1", "q2"]
@@ -107,7 +107,7 @@ def test_a_limit_draws_tickets_in_their_order(made: Callable[..., Made]):
 
 
 @pytest.mark.parametrize(
-    ("kind", "content", "told"),
+    ("kind", "content", "message"),
     [
         ("jsonl", "", "no ticket to use of 0"),
         ("jsonl", "{}\n{\n", "missing-column 1, broken-json 1"),
@@ -115,8 +115,8 @@ def test_a_limit_draws_tickets_in_their_order(made: Callable[..., Made]):
         ("mbox", "", "of 0"),
     ],
 )
-def test_a_source_without_a_ticket_is_an_error(made: Callable[..., Made], kind: str, content: str, told: str):
-    with pytest.raises(BadInput, match=told):
+def test_a_source_without_a_ticket_is_an_error(made: Callable[..., Made], kind: str, content: str, message: str):
+    with pytest.raises(BadInput, match=message):
         made(kind, content)
 
 

@@ -32,7 +32,7 @@ def mail(number: int, subject: str = "Printer", text: str = "text", answers: int
 
 def mbox(*mails: bytes) -> bytes:
     return b"".join(
-        b"From bob Mon Jan  2 10:00:00 2023\n" + one.replace(b"\nFrom ", b"\n>From ") + b"\n" for one in mails
+        b"From bob Mon Jan  2 10:00:00 2023\n" + mail.replace(b"\nFrom ", b"\n>From ") + b"\n" for mail in mails
     )
 
 
@@ -56,10 +56,10 @@ def test_mails_that_answer_one_another_are_a_ticket(tmp_path: Path, shape: str):
     if shape == "mbox":
         path.write_bytes(mbox(*mails))
     else:
-        for number, one in enumerate(mails):
+        for number, raw in enumerate(mails):
             where = path / ("it" if number % 2 else "hr") / f"{number}.eml"
             where.parent.mkdir(parents=True, exist_ok=True)
-            where.write_bytes(one)
+            where.write_bytes(raw)
     tickets, wrong = read(shape, path, agents=["@firm.example"])
     assert not wrong
     by_id = {ticket.id: ticket for ticket in tickets}
@@ -75,7 +75,7 @@ def test_mails_that_answer_one_another_are_a_ticket(tmp_path: Path, shape: str):
     assert (first.owner, first.queue) == ("a@firm.example", "it")
     assert "Carl <carl@x.example>" in first.others
     assert first.messages[0].time == "2023-01-02T09:01:00+00:00"
-    assert [len(one) for one in texts([by_id["<2@x.example>"]])] == [2]
+    assert [len(words) for words in texts([by_id["<2@x.example>"]])] == [2]
     assert by_id["<2@x.example>"].queue == ("" if shape == "mbox" else "it")
 
 
@@ -164,5 +164,5 @@ def test_any_bytes_are_a_mail_or_none(raw: bytes):
             facts = head(start + raw)
             assert isinstance(facts.author, str) and isinstance(facts.field("Subject"), str)
             assert isinstance(body(start + raw, quotes=False), str)
-        except BrokenMail as told:
-            assert not raw or str(told)
+        except BrokenMail as raised:
+            assert not raw or str(raised)

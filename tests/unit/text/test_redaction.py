@@ -28,7 +28,7 @@ def without(text: str, *names: str, present: tuple[str, ...] = ()) -> str:
     """Return the text with a letter for each name: `A` for the first person, `?` for nobody known."""
     spans = known(*names).find(text, present)
     letters = {SALT.pseudonym(name): chr(ord("A") + i) for i, name in enumerate(names)}
-    return replace_spans(text, [(a, b, letters.get(own, "?")) for a, b, own in spans])[0]
+    return replace_spans(text, [(a, b, letters.get(pseudonym, "?")) for a, b, pseudonym in spans])[0]
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def without(text: str, *names: str, present: tuple[str, ...] = ()) -> str:
 )
 def test_addresses_go(text: str):
     counts = Counts()
-    told = redact(text, counts)
-    assert EMAIL in told and "firm" not in told and "host" not in told and counts.emails == 1
+    redacted = redact(text, counts)
+    assert EMAIL in redacted and "firm" not in redacted and "host" not in redacted and counts.emails == 1
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_addresses_go(text: str):
 @pytest.mark.parametrize("around", ["{}", "call {}, please", "tel.{}.", "_{}_", "2023-11-22 {}", "{} {}"])
 def test_telephone_numbers_go(number: str, around: str):
     counts = Counts()
-    told = redact(around.format(number, number), counts)
-    assert PHONE in told and not any(map(str.isdigit, told.replace("2023-11-22", ""))), told
+    redacted = redact(around.format(number, number), counts)
+    assert PHONE in redacted and not any(map(str.isdigit, redacted.replace("2023-11-22", ""))), redacted
     assert counts.phones >= 1
 
 
@@ -79,8 +79,8 @@ def test_dates_versions_and_codes_stay(text: str):
 @pytest.mark.parametrize("around", ["{}", "at {}, now", "host={};", "[{}]", "http://{}/", "_{}_"])
 def test_ip_addresses_go(ip: str, around: str):
     counts = Counts()
-    told = redact(around.format(ip), counts)
-    assert IP in told and "2.3" not in told and "db8" not in told and counts.ips == 1, told
+    redacted = redact(around.format(ip), counts)
+    assert IP in redacted and "2.3" not in redacted and "db8" not in redacted and counts.ips == 1, redacted
 
 
 @pytest.mark.parametrize(
@@ -152,17 +152,17 @@ def test_a_salt_is_made_once_for_its_owner_alone(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "told"),
+    ("content", "mode", "message"),
     [(None, 0o640, "chmod 600"), (None, 0o604, "chmod 600"), (None, 0o666, "chmod 600")]
     + [(content, 0o600, "salt") for content in ("", "ab" * 31, "x" * 64, "\xff" * 64)],
 )
-def test_what_is_no_salt_of_its_owner_alone_is_refused(tmp_path: Path, content: str | None, mode: int, told: str):
+def test_what_is_no_salt_of_its_owner_alone_is_refused(tmp_path: Path, content: str | None, mode: int, message: str):
     path = tmp_path / "salt"
     read_salt(path)
     if content is not None:
         path.write_text(content, encoding="latin-1")
     path.chmod(mode)
-    with pytest.raises(BadInput, match=told) as raised:
+    with pytest.raises(BadInput, match=message) as raised:
         read_salt(path)
     assert not content or content not in str(raised.value)
 

@@ -39,15 +39,15 @@ def test_an_impossible_truth_costs_much_but_not_infinity():
 def test_calibration_compares_confidence_with_accuracy():
     ranges = scores.calibration(SHARES, TRUE)
     # 0.5, 0.6, 0.7 and 0.75, the middle ones a little more or less in float32.
-    assert [one["tickets"] for one in ranges[:5]] == [0] * 5 and ranges[5]["tickets"] >= 1
-    assert sum(one["tickets"] for one in ranges) == 4
+    assert [row["tickets"] for row in ranges[:5]] == [0] * 5 and ranges[5]["tickets"] >= 1
+    assert sum(row["tickets"] for row in ranges) == 4
     assert ranges[0]["confidence"] is None and ranges[0]["accuracy"] is None
     sure = np.array([[1.0, 0.0], [1.0, 0.0]], np.float32)
     assert scores.calibration_error(scores.calibration(sure, np.array([0, 1]))) == 0.5
 
 
 def test_who_answers_less_answers_better():
-    told = {one["threshold"]: one for one in scores.answers(SHARES, TRUE)}
-    assert told[0.0] == {"threshold": 0.0, "answered": 1.0, "accuracy": 0.5}
-    assert told[0.55]["answered"] == 0.75 and told[0.55]["accuracy"] == pytest.approx(2 / 3)
-    assert told[0.95] == {"threshold": 0.95, "answered": 0.0, "accuracy": None}
+    rows = {row["threshold"]: row for row in scores.answers(SHARES, TRUE)}
+    assert rows[0.0] == {"threshold": 0.0, "answered": 1.0, "accuracy": 0.5}
+    assert rows[0.55]["answered"] == 0.75 and rows[0.55]["accuracy"] == pytest.approx(2 / 3)
+    assert rows[0.95] == {"threshold": 0.95, "answered": 0.0, "accuracy": None}

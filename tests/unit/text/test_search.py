@@ -28,8 +28,8 @@ def cells(made: StudyPlan) -> list:
 
 
 def points(made: StudyPlan) -> list:
-    first = [one for one in made.stage("search").values() if not one.cell.rung]
-    return [one.spec["point"] for one in sorted(first, key=lambda one: one.cell.place)]
+    first = [planned for planned in made.stage("search").values() if not planned.cell.rung]
+    return [planned.spec["point"] for planned in sorted(first, key=lambda planned: planned.cell.place)]
 
 
 def rule(**changes: object) -> SearchRule:
@@ -49,14 +49,14 @@ def rule(**changes: object) -> SearchRule:
 
 def test_two_plans_of_a_study_have_the_same_points(tmp_path):
     (tmp_path / "again").mkdir()
-    one = plan_search(tmp_path, f"budget: 60, space: {SPACE}")
-    other = plan_search(tmp_path / "again", f"budget: 60, space: {SPACE}")
-    assert points(one) == points(other)
-    assert [cell.id for cell in cells(one)] == [cell.id for cell in cells(other)]
-    rates = [point["learning_rate"] for point in points(one)]
+    first = plan_search(tmp_path, f"budget: 60, space: {SPACE}")
+    second = plan_search(tmp_path / "again", f"budget: 60, space: {SPACE}")
+    assert points(first) == points(second)
+    assert [cell.id for cell in cells(first)] == [cell.id for cell in cells(second)]
+    rates = [point["learning_rate"] for point in points(first)]
     assert len(set(rates)) == len(rates) and all(0.0001 <= rate <= 0.1 for rate in rates)
     changed = plan_search(tmp_path, f"budget: 60, space: {SPACE}", "seed: 3\n")
-    assert points(changed) != points(one)
+    assert points(changed) != points(first)
 
 
 def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
@@ -65,30 +65,30 @@ def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
     for planned in made.stage("search").values():
         rungs.setdefault(planned.cell.rung, []).append(planned)
     assert {rung: len(found) for rung, found in rungs.items()} == {0: 11, 1: 5, 2: 2}
-    epochs = {rung: {one.spec["knobs"]["epochs"] for one in found} for rung, found in rungs.items()}
+    epochs = {rung: {planned.spec["hyperparameters"]["epochs"] for planned in found} for rung, found in rungs.items()}
     assert epochs == {0: {2}, 1: {4}, 2: {8}}
     for rung, found in rungs.items():
         for planned in found:
             taken = {name for role, (_, name) in planned.inputs.items() if role.startswith("place-")}
-            assert taken == ({one.id for one in rungs[rung - 1]} if rung else set())
+            assert taken == ({earlier.id for earlier in rungs[rung - 1]} if rung else set())
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ("budget: 10, space: {batches: [1, 2]}", "do not pay for a point .*: expected 42 or more"),
         ("budget: 90, space: {learning_rates: {low: 1, high: 0.1}}", "less than high"),
-        ("budget: 90, model: words, space: {}", "'words' has no knob 'epochs'"),
+        ("budget: 90, model: words, space: {}", "'words' has no hyper-parameter 'epochs'"),
         ("budget: 90, split: without, space: {}", "part `validation`"),
     ],
 )
-def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, told):
-    with pytest.raises(BadInput, match=told):
+def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, message):
+    with pytest.raises(BadInput, match=message):
         plan_search(tmp_path, given)
 
 
 def search_cell(rung: int, place: int) -> Cell:
-    return Cell.of(stage="search", corpus="made", search="knobs", kind="transformer", rung=rung, place=place)
+    return Cell.of(stage="search", corpus="made", search="hyperparameters", kind="transformer", rung=rung, place=place)
 
 
 def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNamespace:
@@ -122,8 +122,8 @@ def test_the_best_of_a_rung_go_on_in_their_order(tmp_path):
 
 @pytest.fixture(scope="module")
 def worker(torch_python: str) -> Iterator[StepWorker]:
-    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as one:
-        yield one
+    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as started:
+        yield started
 
 
 def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
@@ -131,15 +131,15 @@ def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
     point = {"batch": 16, "learning_rate": 0.02}
     spec = {"classifier": {"kind": "transformer", "options": {}}, "seed": 1, "inputs": {}, "text": READ}
     first = search_cell(0, 3)
-    told = spec | {"cell": first.axes(), "point": point, "knobs": {"epochs": 2}}
-    assert worker("search", arguments(folders, told, tmp_path / "first")) == 0
+    place_spec = spec | {"cell": first.axes(), "point": point, "hyperparameters": {"epochs": 2}}
+    assert worker("search", arguments(folders, place_spec, tmp_path / "first")) == 0
     found = json.loads((tmp_path / "first" / "result.json").read_text())["details"]
     assert (found["point"], found["rung"], found["place"], found["from"]) == (point, 0, 3, None)
     write_record(tmp_path / "first" / "record.json", bare_record(first, details=found))
     second = search_cell(1, 0)
-    told = spec | {"cell": second.axes(), "point": None, "knobs": {"epochs": 4}}
+    place_spec = spec | {"cell": second.axes(), "point": None, "hyperparameters": {"epochs": 4}}
     more = {"shorter": tmp_path / "first"}
-    assert worker("search", arguments(folders, told, tmp_path / "second", **more)) == 0
+    assert worker("search", arguments(folders, place_spec, tmp_path / "second", **more)) == 0
     details = json.loads((tmp_path / "second" / "result.json").read_text())["details"]
     assert (details["point"], details["from"]) == (point, first.id)
     assert details["history"][:2] == found["history"] and len(details["history"]) == 4

@@ -90,21 +90,21 @@ def test_by_owner_the_rarest_are_on_devices_and_clients_have_whole_owners(tmp_pa
     assert counts[others].min() >= rarest
     assert len(set(others) & set(rows.owners[parts["on_device"]])) <= 1
     clients = [rows.owners[parts[f"client-{k}"]] for k in range(3)]
-    assert sum(len(set(one)) for one in clients) <= len(set(np.concatenate(clients))) + 2
+    assert sum(len(set(rows_of_client)) for rows_of_client in clients) <= len(set(np.concatenate(clients))) + 2
     # The rest is by chance: both parts have all of the frequent owners.
     assert set(rows.owners[parts["train"]]) == set(others)
 
 
 @pytest.mark.parametrize(
-    ("owners", "shares", "told"),
+    ("owners", "shares", "message"),
     [
         (np.array([0, -1, -1]), {"train": 0.5, "on_device": 0.5}, "2 of 3 tickets have no owner"),
         (np.array([0, 1, 1]), {"train": 1.0}, "no share `on_device`"),
     ],
 )
-def test_by_owner_what_is_missing_is_named(tmp_path, owners, shares, told):
+def test_by_owner_what_is_missing_is_named(tmp_path, owners, shares, message):
     corpus(tmp_path, n=3, owners=owners)
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         deal(rule("owner", **shares), {"corpus": tmp_path}, tmp_path)
 
 
@@ -118,20 +118,20 @@ def test_clients_are_cut_from_the_devices_part(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given_rule", "told"),
+    ("given_rule", "message"),
     [
         (rule(train=0.8, test=0.01), "of 5 tickets, 0.01 for test is none"),
         (rule(train=0.5, on_device=0.5, clients=4), "4 clients, and 3 tickets"),
     ],
 )
-def test_parts_without_tickets_are_bad_input(tmp_path, given_rule, told):
+def test_parts_without_tickets_are_bad_input(tmp_path, given_rule, message):
     corpus(tmp_path, n=5)
     spec = given_rule | {"cell": {"stage": "split", "corpus": "a", "split": "b"}}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     assert main(payload_arguments("split", tmp_path, corpus=tmp_path)) == 1
     found = json.loads((tmp_path / "result.json").read_text())
     assert (found["status"], found["cause"]) == ("failed", "bad-input")
-    assert told in found["message"]
+    assert message in found["message"]
     assert not (tmp_path / "parts.npz").exists()
 
 

@@ -79,14 +79,14 @@ def test_the_exact_accuracy_is_the_sum_over_all_texts():
     total = {"owner": 0.0, "queue": 0.0}
     for topic, slots in itertools.product(range(2), ([0, 1, 2, 3], [0, 1, 2, 3, 4, 5])):
         for words in itertools.product(range(ALTERNATIVES), repeat=len(slots)):
-            said = [*zip(slots, words, strict=True)]
-            joint = [known.joint(owner, topic, None, None, said) for owner in range(3)]
+            choices = [*zip(slots, words, strict=True)]
+            joint = [known.joint(owner, topic, None, None, choices) for owner in range(3)]
             # Half of the tickets have a follow-up.
             total["owner"] += max(joint) / 2 / weights.sum()
             total["queue"] += max(joint[0] + joint[2], joint[1]) / 2 / weights.sum()
     for label, value in total.items():
-        told = SYNTHETIC.accuracy(options, 2, label)
-        assert told["conversation"]["removed"] == pytest.approx(value, rel=1e-10)
+        accuracy = SYNTHETIC.accuracy(options, 2, label)
+        assert accuracy["conversation"]["removed"] == pytest.approx(value, rel=1e-10)
 
 
 def test_no_two_people_share_a_part_of_their_names():
@@ -119,7 +119,7 @@ def test_what_tells_stands_nowhere_else(language):
 
 
 def test_no_word_that_tells_is_a_stop_word(text_python):
-    words = {w.lower() for texts in (TOPICS, SLOTS) for one in texts.values() for s in one for w in s}
+    words = {w.lower() for texts in (TOPICS, SLOTS) for slots in texts.values() for s in slots for w in s}
     code = (
         "import json, sys, stopwordsiso; "
         "print(json.dumps(sorted(stopwordsiso.stopwords(['en', 'de']) & set(json.load(sys.stdin)))))"
@@ -129,12 +129,12 @@ def test_no_word_that_tells_is_a_stop_word(text_python):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"owners": 145}, "there.owners: Input should be less than or equal to 144, given 145"),
         ({"owners": 4}, "there: .*8 queues and 4 owners"),
     ],
 )
-def test_options_that_cannot_be_used_are_bad_input(options, told):
-    with pytest.raises(BadInput, match=told):
+def test_options_that_cannot_be_used_are_bad_input(options, message):
+    with pytest.raises(BadInput, match=message):
         SYNTHETIC.check(options, "there")

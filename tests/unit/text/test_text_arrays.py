@@ -24,8 +24,8 @@ def test_what_grew_is_an_ordinary_file(tmp_path, row, pieces):
 def stored(folder, lists):
     with growing(folder / "values.npy", "<i4") as values, growing(folder / "offsets.npy", "<i8") as offsets:
         offsets.append(np.zeros(1, np.int64))
-        for one in lists:
-            values.append(np.array(one, np.int32))
+        for numbers in lists:
+            values.append(np.array(numbers, np.int32))
             offsets.append(np.array([values.length]))
     return Lists(folder / "values.npy", folder / "offsets.npy")
 
@@ -39,10 +39,10 @@ def test_pieces_of_any_size_are_the_lists_in_order(tmp_path_factory, lists, valu
     folder = tmp_path_factory.mktemp("lists")
     found = []
     for piece in stored(folder, lists).pieces(values, most):
-        own = [part.tolist() for part in np.split(piece.values, piece.starts[1:-1])]
-        assert piece.first == len(found) and len(own) == len(piece.lengths) <= most
-        assert len(piece.values) <= values or len(own) == 1
-        found += own
+        lists_of_piece = [part.tolist() for part in np.split(piece.values, piece.starts[1:-1])]
+        assert piece.first == len(found) and len(lists_of_piece) == len(piece.lengths) <= most
+        assert len(piece.values) <= values or len(lists_of_piece) == 1
+        found += lists_of_piece
     assert found == lists
 
 

@@ -16,32 +16,32 @@ SOME = st.lists(st.integers(0, 3000), min_size=1, max_size=200)
 
 @given(lengths=SOME, share=st.sampled_from([0.01, 0.5, 0.9, 0.95, 1.0]))
 def test_they_are_those_of_numpy(lengths, share):
-    told = Lengths(Counter(lengths))
-    assert told.mean() == pytest.approx(np.mean(lengths))
-    assert told.deviation() == pytest.approx(np.std(lengths))
-    assert told.quantile(share) == np.quantile(lengths, share, method="inverted_cdf")
-    assert np.mean(np.array(lengths) <= told.quantile(share)) >= share
+    summary = Lengths(Counter(lengths))
+    assert summary.mean() == pytest.approx(np.mean(lengths))
+    assert summary.deviation() == pytest.approx(np.std(lengths))
+    assert summary.quantile(share) == np.quantile(lengths, share, method="inverted_cdf")
+    assert np.mean(np.array(lengths) <= summary.quantile(share)) >= share
     if share < 1:
-        bound = stats.norm(np.mean(lengths), np.std(lengths)).ppf(share) if told.deviation() else lengths[0]
-        assert told.gaussian(share) == pytest.approx(bound, abs=1e-9)
+        bound = stats.norm(np.mean(lengths), np.std(lengths)).ppf(share) if summary.deviation() else lengths[0]
+        assert summary.gaussian(share) == pytest.approx(bound, abs=1e-9)
 
 
 def test_the_distance_is_that_of_kolmogorov_and_smirnov():
     lengths = np.random.default_rng(4).poisson(30, 300)
-    told = Lengths.of(lengths).normality()
+    normality = Lengths.of(lengths).normality()
     fitted = stats.norm(lengths.mean(), lengths.std())
-    assert told["distance"] == pytest.approx(stats.kstest(lengths, fitted.cdf).statistic)
-    assert told["skewness"] == pytest.approx(stats.skew(lengths))
-    assert told["excess_kurtosis"] == pytest.approx(stats.kurtosis(lengths))
+    assert normality["distance"] == pytest.approx(stats.kstest(lengths, fitted.cdf).statistic)
+    assert normality["skewness"] == pytest.approx(stats.skew(lengths))
+    assert normality["excess_kurtosis"] == pytest.approx(stats.kurtosis(lengths))
     # Table of Lilliefors (1967) for n = 30: 0.161.
     assert Lengths.of(lengths[:30]).normality()["critical_05"] == pytest.approx(0.161, abs=0.002)
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [7, 7, 7]])
 def test_lengths_that_do_not_vary_have_no_distance(lengths):
-    told = Lengths(Counter(lengths))
-    assert told.normality() is None and told.deviation() == 0
-    assert told.facts()["largest"] == max(lengths, default=0)
+    summary = Lengths(Counter(lengths))
+    assert summary.normality() is None and summary.deviation() == 0
+    assert summary.facts()["largest"] == max(lengths, default=0)
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,10 @@ def read(
     reader = FORMATS.get(kind)
     reader.check(options, "options")
     every = [*reader.tickets(path, options, 0)]
-    tickets = [one for one in every if isinstance(one, Ticket)]
-    wrong = [one for one in every if isinstance(one, Rejected)]
-    assert all(one.cause in CAUSES for one in wrong)
-    return tickets, [(one.place, one.cause) for one in wrong]
+    tickets = [entry for entry in every if isinstance(entry, Ticket)]
+    wrong = [entry for entry in every if isinstance(entry, Rejected)]
+    assert all(rejection.cause in CAUSES for rejection in wrong)
+    return tickets, [(rejection.place, rejection.cause) for rejection in wrong]
 
 
 def texts(tickets: list[Ticket]) -> list[list[str]]:
@@ -168,8 +168,8 @@ def test_any_bytes_are_tickets_rejected_or_no_such_file(
     for start in (b"", head.get(kind, b"")):
         try:
             read(kind, path, start + content)
-        except BadInput as told:
-            assert str(path) in str(told)
+        except BadInput as raised:
+            assert str(path) in str(raised)
 
 
 def test_the_documented_example_is_read(file: Path):

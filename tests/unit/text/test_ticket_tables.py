@@ -58,11 +58,11 @@ NO_TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "header", "options", "told"), NO_TABLE)
+@pytest.mark.parametrize(("kind", "header", "options", "message"), NO_TABLE)
 def test_a_header_that_tells_no_columns_is_refused_and_not_quoted(
-    file: Path, kind: str, header: str, options: dict[str, Any], told: str
+    file: Path, kind: str, header: str, options: dict[str, Any], message: str
 ):
-    with pytest.raises(BadInput, match=told) as raised:
+    with pytest.raises(BadInput, match=message) as raised:
         read(kind, file, f"{header}Anna,Anna\n" if header.strip() else header, **options)
     assert "Anna" not in str(raised.value)
 

@@ -26,9 +26,9 @@ def plain(text: str) -> list[str]:
 
 @given(st.lists(HOSTILE, max_size=8) | st.lists(ASCII, max_size=8))
 def test_words_are_those_of_the_rule(texts):
-    told = cut(texts)
-    assert told.words == [word for text in texts for word in plain(text)]
-    assert told.counts.tolist() == [len(plain(text)) for text in texts]
+    found = cut(texts)
+    assert found.words == [word for text in texts for word in plain(text)]
+    assert found.counts.tolist() == [len(plain(text)) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_known_words(text, expected):
 
 def test_numbers_are_cut_and_padded_after_stop_words_are_left_out():
     vocabulary = {"printer": FIRST, "broken": FIRST + 1}
-    told = numbers("The printer is BROKEN, really", vocabulary, {"the", "is"}, 4)
-    assert told == [FIRST, FIRST + 1, UNKNOWN, PADDING]
+    found = numbers("The printer is BROKEN, really", vocabulary, {"the", "is"}, 4)
+    assert found == [FIRST, FIRST + 1, UNKNOWN, PADDING]
     assert numbers("The printer is BROKEN", vocabulary, {"the", "is"}, 1) == [FIRST]
     assert numbers("", vocabulary, set(), 2) == [PADDING, PADDING]
 

@@ -69,8 +69,8 @@ def test_stop_words_of_both_languages_are_left_out(done):
 
 def test_training_vectors_know_nothing_of_other_tickets(done):
     for name in ("vectors.npy", "vocabulary.json"):
-        one, other = (done[key].folder / "train" / name for key in ("one", "other"))
-        assert one.read_bytes() == other.read_bytes()
+        trained, changed = (done[key].folder / "train" / name for key in ("one", "other"))
+        assert trained.read_bytes() == changed.read_bytes()
     known = set(done["one"].read("train", "vocabulary.json")["words"])
     assert known and not known & set(words(SECRET))
     details = done["one"].result("train")["details"]
@@ -101,9 +101,9 @@ def test_the_leak_is_one(done):
 
 
 def test_vectors_come_again_with_the_seed_and_only_with_it(done):
-    train, again, other = (done["one"].read(n, "vectors.npy") for n in ("train", "again", "seed"))
+    train, again, other_seed = (done["one"].read(n, "vectors.npy") for n in ("train", "again", "seed"))
     assert train.dtype == np.float32 and train.tobytes() == again.tobytes()
-    assert train.shape == other.shape and (train != other).any()
+    assert train.shape == other_seed.shape and (train != other_seed).any()
     assert (train[0] == 0).all()
     np.testing.assert_allclose(train[1], train[2:].mean(axis=0), rtol=1e-6, atol=1e-9)
 
@@ -151,7 +151,7 @@ def test_a_training_part_without_words_is_bad_input(tmp_path, text_python):
     pipeline.tokens()
     pipeline.embeddings("train")
     assert pipeline.run(text_python) == [0, 1]
-    told = pipeline.result("train")
-    assert (told["status"], told["cause"]) == ("failed", "bad-input")
-    assert "occurs 2 times" in told["message"] and "`minimum`" in told["message"]
+    result = pipeline.result("train")
+    assert (result["status"], result["cause"]) == ("failed", "bad-input")
+    assert "occurs 2 times" in result["message"] and "`minimum`" in result["message"]
     assert not (tmp_path / "cells/train/vectors.npy").exists()

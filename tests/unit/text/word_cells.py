@@ -41,8 +41,8 @@ class Pipeline:
 
     def _write_record(self) -> None:
         cell = Cell.of(stage="corpus", corpus="c")
-        told = {view: {"kept": 0.5, "pseudonyms": 0.25, "removed": 0.125} for view in ("first",)}
-        details = {"classes": ["a", "b", "c"], "synthetic": True, "bayes_accuracy": told}
+        accuracies = {view: {"kept": 0.5, "pseudonyms": 0.25, "removed": 0.125} for view in ("first",)}
+        details = {"classes": ["a", "b", "c"], "synthetic": True, "bayes_accuracy": accuracies}
         write_record(self.folder / "corpus" / "record.json", bare_record(cell, details=details))
 
     def _add(self, stage: str, name: str, spec: dict[str, Any], roles: dict[str, str]) -> None:
@@ -79,8 +79,8 @@ class Pipeline:
 
     def result(self, name: str) -> dict[str, Any]:
         """Return a cell's result."""
-        told: dict[str, Any] = json.loads((self.folder / name / "result.json").read_text())
-        return told
+        result: dict[str, Any] = json.loads((self.folder / name / "result.json").read_text())
+        return result
 
     def read(self, name: str, file: str) -> Any:
         """Return the content of a cell's file: an array, or JSON."""

@@ -31,7 +31,7 @@ type Plan struct {
 	Rates         *Array      `json:"learning_rates"`
 	Data          Data        `json:"data"`
 	Restarts      []Restarted `json:"restarts"`
-	// Every knob of the strategy with its value: a number or a text.
+	// Every option of the strategy with its value: a number or a text.
 	Options map[string]any `json:"options"`
 }
 

@@ -130,7 +130,7 @@ func (s *overlap[T]) Leave() error {
 	return s.member.Leave()
 }
 
-// Details are the knobs, and the number of messages of a step.
+// Details are the options, and the number of messages of a step.
 func (s *overlap[T]) Details() map[string]any {
 	details := map[string]any{"messages": len(s.parts)}
 	for name, value := range s.plan.Options {

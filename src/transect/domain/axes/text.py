@@ -106,9 +106,9 @@ def _number(place: int, word: str, noun: str) -> Axis:
 
 
 class ClassifyCell(RowsAxes):
-    """One classifier, trained on encoded tickets with one value of each knob that it has.
+    """One classifier, trained on encoded tickets with one value of each hyper-parameter that it has.
 
-    A knob that the classifier does not have is None; `KNOBS` names them. `updates` stands in the place of
+    One that the classifier does not have is None; `HYPERPARAMETERS` names them. `updates` stands in the place of
     `epochs` where batches are compared. Of two cells that differ in `epochs` alone, the longer one
     goes on with what the shorter one left.
     """
@@ -127,13 +127,13 @@ class ClassifyCell(RowsAxes):
     heads: Annotated[int | None, _number(123, "h", "heads"), Field(ge=1)] = None
     layers: Annotated[int | None, _number(124, "l", "layers"), Field(ge=1)] = None
 
-    def knobs(self) -> dict[str, Any]:
-        """Return the knobs that the classifier has, with their values."""
-        values = {name: getattr(self, name) for name in KNOBS}
+    def hyperparameters(self) -> dict[str, Any]:
+        """Return the hyper-parameters that the classifier has, with their values."""
+        values = {name: getattr(self, name) for name in HYPERPARAMETERS}
         return {name: value for name, value in values.items() if value is not None}
 
 
-KNOBS = ("epochs", "updates", "batch", "learning_rate", "optimiser", "heads", "layers")
+HYPERPARAMETERS = ("epochs", "updates", "batch", "learning_rate", "optimiser", "heads", "layers")
 
 
 class SearchCell(Cell):

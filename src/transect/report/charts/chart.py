@@ -94,7 +94,7 @@ def dot_chart(
         for made, item in ((dot(item), item) for item in items[:most])
     ]
     best = dots[0]
-    told = best.right if best.right.endswith(unit) and unit else f"{number(best.value)} {unit}"
+    value = best.right if best.right.endswith(unit) and unit else f"{number(best.value)} {unit}"
     where = f"{about}: {title}" if about else title
     return drawn(
         dot_plot(dots, title=axis, rule=rule, log=log, among=among),
@@ -103,7 +103,7 @@ def dot_chart(
         title=title,
         name=name,
         legend=legend,
-        alt=f"{where}, {len(dots)} rows. {first}: {best.label}, {told.strip()}.",
+        alt=f"{where}, {len(dots)} rows. {first}: {best.label}, {value.strip()}.",
         notes=(
             left_out(len(items), most, cut),
             *notes,
@@ -114,9 +114,9 @@ def dot_chart(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One place of a series: its repeats, whether they carry no claim, and what it is about.
+    """One place of a series: its repeats, and what it is about; `hollow`: they carry no claim.
 
-    `gathered`: so many runs of several cells stand behind it, of whose medians `repeats` are the quarters.
+    `gathered`: the number of runs of several cells that it stands for; `repeats` are the quarters of their medians.
     """
 
     x: float
@@ -133,7 +133,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """The points that one line joins, but for the hollow ones."""
+    """The points that one line joins, except the hollow ones."""
 
     name: str
     style: Style
@@ -147,13 +147,13 @@ class Series:
                 small = [few(point.repeats) for point in alike]
                 yield Line(
                     points=[(point.x, point.y) for point in alike],
-                    scatter=[(point.x, value) for point, own in zip(alike, small, strict=True) for value in own],
+                    scatter=[(point.x, value) for point, values in zip(alike, small, strict=True) for value in values],
                     style=self.style,
                     joined=not hollow,
                     hollow=hollow,
                     name=self.name,
                     marks=[self._mark(point) for point in alike],
-                    of=[place for place, own in enumerate(small) for _ in own],
+                    of=[place for place, values in enumerate(small) for _ in values],
                 )
 
     def _mark(self, point: Point) -> Mark:
@@ -173,17 +173,17 @@ class Series:
 
 
 def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
-    """Return series that a chart has room for, and what it says of those that had too many points.
+    """Return series with no more points than a chart has room for, and a sentence on what was joined.
 
-    Points of a series at one place become one, whose repeats are the quantiles of their medians;
-    of more places than fit, evenly spread ones stay.
+    Points of a series at one place become one, whose repeats are the quantiles of their medians; of more places than
+    fit, evenly spread ones stay.
     """
-    amount = sum(len(point.repeats) for one in series for point in one.points)
+    amount = sum(len(point.repeats) for line in series for point in line.points)
     if amount <= _MAX_MARKS:
         return list(series), ""
     # A place is a symbol and up to five dots.
     places = min(_MAX_PLACES, max(_MIN_PLACES, _MAX_MARKS // (6 * len(series))))
-    gathered = [Series(name=one.name, style=one.style, points=_spread(_merged(one.points), places)) for one in series]
+    gathered = [Series(name=old.name, style=old.style, points=_spread(_merged(old.points), places)) for old in series]
     return gathered, (
         f"{amount} runs are too many to draw one by one: a symbol is the median of all cells of its "
         "series at that place, dots are their least, quarters and most."
@@ -211,7 +211,7 @@ def _spread(points: Sequence[Point], most: int) -> Sequence[Point]:
 
 
 def _many(series: Iterable[Series]) -> bool:
-    return any(len(point.repeats) > MAX_REPEATS for one in series for point in one.points)
+    return any(len(point.repeats) > MAX_REPEATS for line in series for point in line.points)
 
 
 def line_chart(

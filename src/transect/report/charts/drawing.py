@@ -1,4 +1,4 @@
-"""Draws charts in processes beside whoever makes them: each takes as long as thousands of records to read."""
+"""Draws charts in worker processes: each takes as long as thousands of records to read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-# With more processes than these they wait for whoever makes the charts.
+# More processes than these would wait for the one that prepares the charts.
 _MAX_COUNT = 2
 
 
@@ -35,11 +35,11 @@ def begin(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Future[Mar
 
 
 def _settle(future: Future[Markup], done: Future[Markup] | None, *asked: str) -> None:
-    """Pass on what a process drew; what was handed to one that was killed is drawn here."""
+    """Pass on what a worker drew; a drawing whose worker was killed is made here."""
     try:
         killed = done is None or isinstance(done.exception(), BrokenProcessPool)
         future.set_result(_drawn(*asked) if done is None or killed else done.result())
-    except Exception as raised:  # whoever waits for it meets it
+    except Exception as raised:  # raised where the drawing is waited for
         future.set_exception(raised)
 
 
@@ -56,7 +56,7 @@ os.register_at_fork(after_in_child=_processes.cache_clear)
 
 
 def _prepare() -> None:
-    # Whoever interrupts the report interrupts this as well, which is to end with it, killed or not.
+    # An interrupt reaches the workers too: they end when the report's process does, killed or not.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -69,7 +69,7 @@ def _end_with_parent() -> None:
 
 
 def _drawn(drawing: str, alt_text: str, name: str) -> Markup:
-    # Long to import, and of no use to whoever only asks.
+    # It takes long to import, and only the workers need it.
     from transect.report.charts.svg import render
 
     try:

@@ -190,13 +190,13 @@ def line_plot(
         marks += line.marks
         line_itself = f"@{len(marks)}"
         marks.append(Mark(label=line.name, about=line.about, parts=range(first, len(marks))))
-        own = [f"@{first + i}" for i in range(len(line.marks))] or [line_itself] * len(line.points)
+        refs = [f"@{first + i}" for i in range(len(line.marks))] or [line_itself] * len(line.points)
         points = [
             {"x": x, "y": y, "color": style.color, "line": number, "m": mark}
-            for (x, y), mark in zip(line.points, own, strict=True)
+            for (x, y), mark in zip(line.points, refs, strict=True)
             if not y_log or y > 0
         ]
-        of = [own[place] for place in line.of] or [line_itself] * len(line.scatter)
+        of = [refs[place] for place in line.of] or [line_itself] * len(line.scatter)
         small += [
             {"x": x, "y": y, "color": style.color, "m": mark}
             for (x, y), mark in zip(line.scatter, of, strict=True)

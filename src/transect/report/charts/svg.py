@@ -58,8 +58,8 @@ def _check(drawing: Mapping[str, Any]) -> None:
     form = tuple(str(layer.get("mark", {}).get("type")) for layer in layers)
     if form not in _checked:
         empty = [{**layer, "data": {"values": []}} for layer in layers]
-        rest = {key: value for key, value in drawing.items() if key not in ("layer", "data")}
-        alt.Chart.from_dict({**rest, "layer": empty} if "layer" in drawing else empty[0])
+        common = {key: value for key, value in drawing.items() if key not in ("layer", "data")}
+        alt.Chart.from_dict({**common, "layer": empty} if "layer" in drawing else empty[0])
         _checked.add(form)
 
 

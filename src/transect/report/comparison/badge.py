@@ -36,11 +36,11 @@ def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> st
     if outcome is Outcome.WORSE:
         return f"{amount or 'provisionally'} worse"
     loose = sum(line.outcome is Outcome.OPEN for line in lines)
-    rest = doubts(lines, besides) + (f", {loose} open" if loose else "")
+    remarks = doubts(lines, besides) + (f", {loose} open" if loose else "")
     if outcome is Outcome.BETTER:
-        return f"{amount} better{rest or ', none worse'}"
+        return f"{amount} better{remarks or ', none worse'}"
     if outcome is Outcome.SAME:
-        return f"{amount} same within {100 * margin:g} %{rest}"
+        return f"{amount} same within {100 * margin:g} %{remarks}"
     return outcome.value + doubts(lines, besides)
 
 

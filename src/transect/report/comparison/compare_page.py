@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -69,22 +70,20 @@ def write_comparison(
             ("methods", "Methods", page.methods),
         ]
     )
-    lines = [line for beside in besides for line in beside.lines]
-    chips = [
-        Chip(f"{amount} {one}", CHIPS[one]) for one in ORDER if (amount := sum(line.outcome is one for line in lines))
-    ]
+    amounts = Counter(line.outcome for beside in besides for line in beside.lines)
+    chips = [Chip(f"{amounts[verdict]} {verdict}", CHIPS[verdict]) for verdict in ORDER if amounts[verdict]]
     write_sections(
         output,
         sections,
         kind="comparison",
         title=f"{_names(base, besides)}: {outcome_text(outcome, besides)}",
-        about=[f"{one.letter}: {one.name}" for one in (base, *(b.other for b in besides))],
+        about=[f"{results.letter}: {results.name}" for results in (base, *(b.other for b in besides))],
         chips=chips,
     )
 
 
 def _names(base: ResultSet, besides: Sequence[Beside]) -> str:
-    return f"{', '.join(one.other.letter for one in besides)} beside {base.letter}"
+    return f"{', '.join(beside.other.letter for beside in besides)} beside {base.letter}"
 
 
 class _Page:
@@ -96,10 +95,10 @@ class _Page:
         self.margin = margin
         self.quality_margin = quality_margin
         self.names = cell_names(
-            [line.cell for one in besides for line in one.lines]
-            + [lone.group.cell for one in besides for lone in (*one.pairing.only_base, *one.pairing.only_other)]
-            + [one.pair.base.cell for b in besides for one in b.pairing.refused]
-            + [pair.base.cell for one in besides for pair in one.pairing.copied]
+            [line.cell for beside in besides for line in beside.lines]
+            + [lone.group.cell for b in besides for lone in (*b.pairing.only_base, *b.pairing.only_other)]
+            + [refused.pair.base.cell for b in besides for refused in b.pairing.refused]
+            + [pair.base.cell for beside in besides for pair in beside.pairing.copied]
         )
 
     def verdict(self) -> Iterator[Part]:
@@ -108,22 +107,22 @@ class _Page:
             "Cells with the same settings, beside the base's. Confirmed: shown by three repeats a side or more, beside all "
             "that is compared here."
         )
-        for one in self.besides:
-            yield Prose(f"{one.other.letter}: {counted(one.lines)}.")
-            for shift in one.shifts:
-                yield note(shift_text(shift, one.other.letter) + ".")
-        sets = [self.base, *(one.other for one in self.besides)]
+        for beside in self.besides:
+            yield Prose(f"{beside.other.letter}: {counted(beside.lines)}.")
+            for shift in beside.shifts:
+                yield note(shift_text(shift, beside.other.letter) + ".")
+        sets = [self.base, *(beside.other for beside in self.besides)]
         # Words and no records: what a folder holds is about every cell, and of no use to a filter.
         rows = [
             (
-                one.letter,
-                clean(one.name),
-                clean(", ".join(sorted({record.study for record in one.loaded.records}))),
-                " to ".join(when(text) for text in one.span if text),
-                len(one.loaded.records),
-                state_text(one),
+                results.letter,
+                clean(results.name),
+                clean(", ".join(sorted({record.study for record in results.loaded.records}))),
+                " to ".join(when(text) for text in results.span if text),
+                len(results.loaded.records),
+                state_text(results),
             )
-            for one in sets
+            for results in sets
         ]
         yield table(
             rows,
@@ -142,47 +141,47 @@ class _Page:
             if problems:
                 yield table(
                     problems,
-                    [code("Where", lambda one: clean(one.where)), words("What", lambda one: clipped(one.what, 300))],
+                    [code("Where", lambda row: clean(row.where)), words("What", lambda row: clipped(row.what, 300))],
                     folded=f"Problems in {results.letter}",
                 )
 
     def changes(self) -> Iterator[Part]:
         """Show what is worse or better, and where the cells of each metric lie."""
         yield Lead("What is worse or better than the base, the worse first.", empty="Nothing is worse or better.")
-        for one in self.besides:
-            yield from self._rows(one, _CHANGED)
+        for beside in self.besides:
+            yield from self._rows(beside, _CHANGED)
         drawn = 0
-        for one in self.besides:
-            lines = [line for line in one.lines if line.ratio and line.ratio > 0]
-            for (stage, metric, what), own in grouped(
+        for beside in self.besides:
+            lines = [line for line in beside.lines if line.ratio and line.ratio > 0]
+            for (stage, metric, what), group in grouped(
                 lines, lambda line: (line.cell.stage, line.metric, line.what)
             ).items():
-                if drawn < MAX_PANELS and any(line.outcome in _CHANGED for line in own):
-                    yield self._chart(one, f"{stage}: {metric_name(metric, what)}", own, drawn)
+                if drawn < MAX_PANELS and any(line.outcome in _CHANGED for line in group):
+                    yield self._chart(beside, f"{stage}: {metric_name(metric, what)}", group, drawn)
                     drawn += 1
 
     def undecided(self) -> Iterator[Part]:
         """List what cannot be told, and why."""
         yield Lead("What the repeats cannot tell, and what nothing can be said of.", empty="Everything is decided.")
-        for one in self.besides:
-            yield from self._rows(one, (Outcome.NOT_COMPARABLE, Outcome.OPEN))
+        for beside in self.besides:
+            yield from self._rows(beside, (Outcome.NOT_COMPARABLE, Outcome.OPEN))
 
     def same(self) -> Iterator[Part]:
         """List what is the same within the margin."""
         yield Lead(
             "What is shown to be the same as the base within the margin.", empty="Nothing is shown to be the same."
         )
-        for one in self.besides:
-            yield from self._rows(one, (Outcome.SAME,), folded=True)
+        for beside in self.besides:
+            yield from self._rows(beside, (Outcome.SAME,), folded=True)
 
     def left_out(self) -> Iterator[Part]:
         """List the cells that have no counterpart of the same settings."""
         yield Lead(
-            "Cells that only one side has, or that were told unlike things under one name.",
+            "Cells that only one side has, or whose settings differ under one name.",
             empty="Every cell has its counterpart.",
         )
-        for one in self.besides:
-            a, b, pairing = self.base.letter, one.other.letter, one.pairing
+        for beside in self.besides:
+            a, b, pairing = self.base.letter, beside.other.letter, beside.pairing
             if pairing.refused:
                 yield table(
                     pairing.refused,
@@ -218,20 +217,20 @@ class _Page:
             "In what the machine, the software and the variables that change speed differ.",
             empty="Nothing that records tell.",
         )
-        for one in self.besides:
-            if not one.differences:
+        for beside in self.besides:
+            if not beside.differences:
                 continue
-            kinds = dict.fromkeys(difference.kind for difference in one.differences)
-            yield Prose(f"{one.other.letter} differs from the base in {', '.join(kinds)}.")
+            kinds = dict.fromkeys(difference.kind for difference in beside.differences)
+            yield Prose(f"{beside.other.letter} differs from the base in {', '.join(kinds)}.")
             yield table(
-                one.differences,
+                beside.differences,
                 [
                     words("", lambda row: row.kind),
                     words("Fact", lambda row: clean(row.fact)),
                     words(self.base.letter, lambda row: clipped(" / ".join(row.before), 200)),
-                    words(one.other.letter, lambda row: clipped(" / ".join(row.after), 200)),
+                    words(beside.other.letter, lambda row: clipped(" / ".join(row.after), 200)),
                 ],
-                caption=f"{one.other.letter} beside {self.base.letter}",
+                caption=f"{beside.other.letter} beside {self.base.letter}",
                 fold_title="Differences",
             )
 
@@ -239,8 +238,8 @@ class _Page:
         """Say how verdicts came about."""
         family = sum(
             line.comparison is not None and line.comparison.decision is not None
-            for one in self.besides
-            for line in one.lines
+            for beside in self.besides
+            for line in beside.lines
         )
         yield Prose(
             f"Two middles are different by a two-sided t test, the same by two one-sided ones against the margin of "
@@ -290,13 +289,13 @@ class _Page:
 
         def dot(line: Line) -> Dot:
             assert line.ratio is not None and line.comparison is not None
-            told = line.comparison.decision
-            known = told is not None and 0 < told.low <= told.high < 10 * line.ratio
+            decision = line.comparison.decision
+            known = decision is not None and 0 < decision.low <= decision.high < 10 * line.ratio
             return Dot(
                 label=_short(self.names, line.cell),
                 value=line.ratio,
-                low=told.low if told and known else None,
-                high=told.high if told and known else None,
+                low=decision.low if decision and known else None,
+                high=decision.high if decision and known else None,
                 style=STYLES[line.outcome],
                 right=f"{line.outcome} {moved(line.ratio)}",
                 hollow=line.confidence is not Confidence.CONFIRMED,
@@ -304,9 +303,9 @@ class _Page:
 
         more = "more" if lines[0].direction is Direction.HIGHER else "less"
         # What changed is drawn, wherever it lies among many.
-        told = sorted(lines, key=lambda line: (line.outcome not in _CHANGED, worse_first(line)))
-        shown, others = (sorted(part, key=worse_first) for part in (told[:MAX_DRAWN], told[MAX_DRAWN:]))
-        said = f"{len(shown)} of {len(lines)} are drawn, first of all what changed; the others stand in the table only."
+        ranked = sorted(lines, key=lambda line: (line.outcome not in _CHANGED, worse_first(line)))
+        shown, others = (sorted(part, key=worse_first) for part in (ranked[:MAX_DRAWN], ranked[MAX_DRAWN:]))
+        cut = f"{len(shown)} of {len(lines)} are drawn, first of all what changed; the others stand in the table only."
         return dot_chart(
             shown,
             dot,
@@ -322,13 +321,13 @@ class _Page:
             rule=1.0,
             log=True,
             others=others,
-            notes=(said if others else "", "Hollow: not confirmed. Lines are 95 % intervals."),
+            notes=(cut if others else "", "Hollow: not confirmed. Lines are 95 % intervals."),
         )
 
 
 def _change(line: Line) -> str:
-    told = line.comparison.decision if line.comparison else None
-    return moved(line.ratio, *((told.low, told.high) if told else (None, None)))
+    decision = line.comparison.decision if line.comparison else None
+    return moved(line.ratio, *((decision.low, decision.high) if decision else (None, None)))
 
 
 def _short(names: dict[Cell, str], cell: Cell) -> str:

@@ -21,7 +21,7 @@ def comparison_facts(
         "margin": margin,
         "quality_margin": quality_margin,
         "base": set_facts(base),
-        "others": [_beside(one) for one in besides],
+        "others": [_beside(beside) for beside in besides],
     }
 
 
@@ -52,24 +52,23 @@ def _beside(beside: Beside) -> dict[str, Any]:
     pairing = beside.pairing
     counts: dict[str, dict[str, int]] = {}
     for line in beside.lines:
-        own = counts.setdefault(line.outcome.value, {})
-        own[line.confidence.value] = own.get(line.confidence.value, 0) + 1
+        confidences = counts.setdefault(line.outcome.value, {})
+        confidences[line.confidence.value] = confidences.get(line.confidence.value, 0) + 1
     return set_facts(beside.other) | {
         "counts": counts,
         "pairs": len(pairing.pairs),
         "lines": [_line(line) for line in ordered(beside.lines)],
         "same_measurement": [_id(pair.base.cell) for pair in pairing.copied],
         "refused": [
-            _id(one.pair.base.cell)
-            | {"unlike": [{"setting": u.name, "base": u.base, "other": u.other} for u in one.unlike]}
-            for one in pairing.refused
+            _id(refused.pair.base.cell)
+            | {"unlike": [{"setting": u.name, "base": u.base, "other": u.other} for u in refused.unlike]}
+            for refused in pairing.refused
         ],
-        "only_base": [_lone(one) for one in pairing.only_base],
-        "only_other": [_lone(one) for one in pairing.only_other],
-        "together": [_shift(one) for one in beside.shifts],
+        "only_base": [_lone(lone) for lone in pairing.only_base],
+        "only_other": [_lone(lone) for lone in pairing.only_other],
+        "together": [_shift(shift) for shift in beside.shifts],
         "differences": [
-            {"kind": one.kind, "fact": one.fact, "base": list(one.before), "other": list(one.after)}
-            for one in beside.differences
+            {"kind": d.kind, "fact": d.fact, "base": list(d.before), "other": list(d.after)} for d in beside.differences
         ],
     }
 
@@ -85,8 +84,8 @@ def _lone(lone: Lone) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    told = line.comparison
-    decision = told.decision if told is not None else None
+    comparison = line.comparison
+    decision = comparison.decision if comparison is not None else None
     return _id(line.cell) | {
         "metric": line.metric or None,
         "label": line.what or None,
@@ -95,29 +94,29 @@ def _line(line: Line) -> dict[str, Any]:
         "confidence": line.confidence.value,
         "unit": line.unit,
         "direction": line.direction.value,
-        "base": _summary(told.b) if told else None,
-        "other": _summary(told.a) if told else None,
+        "base": _summary(comparison.b) if comparison else None,
+        "other": _summary(comparison.a) if comparison else None,
         "ratio": number_or_none(line.ratio),
         "low": number_or_none(decision.low if decision else None),
         "high": number_or_none(decision.high if decision else None),
         "p": decision.p if decision else None,
-        "effect": told.delta if told else None,
+        "effect": comparison.delta if comparison else None,
         "reason": line.reason,
     }
 
 
-def _summary(one: Summary) -> dict[str, Any]:
-    return {"median": one.median, "low": one.low, "high": one.high, "runs": one.count}
+def _summary(summary: Summary) -> dict[str, Any]:
+    return {"median": summary.median, "low": summary.low, "high": summary.high, "runs": summary.count}
 
 
 def _shift(shift: Shift) -> dict[str, Any]:
-    told = shift.decision
+    decision = shift.decision
     return {
         "stage": shift.stage,
         "metric": shift.metric,
         "cells": shift.cells,
-        "ratio": told.ratio,
-        "low": number_or_none(told.low),
-        "high": number_or_none(told.high),
-        "answer": told.answer.value,
+        "ratio": decision.ratio,
+        "low": number_or_none(decision.low),
+        "high": number_or_none(decision.high),
+        "answer": decision.answer.value,
     }

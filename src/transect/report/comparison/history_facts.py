@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from transect.analysis.history import Change, History, Series
+from transect.analysis.surroundings import Difference
 from transect.analysis.timelines import Timeline
 from transect.report.comparison.facts import number_or_none, set_facts
 from transect.report.comparison.history_words import (
@@ -31,56 +33,52 @@ def history_facts(history: History, line: Timeline, *, study: str, margin: float
         "margin": margin,
         "runs": [
             set_facts(run.results)
-            | {
-                "at": run.at.isoformat(),
-                "notes": list(run.notes),
-                "differences": [
-                    {"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)}
-                    for d in run.differences
-                ],
-            }
+            | {"at": run.at.isoformat(), "notes": list(run.notes), "differences": _differences(run.differences)}
             for run in history.runs
         ],
-        "left_out": [{"folder": one.name, "why": one.why} for one in line.left_out],
-        "series": [_series(one) for one in history.series],
-        "changes": [_change(one) | {"series": place[id(one.series)]} for one in history.changes],
+        "left_out": [{"folder": folder.name, "why": folder.why} for folder in line.left_out],
+        "series": [_series(series) for series in history.series],
+        "changes": [_change(change) | {"series": place[id(change.series)]} for change in history.changes],
         "lost": [
-            {"stage": one.cell.stage, "cell": one.cell.id, "last_run": one.last, "why": one.why} for one in history.lost
+            {"stage": lost.cell.stage, "cell": lost.cell.id, "last_run": lost.last, "why": lost.why}
+            for lost in history.lost
         ],
     }
 
 
-def _series(one: Series) -> dict[str, Any]:
+def _series(series: Series) -> dict[str, Any]:
     return {
-        "stage": one.stage,
-        "cell": one.cell.id if one.cell else None,
-        "metric": one.chosen.metric,
-        "label": one.chosen.label,
-        "unit": one.chosen.unit,
-        "direction": one.chosen.direction.value,
-        "values": [number_or_none(value) for value in one.values],
-        "refused": {str(run): why for run, why in one.refused.items()},
+        "stage": series.stage,
+        "cell": series.cell.id if series.cell else None,
+        "metric": series.chosen.metric,
+        "label": series.chosen.label,
+        "unit": series.chosen.unit,
+        "direction": series.chosen.direction.value,
+        "values": [number_or_none(value) for value in series.values],
+        "refused": {str(run): why for run, why in series.refused.items()},
     }
 
 
-def _change(one: Change) -> dict[str, Any]:
-    told = one.comparison.decision
+def _change(change: Change) -> dict[str, Any]:
+    decision = change.comparison.decision
     return {
-        "run": one.at,
-        "before": list(one.before),
-        "after": list(one.after),
-        "p": one.p,
-        "outcome": one.outcome.value,
-        "confidence": one.confidence.value,
-        "ratio": one.ratio,
-        "low": number_or_none(told.low if told else None),
-        "high": number_or_none(told.high if told else None),
-        "with_its_stage": one.shared,
-        "reason": one.reason,
-        "differences": [
-            {"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)} for d in one.surroundings
-        ],
+        "run": change.at,
+        "before": list(change.before),
+        "after": list(change.after),
+        "p": change.p,
+        "outcome": change.outcome.value,
+        "confidence": change.confidence.value,
+        "ratio": change.ratio,
+        "low": number_or_none(decision.low if decision else None),
+        "high": number_or_none(decision.high if decision else None),
+        "with_its_stage": change.shared,
+        "reason": change.reason,
+        "differences": _differences(change.surroundings),
     }
+
+
+def _differences(found: Sequence[Difference]) -> list[dict[str, Any]]:
+    return [{"kind": d.kind, "fact": d.fact, "before": list(d.before), "after": list(d.after)} for d in found]
 
 
 def history_markdown(history: History, line: Timeline, *, study: str) -> str:
@@ -94,29 +92,29 @@ def history_markdown(history: History, line: Timeline, *, study: str) -> str:
     if few := too_few(history):
         parts.append(few)
     changes = changes_first(history)
-    for title, own in (
-        ("", [one for one in changes if not one.shared]),
-        ("changed with their whole stage", [one for one in changes if one.shared]),
+    for title, group in (
+        ("", [change for change in changes if not change.shared]),
+        ("changed with their whole stage", [change for change in changes if change.shared]),
     ):
-        if not own:
+        if not group:
             continue
         rows = [
             (
-                f"{one.outcome} ({one.confidence})",
-                code(names[one.series]),
-                run_name(history.runs[one.at]),
-                change_text(one),
-                code(where_text(one, _MAX_FACTS)),
+                f"{change.outcome} ({change.confidence})",
+                code(names[change.series]),
+                run_name(history.runs[change.at]),
+                change_text(change),
+                code(where_text(change, _MAX_FACTS)),
             )
-            for one in own[:_MAX_COUNT]
+            for change in group[:_MAX_COUNT]
         ]
         table = grid(("verdict", "series", "from run", "change", "what else changed there"), rows)
-        table += f"\n\nand {len(own) - _MAX_COUNT} more" if len(own) > _MAX_COUNT else ""
-        parts.append(fold(f"{count(len(own), 'cell')} {title}", table) if title else table)
+        table += f"\n\nand {len(group) - _MAX_COUNT} more" if len(group) > _MAX_COUNT else ""
+        parts.append(fold(f"{count(len(group), 'cell')} {title}", table) if title else table)
     if history.lost:
-        listed = [f"- {code(one.cell.id)}: {code(one.why)}" for one in history.lost[:_MAX_COUNT]]
+        listed = [f"- {code(lost.cell.id)}: {code(lost.why)}" for lost in history.lost[:_MAX_COUNT]]
         parts.append(fold(f"{count(len(history.lost), 'cell')} without a result in the latest run", "\n".join(listed)))
     if line.left_out:
-        listed = [f"- {code(one.name)}: {code(one.why)}" for one in line.left_out[:_MAX_COUNT]]
+        listed = [f"- {code(folder.name)}: {code(folder.why)}" for folder in line.left_out[:_MAX_COUNT]]
         parts.append(fold(f"{count(len(line.left_out), 'folder')} left out", "\n".join(listed)))
     return "\n\n".join(parts) + "\n"

@@ -45,11 +45,11 @@ def write_history(output: Path, history: History, line: Timeline, *, study: str,
             ("methods", "Methods", page.methods),
         ]
     )
-    outcomes = [one.outcome for one in history.changes]
+    outcomes = [change.outcome for change in history.changes]
     chips = [
-        Chip(f"{amount} {one}", CHIPS[one])
-        for one in (Outcome.WORSE, Outcome.BETTER, Outcome.SAME, Outcome.NOT_COMPARABLE)
-        if (amount := outcomes.count(one))
+        Chip(f"{amount} {outcome}", CHIPS[outcome])
+        for outcome in (Outcome.WORSE, Outcome.BETTER, Outcome.SAME, Outcome.NOT_COMPARABLE)
+        if (amount := outcomes.count(outcome))
     ]
     about = [f"{count(len(history.runs), 'run')}, {count(len(history.series), 'series', 'series')}"]
     write_sections(output, sections, kind="history", title=f"History of {study}", about=about, chips=chips)
@@ -71,11 +71,11 @@ class _Page:
             few or "Where a series is another one from a run on, by more than chance among all series explains.",
             empty="No series changed by more than chance explains.",
         )
-        own = changes_first(self.history)
-        alone = [one for one in own if not one.shared]
+        changes = changes_first(self.history)
+        alone = [change for change in changes if not change.shared]
         if alone:
             yield self._table(alone, "")
-        shared = [one for one in own if one.shared]
+        shared = [change for change in changes if change.shared]
         if shared:
             title = f"{count(len(shared), 'cell')} changed with the whole stage"
             yield self._table(shared, title)
@@ -85,13 +85,13 @@ class _Page:
         return table(
             changes,
             [
-                words("Verdict", lambda one: Chip(one.outcome.value, CHIPS[one.outcome])),
-                words("Confidence", lambda one: one.confidence.value),
-                words("Series", lambda one: self.names[one.series]),
-                words("From run", lambda one: run_name(runs[one.at])),
+                words("Verdict", lambda change: Chip(change.outcome.value, CHIPS[change.outcome])),
+                words("Confidence", lambda change: change.confidence.value),
+                words("Series", lambda change: self.names[change.series]),
+                words("From run", lambda change: run_name(runs[change.at])),
                 digits("Change", change_text),
-                words("What else changed there", lambda one: where_text(one, _MAX_FACTS)),
-                words("Why", lambda one: clipped(one.reason, 300)),
+                words("What else changed there", lambda change: where_text(change, _MAX_FACTS)),
+                words("Why", lambda change: clipped(change.reason, 300)),
             ],
             folded=folded,
         )
@@ -102,17 +102,17 @@ class _Page:
             "Per stage and metric: the median over its cells of what each is beside its own middle.",
             empty="No stage has three cells that run through.",
         )
-        whole = [one for one in self.history.series if one.cell is None]
+        whole = [series for series in self.history.series if series.cell is None]
         for place, series in enumerate(whole[:MAX_PANELS]):
             yield self._chart(series, f"stage-{place}")
 
     def cells(self) -> Iterator[Part]:
         """Draw the cells that changed by themselves, the largest change first."""
         yield Lead("Cells that changed apart from their stage.", empty="No cell did.")
-        own = [one for one in changes_first(self.history) if one.series.cell and not one.shared]
-        series = list(dict.fromkeys(one.series for one in own))
-        for place, one in enumerate(series[:MAX_PANELS]):
-            yield self._chart(one, f"cell-{place}")
+        changes = [change for change in changes_first(self.history) if change.series.cell and not change.shared]
+        series = list(dict.fromkeys(change.series for change in changes))
+        for place, shown in enumerate(series[:MAX_PANELS]):
+            yield self._chart(shown, f"cell-{place}")
         if len(series) > MAX_PANELS:
             yield note(f"{len(series) - MAX_PANELS} more stand in the table above only.")
 
@@ -126,21 +126,21 @@ class _Page:
             yield table(
                 self.history.lost,
                 [
-                    words("Stage", lambda one: clean(one.cell.stage)),
-                    code("Cell", lambda one: one.cell.id),
-                    words("Last result", lambda one: run_name(self.history.runs[one.last])),
-                    words("Since then", lambda one: clean(one.why)),
+                    words("Stage", lambda lost: clean(lost.cell.stage)),
+                    code("Cell", lambda lost: lost.cell.id),
+                    words("Last result", lambda lost: run_name(self.history.runs[lost.last])),
+                    words("Since then", lambda lost: clean(lost.why)),
                 ],
                 fold_title="Cells",
             )
-        refused = [one for one in self.history.series if one.refused]
+        refused = [series for series in self.history.series if series.refused]
         if refused:
             yield table(
                 refused,
                 [
-                    words("Series", lambda one: self.names[one]),
-                    digits("Runs left out", lambda one: len(one.refused)),
-                    words("Told otherwise", lambda one: clipped(next(iter(one.refused.values())), 300)),
+                    words("Series", lambda series: self.names[series]),
+                    digits("Runs left out", lambda series: len(series.refused)),
+                    words("Settings that differ", lambda series: clipped(next(iter(series.refused.values())), 300)),
                 ],
                 folded="Runs with other settings under the same name",
             )
@@ -149,21 +149,21 @@ class _Page:
         """List the runs in their order, and what was left out."""
         yield Lead("By the date of their records.")
 
-        def differences(one: Run) -> str:
-            told = [difference_text(each) for each in one.differences[:_MAX_FACTS]]
-            rest = len(one.differences) - len(told)
-            return "; ".join([*told, *([f"and {rest} more"] if rest else [])])
+        def differences(run: Run) -> str:
+            shown = [difference_text(each) for each in run.differences[:_MAX_FACTS]]
+            remaining = len(run.differences) - len(shown)
+            return "; ".join([*shown, *([f"and {remaining} more"] if remaining else [])])
 
         # Words and no records: what a run holds is about every cell, and of no use to a filter.
         rows = [
             (
-                run_name(one),
-                clean(one.results.name),
-                len(one.results.loaded.records),
-                differences(one),
-                "; ".join(one.notes),
+                run_name(run),
+                clean(run.results.name),
+                len(run.results.loaded.records),
+                differences(run),
+                "; ".join(run.notes),
             )
-            for one in self.history.runs
+            for run in self.history.runs
         ]
         yield table(
             rows,
@@ -179,17 +179,17 @@ class _Page:
         if self.line.left_out:
             yield table(
                 self.line.left_out,
-                [code("Folder", lambda one: clean(one.name)), words("Left out", lambda one: clean(one.why))],
+                [code("Folder", lambda row: clean(row.name)), words("Left out", lambda row: clean(row.why))],
                 caption="Left out",
             )
-        problems = [(run.results.name, one) for run in self.history.runs for one in run.results.loaded.problems]
+        problems = [(run.results.name, problem) for run in self.history.runs for problem in run.results.loaded.problems]
         if problems:
             yield table(
                 problems,
                 [
-                    code("Folder", lambda one: clean(one[0])),
-                    code("Where", lambda one: clean(one[1].where)),
-                    words("What", lambda one: clipped(one[1].what, 300)),
+                    code("Folder", lambda row: clean(row[0])),
+                    code("Where", lambda row: clean(row[1].where)),
+                    words("What", lambda row: clipped(row[1].what, 300)),
                 ],
                 folded="Problems",
             )
@@ -205,21 +205,21 @@ class _Page:
         )
 
     def _chart(self, series: Series, name: str) -> Chart:
-        changes = [one for one in self.history.changes if one.series is series]
+        changes = [change for change in self.history.changes if change.series is series]
         each = series.chosen
         scale = scale_for(series.values, "" if series.cell is None else each.unit)
         points = [(float(place + 1), series.values[place] / scale.factor) for place in series.places]
         lines = [Line(points=points, style=_SERIES, width=1.2)]
         names = [("median of a run", _SERIES)]
-        for one in changes:
+        for change in changes:
             # What was before the first change is neither better nor worse.
-            sides = [(one.after, STYLES[one.outcome])]
-            sides += [] if one is not changes[0] else [(one.before, STYLES[Outcome.SAME])]
+            sides = [(change.after, STYLES[change.outcome])]
+            sides += [] if change is not changes[0] else [(change.before, STYLES[Outcome.SAME])]
             for side, style in sides:
                 level = statistics.median(series.values[place] / scale.factor for place in side)
                 ends = [(float(side[0] + 1), level), (float(side[-1] + 1), level)]
                 lines.append(Line(points=ends, style=style, symbols=False, width=3))
-            names.append((f"{one.outcome} from run {one.at + 1}", STYLES[one.outcome]))
+            names.append((f"{change.outcome} from run {change.at + 1}", STYLES[change.outcome]))
         # A machine or a version that changed is marked where it did.
         low = min(y for _, y in points)
         moves = [
@@ -234,7 +234,7 @@ class _Page:
             names.append(("machine or software changed", mark))
         unit = f" ({scale.unit})" if scale.unit and series.cell is not None else ""
         title = self.names[series]
-        told = "; ".join(f"{one.outcome} from run {one.at + 1}, {change_text(one)}" for one in changes)
+        summary = "; ".join(f"{change.outcome} from run {change.at + 1}, {change_text(change)}" for change in changes)
         runs = self.history.runs
         return drawn(
             line_plot(
@@ -248,11 +248,11 @@ class _Page:
             [
                 words("Run", lambda place: run_name(runs[place])),
                 digits("Value", lambda place: number(series.values[place] / scale.factor)),
-                words("Changed there", lambda place: "; ".join(str(one.outcome) for one in changes if one.at == place)),
+                words("Changed there", lambda place: "; ".join(str(c.outcome) for c in changes if c.at == place)),
             ],
             title=title,
             name=f"history-{name}",
             legend=legend(list(dict.fromkeys(names))),
-            alt=f"{title} over {len(series.places)} runs. {told or 'No change is told from chance'}.",
-            notes=(told and f"{told}.",),
+            alt=f"{title} over {len(series.places)} runs. {summary or 'No change is told from chance'}.",
+            notes=(summary and f"{summary}.",),
         )

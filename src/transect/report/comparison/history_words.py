@@ -21,17 +21,17 @@ def run_name(run: Run) -> str:
 def series_names(series: Iterable[Series]) -> dict[Series, str]:
     """Name each series by its cell and metric."""
     every = list(series)
-    cells = cell_names(one.cell for one in every if one.cell is not None)
+    cells = cell_names(series.cell for series in every if series.cell is not None)
     return {
-        one: f"{cells[one.cell] if one.cell else clean(one.stage) + ': all cells'}, "
-        f"{metric_name(one.chosen.metric, one.chosen.label or '')}"
-        for one in every
+        series: f"{cells[series.cell] if series.cell else clean(series.stage) + ': all cells'}, "
+        f"{metric_name(series.chosen.metric, series.chosen.label or '')}"
+        for series in every
     }
 
 
 def changes_first(history: History) -> list[Change]:
     """Return changes, those of stages before those of cells, the worse and the latest first."""
-    return sorted(history.changes, key=lambda one: (one.series.cell is not None, ORDER.index(one.outcome), -one.at))
+    return sorted(history.changes, key=lambda c: (c.series.cell is not None, ORDER.index(c.outcome), -c.at))
 
 
 def change_text(change: Change) -> str:
@@ -43,17 +43,17 @@ def change_text(change: Change) -> str:
 
 def where_text(change: Change, most: int) -> str:
     """Say in what the runs on both sides of a change differ besides."""
-    told = [difference_text(one) for one in change.surroundings if one.kind != "variable"]
-    told += [difference_text(one) for one in change.surroundings if one.kind == "variable"]
-    if not told:
+    shown = [difference_text(difference) for difference in change.surroundings if difference.kind != "variable"]
+    shown += [difference_text(difference) for difference in change.surroundings if difference.kind == "variable"]
+    if not shown:
         return "nothing that records tell"
-    rest = len(told) - most
-    return "; ".join(told[:most]) + (f"; and {rest} more" if rest > 0 else "")
+    remaining = len(shown) - most
+    return "; ".join(shown[:most]) + (f"; and {remaining} more" if remaining > 0 else "")
 
 
 def too_few(history: History) -> str:
     """Say why no change can be told, or nothing."""
-    most = max((len(one.places) for one in history.series), default=0)
+    most = max((len(series.places) for series in history.series), default=0)
     if most >= MIN_RUNS:
         return ""
     return (
@@ -64,14 +64,14 @@ def too_few(history: History) -> str:
 
 def summary_of(history: History) -> str:
     """Say in one line what became of a study."""
-    said = []
+    parts = []
     for outcome in (Outcome.WORSE, Outcome.BETTER, Outcome.SAME, Outcome.NOT_COMPARABLE):
-        own = [one for one in history.changes if one.outcome is outcome]
-        if own:
-            loose = sum(one.confidence is Confidence.PROVISIONAL for one in own)
+        changes = [change for change in history.changes if change.outcome is outcome]
+        if changes:
+            loose = sum(change.confidence is Confidence.PROVISIONAL for change in changes)
             word = "within the margin" if outcome is Outcome.SAME else outcome.value
-            said.append(f"{len(own)} {word}" + (f" ({loose} provisional)" if loose else ""))
+            parts.append(f"{len(changes)} {word}" + (f" ({loose} provisional)" if loose else ""))
     lost = f"; {count(len(history.lost), 'cell')} without a result in the latest run" if history.lost else ""
-    if not said:
+    if not parts:
         return f"no changes{lost}"
-    return f"{count(len(history.changes), 'change')}: {', '.join(said)}{lost}"
+    return f"{count(len(history.changes), 'change')}: {', '.join(parts)}{lost}"

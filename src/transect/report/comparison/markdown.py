@@ -78,8 +78,8 @@ def _dates(results: ResultSet) -> str:
 
 
 def _odd(results: ResultSet) -> str:
-    said = state_text(results)
-    return f" ({said})" if said else ""
+    state = state_text(results)
+    return f" ({state})" if state else ""
 
 
 def _of_set(base: ResultSet, beside: Beside) -> list[str]:
@@ -88,33 +88,33 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
         f"**{other.letter}** {code(other.name)}, measured {_dates(other)}{_odd(other)}: **{counted(beside.lines)}**."
     ]
     names = cell_names(line.cell for line in beside.lines)
-    told: dict[bool, list[Line]] = {True: [], False: []}
+    by_changed: dict[bool, list[Line]] = {True: [], False: []}
     for line in ordered(beside.lines):
-        told[line.outcome in (Outcome.WORSE, Outcome.BETTER)].append(line)
-    if told[True]:
-        parts.append(_lines(told[True], names, other))
+        by_changed[line.outcome in (Outcome.WORSE, Outcome.BETTER)].append(line)
+    if by_changed[True]:
+        parts.append(_lines(by_changed[True], names, other))
     for shift in beside.shifts:
         if shift.decision.answer.value == "different":
             parts.append(code(shift_text(shift, other.letter)))
-    if told[False]:
-        title = f"{counted(told[False])}"
-        parts.append(fold(title, _lines(told[False], names, other)))
+    if by_changed[False]:
+        title = f"{counted(by_changed[False])}"
+        parts.append(fold(title, _lines(by_changed[False], names, other)))
     aside = [
         (
-            f"- {code(one.pair.base.cell.id)}: {code(refused_text(one, base.letter, other.letter))}",
+            f"- {code(refused.pair.base.cell.id)}: {code(refused_text(refused, base.letter, other.letter))}",
             "refused: unlike settings",
         )
-        for one in pairing.refused
+        for refused in pairing.refused
     ]
     aside += [(f"- {code(pair.base.cell.id)}", "the same measurement on both sides") for pair in pairing.copied]
-    for letter, lone in ((base.letter, pairing.only_base), (other.letter, pairing.only_other)):
-        aside += [(f"- {code(one.group.cell.id)}: {code(lone_text(one))}", f"only in {letter}") for one in lone]
+    for letter, unpaired in ((base.letter, pairing.only_base), (other.letter, pairing.only_other)):
+        aside += [(f"- {code(lone.group.cell.id)}: {code(lone_text(lone))}", f"only in {letter}") for lone in unpaired]
     for title in dict.fromkeys(title for _, title in aside):
-        own = [line for line, of in aside if of == title]
-        more = [f"- and {len(own) - _MAX_COUNT} more"] if len(own) > _MAX_COUNT else []
-        parts.append(fold(f"{count(len(own), 'cell')} {title}", "\n".join([*own[:_MAX_COUNT], *more])))
+        entries = [line for line, of in aside if of == title]
+        more = [f"- and {len(entries) - _MAX_COUNT} more"] if len(entries) > _MAX_COUNT else []
+        parts.append(fold(f"{count(len(entries), 'cell')} {title}", "\n".join([*entries[:_MAX_COUNT], *more])))
     if beside.differences:
-        listed = [f"- {code(difference_text(one))}" for one in beside.differences[:_MAX_COUNT]]
+        listed = [f"- {code(difference_text(difference))}" for difference in beside.differences[:_MAX_COUNT]]
         title = f"{count(len(beside.differences), 'difference')} of machine and software"
         parts.append(fold(title, "\n".join(listed)))
     return parts
@@ -123,19 +123,19 @@ def _of_set(base: ResultSet, beside: Beside) -> list[str]:
 def _lines(lines: Sequence[Line], names: dict[Cell, str], other: ResultSet) -> str:
     rows = []
     for line in lines[:_MAX_COUNT]:
-        told = line.comparison
-        decision = told.decision if told else None
+        comparison = line.comparison
+        decision = comparison.decision if comparison else None
         change = moved(line.ratio, *((decision.low, decision.high) if decision else (None, None)))
         rows.append(
             (
                 verdict_text(line),
                 code(names[line.cell]),
                 code(metric_name(line.metric, line.what)) if line.metric else "how it ended",
-                summary_text(told.b, line.unit) if told else "–",
-                summary_text(told.a, line.unit) if told else "–",
-                change if told else code(line.reason),
+                summary_text(comparison.b, line.unit) if comparison else "–",
+                summary_text(comparison.a, line.unit) if comparison else "–",
+                change if comparison else code(line.reason),
             )
         )
     table = grid(("verdict", "cell", "metric", "A", other.letter, "change"), rows)
-    rest = len(lines) - _MAX_COUNT
-    return f"{table}\n\nand {rest} more" if rest > 0 else table
+    remaining = len(lines) - _MAX_COUNT
+    return f"{table}\n\nand {remaining} more" if remaining > 0 else table

@@ -32,7 +32,7 @@ def write_sections(
         title=clean(title),
         about=[clean(line) for line in about],
         chips=chips,
-        sections=[(one, Markup(section.render(body=one.body))) for one in sections],  # noqa: S704 escaped by the template
+        sections=[(part, Markup(section.render(body=part.body))) for part in sections],  # noqa: S704 escaped by the template
         styles=[shell.own_file(name) for name in shell.STYLES],
         scripts=scripts,
         script_hashes=[shell.script_hash(script) for script in scripts],

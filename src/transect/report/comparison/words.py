@@ -21,7 +21,7 @@ from transect.report.text import clean, clipped, count, quantity
 # What a reader has to know comes first.
 ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)
 # What a whole comparison came to.
-SAID = {
+OUTCOME_TEXTS = {
     Outcome.WORSE: "worse than the base",
     Outcome.BETTER: "better than the base, nothing confirmed worse",
     Outcome.SAME: "nothing confirmed worse than the base",
@@ -33,30 +33,30 @@ _CONFIDENCES = list(Confidence)
 
 def doubts(lines: Iterable[Line], besides: Sequence[Beside]) -> str:
     """Write what speaks against a comparison that is not worse, after a comma; empty without any."""
-    loose = sum(one.outcome is Outcome.WORSE and one.confidence is not Confidence.CONFIRMED for one in lines)
+    loose = sum(line.outcome is Outcome.WORSE and line.confidence is not Confidence.CONFIRMED for line in lines)
     stages = wholly_worse(besides)
-    said = [f"{loose} provisionally worse"] if loose else []
-    said += [f"{count(stages, 'whole stage')} worse"] if stages else []
-    return "".join(f", {one}" for one in said)
+    parts = [f"{loose} provisionally worse"] if loose else []
+    parts += [f"{count(stages, 'whole stage')} worse"] if stages else []
+    return "".join(f", {part}" for part in parts)
 
 
 def outcome_text(outcome: Outcome, besides: Sequence[Beside]) -> str:
     """Write what a whole comparison came to, and what speaks against it."""
     lines = [line for beside in besides for line in beside.lines]
-    return SAID[outcome] + ("" if outcome is Outcome.WORSE else doubts(lines, besides))
+    return OUTCOME_TEXTS[outcome] + ("" if outcome is Outcome.WORSE else doubts(lines, besides))
 
 
 def ordered(lines: Iterable[Line]) -> list[Line]:
     """Return lines with the worse first, confirmed before provisional; else in their order."""
-    return sorted(lines, key=lambda one: (ORDER.index(one.outcome), _CONFIDENCES.index(one.confidence)))
+    return sorted(lines, key=lambda line: (ORDER.index(line.outcome), _CONFIDENCES.index(line.confidence)))
 
 
 def cell_names(cells: Iterable[Cell]) -> dict[Cell, str]:
     """Name cells as the report does, each with its stage and workload."""
     every = [_Named(cell) for cell in dict.fromkeys(cells)]
     names: dict[Cell, str] = {}
-    for stage, own in grouped(every, lambda one: one.cell.stage).items():
-        labels = group_labels(own, always=("workload",))
+    for stage, members in grouped(every, lambda named: named.cell.stage).items():
+        labels = group_labels(members, always=("workload",))
         # Two cells that one label fits are told apart by their ids.
         twice = {label for label, amount in Counter(labels.values()).items() if amount > 1}
         names |= {cell: clean(f"{stage}: {cell.id if label in twice else label}") for cell, label in labels.items()}
@@ -77,15 +77,15 @@ def moved(ratio: float | None, low: float | None = None, high: float | None = No
     """Write a ratio as a change, `+3.2 % (+1.1 to +5.4)`, or as a factor from twice on."""
     if ratio is None:
         return "–"
-    told = _one(ratio)
+    change = _change_text(ratio)
     if low is None or high is None or not 0 < low <= high < float("inf"):
-        return told
-    unit = " %" if told.endswith(" %") else ""
-    ends = [_one(value) for value in (low, high)]
-    return f"{told} ({' to '.join(end.removesuffix(unit) for end in ends)})"
+        return change
+    unit = " %" if change.endswith(" %") else ""
+    ends = [_change_text(value) for value in (low, high)]
+    return f"{change} ({' to '.join(end.removesuffix(unit) for end in ends)})"
 
 
-def _one(ratio: float) -> str:
+def _change_text(ratio: float) -> str:
     if not 0.5 < ratio < 2:
         return f"× {ratio:.3g}"
     share = 100 * (ratio - 1)
@@ -119,14 +119,14 @@ def why_text(line: Line) -> str:
 
 def counted(lines: Sequence[Line]) -> str:
     """Write what lines say, confirmed and not: `2 worse (1 provisional), 30 same`."""
-    said = []
+    counts = []
     for outcome in ORDER:
-        own = [line for line in lines if line.outcome is outcome]
-        if own:
-            loose = sum(line.confidence is Confidence.PROVISIONAL for line in own)
+        matching = [line for line in lines if line.outcome is outcome]
+        if matching:
+            loose = sum(line.confidence is Confidence.PROVISIONAL for line in matching)
             extra = f" ({loose} provisional)" if loose else ""
-            said.append(f"{len(own)} {outcome}{extra}")
-    return ", ".join(said) or "nothing to compare"
+            counts.append(f"{len(matching)} {outcome}{extra}")
+    return ", ".join(counts) or "nothing to compare"
 
 
 def lone_text(lone: Lone) -> str:
@@ -139,33 +139,33 @@ def lone_text(lone: Lone) -> str:
 
 def refused_text(refused: Refused, base: str, other: str) -> str:
     """Say in which settings the two cells of a pair differ."""
-    return "; ".join(clean(f"{one.name}: {base} {one.base}, {other} {one.other}") for one in refused.unlike)
+    return "; ".join(clean(f"{u.name}: {base} {u.base}, {other} {u.other}") for u in refused.unlike)
 
 
-def difference_text(one: Difference) -> str:
+def difference_text(difference: Difference) -> str:
     """Write a fact in which two sides differ."""
-    return clean(f"{one.fact}: {' / '.join(one.before)} → {' / '.join(one.after)}")
+    return clean(f"{difference.fact}: {' / '.join(difference.before)} → {' / '.join(difference.after)}")
 
 
 def shift_text(shift: Shift, other: str) -> str:
     """Say by how much all cells of a stage moved together."""
-    told = shift.decision
+    decision = shift.decision
     to = "worse" if shift.worse else "better"
     more = "more" if shift.direction is Direction.HIGHER else "less"
     return (
         f"{shift.stage}, {metric_name(shift.metric)} ({more} is better): all {shift.cells} cells of {other} "
-        f"together {moved(told.ratio, told.low, told.high)}, "
+        f"together {moved(decision.ratio, decision.low, decision.high)}, "
         + {
             "different": f"{to} as a whole: look at the machine and at what all share first",
             "the same within the margin": "as a whole the same within the margin",
             "open": "which of these is open",
-        }[told.answer.value]
+        }[decision.answer.value]
     )
 
 
 def state_text(results: ResultSet) -> str:
     """Say what of a folder does not count, and what is odd about it."""
-    loaded, said = results.loaded, []
+    loaded, parts = results.loaded, []
     for amount, words in (
         (len(loaded.running), "running"),
         (len(loaded.waiting), "without a record of the study as planned"),
@@ -173,7 +173,7 @@ def state_text(results: ResultSet) -> str:
         (len(loaded.earlier), "of an earlier plan, left out"),
     ):
         if amount:
-            said.append(f"{count(amount, 'cell')} {words}")
+            parts.append(f"{count(amount, 'cell')} {words}")
     if results.backwards:
-        said.append(f"{count(results.backwards, 'record')} ended before they started")
-    return "; ".join(said)
+        parts.append(f"{count(results.backwards, 'record')} ended before they started")
+    return "; ".join(parts)

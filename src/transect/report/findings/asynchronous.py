@@ -15,30 +15,30 @@ from transect.report.text import clean, count, number, quantity
 def asynchronous_findings(context: Context) -> list[Finding]:
     """Per asynchronous group and synchronous twin: the time to quality, how stale, and the quality at the end."""
     return [
-        _finding(one, twin)
+        _finding(training, twin)
         for workload in context.workloads("train")
-        for one in asynchronous_groups(context.of("train", workload), context.floors)
-        for twin in one.twins[:2]
+        for training in asynchronous_groups(context.of("train", workload), context.floors)
+        for twin in training.twins[:2]
     ]
 
 
-def staleness_words(one: Asynchronous) -> str:
+def staleness_words(training: Asynchronous) -> str:
     """Say how stale gradients were: `median 1, 95th percentile 3, most 5 updates`."""
-    middle, late = median_of(one.group, "staleness"), median_of(one.group, "staleness_p95")
+    middle, late = median_of(training.group, "staleness"), median_of(training.group, "staleness_p95")
     parts = [
         f"median {number(middle)}" if middle is not None else "",
         f"95th percentile {number(late)}" if late is not None else "",
-        f"most {one.most}" if one.most is not None else "",
+        f"most {training.most}" if training.most is not None else "",
     ]
     return ", ".join(filter(None, parts)) + " updates"
 
 
-def _finding(one: Asynchronous, twin: Twin) -> Finding:
-    group, other = one.group, twin.group
-    target, rival = quality_target([group]), strategy_words(other)
-    name = clean(f"{group.cell.strategy} (staleness {one.bound})")
+def _finding(training: Asynchronous, twin: Twin) -> Finding:
+    group, synchronous = training.group, twin.group
+    target, rival = quality_target([group]), strategy_words(synchronous)
+    name = clean(f"{group.cell.strategy} (staleness {training.bound})")
     if twin.time is None:
-        late = [words for words, side in ((name, group), (rival, other)) if not reaches(side)]
+        late = [words for words, side in ((name, group), (rival, synchronous)) if not reaches(side)]
         claim = f"{' and '.join(late)} {'do' if len(late) > 1 else 'does'} not reach {target} in every run"
         claim += f", {rival} {twin.words} does" if late == [name] else ""
         claim += f", {name} does" if late == [rival] else ""
@@ -47,10 +47,10 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
         claim = (
             f"{name} reaches {target} in {times_of(twin.time)} the time of {rival} {twin.words}{doubt_of(twin.time)}"
         )
-        confidence, reason = limited_confidence(twin.time.confidence, group, other), twin.time.reason
+        confidence, reason = limited_confidence(twin.time.confidence, group, synchronous), twin.time.reason
         if twin.time.shown:
             claim += ": sooner" if twin.time.ratio.value < 1 else ": later, so waiting for nobody does not pay here"
-    if any(side.over_subscribed for side in (group, other)):
+    if any(side.over_subscribed for side in (group, synchronous)):
         confidence = Confidence.INCONCLUSIVE
     return Finding(
         subject=str(group.cell.workload),
@@ -58,23 +58,23 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
         kind="asynchronous",
         named=True,
         short=claim,
-        groups=(group, other),
-        claim=f"{claim}; its gradients are stale by {staleness_words(one)}{_quality(one, twin)}.",
+        groups=(group, synchronous),
+        claim=f"{claim}; its gradients are stale by {staleness_words(training)}{_quality(training, twin)}.",
         confidence=confidence,
-        comparisons=twin.time.told if twin.time is not None else (),
+        comparisons=twin.time.comparisons if twin.time is not None else (),
         evidence=joined(
-            f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(other, TIME), 's')}"
+            f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(synchronous, TIME), 's')}"
             if twin.time is not None
             else "",
-            f"{count(one.workers, 'worker')} and a server; {count(other.cell.ranks, 'rank')} beside",
+            f"{count(training.workers, 'worker')} and a server; {count(synchronous.cell.ranks, 'rank')} beside",
             "its steps are not checkable against the reference: asynchronous",
             reason,
         ),
     )
 
 
-def _quality(one: Asynchronous, twin: Twin) -> str:
-    own, other = score_of(one.group), score_of(twin.group)
-    if own is None or other is None:
+def _quality(training: Asynchronous, twin: Twin) -> str:
+    score, twin_score = score_of(training.group), score_of(twin.group)
+    if score is None or twin_score is None:
         return ""
-    return f"; it ends at {own[0]} {number(own[1])}, the other at {number(other[1])}"
+    return f"; it ends at {score[0]} {number(score[1])}, the other at {number(twin_score[1])}"

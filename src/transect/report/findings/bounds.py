@@ -33,20 +33,19 @@ class _Above:
 def bound_findings(context: Context) -> list[Finding]:
     """Name the cells that are faster than a bound allows, and the bound; farthest first.
 
-    Every usable cell that has a bound is held against it, not only those that a chart or another
-    finding speaks of.
+    Every usable cell that has a bound is compared with it, also those that are in no chart or other finding.
     """
     above = [*_of_steps(context), *_of_communication(context)]
     if not above:
         return []
-    above.sort(key=lambda one: (-one.share, one.group.cell.id))
-    told = [f"{one.label} reaches {percent(one.share)} of {one.bound}" for one in above]
+    above.sort(key=lambda case: (-case.share, case.group.cell.id))
+    listed = [f"{case.label} reaches {percent(case.share)} of {case.bound}" for case in above]
     claim = (
         f"{count(len(above), 'cell')} {'is' if len(above) == 1 else 'are'} faster than a bound "
-        f"allows, so that bound is wrong: {names(told, _SHOWN)}."
+        f"allows, so that bound is wrong: {names(listed, _SHOWN)}."
     )
     evidence = joined(
-        *(one.evidence for one in above[:_SHOWN]),
+        *(case.evidence for case in above[:_SHOWN]),
         "either the benchmark did not reach what the machine gives, or more was counted than "
         "has to be done; no distance from such a bound means anything",
     )

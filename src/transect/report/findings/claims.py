@@ -14,7 +14,7 @@ from transect.report.findings.finding import Finding, joined
 from transect.report.findings.forecasts import all_forecasts
 from transect.report.text import clean, ends, factor
 
-_SAID = {
+_JUDGEMENTS = {
     Judgement.REACHED: "as much as published, or more",
     Judgement.LESS: "a gain, but less than published",
     Judgement.NONE: "no gain at all",
@@ -23,7 +23,7 @@ _SAID = {
 
 
 def claim_answers(context: Context) -> list[Answer]:
-    """Answer every published claim; none where no cell of the study could speak to any, or it asks for none."""
+    """Answer every published claim; empty where the study asks for none, or has no cell that bears on one."""
     works = {claim.source for claim in CLAIMS}
     if not any(context.asks_for(work, "claim", section="claims") for work in works):
         return []
@@ -46,8 +46,8 @@ def gain_words(answer: Answer) -> str:
     """Write the gain with its ends; empty where nothing was compared."""
     if answer.gain is None:
         return ""
-    told = "" if answer.extrapolated else f" ({ends(answer.gain, factor)})"
-    return f"{factor(answer.gain.value)}x{told}"
+    interval = "" if answer.extrapolated else f" ({ends(answer.gain, factor)})"
+    return f"{factor(answer.gain.value)}x{interval}"
 
 
 def claim_findings(context: Context) -> list[Finding]:
@@ -57,10 +57,10 @@ def claim_findings(context: Context) -> list[Finding]:
 
 def _finding(answer: Answer) -> Finding:
     claim, gain = answer.claim, gain_words(answer)
-    said = _SAID[answer.judgement]
+    judgement = _JUDGEMENTS[answer.judgement]
     if answer.extrapolated:
-        said = f"{said}, by extrapolation"
-    here = f"{gain} here, {said}" if gain else said
+        judgement = f"{judgement}, by extrapolation"
+    here = f"{gain} here, {judgement}" if gain else judgement
     return Finding(
         subject="claims",
         kind="claim",
@@ -73,5 +73,5 @@ def _finding(answer: Answer) -> Finding:
             clean(answer.reason),
             claim.differs,
         ),
-        comparisons=answer.result.told if answer.result is not None else (),
+        comparisons=answer.result.comparisons if answer.result is not None else (),
     )

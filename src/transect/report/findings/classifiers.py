@@ -38,22 +38,22 @@ def text_label(group: ClassifyGroup) -> str:
 
 def best_of_kinds(groups: Sequence[ClassifyGroup]) -> list[ClassifyGroup]:
     """Return of each kind of classifier the group that validation chooses, the best on test first."""
-    chosen = [selected(own) for own in grouped(groups, lambda group: group.cell.kind).values()]
+    chosen = [selected(members) for members in grouped(groups, lambda group: group.cell.kind).values()]
     known = [
         (summary.median, group)
         for group in chosen
         if group is not None and (summary := group.summary(ACCURACY)) is not None
     ]
-    return [group for _, group in sorted(known, key=lambda one: (-one[0], one[1].cell.id))]
+    return [group for _, group in sorted(known, key=lambda pair: (-pair[0], pair[1].cell.id))]
 
 
 def classifier_findings(context: Context) -> list[Finding]:
     """One for each text that several kinds of classifier read."""
     found = []
-    for own in texts(context.of("classify")):
-        ranked = best_of_kinds(own)
+    for classifiers in texts(context.of("classify")):
+        ranked = best_of_kinds(classifiers)
         if len(ranked) > 1:
-            found.append(_finding(own, ranked))
+            found.append(_finding(classifiers, ranked))
     return found
 
 
@@ -66,9 +66,9 @@ def _accuracy(group: ClassifyGroup) -> str:
     return "–" if summary is None else tenths(summary.median)
 
 
-def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> Finding:
-    own_kind = [group for group in ranked if group.cell.kind == TRANSFORMER]
-    first = own_kind[0] if own_kind else _preferred(ranked)
+def _finding(classifiers: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> Finding:
+    transformers = [group for group in ranked if group.cell.kind == TRANSFORMER]
+    first = transformers[0] if transformers else _preferred(ranked)
     rival = _preferred([group for group in ranked if group is not first])
     others = [group for group in ranked if group not in (first, rival)]
     effect = difference([(rival, first)])
@@ -78,13 +78,13 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
         subject=corpus_label(first),
         kind="classifier-best",
         scope=text_label(first),
-        claim=f"{_told(first, rival, effect)}{bound}",
+        claim=f"{_claim(first, rival, effect)}{bound}",
         confidence=_confidence(effect),
         tests=() if effect is None else (effect.chance(n_comparisons=len(ranked) / 2),),
         evidence=joined(
             f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}" if others else "",
-            f"of {count(_amount(own, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"
-            if _amount(own, first) > 1
+            f"of {count(_amount(classifiers, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"
+            if _amount(classifiers, first) > 1
             else "",
             f"another draw of test tickets alone may move it by {signed(effect.alone)[1:]} points"
             if effect is not None and effect.alone is not None
@@ -100,13 +100,13 @@ def _preferred(ranked: Sequence[ClassifyGroup]) -> ClassifyGroup:
     return chosen or ranked[0]
 
 
-def _amount(own: Sequence[ClassifyGroup], first: ClassifyGroup) -> int:
-    return sum(group.cell.kind == first.cell.kind for group in own)
+def _amount(classifiers: Sequence[ClassifyGroup], first: ClassifyGroup) -> int:
+    return sum(group.cell.kind == first.cell.kind for group in classifiers)
 
 
-def _told(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None) -> str:
-    noun, other = _noun(first), _noun(rival)
-    reached = f"{noun} tells {_accuracy(first)} of the test tickets right, {other} {_accuracy(rival)}"
+def _claim(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None) -> str:
+    noun, rival_noun = _noun(first), _noun(rival)
+    reached = f"{noun} tells {_accuracy(first)} of the test tickets right, {rival_noun} {_accuracy(rival)}"
     if effect is None:
         return f"{reached}; which is better is not known."
     verb = "wins" if effect.summary.median > 0 else "loses"

@@ -22,59 +22,60 @@ def condition_findings(context: Context) -> list[Finding]:
     return [*_conditions(conditions(groups), groups), *_versions(groups), *_outputs(groups)]
 
 
-def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
-    if not told.seen and told.equal:
+def _conditions(conditions: Conditions, groups: list[InferGroup]) -> list[Finding]:
+    if not conditions.seen and conditions.equal:
         return []
-    points = f"at {count(told.points, 'point')} with {count(len(told.runtimes), 'runtime')}"
+    points = f"at {count(conditions.points, 'point')} with {count(len(conditions.runtimes), 'runtime')}"
     not_set = _not_set(groups)
-    if told.differences:
+    if conditions.differences:
         listed = [
-            f"{one.runtime} {one.what} (at {one.points} of {count(told.points, 'point')})" for one in told.differences
+            f"{d.runtime} {d.what} (at {d.points} of {count(conditions.points, 'point')})"
+            for d in conditions.differences
         ]
         claim = f"conditions were not equal: {names(listed, _SHOWN)}"
         confidence = Confidence.CONFIRMED
     else:
         kernels = "the same kernels"
-        if len(told.kernels) == 1:
-            kernels = f"the same {count(told.kernels[0], 'kernel')}"
+        if len(conditions.kernels) == 1:
+            kernels = f"the same {count(conditions.kernels[0], 'kernel')}"
         claim = (
             f"conditions were equal: ONNX Runtime itself names the same session options and {kernels} in all runtimes"
         )
         confidence = Confidence.CONFIRMED
-        if told.silent:
-            claim += f" that tell; {names(told.silent, 9)} tell nothing"
+        if conditions.silent:
+            claim += f" that tell; {names(conditions.silent, 9)} tell nothing"
             confidence = Confidence.PROVISIONAL
     evidence = joined(
         f"its log and its profile of a session with the options `equal`, {points}",
         f"could not set: {names(not_set, 9)}" if not_set else "",
-        f"silent: {names(told.silent, 9)}" if told.silent and told.differences else "",
+        f"silent: {names(conditions.silent, 9)}" if conditions.silent and conditions.differences else "",
     )
     return [Finding(subject="study", claim=claim + ".", evidence=evidence, confidence=confidence, kind="conditions")]
 
 
 def _not_set(groups: list[InferGroup]) -> list[str]:
     """Name what languages could not set, as they say themselves."""
-    said = {
+    not_set = {
         f"{group.cell.runtime} {option}"
         for group in groups
         if takes_onnx(group)
         for record in group.ok
         for option in record.details.get("options_not_set") or ()
     }
-    return sorted(said)
+    return sorted(not_set)
 
 
 def _versions(groups: list[InferGroup]) -> list[Finding]:
     able = [group for group in groups if group.ok and takes_onnx(group)]
     of_runtime = grouped(able, lambda group: group.cell.runtime)
-    ran = {name: versions(own) for name, own in sorted(of_runtime.items())}
-    if len({version for own in ran.values() for version in own}) < 2:
+    ran = {name: versions(members) for name, members in sorted(of_runtime.items())}
+    if len({version for found in ran.values() for version in found}) < 2:
         return []
     by_version: dict[str, list[str]] = {}
-    for name, own in ran.items():
-        if own:
-            by_version.setdefault(" and ".join(own), []).append(name)
-    listed = [f"{names(own, 9)} ran {version}" for version, own in sorted(by_version.items())]
+    for name, found in ran.items():
+        if found:
+            by_version.setdefault(" and ".join(found), []).append(name)
+    listed = [f"{names(runtimes, 9)} ran {version}" for version, runtimes in sorted(by_version.items())]
     claim = f"the comparison of runtimes crosses versions: {names(listed, 9)}."
     evidence = "a ratio between them is one of versions as much as of languages"
     return [Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.CONFIRMED, kind="versions")]
@@ -113,7 +114,7 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
             f"{listed}"
         )
         evidence = joined(*(_why(group) for group in bad[:_SHOWN]))
-    partly = [f"{labels[group.cell]} {said}" for group in compared if (said := partly_compared(group))]
+    partly = [f"{labels[group.cell]} {part}" for group in compared if (part := partly_compared(group))]
     if partly:
         claim += f"; what is no tensor was compared by nobody: {names(partly, _SHOWN)}"
     blind = sum(bool(group.ok) for group in groups if group not in compared)

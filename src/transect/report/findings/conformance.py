@@ -21,7 +21,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tested:
-    """What operator tests said of one runtime on one provider.
+    """What the operator tests found of one runtime on one provider.
 
     `outcomes` has those that did not pass, by name: the outcome and the reason.
     """
@@ -47,7 +47,7 @@ def tested(context: Context) -> list[Tested]:
     groups = [group for group in context.of("conformance") if group.ok]
     labels = group_labels(groups)
     found = [_tested(labels[group.cell], group.ok[-1]) for group in groups]
-    return sorted(found, key=lambda one: one.label)
+    return sorted(found, key=lambda runtime: runtime.label)
 
 
 def _tested(label: str, record: AnyRecord) -> Tested:
@@ -68,23 +68,23 @@ def _tested(label: str, record: AnyRecord) -> Tested:
 def differing_tests(runtimes: Iterable[Tested]) -> list[str]:
     """Return the tests of which not the same came under all runtimes, sorted."""
     runtimes = list(runtimes)
-    every = {name for one in runtimes for name in one.outcomes}
-    return sorted(name for name in every if len({one.outcome(name) for one in runtimes}) > 1)
+    every = {name for runtime in runtimes for name in runtime.outcomes}
+    return sorted(name for name in every if len({runtime.outcome(name) for runtime in runtimes}) > 1)
 
 
 def conformance_findings(context: Context) -> list[Finding]:
     """Say for each provider whether all runtimes pass the same tests."""
     runtimes = tested(context)
     return [
-        _finding(provider, [one for one in runtimes if one.provider == provider], context)
-        for provider in sorted({one.provider for one in runtimes})
+        _finding(provider, [runtime for runtime in runtimes if runtime.provider == provider], context)
+        for provider in sorted({runtime.provider for runtime in runtimes})
     ]
 
 
 def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding:
     differing = differing_tests(runtimes)
     passed = runtimes[0].passed
-    every = max(one.tests for one in runtimes)
+    every = max(runtime.tests for runtime in runtimes)
     if len(runtimes) == 1:
         claim = f"{clean(runtimes[0].label)} passes {passed} of {every} operator tests."
     elif not differing:
@@ -103,7 +103,7 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
         for record in context.records
         if record.stage == "conformance" and record.status is not Status.OK and record.cell.get("provider") == provider
     ]
-    same = len({one.tests for one in runtimes}) == 1
+    same = len({runtime.tests for runtime in runtimes}) == 1
     return Finding(
         subject="conformance",
         scope=f"on {clean(provider)}",
@@ -120,10 +120,10 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
 
 def _counts(runtimes: list[Tested]) -> str:
     """Write who passes how many, the most first: `c and rust pass 9 and go 7`."""
-    by_number = grouped(runtimes, lambda one: one.passed)
-    said: list[str] = []
+    by_number = grouped(runtimes, lambda runtime: runtime.passed)
+    parts: list[str] = []
     for number in sorted(by_number, reverse=True):
-        who = [clean(one.label) for one in by_number[number]]
-        verb = "" if said else " pass" if len(who) > 1 else " passes"
-        said.append(f"{names(who, len(who))}{verb} {number}")
-    return names(said, len(said))
+        who = [clean(runtime.label) for runtime in by_number[number]]
+        verb = "" if parts else " pass" if len(who) > 1 else " passes"
+        parts.append(f"{names(who, len(who))}{verb} {number}")
+    return names(parts, len(parts))

@@ -38,8 +38,8 @@ def place_of(cost: ContainerCost) -> str:
 def cost_words(cost: ContainerCost) -> str:
     """Write a cost: its ratio with ends, and its difference in seconds."""
     less = "less" if cost.more.value < 0 else "more"
-    said = "one pair" if cost.ratio.spread is Spread.SINGLE else ends(cost.ratio, factor)
-    return f"{factor(cost.ratio.value)} times ({said}), {quantity(abs(cost.more.value), 's')} {less}"
+    interval = "one pair" if cost.ratio.spread is Spread.SINGLE else ends(cost.ratio, factor)
+    return f"{factor(cost.ratio.value)} times ({interval}), {quantity(abs(cost.more.value), 's')} {less}"
 
 
 def container_findings(context: Context) -> list[Finding]:
@@ -47,7 +47,7 @@ def container_findings(context: Context) -> list[Finding]:
     costs = all_costs(context)
     findings = []
     for (container, metric, small), members in grouped(costs, _question).items():
-        # Ranks that share cores tell of sharing: those that do not come before.
+        # Ranks that share cores measure the sharing: those that do not share come first.
         able = [cost for cost in members if not cost.over_subscribed] or members
         top = max(able, key=lambda cost: (cost.shown, cost.ratio.value, cost.group.cell.id))
         findings.append(_finding(container, metric, top, len(able), small))
@@ -66,15 +66,15 @@ def _question(cost: ContainerCost) -> tuple[str, str, bool]:
 
 
 def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small: bool) -> Finding:
-    place, told = place_of(cost), cost_words(cost)
+    place, cost_text = place_of(cost), cost_words(cost)
     if cost.shown:
-        claim = f"in {container}, {place} takes {told}"
+        claim = f"in {container}, {place} takes {cost_text}"
     elif cost.same:
-        claim = f"in {container}, {place} is {same_within(cost.comparison)}: {told}"
+        claim = f"in {container}, {place} is {same_within(cost.comparison)}: {cost_text}"
     elif cost.over_subscribed:
-        claim = f"in {container}, {place} takes {told}; its ranks share cores, so it decides nothing"
+        claim = f"in {container}, {place} takes {cost_text}; its ranks share cores, so it decides nothing"
     else:
-        claim = f"no cost of {container} can be told from noise in {place}: {told}"
+        claim = f"no cost of {container} can be told from noise in {place}: {cost_text}"
     most = f"; the most of {pairs} comparisons" if pairs > 1 else ""
     version = next((str(v) for r in cost.group.ok if (v := _version(r.provenance))), "")
     return Finding(
@@ -82,7 +82,7 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         claim=clean(f"{claim}{most}."),
         kind="container",
         confidence=cost.confidence,
-        comparisons=cost.told(pairs),
+        comparisons=cost.comparisons(pairs),
         groups=(cost.group, cost.base),
         topic="latency" if small else _TOPICS[metric],
         evidence=joined(
@@ -107,7 +107,7 @@ def _version(provenance: dict[str, object]) -> object:
 
 def _published(answer: Published) -> Finding:
     cost = answer.cost
-    said = {
+    verdict = {
         "little": f"a container costs little here: at most {percent(LITTLE)} of a step anywhere",
         "not little": f"a container does not cost little here: more than {percent(LITTLE)} of a step",
         "open": "whether a container costs little is not decided here",
@@ -116,9 +116,9 @@ def _published(answer: Published) -> Finding:
         subject="claims",
         kind="container claim",
         confidence=answer.confidence,
-        comparisons=cost.told(answer.pairs) if answer.verdict == "not little" else (),
+        comparisons=cost.comparisons(answer.pairs) if answer.verdict == "not little" else (),
         claim=clean(
-            f"{PUBLISHED}, with and without Singularity, no timings published: {said}; {place_of(cost)} "
+            f"{PUBLISHED}, with and without Singularity, no timings published: {verdict}; {place_of(cost)} "
             f"in {cost.container} takes {cost_words(cost)}."
         ),
         evidence=joined("there ResNet-50 on a GPU under Singularity", clean(cost.reason)),

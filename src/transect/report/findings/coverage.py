@@ -89,7 +89,7 @@ def _noise(context: Context) -> list[Finding]:
         if floors:
             parts.append(f"{_span(floors)} in {what}")
             listed.append(f"{what}: {', '.join(floor.text for floor in floors)}")
-            pairs += sum(floor.value.pairs for floor in floors if floor.own)
+            pairs += sum(floor.value.pairs for floor in floors if floor.repeated)
     if not parts:
         if not any(group.ok for stage, *_ in _FLOORS for group in context.of(stage)):
             return []
@@ -107,15 +107,15 @@ def _noise(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Floor:
-    """A workload's floor. `own`: from its own repeats; else it is that of the others."""
+    """A workload's floor. `repeated`: from its own repeats; else it is that of the others."""
 
     workload: str
     value: NoiseFloor
-    own: bool
+    repeated: bool
 
     @property
     def text(self) -> str:
-        lent = "" if self.own else " (from other workloads: it has no repeats)"
+        lent = "" if self.repeated else " (from other workloads: it has no repeats)"
         return f"{self.workload} {percent(self.value.relative, 1)}{lent}"
 
 
@@ -130,8 +130,8 @@ def _floors(context: Context, stage: str, metric: str) -> list[_Floor]:
         else:
             floor = context.floors.get(stage, workload, metric, kind)
         if floor is not None and any(group.values(metric) for group in groups):
-            own = any(len(g.values(metric)) > 1 and not g.over_subscribed for g in groups)
-            found.append(_Floor(workload=workload, value=floor, own=own))
+            repeated = any(len(g.values(metric)) > 1 and not g.over_subscribed for g in groups)
+            found.append(_Floor(workload=workload, value=floor, repeated=repeated))
     return found
 
 

@@ -1,7 +1,7 @@
-"""What a study's comparisons come to: confidence under their conditions, and beside each other.
+"""The confidence of a study's findings: by the conditions of their runs, and after correction for all comparisons.
 
-A study that makes forty comparisons finds two differences at 5 % where there are none. So each
-finding names the comparisons that it rests on, and Holm's correction runs over those of all findings.
+A study that makes forty comparisons finds two differences at 5 % where there are none. So each finding names the
+comparisons that it rests on, and Holm's correction runs over those of all findings.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ def same_within(comparison: Comparison) -> str:
 def _family(findings: Iterable[Finding]) -> dict[Comparison | verdicts.Chance, float]:
     """Return the corrected probability of every comparison and test that any finding rests on."""
     of_all = list(findings)
-    every = dict.fromkeys(one for finding in of_all for one in finding.comparisons)
-    tests = dict.fromkeys(one for finding in of_all for one in finding.tests)
-    told = [(one, tested) for one in every if (tested := _tested(one)) is not None]
-    known: list[Comparison | verdicts.Chance] = [*(one for one, _ in told), *tests]
-    probable = [*(tested for _, tested in told), *tests]
-    n_comparisons = [*(one.n_comparisons for one, _ in told), *(one.n_comparisons for one in tests)]
+    every = dict.fromkeys(comparison for finding in of_all for comparison in finding.comparisons)
+    tests = dict.fromkeys(test for finding in of_all for test in finding.tests)
+    pairs = [(comparison, tested) for comparison in every if (tested := _tested(comparison)) is not None]
+    known: list[Comparison | verdicts.Chance] = [*(comparison for comparison, _ in pairs), *tests]
+    probable = [*(tested for _, tested in pairs), *tests]
+    n_comparisons = [*(test.n_comparisons for test, _ in pairs), *(test.n_comparisons for test in tests)]
     return dict(zip(known, verdicts.corrected(probable, n_comparisons), strict=True))
 
 
-def _tested(one: Comparison) -> verdicts.Decision | verdicts.Chance | None:
+def _tested(comparison: Comparison) -> verdicts.Decision | verdicts.Chance | None:
     """Return what has the probability of a comparison: of ranks, where values have no logarithm."""
-    if one.decision is not None:
-        return one.decision
-    return None if one.p is None else verdicts.Chance(p=one.p)
+    if comparison.decision is not None:
+        return comparison.decision
+    return None if comparison.p is None else verdicts.Chance(p=comparison.p)
 
 
-def _says(one: Comparison) -> bool:
-    """Whether it claims anything, different or the same."""
-    if one.decision is not None:
-        return one.decision.answer is not verdicts.Answer.OPEN
-    return one.verdict is not Verdict.SAME
+def _claims(comparison: Comparison) -> bool:
+    """Whether a comparison claims anything, different or the same."""
+    if comparison.decision is not None:
+        return comparison.decision.answer is not verdicts.Answer.OPEN
+    return comparison.verdict is not Verdict.SAME
 
 
 def corrected(findings: Sequence[Finding]) -> list[Finding]:
@@ -74,13 +74,13 @@ def corrected(findings: Sequence[Finding]) -> list[Finding]:
 
 def _held(finding: Finding, family: Mapping[Comparison | verdicts.Chance, float]) -> Finding:
     # What is inconclusive claims nothing that could be chance.
-    said = [family[one] for one in finding.comparisons if one in family and _says(one)]
-    said += [family[one] for one in finding.tests if one.claimed]
-    worst = max(said, default=0.0)
+    chances = [family[c] for c in finding.comparisons if c in family and _claims(c)]
+    chances += [family[test] for test in finding.tests if test.claimed]
+    worst = max(chances, default=0.0)
     if finding.confidence is not Confidence.CONFIRMED or worst <= LEVEL:
         return finding
-    told = f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"
-    return replace(finding, confidence=Confidence.PROVISIONAL, evidence=joined(finding.evidence, told))
+    doubt = f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"
+    return replace(finding, confidence=Confidence.PROVISIONAL, evidence=joined(finding.evidence, doubt))
 
 
 def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) -> Tally:
@@ -90,21 +90,21 @@ def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) ->
     """
     family = _family(findings)
     named = [rule for question in questions for rule in question.answered_by]
-    asked = [one for one in findings if any(rule_fits(one.rule, rule) for rule in named)]
+    asked = [finding for finding in findings if any(rule_fits(finding.rule, rule) for rule in named)]
     whole = _ends(findings, family)
     return replace(whole, asked=_ends(asked, family)) if named else whole
 
 
 def _ends(findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Chance, float]) -> Tally:
-    every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
+    every = dict.fromkeys(comparison for finding in findings for comparison in finding.comparisons)
     ends: Counter[str] = Counter()
-    for one in every:
-        if one.verdict is Verdict.SAME and not one.equal:
+    for comparison in every:
+        if comparison.verdict is Verdict.SAME and not comparison.equal:
             ends["inconclusive"] += 1
-        elif one.confidence is not Confidence.CONFIRMED or family.get(one, 0.0) > LEVEL:
+        elif comparison.confidence is not Confidence.CONFIRMED or family.get(comparison, 0.0) > LEVEL:
             ends["provisional"] += 1
         else:
-            ends["same" if one.equal else "different"] += 1
+            ends["same" if comparison.equal else "different"] += 1
     return Tally(
         comparisons=len(every),
         different=ends["different"],

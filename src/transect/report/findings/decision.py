@@ -76,19 +76,19 @@ def gain_text(comparison: Comparison | None, word: str, rival: str) -> str:
     """Write by how much the better side wins: `7.1 times sooner than torch (95 % interval 3.7 to 13.7)`."""
     if comparison is None:
         return ""
-    told = factor_interval(comparison)
-    if told is None:
+    interval = factor_interval(comparison)
+    if interval is None:
         return f"{number(comparison.factor)} times {word} {rival} (too few runs for an interval)"
-    ends = f"95 % interval {number(told.low)} to {number(told.high)}"
-    return f"{number(told.value)} times {word} {rival} ({ends})"
+    ends = f"95 % interval {number(interval.low)} to {number(interval.high)}"
+    return f"{number(interval.value)} times {word} {rival} ({ends})"
 
 
 def tie_text(comparison: Comparison | None, rival: str) -> str:
     """Write how far apart two may be that are not shown to differ; empty where that is not known."""
-    told = comparison.interval if comparison is not None else None
-    if told is None:
+    interval = comparison.interval if comparison is not None else None
+    if interval is None:
         return ""
-    return f"ratio to {rival} {number(told.low)} to {number(told.high)} (95 % interval)"
+    return f"ratio to {rival} {number(interval.low)} to {number(interval.high)} (95 % interval)"
 
 
 def why_not(group: Group) -> str:

@@ -45,11 +45,11 @@ def split_text(cost: DistributionCost) -> str:
         if share is not None
     ]
     # Whole per cent, as the cost itself is written: what rounding leaves is in the rest too.
-    rest = round(100 * cost.cost) - sum(round(100 * share) for share, _ in parts)
+    remaining = round(100 * cost.cost) - sum(round(100 * share) for share, _ in parts)
     written = [f"{_whole(round(100 * share))} {what}" for share, what in parts]
-    if rest:
-        written.append(f"{_whole(rest)} {'unexplained' if cost.told else 'not told'}")
-    elif not cost.told:
+    if remaining:
+        written.append(f"{_whole(remaining)} {'unexplained' if cost.parts_known else 'not told'}")
+    elif not cost.parts_known:
         written.append("nothing left for what is not told")
     return ", ".join(written)
 
@@ -121,21 +121,21 @@ def _place(group: Group) -> tuple[bool, float, str]:
 
 def _overlap(workload: str, groups: list[Group], labels: Mapping[Cell, str]) -> list[Finding]:
     spread = [g for g in groups if g.cell.ranks > 1 and not g.over_subscribed]
-    told = [(value, g) for g in spread if (value := median(g, "overlap")) is not None]
-    if not told:
+    overlaps = [(value, g) for g in spread if (value := median(g, "overlap")) is not None]
+    if not overlaps:
         return []
-    top, group = max(told, key=lambda pair: (pair[0], pair[1].cell.id))
+    top, group = max(overlaps, key=lambda pair: (pair[0], pair[1].cell.id))
     if top < 0.005:
         claim = (
             f"no communication hides behind computing in "
-            f"{'any of the ' if len(told) > 1 else 'the '}{count(len(told), 'cell')} that "
-            f"tell{'s' if len(told) == 1 else ''} it."
+            f"{'any of the ' if len(overlaps) > 1 else 'the '}{count(len(overlaps), 'cell')} that "
+            f"tell{'s' if len(overlaps) == 1 else ''} it."
         )
     else:
         claim = f"{percent(top)} of the communication of {labels[group.cell]} hides behind computing"
-        rest = [value for value, other in told if other is not group]
-        if rest:
-            claim += f", the most of {len(told)} cells that tell it; the least is {percent(min(rest))}"
+        others = [value for value, other in overlaps if other is not group]
+        if others:
+            claim += f", the most of {len(overlaps)} cells that tell it; the least is {percent(min(others))}"
         claim += "."
     parts = [("under way", "communication_total_time"), ("waited", "communication_time")]
     evidence = [
@@ -143,8 +143,8 @@ def _overlap(workload: str, groups: list[Group], labels: Mapping[Cell, str]) -> 
     ]
     if evidence:
         evidence[0] = f"{labels[group.cell]}: {evidence[0]}"
-    if len(spread) > len(told):
-        evidence.append(f"{count(len(spread) - len(told), 'cell')} of several ranks do not tell")
+    if len(spread) > len(overlaps):
+        evidence.append(f"{count(len(spread) - len(overlaps), 'cell')} of several ranks do not tell")
     return [
         Finding(
             subject=workload,

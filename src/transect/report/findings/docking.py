@@ -46,7 +46,7 @@ def docking_findings(context: Context) -> list[Finding]:
         return []
     rows = docking_rows(context.of("bench"))
     missing = without_result(context.of("bench"))
-    fastest = [finding for one in found if (finding := _fastest(one, missing)) is not None]
+    fastest = [finding for contest in found if (finding := _fastest(contest, missing)) is not None]
     openmp = [curve for curve in curves(rows) if curve.rows[0].model == "openmp"]
     asked = context.asks_for(ASSESSMENT, "docking.claim")
     linear = [finding for curve in openmp if (finding := _linear(curve, asked)) is not None]
@@ -61,19 +61,19 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
         return None
     first, result = contest.rows[0], contest.told_apart(rival)
     against = [(row, contest.told_apart(row)) for row in contest.rivals()]
-    tied = [row for row, one in against if one is None or one.verdict is not Verdict.BETTER]
-    made = [one for _, one in against if one is not None]
-    upset = any(one is None or one.verdict is Verdict.WORSE for _, one in against)
-    confidence = Confidence.INCONCLUSIVE if upset else lowest_confidence(one.confidence for one in made)
+    tied = [row for row, comparison in against if comparison is None or comparison.verdict is not Verdict.BETTER]
+    made = [comparison for _, comparison in against if comparison is not None]
+    upset = any(comparison is None or comparison.verdict is Verdict.WORSE for _, comparison in against)
+    confidence = Confidence.INCONCLUSIVE if upset else lowest_confidence(comparison.confidence for comparison in made)
     slowest = contest.rows[-1]
     if tied:
-        alike = [one for row, one in against if row in tied]
-        equal = all(one is not None and one.equal for one in alike)
+        alike = [comparison for row, comparison in against if row in tied]
+        equal = all(comparison is not None and comparison.equal for comparison in alike)
         how = f"are {same_within(alike[0])}" if equal and alike[0] else "cannot be told apart"
         every = clean(names([first.name, *(row.name for row in tied)], 5))
-        said = f"{every} are the fastest docking kernels and {how}: the median of the first is {quantity(first.time, 's')} per pose."
+        claim = f"{every} are the fastest docking kernels and {how}: the median of the first is {quantity(first.time, 's')} per pose."
     else:
-        said = (
+        claim = (
             f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
             f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose."
         )
@@ -89,7 +89,7 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
         scope=contest_title(contest),
         groups=(first.group, rival.group),
         decision=_decision(contest, result, tied, missing),
-        claim=said,
+        claim=claim,
         evidence=joined(
             f"{quantity(first.time, 's')} and {quantity(rival.time, 's')} per pose",
             f"the slowest, {clean(slowest.name)}, takes {_times(slowest, first)} times",
@@ -106,7 +106,7 @@ def _decision(
 ) -> Decision:
     first, rival = contest.rows[0], contest.rival()
     second = tied[0] if tied else rival
-    other = clean(second.name) if second is not None else ""
+    second_name = clean(second.name) if second is not None else ""
     if tied:
         result = contest.told_apart(tied[0])
     later = next((row for row in contest.rows[1:] if row not in tied), None)
@@ -119,9 +119,9 @@ def _decision(
         scope=count(contest.threads, "thread"),
         winner=clean(first.name),
         tied=tuple(clean(row.name) for row in tied),
-        equal=bool(same) and all(one is not None and one.equal for one in same),
+        equal=bool(same) and all(comparison is not None and comparison.equal for comparison in same),
         margin=result.margin if result is not None else MARGIN,
-        gain=tie_text(result, other) if tied else gain_text(result, "sooner than", other),
+        gain=tie_text(result, second_name) if tied else gain_text(result, "sooner than", second_name),
         value=f"{quantity(first.time, 's')} per pose",
         second=clean(later.name) if later else "",
         left_out=tuple(
@@ -144,9 +144,9 @@ def _linear(curve: Curve, asked: bool) -> Finding | None:
     ideal = last.threads / curve.base
     least = _NEAR_LINEAR * ideal
     decided = len(last.pose_time) > 1 and (speed_up.low >= least or speed_up.high < least)
-    said = "is near-linear" if speed_up.low >= least else "is not linear"
+    scaling = "is near-linear" if speed_up.low >= least else "is not linear"
     if not decided:
-        said = "may or may not be linear"
+        scaling = "may or may not be linear"
     return Finding(
         subject="study",
         kind="docking",
@@ -154,7 +154,7 @@ def _linear(curve: Curve, asked: bool) -> Finding | None:
         named=True,
         confidence=Confidence.PROVISIONAL if decided else Confidence.INCONCLUSIVE,
         scope=clean(f"{first.deck}, {count(first.poses, 'pose')}"),
-        claim=f"{clean(first.name)}{'' if last.pinned else ', not pinned,'} {said} from "
+        claim=f"{clean(first.name)}{'' if last.pinned else ', not pinned,'} {scaling} from "
         f"{curve.base} to {count(last.threads, 'thread')}: {factor(speed_up.value)} times the speed "
         f"({ends(speed_up, factor)}), {percent(speed_up.value / ideal)} of linear.",
         evidence=joined(
@@ -205,19 +205,19 @@ def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
         return f"OpenMP did not run on one thread{' and the deck of Julia' if best else ''} here"
     slow, fast = (choose(plain, key=lambda row: middle(row.pose_time)) for choose in (max, min))
     alike = slow.deck == fast.deck and slow.poses == fast.poses
-    own = (
+    openmp = (
         f"OpenMP itself takes {_times(slow, fast)} times as long as {clean(slow.name)} as it does as "
         f"{clean(fast.name)}, so such a factor depends on the baseline"
         if alike and slow is not fast
         else "OpenMP ran in one configuration"
     )
     if best is None:
-        return f"Julia did not run here; {own}"
-    return f"Julia takes {_times(best, fast)} times the time per pose of {clean(fast.name)} here; {own}"
+        return f"Julia did not run here; {openmp}"
+    return f"Julia takes {_times(best, fast)} times the time per pose of {clean(fast.name)} here; {openmp}"
 
 
-def _times(row: Contestant, other: Contestant) -> str:
-    return factor(middle(row.pose_time) / middle(other.pose_time))
+def _times(row: Contestant, base: Contestant) -> str:
+    return factor(middle(row.pose_time) / middle(base.pose_time))
 
 
 def _claim(claim: str, here: str, *, decided: bool) -> Finding:

@@ -23,28 +23,28 @@ def doubt_findings(context: Context) -> list[Finding]:
     """One for each doubt that the study has cells for."""
     groups: list[ClassifyGroup] = context.of("classify")
     found = [(doubt, cases(doubt, groups)) for doubt in DOUBTS]
-    return [_finding(context, doubt, own) for doubt, own in found if own]
+    return [_finding(context, doubt, matching) for doubt, matching in found if matching]
 
 
 def span(effect: Difference) -> str | None:
     """Write the ends of a difference; None for one seed."""
-    one = effect.summary
-    return None if one.spread is Spread.SINGLE else f"{signed(one.low)} to {signed(one.high)}"
+    summary = effect.summary
+    return None if summary.spread is Spread.SINGLE else f"{signed(summary.low)} to {signed(summary.high)}"
 
 
 def effect_text(effect: Difference) -> str:
     """Write a difference with its ends: `−12.3 (95 % interval −14.0 to −11.1)`."""
-    one = effect.summary
+    summary = effect.summary
     if effect.fixed:
         alone = "" if effect.alone is None else f", test tickets alone ± {signed(effect.alone)[1:]}"
-        return f"{signed(one.median)} (no seed plays a part{alone})"
-    if one.spread is Spread.SINGLE:
-        return f"{signed(one.median)} (one seed)"
-    if one.low == one.high:
-        return f"{signed(one.median)} (in each of {one.count} seeds)"
-    word = one.word if one.spread is Spread.INTERVAL else f"range of {one.count} seeds"
+        return f"{signed(summary.median)} (no seed plays a part{alone})"
+    if summary.spread is Spread.SINGLE:
+        return f"{signed(summary.median)} (one seed)"
+    if summary.low == summary.high:
+        return f"{signed(summary.median)} (in each of {summary.count} seeds)"
+    word = summary.word if summary.spread is Spread.INTERVAL else f"range of {summary.count} seeds"
     crosses = "" if effect.shown else ", which contains 0"
-    return f"{signed(one.median)} ({word} {span(effect)}{crosses})"
+    return f"{signed(summary.median)} ({word} {span(effect)}{crosses})"
 
 
 def case_words(doubt: Doubt, case: Case) -> str:
@@ -65,8 +65,8 @@ def where(doubt: Doubt, case: Case) -> str:
 def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
     kind = every[0].group.cell.kind
     main = [case for case in every if case.group.cell.kind == kind]
-    told = [case for case in main if case.effect is not None]
-    if not told:
+    compared = [case for case in main if case.effect is not None]
+    if not compared:
         return Finding(
             subject="doubts",
             kind=f"doubt-{doubt.key}",
@@ -76,17 +76,17 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
             f"{names([case_words(doubt, case) for case in main], 3)}.",
             evidence=_missing(main),
         )
-    effects = [case.effect for case in told if case.effect is not None]
+    effects = [case.effect for case in compared if case.effect is not None]
     shown = [effect for effect in effects if effect.shown]
     lead = "" if shown else "Nothing can be told, since 0 lies within. "
     clauses = [
-        f"on {place}, {names([f'{case_words(doubt, c)} {effect_text(c.effect)}' for c in own if c.effect], 9)}"
-        for place, own in grouped(told, lambda case: where(doubt, case)).items()
+        f"on {place}, {names([f'{case_words(doubt, c)} {effect_text(c.effect)}' for c in members if c.effect], 9)}"
+        for place, members in grouped(compared, lambda case: where(doubt, case)).items()
     ]
-    why = _WHYS[doubt.key](context, told)
-    confidence = Confidence.CONFIRMED if all(one.confirmed for one in shown) else Confidence.PROVISIONAL
+    why = _WHYS[doubt.key](context, compared)
+    confidence = Confidence.CONFIRMED if all(effect.confirmed for effect in shown) else Confidence.PROVISIONAL
     drawn_once = doubt.once and not all(effect.fixed for effect in effects)
-    if (drawn_once or _cut_short(doubt, told)) and confidence is Confidence.CONFIRMED:
+    if (drawn_once or _cut_short(doubt, compared)) and confidence is Confidence.CONFIRMED:
         confidence = Confidence.PROVISIONAL
     claim = f"{doubt.question} {lead}In points of the {kind}'s accuracy, {'; '.join(clauses)}. {why}"
     return Finding(
@@ -96,25 +96,25 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
         claim=claim.strip(),
         short=f"{lead.strip('. ')}{': ' if lead else ''}{clauses[0].removeprefix('on ')} points of accuracy",
         confidence=confidence if shown else Confidence.INCONCLUSIVE,
-        tests=tuple(one.chance() for one in effects),
-        evidence=_evidence(doubt, told, [case for case in every if case.group.cell.kind != kind]),
+        tests=tuple(effect.chance() for effect in effects),
+        evidence=_evidence(doubt, compared, [case for case in every if case.group.cell.kind != kind]),
     )
 
 
-def _cut_short(doubt: Doubt, told: Sequence[Case]) -> int:
+def _cut_short(doubt: Doubt, compared: Sequence[Case]) -> int:
     """Count runs that had not learnt to their end, where updates are not what is held equal."""
-    groups = {group.cell: group for case in told for pair in case.pairs for group in pair}
+    groups = {group.cell: group for case in compared for pair in case.pairs for group in pair}
     return 0 if doubt.key == "batch" else sum(cut_short(group) for group in groups.values())
 
 
-def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str:
-    effects = [case.effect for case in told if case.effect is not None]
+def _evidence(doubt: Doubt, compared: Sequence[Case], others: Sequence[Case]) -> str:
+    effects = [case.effect for case in compared if case.effect is not None]
     seeds = sorted({effect.summary.count for effect in effects if not effect.fixed})
     alone = [effect.alone for effect in effects if effect.alone is not None]
-    settings = max(len(case.pairs) for case in told)
+    settings = max(len(case.pairs) for case in compared)
     lacking = sum(effect.lacking for effect in effects)
-    left_out = sum(case.left_out for case in told)
-    rest = [
+    left_out = sum(case.left_out for case in compared)
+    listed = [
         f"{case.group.cell.kind}, {where(doubt, case)}, {case_words(doubt, case)} {effect_text(case.effect)}"
         for case in others
         if case.effect is not None
@@ -127,30 +127,30 @@ def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str
         else "the number of test tickets is not told",
         f"{count(lacking, 'seed')} of one side only" if lacking else "",
         f"{count(cut, 'run')} ended while validation still got better, which a difference may be due to"
-        if (cut := _cut_short(doubt, told))
+        if (cut := _cut_short(doubt, compared))
         else "",
         f"one draw of each {_DRAWN[doubt.key]} for all seeds: another one may give another difference"
         if doubt.once
         else "",
         f"{count(left_out, 'setting')} of fewer seeds left out" if left_out else "",
-        f"others: {names(rest, 6)}" if rest else "",
+        f"others: {names(listed, 6)}" if listed else "",
     )
 
 
 def _missing(main: Iterable[Case]) -> str:
     bad = [group.records[0] for case in main for pair in case.pairs for group in pair if not group.ok and group.records]
-    told = dict.fromkeys(f"{record.cell_id} ({clipped(record.message, _REASON)})" for record in bad)
-    return f"without a result: {names(list(told), 3)}" if told else "no repeat is common to both"
+    reasons = dict.fromkeys(f"{record.cell_id} ({clipped(record.message, _REASON)})" for record in bad)
+    return f"without a result: {names(list(reasons), 3)}" if reasons else "no repeat is common to both"
 
 
 _Why = Callable[[Context, Sequence[Case]], str]
 
 
-def _of_best(context: Context, told: Sequence[Case]) -> str:
+def _of_best(context: Context, compared: Sequence[Case]) -> str:
     """Say what the tickets themselves hold: known where they were made up."""
-    views = {case.group.cell.view for case in told}
+    views = {case.group.cell.view for case in compared}
     parts = []
-    for case in told:
+    for case in compared:
         before, after = (group.detail("bayes_accuracy") for group in case.pairs[0])
         if before is not None and after is not None:
             of = f" of a {VIEWS[case.group.cell.view]}" if len(views) > 1 else ""
@@ -160,39 +160,39 @@ def _of_best(context: Context, told: Sequence[Case]) -> str:
     return f"The best that anybody can reach on these made-up tickets: {names(parts, 4)}."
 
 
-def _words(context: Context, told: Sequence[Case]) -> str:
-    best = _of_best(context, told)
-    one, other = told[0].pairs[0]
-    lengths = [number_of(context, "tokens", group, "lengths", "mean") for group in (one, other)]
+def _words(context: Context, compared: Sequence[Case]) -> str:
+    best = _of_best(context, compared)
+    first, second = compared[0].pairs[0]
+    lengths = [number_of(context, "tokens", group, "lengths", "mean") for group in (first, second)]
     if None in lengths:
         return best
     mean = [number(value or 0.0) for value in lengths]
-    told_words = f"A first question has {mean[1]} words in the mean, a conversation {mean[0]}."
-    return f"{told_words} {best}".strip()
+    lengths_text = f"A first question has {mean[1]} words in the mean, a conversation {mean[0]}."
+    return f"{lengths_text} {best}".strip()
 
 
-def _unknown(context: Context, told: Sequence[Case]) -> str:
-    one, other = told[0].pairs[0]
-    shares = [number_of(context, "encode", group, "parts", "test", "unknown") for group in (one, other)]
+def _unknown(context: Context, compared: Sequence[Case]) -> str:
+    first, second = compared[0].pairs[0]
+    shares = [number_of(context, "encode", group, "parts", "test", "unknown") for group in (first, second)]
     if None in shares:
         return ""
     before, after = (tenths(share or 0.0) for share in shares)
     unknown = f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
-    fitted = [number_of(context, "embeddings", group, "tickets") for group in (one, other)]
+    fitted = [number_of(context, "embeddings", group, "tickets") for group in (first, second)]
     if None in fitted:
         return unknown
     few, many = (number(amount or 0.0) for amount in fitted)
     return f"{unknown} The first were fitted to {few} tickets, the second to {many}: more text may help by itself."
 
 
-def _control(context: Context, told: Sequence[Case]) -> str:
+def _control(context: Context, compared: Sequence[Case]) -> str:
     """Say what the same change does with one head, where both compute the same."""
     [doubt] = [doubt for doubt in DOUBTS if doubt.key == "heads"]
     control = cases(replace(doubt, among=lambda cell: cell.heads == 1), context.of("classify"))
     effects = [case.effect for case in control if case.effect is not None]
     by_heads = []
-    for heads in sorted({one.cell.heads or 0 for case in told for one, _ in case.pairs}):
-        pairs = [pair for case in told for pair in case.pairs if pair[0].cell.heads == heads]
+    for heads in sorted({group.cell.heads or 0 for case in compared for group, _ in case.pairs}):
+        pairs = [pair for case in compared for pair in case.pairs if pair[0].cell.heads == heads]
         effect = difference(pairs)
         by_heads += [f"{heads} heads {effect_text(effect)}"] if effect is not None else []
     apart = f"Apart: {names(by_heads, 4)}." if len(by_heads) > 1 else ""
@@ -201,17 +201,17 @@ def _control(context: Context, told: Sequence[Case]) -> str:
     return f"{apart} With one head, where both are one function: {effect_text(effects[0])}.".strip()
 
 
-def _seen(context: Context, told: Sequence[Case]) -> str:
-    updates = told[0].group.cell.updates or 0
-    amounts = list(dict.fromkeys([told[0].before, *(case.after for case in told)]))
+def _seen(context: Context, compared: Sequence[Case]) -> str:
+    updates = compared[0].group.cell.updates or 0
+    amounts = list(dict.fromkeys([compared[0].before, *(case.after for case in compared)]))
     seen = [f"{batch * updates} of batch {batch}" for batch in amounts]
     return f"In {updates} updates each a model sees as many tickets: {names(seen, 4)}."
 
 
-def _drift(context: Context, told: Sequence[Case]) -> str:
-    one, other = told[0].pairs[0]
+def _drift(context: Context, compared: Sequence[Case]) -> str:
+    first, second = compared[0].pairs[0]
     parts = []
-    for word, group in ((told[0].before, one), (told[0].after, other)):
+    for word, group in ((compared[0].before, first), (compared[0].after, second)):
         distance = number_of(context, "split", group, "balance", "test")
         if distance is not None:
             parts.append(f"{word} {tenths(distance)}")

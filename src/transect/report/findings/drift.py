@@ -32,19 +32,19 @@ def drift_findings(context: Context) -> list[Finding]:
 
 
 def _drift(drift: Drift, what: str, context: Context) -> Finding:
-    told, margin = drift.decision, percent(context.analysis_plan.margin)
+    decision, margin = drift.decision, percent(context.analysis_plan.margin)
     middle = f"the median {what} of the last third of the runs"
-    if told.answer is Answer.SAME:
+    if decision.answer is Answer.SAME:
         claim, confidence = f"{middle} is that of the first within {margin}.", Confidence.CONFIRMED
-    elif told.answer is Answer.DIFFERENT:
-        more = "more" if told.ratio > 1 else "less"
-        apart = percent(abs(told.ratio - 1), 1)
+    elif decision.answer is Answer.DIFFERENT:
+        more = "more" if decision.ratio > 1 else "less"
+        apart = percent(abs(decision.ratio - 1), 1)
         claim = f"the machine drifted: {middle} takes {apart} {more} time than that of the first."
         confidence = Confidence.CONFIRMED
     else:
         claim, confidence = f"whether {middle} drifted from that of the first is open.", Confidence.INCONCLUSIVE
     evidence = (
-        f"{RATIO} {told.ratio:.3g}, 95 % interval {told.low:.3g} to {told.high:.3g}, of "
+        f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}, of "
         f"{count(drift.cells, 'cell')} that ran in both, {count(drift.runs, 'run')} in all; "
         "cells run in random order, so a drift is noise for all of them alike"
     )
@@ -54,7 +54,7 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
         evidence=evidence,
         confidence=confidence,
         kind="drift",
-        tests=(Chance(p=told.p, other=told.other, claimed=told.answer is not Answer.OPEN),),
+        tests=(Chance(p=decision.p, p_other=decision.p_other, claimed=decision.answer is not Answer.OPEN),),
     )
 
 

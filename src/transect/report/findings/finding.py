@@ -34,18 +34,15 @@ HEADINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One sentence of the report: `subject` is the workload, or a key of `HEADINGS`, it speaks of.
+    """One sentence of the report about `subject`: a workload, or a key of `HEADINGS`.
 
-    `claim` is what is said of it, written as it follows a colon; `named` says that it begins with
-    a name, which keeps its letters at the start of a sentence too. `scope` narrows the subject
-    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on, and `tests` what else may
-    be chance.
-
-    `alarm`: results are wrong, or cannot be trusted, for what it says. `decision`: what it decides, for
-    the decision table. `groups` are those that the claim is about; without any it is about all cells of
-    its subject. `topic` parts the rule of its kind where one decides several things; `short` is what it says beside others in one sentence, where the claim is too long for
-    that. `rule` and `section` name what made it and where more is said of it: they are given by
-    its `FindingMaker`.
+    `claim` is that sentence, as it follows a colon; `named`: it begins with a name, whose first letter stays as it is
+    at the start of a sentence too. `short` replaces a claim that is too long for a list. `scope` narrows the subject
+    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on, and `tests` its further tests against
+    chance. `alarm`: results are wrong, or cannot be trusted. `decision`: its entry in the decision table. `groups` are
+    those that the claim is about; without any it is about all cells of its subject. `topic` tells the rules of one kind
+    apart where it decides several things. `rule` names what made it, `section` where the report shows more: its
+    `FindingMaker` sets both.
     """
 
     subject: str
@@ -82,7 +79,7 @@ class Finding:
 
     @property
     def brief(self) -> str:
-        """What it says, short enough to stand beside others in one sentence."""
+        """What it says in a few words, for a list of findings in one sentence."""
         brief = self.short or (self.decision.brief if self.decision else self.claim)
         return brief.strip().rstrip(".")
 
@@ -144,7 +141,7 @@ class Race:
     @property
     def ties(self) -> tuple[Comparison, ...]:
         """The comparisons with those that the best is not shown to beat."""
-        return tuple(one for one in self.comparisons if one.verdict is not Verdict.BETTER)
+        return tuple(comparison for comparison in self.comparisons if comparison.verdict is not Verdict.BETTER)
 
     @property
     def confidence(self) -> Confidence:
@@ -152,16 +149,16 @@ class Race:
 
         Inconclusive too where seed by seed the first is the worse of two.
         """
-        if any(one.verdict is Verdict.WORSE for one in self.comparisons):
+        if any(comparison.verdict is Verdict.WORSE for comparison in self.comparisons):
             return Confidence.INCONCLUSIVE
-        return lowest_confidence(one.confidence for one in self.comparisons)
+        return lowest_confidence(comparison.confidence for comparison in self.comparisons)
 
 
 def lowest_confidence(every: Iterable[Confidence]) -> Confidence:
     """Return the lowest of several; confirmed without any."""
     known = set(every)
     order = (Confidence.INCONCLUSIVE, Confidence.PROVISIONAL, Confidence.CONFIRMED)
-    return next((one for one in order if one in known), Confidence.CONFIRMED)
+    return next((level for level in order if level in known), Confidence.CONFIRMED)
 
 
 def race(
@@ -200,17 +197,17 @@ def race(
     ranked = sorted(having, key=order)
     if not ranked:
         return None
-    best, rest = ranked[0], ranked[1:]
+    best, others = ranked[0], ranked[1:]
 
-    def against(other: Group) -> Comparison | None:
+    def against(rival: Group) -> Comparison | None:
         if paired:
-            mine, theirs = best.by_repeat(name), other.by_repeat(name)
-            told = compare_paired(mine, theirs, direction=direction, floor=floor)
+            mine, theirs = best.by_repeat(name), rival.by_repeat(name)
+            result = compare_paired(mine, theirs, direction=direction, floor=floor)
         else:
-            told = compare(values(best), values(other), direction=direction, floor=floor)
-        return replace(told, n_candidates=len(ranked)).under(best, other) if told else None
+            result = compare(values(best), values(rival), direction=direction, floor=floor)
+        return replace(result, n_candidates=len(ranked)).under(best, rival) if result else None
 
-    against_best = [(other, against(other)) for other in rest]
+    against_best = [(rival, against(rival)) for rival in others]
     tied = [pair for pair in against_best if pair[1] is not None and pair[1].verdict is not Verdict.BETTER]
     runner_up, comparison = next(iter(tied or against_best), (None, None))
     return Race(
@@ -219,7 +216,7 @@ def race(
         tied=tuple(group for group, _ in tied),
         runner_up=runner_up,
         comparison=comparison,
-        comparisons=tuple(one for _, one in against_best if one is not None),
+        comparisons=tuple(comparison for _, comparison in against_best if comparison is not None),
         ranked=tuple(ranked),
     )
 

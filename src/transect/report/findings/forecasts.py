@@ -31,8 +31,8 @@ def forecast_findings(context: Context) -> list[Finding]:
         return []
     found = all_forecasts(context)
     mean = mean_error(found)
-    late = sum(not one.in_time for one in found)
-    shared = sum(one.in_time and one.group.over_subscribed for one in found)
+    late = sum(not forecast.in_time for forecast in found)
+    shared = sum(forecast.in_time and forecast.group.over_subscribed for forecast in found)
     left = joined(
         f"{count(shared, 'prediction')} of ranks that share cores left out" if shared else "",
         f"{count(late, 'prediction')} made after the training began left out" if late else "",
@@ -48,16 +48,16 @@ def forecast_findings(context: Context) -> list[Finding]:
                 evidence=left or "no usable training stands beside a prediction",
             )
         ]
-    counted = sorted((one for one in found if one.counts), key=lambda one: -abs(one.error))
+    counted = sorted((forecast for forecast in found if forecast.counts), key=lambda forecast: -abs(forecast.error))
     order = order_of(found, context.floors)
     claim = (
         f"{count(len(counted), 'step')} predicted before {'it' if len(counted) == 1 else 'they'} ran "
         f"{'was' if len(counted) == 1 else 'were'} {tenths(mean)} off in the mean, at most "
         f"{tenths(abs(counted[0].error))}"
     )
-    if order.told:
+    if order.decided:
         claim += (
-            f"; of {count(order.told, 'pair')} of strategies that measurements tell apart, "
+            f"; of {count(order.decided, 'pair')} of strategies that measurements tell apart, "
             f"{order.right} came in the predicted order"
         )
     wrong = [f"{a.group.cell.strategy} and {b.group.cell.strategy}" for a, b in order.wrong]
@@ -69,7 +69,7 @@ def forecast_findings(context: Context) -> list[Finding]:
             kind="forecast",
             confidence=Confidence.PROVISIONAL
             if few or wrong
-            else lowest_confidence(one.confidence for one in order.comparisons),
+            else lowest_confidence(comparison.confidence for comparison in order.comparisons),
             comparisons=order.comparisons,
             evidence=joined(
                 f"farthest: {counted[0].group.cell.id.split('~')[0]}, {error_words(counted[0].error)}",

@@ -30,7 +30,7 @@ def _source(point: RooflinePoint) -> str:
 
 
 def _limit(context: Context, workload: str) -> list[Finding]:
-    """Hold the cell with the highest throughput against its roofline; nothing without one."""
+    """Compare the cell with the highest throughput with its roofline; empty without one."""
     groups = [g for g in faithful_groups(context, workload) if g.values(_METRIC)]
     if not groups:
         return []
@@ -82,11 +82,11 @@ def _invalid(context: Context) -> list[Finding]:
         listed = [f"{amount} {clean(status)}" for status, amount in sorted(others.items())]
         claim += f", besides {names(listed, len(listed))}"
     claim += ": none of their numbers is in a chart or a bound."
-    told = [_reason(value) for value in wrong[:_SHOWN]]
+    why = [_reason(value) for value in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
-        told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
+        why.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
     return [
-        Finding(subject="study", claim=claim, evidence=joined(*told), confidence=Confidence.CONFIRMED, kind="hardware")
+        Finding(subject="study", claim=claim, evidence=joined(*why), confidence=Confidence.CONFIRMED, kind="hardware")
     ]
 
 

@@ -18,43 +18,43 @@ def language_findings(context: Context) -> list[Finding]:
     """Per equal cell: another language beside numpy; and per workload what has to be installed."""
     pairs = languages(context.of("train"), context.floors)
     return [
-        *(_step(one) for one in pairs if _is_base(one)),
+        *(_step(pair) for pair in pairs if _is_base(pair)),
         *(found for workload in context.workloads("train") if (found := _size(context, workload))),
     ]
 
 
-def _is_base(one: Language) -> bool:
+def _is_base(pair: Language) -> bool:
     """Whether it is about the trainers themselves: alone, beside numpy. The others stand in the section."""
-    return one.other.cell.framework == _RIVAL and one.group.cell.strategy == "single"
+    return pair.in_python.cell.framework == _RIVAL and pair.group.cell.strategy == "single"
 
 
 def installed_rows(context: Context, workload: str) -> list[Installed]:
     """Return the frameworks of a workload by size; none where no other language is among them."""
     rows = installed(context.of("train"), workload)
-    told = {row.group.cell.framework for row in rows}
-    return rows if any(map(is_other, told)) and not all(map(is_other, told)) else []
+    frameworks = {row.group.cell.framework for row in rows}
+    return rows if any(map(is_other, frameworks)) and not all(map(is_other, frameworks)) else []
 
 
-def goal_words(one: Language) -> str:
+def goal_words(pair: Language) -> str:
     """Say whether the goal was reached."""
-    reached = one.reached
+    reached = pair.reached
     if reached is None:
-        return "shares cores" if one.result.over_subscribed else "cannot be told"
+        return "shares cores" if pair.result.over_subscribed else "cannot be told"
     return "reached" if reached else "missed"
 
 
-def _step(one: Language) -> Finding:
-    group, other, result = one.group, one.other, one.result
-    labels = group_labels([group, other], always=("framework", "strategy", "ranks"))
-    said = {"reached": "within", "missed": "beyond"}.get(goal_words(one))
+def _step(pair: Language) -> Finding:
+    group, rival, result = pair.group, pair.in_python, pair.result
+    labels = group_labels([group, rival], always=("framework", "strategy", "ranks"))
+    relation = {"reached": "within", "missed": "beyond"}.get(goal_words(pair))
     goal = (
-        f"{said} the goal of {factor(GOAL)}"
-        if said
+        f"{relation} the goal of {factor(GOAL)}"
+        if relation
         else f"whether that is within the goal of {factor(GOAL)} cannot be told"
     )
-    used = [median_of(each, "cpu_utilisation") for each in (group, other)]
-    confidence = limited_confidence(result.comparison.confidence, group, other)
-    if one.reached is None:
+    used = [median_of(each, "cpu_utilisation") for each in (group, rival)]
+    confidence = limited_confidence(result.comparison.confidence, group, rival)
+    if pair.reached is None:
         confidence = Confidence.INCONCLUSIVE
     elif not result.shown:
         # Too near to be told apart, and so within the goal, as the range of both says.
@@ -64,27 +64,27 @@ def _step(one: Language) -> Finding:
         kind="language",
         named=True,
         confidence=confidence,
-        comparisons=result.told,
+        comparisons=result.comparisons,
         scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}",
-        groups=(group, other),
+        groups=(group, rival),
         claim=f"{labels[group.cell]} takes {factor(result.ratio.value)} times ({ends(result.ratio, factor)}) the step of "
-        f"{labels[other.cell]} on equal work, {goal}.",
+        f"{labels[rival.cell]} on equal work, {goal}.",
         evidence=joined(
-            f"steps {quantity(median_of(group, 'step_time'), 's')} and {quantity(median_of(other, 'step_time'), 's')}",
+            f"steps {quantity(median_of(group, 'step_time'), 's')} and {quantity(median_of(rival, 'step_time'), 's')}",
             f"CPU use {percent(used[0])} and {percent(used[1])}" if None not in used else "",
-            _blas(one),
+            _blas(pair),
             result.reason,
         ),
     )
 
 
-def _blas(one: Language) -> str:
+def _blas(pair: Language) -> str:
     """Say what multiplies the matrices on both sides, where both tell."""
-    told = []
-    for group in (one.group, one.other):
+    blas = []
+    for group in (pair.group, pair.in_python):
         libraries = group.ok[0].provenance.get("libraries") or {}
-        told.append(next((f"{name} {v}" for name, v in libraries.items() if "blas" in name.lower()), ""))
-    return clean(f"BLAS {told[0]} and {told[1]}") if all(told) else ""
+        blas.append(next((f"{name} {v}" for name, v in libraries.items() if "blas" in name.lower()), ""))
+    return clean(f"BLAS {blas[0]} and {blas[1]}") if all(blas) else ""
 
 
 def _size(context: Context, workload: str) -> Finding | None:
@@ -93,7 +93,7 @@ def _size(context: Context, workload: str) -> Finding | None:
         return None
     least = next(row for row in rows if is_other(row.group.cell.framework))
     others = [row for row in rows if not is_other(row.group.cell.framework)]
-    told = "; ".join(_words(row) for row in (least, *others))
+    listed = "; ".join(_words(row) for row in (least, *others))
     near = others[0]
     ratio = (near.bytes or 0.0) / (least.bytes or 1.0)
     return Finding(
@@ -106,7 +106,7 @@ def _size(context: Context, workload: str) -> Finding | None:
         f"{clean(near.group.cell.framework)}, {count(int(near.files or 0), 'file')} of {quantity(near.bytes, 'B')}, "
         f"{number(ratio)} times as many bytes.",
         evidence=joined(
-            f"to the end of the first step and resident before it: {told}",
+            f"to the end of the first step and resident before it: {listed}",
             "environments hold what this project pins, interpreter included; sizes are facts, times and memory medians",
         ),
     )

@@ -23,19 +23,19 @@ def offered_load_findings(context: Context) -> list[Finding]:
             continue
         under_load = [g for g in faithful_groups(context, workload) if g.cell.load is not None]
         alike = grouped(under_load, lambda group: group.cell.changed(runtime="", load=None))
-        found += [one for own in alike.values() if (one := _finding(workload, own)) is not None]
+        found += [finding for members in alike.values() if (finding := _finding(workload, members)) is not None]
     return found
 
 
 def _finding(workload: str, groups: Sequence[InferGroup]) -> Finding | None:
-    """Hold runtimes against each other at the loads that all were offered; None for one runtime."""
+    """Compare runtimes at the loads that were offered to all; None for one runtime."""
     of_runtime = grouped(groups, lambda group: group.cell.runtime)
-    offered = [{group.cell.load or 0.0 for group in own} for own in of_runtime.values()]
+    offered = [{group.cell.load or 0.0 for group in members} for members in of_runtime.values()]
     common = sorted(set.intersection(*offered))
     if len(of_runtime) < 2 or not common:
         return None
-    able = {name: [group for group in own if group.cell.load in common] for name, own in of_runtime.items()}
-    highest = {name: highest_load(own) for name, own in able.items()}
+    able = {name: [group for group in members if group.cell.load in common] for name, members in of_runtime.items()}
+    highest = {name: highest_load(members) for name, members in able.items()}
     cell = groups[0].cell
     parts = (
         cell.provider,
@@ -54,7 +54,7 @@ def _finding(workload: str, groups: Sequence[InferGroup]) -> Finding | None:
         confidence=_confidence(able, highest, common),
         evidence=joined(
             f"of {count(len(common), 'load')} offered to all; above it the queue grows",
-            f"{count(min(len(group.ok) for own in able.values() for group in own), 'run')} each",
+            f"{count(min(len(group.ok) for members in able.values() for group in members), 'run')} each",
         ),
     )
 
@@ -68,27 +68,27 @@ def _claim(highest: dict[str, float], common: Sequence[float]) -> str:
     does = f"{names(first, 9)}{alike} {'keeps' if len(first) == 1 else 'keep'} up"
     most = ", the highest load offered" if best == common[-1] else ""
     others = sorted((-load, name) for name, load in highest.items() if load < best)
-    rest = names([f"{name} with {number(-load) if load else 'none'}" for load, name in others], 99)
-    return f"{does} with {number(best)} requests/s{most}{'; ' if rest else ''}{rest}."
+    listed = names([f"{name} with {number(-load) if load else 'none'}" for load, name in others], 99)
+    return f"{does} with {number(best)} requests/s{most}{'; ' if listed else ''}{listed}."
 
 
 def _confidence(able: dict[str, list[InferGroup]], highest: dict[str, float], common: Sequence[float]) -> Confidence:
     """Confirmed needs runs that all agree on both sides of each runtime's highest load."""
     if len(set(highest.values())) == 1:
         return Confidence.INCONCLUSIVE
-    every = [group for own in able.values() for group in own]
+    every = [group for members in able.values() for group in members]
     beside = [
         group
-        for name, own in able.items()
-        for group in own
+        for name, members in able.items()
+        for group in members
         if group.cell.load in (highest[name], _next(common, highest[name]))
     ]
     agree = all(
-        len(told := saturation(group)) >= MIN_INTERVAL_VALUES and set(told) == {is_saturated(group)} for group in beside
+        len(runs := saturation(group)) >= MIN_INTERVAL_VALUES and set(runs) == {is_saturated(group)} for group in beside
     )
     sound = all(map(was_compared, every)) and not any(group.noisy for group in every)
     return Confidence.CONFIRMED if agree and sound and len(versions(every)) < 2 else Confidence.PROVISIONAL
 
 
 def _next(loads: Sequence[float], load: float) -> float | None:
-    return next((one for one in loads if one > load), None)
+    return next((higher for higher in loads if higher > load), None)

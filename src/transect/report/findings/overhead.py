@@ -56,17 +56,17 @@ def overhead_findings(context: Context) -> list[Finding]:
         for finding in _calls(context, name, sizes[name])
     ]
     others = [name for name in context.workloads("infer") if name not in sizes]
-    points = [own for name in others for own in _points(context, name)]
-    thesis = [own for own in points if _thesis(own, context.floors) is not None]
+    points = [groups for name in others for groups in _points(context, name)]
+    thesis = [groups for groups in points if _thesis(groups, context.floors) is not None]
     asked = context.asks_for(THESIS, "overhead.ffi-overhead")
-    return [*calls, *(_verdict(own, context.floors, asked) for own in thesis or points)]
+    return [*calls, *(_verdict(groups, context.floors, asked) for groups in thesis or points)]
 
 
 def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
     """Say what each language's call takes beyond that of C, in the order of their times."""
     for where, groups in comparable(faithful_groups(context, workload)).items():
-        for own in grouped(base_point(groups), lambda group: group.cell.exporter).values():
-            rows = beyond(own, context.floors)
+        for members in grouped(base_point(groups), lambda group: group.cell.exporter).values():
+            rows = beyond(members, context.floors)
             others = [row for row in rows if row.comparison is not None]
             if not others:
                 continue
@@ -145,9 +145,9 @@ def _points(context: Context, workload: str) -> Iterator[list[InferGroup]]:
         group for group in faithful_groups(context, workload) if group.cell.load is None and group.cell.sessions == 1
     ]
     of_point = grouped(groups, lambda group: point(group).changed(options=""))
-    able = [own for own in of_point.values() if _pair(own, EQUAL, EQUAL, context.floors)]
-    thesis = [own for own in able if _thesis(own, context.floors) is not None]
-    for first in base_point((own[0] for own in thesis or able), most_threads=True):
+    able = [members for members in of_point.values() if _pair(members, EQUAL, EQUAL, context.floors)]
+    thesis = [members for members in able if _thesis(members, context.floors) is not None]
+    for first in base_point((members[0] for members in thesis or able), most_threads=True):
         yield of_point[point(first).changed(options="")]
 
 
@@ -176,11 +176,11 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors, asked: bool) -> Findi
             f"the latency of {_RUST} is {times_text(thesis)} that of {REFERENCE} under the thesis's "
             f"settings and {times_text(equal)} under equal ones: {_conclusion(thesis, equal)}"
         )
-    real = [one for one in single if one.pair.comparison.verdict is not Verdict.SAME]
-    none = [one.words for one in single if one not in real]
+    real = [setting for setting in single if setting.pair.comparison.verdict is not Verdict.SAME]
+    none = [setting.words for setting in single if setting not in real]
     if real:
-        told = [f"{one.words} {times_text(one.pair)}" for one in real[:_SETTINGS]]
-        claim += f". Against its latency under equal settings, changed alone: {names(told, 9)}"
+        listed = [f"{setting.words} {times_text(setting.pair)}" for setting in real[:_SETTINGS]]
+        claim += f". Against its latency under equal settings, changed alone: {names(listed, 9)}"
     if none:
         claim += f". No difference can be told with {names(none, _SETTINGS)}, changed alone"
     pairs = [pair for pair in (thesis, equal) if pair is not None]
@@ -205,7 +205,7 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors, asked: bool) -> Findi
             what_crosses(pairs),
             cells_of(pairs),
         ),
-        comparisons=tuple(pair.comparison for pair in (*pairs, *(one.pair for one in single))),
+        comparisons=tuple(pair.comparison for pair in (*pairs, *(setting.pair for setting in single))),
     )
 
 
@@ -239,14 +239,14 @@ def _conclusion(thesis: Versus, equal: Versus) -> str:
     effect = _effect(thesis, equal)
     verdict = equal.comparison.verdict
     if verdict is Verdict.WORSE:
-        rest = f"; a difference of {factor(equal.ratio.value)} times is left that no setting makes"
+        ending = f"; a difference of {factor(equal.ratio.value)} times is left that no setting makes"
     elif verdict is Verdict.SAME and nearness(equal) is Nearness.UNKNOWN:
-        rest = "; whether a difference is left under equal ones cannot be told"
+        ending = "; whether a difference is left under equal ones cannot be told"
     elif effect is _Effect.SLOWER and thesis.comparison.verdict is Verdict.WORSE:
-        rest = ", and not calls through its foreign function interface"
+        ending = ", and not calls through its foreign function interface"
     else:
-        rest = "; under equal ones it is not slower"
-    return effect.value + rest
+        ending = "; under equal ones it is not slower"
+    return effect.value + ending
 
 
 def _single(groups: Sequence[InferGroup], floors: Floors) -> list[_Setting]:
@@ -259,7 +259,7 @@ def _single(groups: Sequence[InferGroup], floors: Floors) -> list[_Setting]:
         pair = versus(group, equal, floors) if changed and len(changed) == 1 and equal else None
         if pair is not None and changed is not None:
             found.append(_Setting(words=setting_words(changed), pair=pair))
-    return sorted(found, key=lambda one: (-one.pair.ratio.value, one.words))
+    return sorted(found, key=lambda setting: (-setting.pair.ratio.value, setting.words))
 
 
 def setting_words(changed: dict[str, object]) -> str:

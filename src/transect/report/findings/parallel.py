@@ -45,39 +45,39 @@ def doubt_of(result: Beside) -> str:
 def pipeline_findings(context: Context) -> list[Finding]:
     """Per point: the best way to share a model beside the best way to share the data alone."""
     return [
-        _rivalry(one)
+        _rivalry(rivalry)
         for workload in context.workloads("train")
-        for one in rivalries(context.of("train", workload), context.floors)
+        for rivalry in rivalries(context.of("train", workload), context.floors)
     ]
 
 
-def _rivalry(one: Rivalry) -> Finding:
-    result, parts = one.result, one.division
+def _rivalry(rivalry: Rivalry) -> Finding:
+    result, parts = rivalry.result, rivalry.division
     what = (
         f"{count(parts.replicas, 'replica')} of {parts.parts} parts"
         if parts.hybrid
         else f"one model in {parts.parts} parts"
     )
-    bubble, overlap = median_of(one.best, "bubble"), median_of(one.best, "overlap")
+    bubble, overlap = median_of(rivalry.best, "bubble"), median_of(rivalry.best, "overlap")
     ideal = parts.bubble
     return Finding(
-        subject=str(one.best.cell.workload),
-        scope=scope_of(one.best),
+        subject=str(rivalry.best.cell.workload),
+        scope=scope_of(rivalry.best),
         kind="pipeline",
         named=True,
-        claim=f"{strategy_words(one.best)}, {what}, takes {times_of(result)} the step of "
-        f"{strategy_words(one.rival)}, the best that shares the data alone{doubt_of(result)}.",
-        confidence=limited_confidence(result.confidence, one.best, one.rival),
+        claim=f"{strategy_words(rivalry.best)}, {what}, takes {times_of(result)} the step of "
+        f"{strategy_words(rivalry.rival)}, the best that shares the data alone{doubt_of(result)}.",
+        confidence=limited_confidence(result.confidence, rivalry.best, rivalry.rival),
         evidence=joined(
-            f"steps {quantity(median_of(one.best, 'step_time'), 's')} and "
-            f"{quantity(median_of(one.rival, 'step_time'), 's')}",
+            f"steps {quantity(median_of(rivalry.best, 'step_time'), 's')} and "
+            f"{quantity(median_of(rivalry.rival, 'step_time'), 's')}",
             f"bubble {percent(bubble)}" + (f", of equal stages {percent(ideal)}" if ideal is not None else "")
             if bubble is not None
             else "",
             f"{percent(overlap)} of its messages hide behind computing" if overlap is not None else "",
             result.reason,
         ),
-        comparisons=result.told,
+        comparisons=result.comparisons,
     )
 
 
@@ -86,18 +86,18 @@ def exchange_findings(context: Context) -> list[Finding]:
     return [
         finding
         for workload in context.workloads("train")
-        for one in exchanges(context.of("train", workload), context.floors)
-        if (finding := _exchange(one)) is not None
+        for exchange in exchanges(context.of("train", workload), context.floors)
+        if (finding := _exchange(exchange)) is not None
     ]
 
 
-def _exchange(one: Exchange) -> Finding | None:
+def _exchange(exchange: Exchange) -> Finding | None:
     variants = [
         (row.result.ratio.value, row.group.cell.id, row)
-        for row in one.rows
+        for row in exchange.rows
         if row.result is not None and row.variant and not row.group.wrong
     ]
-    if not variants or one.base is None:
+    if not variants or exchange.base is None:
         return None
     row: OverlapRow = min(variants, key=lambda each: each[:2])[2]
     assert row.result is not None
@@ -113,11 +113,11 @@ def _exchange(one: Exchange) -> Finding | None:
         scope=scope_of(row.group),
         kind="exchange",
         claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(result)} the step of "
-        f"SC-B by {strategy_words(one.base)}{least}{doubt_of(result)}.",
-        confidence=limited_confidence(result.confidence, row.group, one.base),
-        comparisons=result.told,
+        f"SC-B by {strategy_words(exchange.base)}{least}{doubt_of(result)}.",
+        confidence=limited_confidence(result.confidence, row.group, exchange.base),
+        comparisons=result.comparisons,
         evidence=joined(
-            f"SC-B computes {quantity(one.compute_s, 's')} and communicates {quantity(one.communication_s, 's')}",
+            f"SC-B computes {quantity(exchange.compute_s, 's')} and communicates {quantity(exchange.communication_s, 's')}",
             f"{percent(overlap)} of the messages hide" if overlap is not None else "",
             result.reason,
         ),
@@ -162,7 +162,7 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
             claim=f"how far past the memory it trains is not known: {why}.",
             evidence="see the cells below",
         )
-    row: MemoryRow = max(able, key=lambda one: (one.group.cell.batch, -_ratio(one), one.group.cell.id))
+    row: MemoryRow = max(able, key=lambda row: (row.group.cell.batch, -_ratio(row), row.group.cell.id))
     result = row.beside_fitting
     assert result is not None
     too_large = sweep.too_large(PLAIN, budget)
@@ -182,7 +182,7 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
         confidence=limited_confidence(
             result.confidence if too_large is not None else Confidence.INCONCLUSIVE, row.group, fitting
         ),
-        comparisons=(*result.told, *(row.beside_free.told if row.beside_free is not None else ())),
+        comparisons=(*result.comparisons, *(row.beside_free.comparisons if row.beside_free is not None else ())),
         evidence=joined(
             checked,
             result.reason,

@@ -47,11 +47,11 @@ def turn_of(finding: Finding) -> Turn:
 
 
 def effect_of(finding: Finding) -> float:
-    """Return by how much at least what it tells apart differs, as the logarithm of the factor; 0 for the same.
+    """Return the smallest difference that a finding shows, as the logarithm of the factor; 0 for the same.
 
     The nearest rival counts: beating the worst by far changes nothing.
     """
-    factors = [one.factor for one in finding.comparisons if one.verdict is not Verdict.SAME and one.factor > 0]
+    factors = [c.factor for c in finding.comparisons if c.verdict is not Verdict.SAME and c.factor > 0]
     return math.log(min(factors)) if factors else 0.0
 
 
@@ -61,9 +61,9 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def opened(findings: Sequence[Finding], most: int = MAX_OPENED) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that are read first, and the rest, both ranked.
+    """Return the findings that are shown open, and the others, both ranked.
 
-    Of one rule two at most stand among the first, as long as others wait; wrong results all do that fit.
+    At most two of one rule are open while others wait; wrong results are open as long as there is room.
     """
     order = ranked(findings)
     first: list[int] = []
@@ -75,4 +75,4 @@ def opened(findings: Sequence[Finding], most: int = MAX_OPENED) -> tuple[list[Fi
     more = [index for index in range(len(order)) if index not in set(first)]
     chosen = sorted([*first, *more][:most])
     kept = set(chosen)
-    return [order[i] for i in chosen], [one for i, one in enumerate(order) if i not in kept]
+    return [order[i] for i in chosen], [finding for i, finding in enumerate(order) if i not in kept]

@@ -23,7 +23,7 @@ _RULES = tuple(f"rank.{topic}" for topic in ("near-linear", "stop", "sum-rate", 
 
 
 def asks_for_ranks(context: Context) -> bool:
-    """Whether the study is to be held beside what was published of training in Go with MPI."""
+    """Whether the study asks for what was published of training in Go with MPI."""
     return context.asks_for(GO_WITH_MPI, *_RULES, section="ranks")
 
 
@@ -35,8 +35,8 @@ def rank_findings(context: Context) -> list[Finding]:
         *(_near_linear(problem) for problem in found),
         *(_stops(problem, context.floors) for problem in found),
         *([_sums(paths, asked)] if (paths := sum_paths(groups)) else []),
-        *(_messages(one, asked) for one in _strongest(point_to_point(groups, context.floors))),
-        *(_batches(one) for one in batch_sweeps(groups, context.floors)),
+        *(_messages(pair, asked) for pair in _strongest(point_to_point(groups, context.floors))),
+        *(_batches(sweep) for sweep in batch_sweeps(groups, context.floors)),
     ]
 
 
@@ -60,27 +60,27 @@ def serial_words(serial: SerialPart) -> str:
     return f"{percent(serial.share)} (95 % interval {percent(serial.low)} to {percent(serial.high)})"
 
 
-def place_words(one: PointToPoint) -> str:
+def place_words(pair: PointToPoint) -> str:
     """Say where two ways were compared: workload, framework, nodes and ranks, network."""
-    cell = one.group.cell
+    cell = pair.group.cell
     ranks = f"{cell.nodes}x{cell.ranks_per_node}" if cell.nodes > 1 else str(cell.ranks)
     network = f" over {cell.network}" if cell.network else ""
     return clean(f"{cell.workload}, {cell.framework}, {ranks} ranks{network}")
 
 
 def _near_linear(problem: Problem) -> Finding:
-    """Hold "near-linear" against the published minutes themselves, and what ran here beside them."""
-    told, serials = [], []
-    for one in problem.published:
-        stop = one.stop
-        told.append(
-            f"{one.published.way if one.published else ''} from {stop.base} to {stop.fastest} ranks "
+    """Check "near-linear" by the published minutes themselves, and say what ran here."""
+    speed_ups, serials = [], []
+    for series in problem.published:
+        stop = series.stop
+        speed_ups.append(
+            f"{series.published.way if series.published else ''} from {stop.base} to {stop.fastest} ranks "
             f"{factor(stop.speed_up)} times as fast where {factor(stop.ideal)} would be linear "
             f"({percent(stop.efficiency)})"
         )
-        serials.append(f"{one.published.way if one.published else ''} {serial_words(one.serial)}")
-    able = [one for one in problem.measured if not _crowded(one)]
-    best = max(able, key=lambda one: one.stop.speed_up, default=None)
+        serials.append(f"{series.published.way if series.published else ''} {serial_words(series.serial)}")
+    able = [series for series in problem.measured if not _crowded(series)]
+    best = max(able, key=lambda series: series.stop.speed_up, default=None)
     here = "; here every number of ranks beyond the first shares cores, so nothing is claimed of it"
     if best is not None and best.stop.fastest == best.stop.base:
         here = "; here no number of ranks within the cores is faster than the first"
@@ -101,7 +101,7 @@ def _near_linear(problem: Problem) -> Finding:
         confidence=Confidence.CONFIRMED,
         short=f"{problem.name}: the published minutes are not near-linear{here}",
         claim=f"{GO_WITH_MPI}, near-linear to 16 nodes: its own minutes are not. {problem.name}: "
-        f"{names(told, 4)}{here}.",
+        f"{names(speed_ups, 4)}{here}.",
         evidence=joined(
             "what was published is arithmetic on its labels, which are single runs",
             f"serial part of the published times up to their fastest, by Amdahl's law: {'; '.join(serials)}",
@@ -118,44 +118,44 @@ def _crowded(series: RankSeries) -> bool:
 def _beside(series: RankSeries, floors: Floors) -> list[Comparison]:
     """Compare the fastest number of ranks with those beside it, within the cores: one of all that it may have been."""
     points = [point for point in series.points if not point.hollow]
-    at = next((n for n, one in enumerate(points) if one.ranks == series.stop.fastest), None)
-    told = []
-    for other in () if at is None else (*points[max(0, at - 1) : at], *points[at + 1 : at + 2]):
+    at = next((n for n, point in enumerate(points) if point.ranks == series.stop.fastest), None)
+    comparisons = []
+    for neighbour in () if at is None else (*points[max(0, at - 1) : at], *points[at + 1 : at + 2]):
         fastest = points[at or 0]
-        if fastest.group is None or other.group is None:
+        if fastest.group is None or neighbour.group is None:
             continue
         cell = fastest.group.cell
         floor = floors.get(cell.stage, cell.workload, "step_time", fastest.group.kind)
-        one = compare(fastest.times, other.times, floor=floor)
-        if one is not None:
-            told.append(replace(one, n_candidates=len(points)).under(fastest.group, other.group))
-    return told
+        comparison = compare(fastest.times, neighbour.times, floor=floor)
+        if comparison is not None:
+            comparisons.append(replace(comparison, n_candidates=len(points)).under(fastest.group, neighbour.group))
+    return comparisons
 
 
 def _stops(problem: Problem, floors: Floors) -> Finding:
     """Say where the fastest series stops, and what explains it."""
-    best = max(problem.measured, key=lambda one: (not _crowded(one), one.stop.speed_up))
+    best = max(problem.measured, key=lambda series: (not _crowded(series), series.stop.speed_up))
     stop, group = best.stop, best.group
     crowded = _crowded(best)
     repeats = min(len(point.times) for point in best.points)
     beside = [] if crowded else _beside(best, floors)
-    apart = stop.apart and all(one.verdict is Verdict.BETTER for one in beside)
+    apart = stop.apart and all(comparison.verdict is Verdict.BETTER for comparison in beside)
     confidence = Confidence.INCONCLUSIVE
     if not crowded and best.serial.share is not None and apart:
-        confidence = limited_confidence(lowest_confidence(one.confidence for one in beside), group)
-    said = (
+        confidence = limited_confidence(lowest_confidence(comparison.confidence for comparison in beside), group)
+    claim = (
         f"{series_name(best)} is fastest on {count(stop.fastest, 'rank')}, {factor(stop.speed_up)} times as fast as on "
         f"{stop.base}, and {stop.reason}"
     )
     if stop.fastest == stop.base:
-        said = f"{series_name(best)} is on no number of ranks faster than on {stop.base}: {stop.reason}"
+        claim = f"{series_name(best)} is on no number of ranks faster than on {stop.base}: {stop.reason}"
     if not apart:
-        said += "; its runs are not told apart from those of a number of ranks beside it, so this may be noise"
+        claim += "; its runs are not told apart from those of a number of ranks beside it, so this may be noise"
     lacking = " Ranks beyond the cores show no speed-up; more cores would tell." if crowded else ""
     published = "; ".join(
-        f"published, {one.published.way}: fastest on {one.stop.fastest} of up to {one.points[-1].ranks} ranks"
-        for one in problem.published
-        if one.published is not None
+        f"published, {series.published.way}: fastest on {series.stop.fastest} of up to {series.points[-1].ranks} ranks"
+        for series in problem.published
+        if series.published is not None
     )
     published = published if not problem.differs else ""
     return Finding(
@@ -163,11 +163,11 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
         kind="rank-stop",
         named=True,
         confidence=confidence,
-        claim=f"{said}.{lacking}",
+        claim=f"{claim}.{lacking}",
         tests=tuple(
-            Chance(p=told.p, other=told.other, n_comparisons=one.n_comparisons, claimed=apart)
-            for one in beside
-            if (told := one.decision) is not None
+            Chance(p=decision.p, p_other=decision.p_other, n_comparisons=comparison.n_comparisons, claimed=apart)
+            for comparison in beside
+            if (decision := comparison.decision) is not None
         ),
         evidence=joined(
             f"serial part within the cores: {serial_words(best.serial)}",
@@ -180,23 +180,23 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
 
 def _sums(paths: list[SumPath], asked: bool) -> Finding:
     """Say what a sum without a mean is: the mean at as many times the rate as replicas add up."""
-    same, other = [one for one in paths if one.same], [one for one in paths if one.other]
-    told = names([f"{_sum_name(one)} with {one.factor} replicas" for one in same], 4)
+    same, unlike = [path for path in paths if path.same], [path for path in paths if path.differs]
+    listed = names([f"{_sum_name(path)} with {path.factor} replicas" for path in same], 4)
     if len(same) == len(paths):
         claim = (
-            f"summing without a mean multiplies the learning rate by the replicas and does nothing else: {told} "
+            f"summing without a mean multiplies the learning rate by the replicas and does nothing else: {listed} "
             f"{'ends' if len(same) == 1 else 'end'} where the mean at that many times the rate does, and not where the mean does."
         )
-        confirmed = all(one.confidence is Confidence.CONFIRMED for one in paths)
+        confirmed = all(path.confidence is Confidence.CONFIRMED for path in paths)
         confidence = Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL
-    elif other:
-        what = names([f"{_sum_name(one)} with {one.factor} replicas" for one in other], 4)
+    elif unlike:
+        what = names([f"{_sum_name(path)} with {path.factor} replicas" for path in unlike], 4)
         claim = f"{what} does not take the path of the mean at that many times the rate: look at its sum."
         confidence = Confidence.PROVISIONAL
     else:
         claim = "whether a sum without a mean is the mean at a larger rate cannot be told: in some seed the ends lie too close."
         confidence = Confidence.INCONCLUSIVE
-    near, far = (max(paths, key=lambda one: one.factor).to_scaled, [d for p in paths for d in p.to_mean])
+    near, far = (max(paths, key=lambda path: path.factor).to_scaled, [d for p in paths for d in p.to_mean])
     return Finding(
         subject="claims" if asked else "study",
         kind="sum-rate",
@@ -215,8 +215,8 @@ def _sums(paths: list[SumPath], asked: bool) -> Finding:
     )
 
 
-def _sum_name(one: SumPath) -> str:
-    group = one.summed
+def _sum_name(path: SumPath) -> str:
+    group = path.summed
     how = "" if group.cell.reduce == "mean" else ", sum"
     return clean(f"{group.cell.framework} {strategy_words(group)}{how}")
 
@@ -224,40 +224,40 @@ def _sum_name(one: SumPath) -> str:
 def _strongest(pairs: list[PointToPoint]) -> list[PointToPoint]:
     """Return one pair for each workload, framework and network: on the most ranks within the cores, if any."""
     best: dict[tuple[object, ...], PointToPoint] = {}
-    for one in pairs:
-        cell = one.group.cell
+    for pair in pairs:
+        cell = pair.group.cell
         key = (cell.workload, cell.framework, cell.strategy, cell.network)
         held = best.get(key)
-        if held is None or _place(one) > _place(held):
-            best[key] = one
+        if held is None or _place(pair) > _place(held):
+            best[key] = pair
     return list(best.values())
 
 
-def _place(one: PointToPoint) -> tuple[bool, int]:
-    return not one.crowded, one.group.cell.ranks
+def _place(pair: PointToPoint) -> tuple[bool, int]:
+    return not pair.crowded, pair.group.cell.ranks
 
 
-def _messages(one: PointToPoint, asked: bool) -> Finding:
-    result = one.result
+def _messages(pair: PointToPoint, asked: bool) -> Finding:
+    result = pair.result
     doubt = "" if result.shown else "; these runs cannot tell the two apart"
-    if one.crowded:
+    if pair.crowded:
         doubt = "; its ranks share cores, so this decides nothing"
-    published = f"; published on as many ranks: {factor(one.published)} times" if one.published and asked else ""
-    said = f"{GO_WITH_MPI}, point-to-point beside the collective: " if asked else ""
+    published = f"; published on as many ranks: {factor(pair.published)} times" if pair.published and asked else ""
+    lead = f"{GO_WITH_MPI}, point-to-point beside the collective: " if asked else ""
     return Finding(
         subject="claims" if asked else "study",
         kind="point-to-point",
         named=True,
-        confidence=limited_confidence(result.confidence, one.group, one.other),
-        comparisons=result.told,
-        groups=(one.group, one.other),
-        short=f"{place_words(one)}: {strategy_words(one.group)} takes "
+        confidence=limited_confidence(result.confidence, pair.group, pair.collective),
+        comparisons=result.comparisons,
+        groups=(pair.group, pair.collective),
+        short=f"{place_words(pair)}: {strategy_words(pair.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample{doubt}",
-        claim=f"{said}{strategy_words(one.group)} takes "
+        claim=f"{lead}{strategy_words(pair.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
-        f"{strategy_words(one.other)} ({place_words(one)}){doubt}{published}.",
+        f"{strategy_words(pair.collective)} ({place_words(pair)}){doubt}{published}.",
         evidence=joined(
-            f"waiting for messages in a step {quantity(_waited(one.group), 's')} and {quantity(_waited(one.other), 's')}",
+            f"waiting for messages in a step {quantity(_waited(pair.group), 's')} and {quantity(_waited(pair.collective), 's')}",
             result.reason,
         ),
     )
@@ -267,8 +267,8 @@ def _waited(group: TrainGroup) -> float | None:
     return median_of(group, "communication_time")
 
 
-def _batches(one: BatchSweep) -> Finding:
-    cell, rows = one.rows[0].group.cell, one.rows
+def _batches(sweep: BatchSweep) -> Finding:
+    cell, rows = sweep.rows[0].group.cell, sweep.rows
     low, high = rows[0], rows[-1]
     parts = [cell.framework, strategy_words(low.group), count(cell.ranks, "rank")]
     parts += [low.group.kind.words] if low.group.kind.words else []
@@ -278,42 +278,40 @@ def _batches(one: BatchSweep) -> Finding:
         epochs += "a part of an epoch that is not told"
     else:
         epochs += f"{quantity(high.waited_s, 's')} of an epoch for messages instead of {quantity(low.waited_s, 's')}"
-    confidence, quality = _quality(one)
+    confidence, quality = _quality(sweep)
     return Finding(
         subject=str(cell.workload),
         scope=scope,
         kind="larger-batch",
         confidence=confidence,
-        comparisons=() if one.crowded or one.comparison is None else (one.comparison,),
+        comparisons=() if sweep.crowded or sweep.comparison is None else (sweep.comparison,),
         claim=f"{epochs}; {quality}.",
         evidence=joined(
             "; ".join(f"batch {row.batch}: {_row_words(row)}" for row in rows),
-            one.comparison.reason if one.comparison is not None else "",
-            "ranks share cores" if one.crowded else "",
+            sweep.comparison.reason if sweep.comparison is not None else "",
+            "ranks share cores" if sweep.crowded else "",
         ),
     )
 
 
-def _quality(one: BatchSweep) -> tuple[Confidence, str]:
+def _quality(sweep: BatchSweep) -> tuple[Confidence, str]:
     """Return the confidence, and what of the saving is left at equal quality."""
-    reached = [row for row in one.rows if row.reached]
+    reached = [row for row in sweep.rows if row.reached]
     if len(reached) < 2:
-        missing = names([f"batch {row.batch}" for row in one.rows if not row.reached], 4)
+        missing = names([f"batch {row.batch}" for row in sweep.rows if not row.reached], 4)
         return (
             Confidence.INCONCLUSIVE,
             f"at equal quality nothing can be told: {missing} did not reach the target in every run",
         )
-    if one.best is None or one.comparison is None or one.comparison.verdict is not Verdict.BETTER:
+    if sweep.best is None or sweep.comparison is None or sweep.comparison.verdict is not Verdict.BETTER:
         return (Confidence.INCONCLUSIVE, "until it has learnt as much, these runs cannot tell the batches apart")
-    said = (
-        f"until it has learnt as much, batch {one.best.batch} waits least, {factor(1 / one.comparison.factor)} times what "
-        f"batch {reached[0].batch} does"
-    )
-    if one.best is reached[0]:
-        said = f"until it has learnt as much, the smallest batch that reaches the target, {one.best.batch}, waits least"
+    best, times = sweep.best, factor(1 / sweep.comparison.factor)
+    saving = f"batch {best.batch} waits least, {times} times what batch {reached[0].batch} does"
+    if best is reached[0]:
+        saving = f"the smallest batch that reaches the target, {best.batch}, waits least"
     return (
-        Confidence.INCONCLUSIVE if one.crowded else limited_confidence(one.comparison.confidence, one.best.group)
-    ), said
+        Confidence.INCONCLUSIVE if sweep.crowded else limited_confidence(sweep.comparison.confidence, best.group)
+    ), f"until it has learnt as much, {saving}"
 
 
 def _row_words(row: BatchRow) -> str:

@@ -51,7 +51,7 @@ def effect_words(effect: Effect) -> str:
 
 def _given(effect: Effect) -> str:
     """Say with which levels of other factors, where not with all."""
-    levels = [names(list(ones), 9) for ones in effect.given.values()]
+    levels = [names(list(chosen), 9) for chosen in effect.given.values()]
     return f", with {' and '.join(levels)}" if levels else ""
 
 
@@ -96,7 +96,7 @@ def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Findin
     parts = [f"{_WORDS[name]} part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b)
     reached = [
-        statistics.median(one[levels] for one in design.scores.values()) for levels in (share.before, share.after)
+        statistics.median(scores[levels] for scores in design.scores.values()) for levels in (share.before, share.after)
     ]
     claim = (
         f"changing {changed} at once moves the accuracy after {design.cell.steps} steps from "
@@ -119,14 +119,14 @@ def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Findin
 
 
 def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
-    own = [one for one in found if not one.apart]
-    told = []
+    main = [effect for effect in found if not effect.apart]
+    listed = []
     for factor in FACTORS:
-        ones = [effect for effect in own if effect.factor == factor]
-        if ones:
-            told.append(f"{factor}: {names([_told(one) for one in ones], 9)}")
-    claim = f"over all combinations of the rest, in points of accuracy, {'; '.join(told)}."
-    shown = [effect for effect in own if effect.shown]
+        of_factor = [effect for effect in main if effect.factor == factor]
+        if of_factor:
+            listed.append(f"{factor}: {names([_effect_text(effect) for effect in of_factor], 9)}")
+    claim = f"over all combinations of the rest, in points of accuracy, {'; '.join(listed)}."
+    shown = [effect for effect in main if effect.shown]
     return Finding(
         subject=str(design.cell.workload),
         kind="retraining-factor",
@@ -137,12 +137,12 @@ def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds",
             _seeds(design),
-            names([f"{effect_words(one)} {_value(one.summary)}" for one in found if one not in own], 9),
+            names([f"{effect_words(effect)} {_value(effect.summary)}" for effect in found if effect not in main], 9),
         ),
     )
 
 
-def _told(effect: Effect) -> str:
+def _effect_text(effect: Effect) -> str:
     return f"{effect.before} → {effect.after}{_given(effect)} {_value(effect.summary)}"
 
 
@@ -158,16 +158,16 @@ def _crosses(summary: Summary) -> bool:
 
 def _confidence(design: Design, *summaries: Summary) -> Confidence:
     """Confirmed: six seeds or more, of which the interval is without 0, and checks that could tell."""
-    if any(_crosses(one) or one.count == 1 for one in summaries):
+    if any(_crosses(summary) or summary.count == 1 for summary in summaries):
         return Confidence.INCONCLUSIVE
-    whole = all(one.spread is Spread.INTERVAL for one in summaries) and not design.lacking
+    whole = all(summary.spread is Spread.INTERVAL for summary in summaries) and not design.lacking
     return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, *design.groups)
 
 
-def _tests(told: Iterable[tuple[Sequence[float], bool]], looks: int) -> tuple[Chance, ...]:
+def _tests(effects: Iterable[tuple[Sequence[float], bool]], looks: int) -> tuple[Chance, ...]:
     """Test each effect by its seeds: what it is, and whether it is said to be there."""
-    made = (chance_of_shift(values, looks=looks, claimed=claimed) for values, claimed in told)
-    return tuple(one for one in made if one is not None)
+    made = (chance_of_shift(values, looks=looks, claimed=claimed) for values, claimed in effects)
+    return tuple(chance for chance in made if chance is not None)
 
 
 def _scope(design: Design) -> str:
@@ -189,11 +189,11 @@ def absent_text(design: Design) -> str:
         (group.records[0] for group in design.absent),
         lambda record: (record.cell.get("optimiser"), record.cell.get("runtime"), record.message),
     )
-    told = [
+    listed = [
         f"{runtime} with {optimiser} ({clipped(message or 'no result', _REASON)})"
         for optimiser, runtime, message in reasons
     ]
-    return f"without a score: {names(told, 3)}" if told else ""
+    return f"without a score: {names(listed, 3)}" if listed else ""
 
 
 def _none(design: Design) -> Finding:

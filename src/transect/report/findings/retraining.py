@@ -34,7 +34,7 @@ def retraining_findings(context: Context) -> list[Finding]:
         return []
     return [
         _equality(groups),
-        *(one for name in context.workloads("retrain") for one in _speed(context, name)),
+        *(finding for name in context.workloads("retrain") for finding in _speed(context, name)),
         *(_relay(group) for group in groups if is_relay(group)),
     ]
 
@@ -50,17 +50,17 @@ def _shares(groups: Sequence[Group]) -> list[float]:
     ]
 
 
-def told_equal(groups: Sequence[RetrainGroup]) -> str:
+def path_text(groups: Sequence[RetrainGroup]) -> str:
     """Say how many retrainings followed PyTorch's float64 path."""
     ended = [r for g in groups for r in g.records if r.status is not Status.SKIPPED]
     wrong = sum(record.cause is Cause.WRONG_RESULT for record in ended)
     right, shares = sum(len(group.ok) for group in groups), _shares(groups)
     most = f", at most {percent(max(shares), 1)} of the tolerance off" if shares else ""
     names_ = sorted({name for group in groups if group.ok for name in group.cell.runtimes})
-    told = (
+    claim = (
         f"{right} of {len(ended)} retrainings by {count(len(names_), 'runtime')} computed PyTorch's float64 path{most}"
     )
-    return f"{told}; {wrong} gave another one." if wrong else f"{told}."
+    return f"{claim}; {wrong} gave another one." if wrong else f"{claim}."
 
 
 def _equality(groups: Sequence[RetrainGroup]) -> Finding:
@@ -73,7 +73,7 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
     return Finding(
         subject="study",
         kind="retraining-path",
-        claim=told_equal(groups),
+        claim=path_text(groups),
         named=True,
         alarm=bool(wrong),
         confidence=confidence if shares or wrong else Confidence.INCONCLUSIVE,
@@ -88,15 +88,15 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
 
 def _speed(context: Context, workload: str) -> Iterator[Finding]:
     """Set the fastest portable step beside each that does without it, at the point of most runtimes."""
-    told: set[str] = set()
+    compared: set[str] = set()
     for groups in points(context.of("retrain", workload)):
         right = [group for group in sorted_by_time(groups) if not group.wrong]
         portable = [group for group in right if group.cell.runtime not in PEERS]
-        peers = [group for group in right if group.cell.runtime in {*PEERS} - told]
-        pairs = [p for one in peers if (p := step_ratio(portable[0], one, context.floors))] if portable else []
-        told |= {pair.other.cell.runtime for pair in pairs}
+        peers = [group for group in right if group.cell.runtime in {*PEERS} - compared]
+        pairs = [p for peer in peers if (p := step_ratio(portable[0], peer, context.floors))] if portable else []
+        compared |= {pair.baseline.cell.runtime for pair in pairs}
         if pairs:
-            rivals = [r for one in portable[1:] if (r := step_ratio(portable[0], one, context.floors))]
+            rivals = [r for group in portable[1:] if (r := step_ratio(portable[0], group, context.floors))]
             yield _fastest(workload, portable, pairs, rivals)
 
 
@@ -104,26 +104,26 @@ def _fastest(
     workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio], rivals: Sequence[StepRatio]
 ) -> Finding:
     first, last, cell = portable[0], portable[-1], portable[0].cell
-    tied = [one for one in rivals if one.comparison.verdict is Verdict.SAME]
+    tied = [pair for pair in rivals if pair.comparison.verdict is Verdict.SAME]
     asked = [*pairs, *(tied or rivals[:1])]
-    said = f"the fastest portable step is {cell.runtime}'s, {_time(first)}"
+    claim = f"the fastest portable step is {cell.runtime}'s, {_time(first)}"
     if tied:
         # Each beside the first: which of them is the fastest is not known.
-        alike = all(one.comparison.equal for one in tied)
+        alike = all(pair.comparison.equal for pair in tied)
         how = f"{same_within(tied[0].comparison)} as" if alike else "not told apart from"
-        others = names([one.other.cell.runtime for one in tied], 3)
-        said = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
+        others = names([pair.baseline.cell.runtime for pair in tied], 3)
+        claim = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
     return Finding(
         subject=workload,
         kind="retraining-speed",
         scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
-        claim=f"{said}: {'; '.join(_beside(pair) for pair in pairs)}.",
-        confidence=lowest_confidence({_confidence(one) for one in (pairs if tied else asked)}),
-        comparisons=tuple(one.comparison for one in asked),
+        claim=f"{claim}: {'; '.join(_beside(pair) for pair in pairs)}.",
+        confidence=lowest_confidence({_confidence(pair) for pair in (pairs if tied else asked)}),
+        comparisons=tuple(pair.comparison for pair in asked),
         evidence=joined(
             RULE,
             names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
-            *(f"{one.other.cell.runtime}: {one.comparison.reason}" for one in asked),
+            *(f"{pair.baseline.cell.runtime}: {pair.comparison.reason}" for pair in asked),
             f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
         ),
     )
@@ -138,17 +138,18 @@ def _beside(pair: StepRatio) -> str:
     same, equal = pair.comparison.verdict is Verdict.SAME, pair.comparison.equal
     equality = ", which these runs cannot tell from 1" if same and not equal else ""
     equality = f", {same_within(pair.comparison)}" if equal else equality
-    return f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} ({ends(pair.ratio, factor)}{equality})"
+    runtime = pair.baseline.cell.runtime
+    return f"{factor(pair.ratio.value)} times that of {runtime} ({ends(pair.ratio, factor)}{equality})"
 
 
 def _confidence(pair: StepRatio) -> Confidence:
     if pair.comparison.verdict is Verdict.SAME and not pair.comparison.equal:
         return Confidence.INCONCLUSIVE
     if pair.comparison.decision is not None:
-        return limited_confidence(pair.comparison.confidence, pair.group, pair.other)
-    quiet = not pair.group.noisy and not pair.other.noisy
+        return limited_confidence(pair.comparison.confidence, pair.group, pair.baseline)
+    quiet = not pair.group.noisy and not pair.baseline.noisy
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
-    return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, pair.group, pair.other)
+    return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, pair.group, pair.baseline)
 
 
 def _relay(group: RetrainGroup) -> Finding:
@@ -167,7 +168,7 @@ def _relay(group: RetrainGroup) -> Finding:
             evidence=f"{record.cell_id}: {record.cause}",
         )
     share = max(_shares([group]), default=None)
-    told = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
+    distance = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
     confidence = Confidence.CONFIRMED if share is not None else Confidence.INCONCLUSIVE
     return Finding(
         subject=str(cell.workload),
@@ -175,7 +176,7 @@ def _relay(group: RetrainGroup) -> Finding:
         scope=scope,
         named=True,
         claim=f"{turns}, each from the state that the one before left, computed the path of "
-        f"{cell.steps} steps without a change{told}.",
+        f"{cell.steps} steps without a change{distance}.",
         confidence=limited_confidence(confidence, group),
         evidence=f"{group.ok[0].cell_id}, in {len(group.ok)} of {count(len(group.records), 'run')}",
     )

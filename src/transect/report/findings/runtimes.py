@@ -83,18 +83,18 @@ def _is_clear(pair: Versus, edge: float) -> bool:
 def times_text(pair: Versus, more: str = "") -> str:
     """Write a ratio with its interval, `1.06 times (95 % interval 1.04 to 1.08)`."""
     whole = "end to end, " if pair.measure == WHOLE else ""
-    rest = f", {more}" if more else ""
-    return f"{factor(pair.ratio.value)} times ({whole}{ends(pair.ratio, factor)}{rest})"
+    addition = f", {more}" if more else ""
+    return f"{factor(pair.ratio.value)} times ({whole}{ends(pair.ratio, factor)}{addition})"
 
 
 def cells_of(pairs: Sequence[Versus]) -> str:
     """Name the cells behind ratios."""
-    return "cells " + names([f"{p.group.cell.id} / {p.other.cell.id}" for p in pairs], 3)
+    return "cells " + names([f"{p.group.cell.id} / {p.baseline.cell.id}" for p in pairs], 3)
 
 
 def what_includes(pairs: Sequence[Versus]) -> str:
     """Say which runtime does more inside of Run than others, so that whole calls are compared."""
-    return inside_run(group for pair in pairs for group in (pair.group, pair.other))
+    return inside_run(group for pair in pairs for group in (pair.group, pair.baseline))
 
 
 def what_crosses(pairs: Sequence[Versus]) -> str:
@@ -108,7 +108,7 @@ def confidence_of(pair: Versus) -> Confidence:
 
     Confirmed: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
     """
-    sides = (pair.group, pair.other)
+    sides = (pair.group, pair.baseline)
     sound = not pair.crosses and not any(group.noisy for group in sides)
     checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
@@ -126,7 +126,7 @@ class _Case:
 
     @property
     def exporter(self) -> str:
-        return self.pair.group.cell.exporter or self.pair.other.cell.exporter or ""
+        return self.pair.group.cell.exporter or self.pair.baseline.cell.exporter or ""
 
 
 def runtime_findings(context: Context) -> list[Finding]:
@@ -158,20 +158,20 @@ def _cases(
         for where, groups in comparable(faithful_groups(context, workload)).items():
             able = [group for group in groups if wanted(group) or base(group)]
             for group in base_point(filter(wanted, able)):
-                for other in filter(base, able):
-                    same = (group.cell.batch, group.cell.threads) == (other.cell.batch, other.cell.threads)
-                    both = takes_onnx(group) and takes_onnx(other)
-                    alike = not both or group.cell.exporter == other.cell.exporter
-                    pair = versus(group, other, context.floors) if same and alike else None
+                for reference in filter(base, able):
+                    same = (group.cell.batch, group.cell.threads) == (reference.cell.batch, reference.cell.threads)
+                    both = takes_onnx(group) and takes_onnx(reference)
+                    alike = not both or group.cell.exporter == reference.cell.exporter
+                    pair = versus(group, reference, context.floors) if same and alike else None
                     if pair is not None:
                         yield _Case(workload=workload, where=where, pair=pair)
 
 
 def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
-    for runtime, own in grouped(cases, lambda case: _name(case.pair.group)).items():
-        of_workload = grouped(own, lambda case: (case.workload, case.where))
-        if len({case.workload for case in own}) > _FEW:
-            yield _near_counted(runtime, own)
+    for runtime, members in grouped(cases, lambda case: _name(case.pair.group)).items():
+        of_workload = grouped(members, lambda case: (case.workload, case.where))
+        if len({case.workload for case in members}) > _FEW:
+            yield _near_counted(runtime, members)
             continue
         for (workload, where), alike in of_workload.items():
             verdicts = grouped(alike, lambda case: nearness(case.pair))
@@ -203,8 +203,8 @@ def _times(cases: Sequence[_Case]) -> str:
 def _near_counted(runtime: str, cases: Sequence[_Case]) -> Finding:
     """Join the verdicts on many workloads: how many of each, and the ends."""
     verdicts = grouped(cases, lambda case: nearness(case.pair))
-    told = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness if verdict in verdicts]
-    claim = f"{runtime} beside {REFERENCE} in {_models(cases)}: {names(told, 9)}; {_span(cases)}."
+    listed = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness if verdict in verdicts]
+    claim = f"{runtime} beside {REFERENCE} in {_models(cases)}: {names(listed, 9)}; {_span(cases)}."
     return Finding(
         subject="study",
         claim=claim,
@@ -242,30 +242,30 @@ def _evidence(cases: Sequence[_Case]) -> str:
 
 
 def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Finding]:
-    """Hold PyTorch beside ONNX Runtime against the published factor, per workload."""
+    """Compare PyTorch with ONNX Runtime and with the published factor, per workload."""
     of_workload = grouped(cases, lambda case: case.workload)
     few = len(of_workload) <= _FEW
     asked = context.asks_for(THESIS, "runtime.framework")
-    for workload, own in of_workload.items() if few else [("study", list(cases))]:
-        verdicts = grouped(own, _factor)
+    for workload, members in of_workload.items() if few else [("study", list(cases))]:
+        verdicts = grouped(members, _factor)
         if few:
-            told = "; ".join(_ratios(same, verdict if asked else "") for verdict, same in verdicts.items())
-            claim = f"the latency of {_FRAMEWORK} is {told}"
+            verdict_text = "; ".join(_ratios(same, verdict if asked else "") for verdict, same in verdicts.items())
+            claim = f"the latency of {_FRAMEWORK} is {verdict_text}"
         else:
-            told = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
-            claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(own)}: "
-            claim += f"{told}; {_span(own)}" if asked else _span(own)
-        levels = {confidence_of(case.pair) for case in own}
+            verdict_text = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
+            claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(members)}: "
+            claim += f"{verdict_text}; {_span(members)}" if asked else _span(members)
+        levels = {confidence_of(case.pair) for case in members}
         mixed = _UNKNOWN in verdicts or Confidence.PROVISIONAL in levels
         confidence = Confidence.PROVISIONAL if mixed else Confidence.CONFIRMED
         yield Finding(
             subject=workload,
-            scope=f"at {_point(own)}" if few else "",
+            scope=f"at {_point(members)}" if few else "",
             kind="framework",
             named=not few,
-            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}." if asked else f"{claim}.",
-            evidence=_evidence(own),
-            comparisons=_comparisons(own),
+            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, members)}." if asked else f"{claim}.",
+            evidence=_evidence(members),
+            comparisons=_comparisons(members),
             confidence=Confidence.INCONCLUSIVE if list(verdicts) == [_UNKNOWN] else confidence,
         )
 

@@ -30,7 +30,7 @@ from transect.report.findings.models import judge_export
 from transect.report.text import count, number, percent, quantity
 
 # The columns of the decision table.
-ONE, MANY = "serve-one", "serve-many"
+SERVE_ONE, SERVE_MANY = "serve-one", "serve-many"
 _SHOWN = 4
 
 
@@ -65,16 +65,16 @@ def serving_findings(context: Context) -> list[Finding]:
             continue
         faithful = faithful_groups(context, workload)
         left_out = _left_out(context, workload, faithful)
-        told = comparable(faithful)
-        if not told and left_out:
+        conditions = comparable(faithful)
+        if not conditions and left_out:
             findings.append(_nothing(workload, left_out))
-        for words, groups in told.items():
+        for words, groups in conditions.items():
             smallest = min(group.cell.batch for group in groups)
             first = [group for group in groups if group.cell.batch == smallest]
             where = f"on {words}"
             scope = f"{where}, batch {smallest}"
             # What could not be used is named once, with the first of its conditions.
-            apart = left_out if words == next(iter(told)) else ()
+            apart = left_out if words == next(iter(conditions)) else ()
             larger = _absent(groups, first, f"not measured at batch {smallest}")
             findings += _best(context, workload, first, RUN, scope, (*apart, *larger))
             findings += _best(context, workload, groups, "throughput", where, apart)
@@ -109,9 +109,9 @@ def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
         subject=workload,
         claim=f"{reason}, so no latency is compared.",
         kind="runtime",
-        evidence="; ".join(f"{one.what}: {one.why}" for one in left_out[:_SHOWN]),
+        evidence="; ".join(f"{omitted.what}: {omitted.why}" for omitted in left_out[:_SHOWN]),
         confidence=Confidence.CONFIRMED,
-        decision=Decision(column=ONE, instead=reason, left_out=left_out),
+        decision=Decision(column=SERVE_ONE, instead=reason, left_out=left_out),
     )
 
 
@@ -140,10 +140,10 @@ def _best(
         return []
     middle = statistics.median(result.values)
     if name == RUN:
-        column, word = ONE, "sooner than"
+        column, word = SERVE_ONE, "sooner than"
         does, do, value = "answers first", "answer first", quantity(middle, "s")
     else:
-        column, word = MANY, "the rate of"
+        column, word = SERVE_MANY, "the rate of"
         does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
     value += " end to end" if whole else ""
     label = labels[result.best.cell]
@@ -154,12 +154,12 @@ def _best(
     elsewhere = _absent(groups, here, f"not measured at {point}, where the best is")
     left_out = (*left_out, *elsewhere)
     if result.runner_up is None or result.comparison is None:
-        only = " at that batch" if any(one.why.startswith("not measured") for one in left_out) else ""
+        only = " at that batch" if any(omitted.why.startswith("not measured") for omitted in left_out) else ""
         claim = f"{label} {does}, {value}; no other runtime was measured{only}."
         confidence = Confidence.PROVISIONAL
     elif result.tied:
         tied = names([label, *(labels[group.cell] for group in result.tied)], 4)
-        equal = all(one.equal for one in result.ties)
+        equal = all(tie.equal for tie in result.ties)
         how = same_within(result.ties[0]) if equal else "not distinguishable"
         claim = f"{tied} {do}, {how}: the median of the first is {value}."
         confidence = result.confidence
@@ -175,11 +175,11 @@ def _best(
         confidence = Confidence.PROVISIONAL if confidence is Confidence.CONFIRMED else confidence
     lost = lost_runs(result.best)
     alike = race(of_runtime[result.best.cell.get("runtime") or ""], name, floor, of=values)
-    own = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
-    apart = f"not told apart from {own}" if own else ""
+    indistinct = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
+    apart = f"not told apart from {indistinct}" if indistinct else ""
     rival = result.runner_up
     if confidence is Confidence.CONFIRMED and (
-        lost or any(one.what == (rival and rival.cell.get("runtime")) for one in elsewhere)
+        lost or any(omitted.what == (rival and rival.cell.get("runtime")) for omitted in elsewhere)
     ):
         confidence = Confidence.PROVISIONAL
     differing = machine_differences(result.best, rival) if rival else []
@@ -199,7 +199,7 @@ def _best(
                 checked,
                 lost,
                 apart,
-                "; ".join(f"{one.what}: {one.why}" for one in elsewhere),
+                "; ".join(f"{omitted.what}: {omitted.why}" for omitted in elsewhere),
                 inside_run(groups),
                 result.comparison.reason if result.comparison else "",
                 f"the two differ in {names(differing, 9)} as well" if differing else "",
@@ -235,7 +235,7 @@ def _decision(
         value=value,
         quality=checked,
         tied=tuple(labels[group.cell] for group in result.tied),
-        equal=bool(result.ties) and all(one.equal for one in result.ties),
+        equal=bool(result.ties) and all(tie.equal for tie in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
         limit=limit,
         gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, word, rival),

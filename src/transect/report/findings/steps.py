@@ -95,8 +95,8 @@ def scaling_findings(
     findings = []
     if every:
         pool = _on_most_ranks(every)
-        result = race([one.group for one in pool], METRIC, floor)
-        top = next(one for one in pool if result is None or one.group is result.best)
+        result = race([gain.group for gain in pool], METRIC, floor)
+        top = next(gain for gain in pool if result is None or gain.group is result.best)
         cell, base = top.group.cell, top.base.cell
         gain = top.gain
         verb = f"speeds training up {number(gain)} times" if gain > 1 else (f"slows training down to {percent(gain)}")
@@ -120,8 +120,8 @@ def scaling_findings(
             f"then {number(top.rate)} samples/s; "
             f"{floor_text(floor)}{note}"
         )
-        told = (difference,) if difference else ()
-        scaled = _finding("scaling", claim, evidence, confidence, workload, told)
+        comparisons = (difference,) if difference else ()
+        scaled = _finding("scaling", claim, evidence, confidence, workload, comparisons)
         decision = _scaled(top, difference, way, _apart(groups, labels))
         alone = result is None or not result.comparisons or not decision.winner
         findings.append(replace(scaled, decision=decision if alone else None, groups=(top.group, top.base)))
@@ -149,11 +149,11 @@ def _on_most_ranks(every: Sequence[Efficiency]) -> list[Efficiency]:
 
     It is that of the base where there is any such, or else that of the highest rate.
     """
-    ranks = max(one.group.cell.ranks for one in every)
-    most = [one for one in every if one.group.cell.ranks == ranks]
-    most = [one for one in most if one.kind is ScalingKind.STRONG] or most
-    batch = max(most, key=lambda one: (one.rate, one.group.cell.id)).group.global_batch
-    return [one for one in most if one.group.global_batch == batch]
+    ranks = max(gain.group.cell.ranks for gain in every)
+    most = [gain for gain in every if gain.group.cell.ranks == ranks]
+    most = [gain for gain in most if gain.kind is ScalingKind.STRONG] or most
+    batch = max(most, key=lambda gain: (gain.rate, gain.group.cell.id)).group.global_batch
+    return [gain for gain in most if gain.group.global_batch == batch]
 
 
 def _most(workload: str, result: Race, decision: Decision) -> Finding:
@@ -163,7 +163,7 @@ def _most(workload: str, result: Race, decision: Decision) -> Finding:
     label, rate = labels[best.cell], f"{number(statistics.median(result.values))} samples/s"
     named = labels[rival.cell] if rival is not None else ""
     others = [labels[group.cell] for group in result.tied]
-    equal = bool(result.ties) and all(one.equal for one in result.ties)
+    equal = bool(result.ties) and all(tie.equal for tie in result.ties)
     if others:
         how = f"are {same_within(result.ties[0])}" if equal else "cannot be told apart"
         claim = f"{names([label, *others], 4)} train fastest and {how}: the median of the first is {rate}."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from transect.analysis.comparisons import Confidence, Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.log_runs import NOTHING_TOLD, LogCell, settings_in_words
+from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_in_words
 from transect.analysis.system_races import SystemRace, Unmatched, system_races
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, lost_runs, lowest_confidence, names
@@ -21,7 +21,7 @@ def system_findings(context: Context) -> list[Finding]:
     races, unmatched = system_races(context.records, margin=context.analysis_plan.margin)
     # A number that one of the systems lacks says nothing of it.
     alike = grouped(races, lambda race: (race.cell, race.systems))
-    found = [_of(cell, systems, own) for (cell, systems), own in alike.items()]
+    found = [_of(cell, systems, group) for (cell, systems), group in alike.items()]
     return [*found, *map(_unlike, unmatched)]
 
 
@@ -31,34 +31,34 @@ def _named(cell: LogCell) -> str:
 
 def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> Finding:
     winners = {race.winner for race in races}
-    told = [one for race in races for one in race.others.values()]
-    factors = sorted(one.factor for one in told if one.verdict is Verdict.BETTER)
+    comparisons = [comparison for race in races for comparison in race.others.values()]
+    factors = sorted(comparison.factor for comparison in comparisons if comparison.verdict is Verdict.BETTER)
     amount = count(len(races), "number")
-    confidence = lowest_confidence(one.confidence for one in told)
+    confidence = lowest_confidence(comparison.confidence for comparison in comparisons)
     if len(winners) == 1 and None not in winners:
         best = str(next(iter(winners)))
-        others = [clean(one) for one in systems if one != best]
-        times = " to ".join(dict.fromkeys(f"{one:.3g}" for one in (factors[0], factors[-1])))
+        others = [clean(system) for system in systems if system != best]
+        times = " to ".join(dict.fromkeys(f"{factor:.3g}" for factor in (factors[0], factors[-1])))
         claim = f"{clean(best)} is {times} times as fast as {names(others)} in {amount} of {_named(cell)}"
     else:
         # Some of it may be decided: what is not keeps the whole inconclusive.
         each = grouped(races, lambda race: race.winner)
-        said = [f"{clean(name)} in {len(own)}" for name, own in sorted((str(k), v) for k, v in each.items() if k)]
+        wins = [f"{clean(name)} in {len(won)}" for name, won in sorted((str(k), v) for k, v in each.items() if k)]
         left = len(each.get(None, ()))
-        said += [f"none is told from the best in {left}"] if left else []
+        wins += [f"none is told from the best in {left}"] if left else []
         claim = (
-            f"which of {names([clean(one) for one in systems])} is faster depends on the number of {_named(cell)}: {', '.join(said)}"
-            if len(said) > 1
-            else f"which of {names([clean(one) for one in systems])} is faster at {_named(cell)} is not known"
+            f"which of {names([clean(system) for system in systems])} is faster depends on the number of {_named(cell)}: {', '.join(wins)}"
+            if len(wins) > 1
+            else f"which of {names([clean(system) for system in systems])} is faster at {_named(cell)} is not known"
         )
         confidence = Confidence.INCONCLUSIVE
     settings = clipped(settings_in_words(cell.settings), _CLIP)
     evidence = joined(
-        f"runs that logs tell under the same settings ({settings})" if settings else NOTHING_TOLD,
+        f"runs that logs tell under the same settings ({settings})" if settings else SETTINGS_UNKNOWN,
         *(
-            f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {one.reason}"
+            f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {comparison.reason}"
             for race in races[:_SHOWN]
-            for name, one in race.others.items()
+            for name, comparison in race.others.items()
         ),
         count(len(races) - _SHOWN, "more number") if len(races) > _SHOWN else "",
         *dict.fromkeys(
@@ -73,14 +73,14 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
         confidence=confidence,
         kind="system",
         named=True,
-        comparisons=tuple(told),
+        comparisons=tuple(comparisons),
     )
 
 
-def _unlike(one: Unmatched) -> Finding:
-    systems = names([clean(name) for name in one.systems])
-    named = clean(f"{one.benchmark} {one.variant}".strip())
-    differing = names([clean(name) for name in one.settings], 6)
+def _unlike(unmatched: Unmatched) -> Finding:
+    systems = names([clean(name) for name in unmatched.systems])
+    named = clean(f"{unmatched.benchmark} {unmatched.variant}".strip())
+    differing = names([clean(name) for name in unmatched.settings], 6)
     return Finding(
         subject="study",
         kind="system",

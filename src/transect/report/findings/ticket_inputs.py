@@ -30,11 +30,11 @@ def corpus_name(context: Context, name: str) -> str:
 
 def input_of(context: Context, stage: str, group: Group[Any]) -> Group[Any] | None:
     """Return the group of an earlier stage that shares the text's axes which it has, or None."""
-    for one in context.of(stage):
-        kind = type(one.cell).model_fields
+    for candidate in context.of(stage):
+        kind = type(candidate.cell).model_fields
         axes = [axis for axis in TEXT if axis in kind]
-        if all(one.cell.get(axis) == group.cell.get(axis) for axis in axes):
-            return one
+        if all(candidate.cell.get(axis) == group.cell.get(axis) for axis in axes):
+            return candidate
     return None
 
 

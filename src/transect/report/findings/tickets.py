@@ -23,8 +23,8 @@ def lengths_of(group: Group[Any]) -> Mapping[str, Any] | None:
 def not_gaussian(group: Group[Any]) -> bool | None:
     """Whether a test rejects that the lengths are Gaussian; None where none was made."""
     found = group.ok[0].details.get("normality") if group.ok else None
-    told = found.get("gaussian") if isinstance(found, dict) else None
-    return None if told is None else not told
+    gaussian = found.get("gaussian") if isinstance(found, dict) else None
+    return None if gaussian is None else not gaussian
 
 
 def ticket_findings(context: Context) -> list[Finding]:
@@ -58,16 +58,16 @@ def _rejected(context: Context) -> list[Finding]:
 def _lengths(context: Context) -> list[Finding]:
     found: dict[tuple[str, str], Finding] = {}
     for group in context.of("tokens"):
-        cell, lengths, told = group.cell, lengths_of(group), not_gaussian(group)
+        cell, lengths, rejected = group.cell, lengths_of(group), not_gaussian(group)
         key = (cell.corpus, cell.view)
-        if lengths is None or told is None or key in found or cell.stop_words:
+        if lengths is None or rejected is None or key in found or cell.stop_words:
             continue
         normality = group.ok[0].details["normality"]
-        verb = "are not Gaussian" if told else "may be Gaussian"
+        verb = "are not Gaussian" if rejected else "may be Gaussian"
         found[key] = Finding(
             subject="study",
             kind="ticket-lengths",
-            confidence=Confidence.CONFIRMED if told else Confidence.INCONCLUSIVE,
+            confidence=Confidence.CONFIRMED if rejected else Confidence.INCONCLUSIVE,
             scope=f"{corpus_name(context, cell.corpus)}, {VIEWS[cell.view]}",
             claim=f"lengths {verb}: the fit's 95 % bound is {number(lengths['gaussian_95'])} words, which "
             f"{percent(lengths['gaussian_95_above'], 1)} of the tickets exceed; the 95 % quantile is "

@@ -37,8 +37,8 @@ COLUMN = "train"
 
 def quality_target(groups: Sequence[Group]) -> str:
     """Return the target in words, e.g. `accuracy 0.95`: the one that most groups have."""
-    told = Counter(target for group in groups if (target := _target(group)))
-    return next((target for target, _ in told.most_common(1)), "the quality target")
+    targets = Counter(target for group in groups if (target := _target(group)))
+    return next((target for target, _ in targets.most_common(1)), "the quality target")
 
 
 def _target(group: Group) -> str:
@@ -82,11 +82,11 @@ def training_findings(context: Context) -> list[Finding]:
         main = main_kind(groups)
         findings += _fastest(context, workload, groups, main)
         for kind in kinds_of(groups):
-            own = [g for g in groups if g.kind == kind and _able(g)]
-            if kind != main and not kind.synthetic and not kind.summed and len(own) > 1:
+            members = [g for g in groups if g.kind == kind and _able(g)]
+            if kind != main and not kind.synthetic and not kind.summed and len(members) > 1:
                 findings += _fastest(context, workload, groups, kind)[:1]
-        own = [group for group in groups if group.kind == main]
-        findings += scaling_findings(context, workload, own, group_labels(own, always=("ranks",)))
+        members = [group for group in groups if group.kind == main]
+        findings += scaling_findings(context, workload, members, group_labels(members, always=("ranks",)))
     return findings
 
 
@@ -105,15 +105,15 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     target = quality_target(groups)
     running = [g for g in groups if g.ok and not g.wrong]
     # Who stops earlier is no faster.
-    other = [g for g in running if _target(g) not in ("", target)]
-    able = [g for g in running if _able(g) and g not in other]
+    other_target = [g for g in running if _target(g) not in ("", target)]
+    able = [g for g in running if _able(g) and g not in other_target]
     # All trainers of a kind have the same starts: a seed that takes more epochs does so for all.
     floor = context.floors.paired("train", workload, TIME, kind)
     result = race(able, TIME, floor, paired=True)
-    apart = _apart(groups, [g for g in running if g not in other])
-    apart += [("another target", other)] if other else []
+    apart = _apart(groups, [g for g in running if g not in other_target])
+    apart += [("another target", other_target)] if other_target else []
     left_out = _left_out(apart, groups, every)
-    named = tuple(LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, own in apart for g in own)
+    named = tuple(LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, members in apart for g in members)
     named += _other_kinds(every, kind) if kind == main_kind(every) else ()
     of_kind = f"{_with(kind.words)}, " if kind.words else ""
     if result is None:
@@ -151,7 +151,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if result.tied:
         others = [labels[group.cell] for group in result.tied]
         together = f"{of_kind}{names([label, *others], 4)} reach {target} soonest and"
-        if all(one.equal for one in result.ties):
+        if all(tie.equal for tie in result.ties):
             claim = f"{together} are {same_within(result.ties[0])}: the median of the first is {took}."
         else:
             claim = f"{together} cannot be told apart: the median of the first is {took}."
@@ -207,7 +207,7 @@ def _decision(
         value=took,
         quality=quality,
         tied=tuple(labels[group.cell] for group in result.tied),
-        equal=bool(result.ties) and all(one.equal for one in result.ties),
+        equal=bool(result.ties) and all(tie.equal for tie in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
         gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner than", rival),
         limit=_limit_words(limits, labels[result.best.cell]),
@@ -223,8 +223,8 @@ def _with(kind: str) -> str:
 
 def _limit_words(limits: Sequence[Finding], label: str) -> str:
     """Write what a step is made of and how near it is to its bound, for who reads the winner beside it."""
-    said = limits[0].claim.removesuffix(".").partition(", so ")[0] if limits else ""
-    return said.replace(f" of {label}", "").replace("; the step reaches", ",")
+    limit = limits[0].claim.removesuffix(".").partition(", so ")[0] if limits else ""
+    return limit.replace(f" of {label}", "").replace("; the step reaches", ",")
 
 
 def _caveats(result: Race) -> list[str]:
@@ -261,24 +261,24 @@ def _apart(groups: Sequence[Group], running: Sequence[Group]) -> list[tuple[str,
 
 def _other_kinds(groups: Sequence[Group], main: Kind) -> tuple[LeftOut, ...]:
     """Name the groups of another training that have no race of their own; those that have stand beside."""
-    told = []
+    left_out = []
     for kind in kinds_of(groups):
-        own = [group for group in groups if group.kind == kind]
-        raced = not kind.synthetic and not kind.summed and sum(map(_able, own)) > 1
+        members = [group for group in groups if group.kind == kind]
+        raced = not kind.synthetic and not kind.summed and sum(map(_able, members)) > 1
         if kind != main and not raced:
-            labels = group_labels(own, always=("ranks",))
+            labels = group_labels(members, always=("ranks",))
             words = kind.words or "the usual one"
-            told += [
+            left_out += [
                 LeftOut(what=f"{labels[group.cell]}, {words}", why=why_not(group) or "another training")
-                for group in own
+                for group in members
             ]
-    return tuple(told)
+    return tuple(left_out)
 
 
 def _left_out(apart: Sequence[tuple[str, list[Group]]], groups: Sequence[Group], every: Sequence[Group]) -> str:
     parts = [f"{len(members)} for {why}" for why, members in apart]
-    own = {id(group) for group in groups}
-    others = [group for group in every if id(group) not in own]
+    ids = {id(group) for group in groups}
+    others = [group for group in every if id(group) not in ids]
     kinds = [kind.words or "the usual training" for kind in kinds_of(others)]
     if others:
         parts.append(f"{len(others)} of another training ({names(kinds, 4)})")

@@ -66,7 +66,7 @@ def _input(context: Context, workload: str, groups: list[TrainGroup]) -> list[Fi
 def _sum(workload: str, groups: list[TrainGroup]) -> list[Finding]:
     """One finding of what is summed for comparison, and one of each strategy that was published so."""
     found = grouped(sum_twins(groups), lambda pair: pair.published)
-    return [one for name in sorted(found) for one in _summed(workload, found[name])]
+    return [finding for name in sorted(found) for finding in _summed(workload, found[name])]
 
 
 def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
@@ -82,8 +82,8 @@ def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
         cause = next((r.cause.value for r in pair.summed.records if r.cause), "wrong result")
         claim = f"{label} with the sum of gradients instead of their mean: {cause}."
         evidence = next((r.message for r in pair.summed.records if r.message), cause)
-        told = evidence.split("\n")[0][:160]
-        return [_finding(workload, claim, told, Confidence.PROVISIONAL, named=True)]
+        reason = evidence.split("\n")[0][:160]
+        return [_finding(workload, claim, reason, Confidence.PROVISIONAL, named=True)]
     factor = rate_factor(pair.summed)
     # One rank that trains is no sum: its path is the mean's.
     if factor == 1:

@@ -21,9 +21,9 @@ _Entry = tuple[str, str, Decision | None, Finding | None, str]
 def answers(made: Made) -> Table:
     """Every question of the study with its answer and its confidence."""
     columns: list[Column[Answer]] = [
-        words("Question", lambda one: one.question),
-        words("Answer", lambda one: one.text),
-        words("Confidence", lambda one: one.confidence),
+        words("Question", lambda answer: answer.question),
+        words("Answer", lambda answer: answer.text),
+        words("Confidence", lambda answer: answer.confidence),
     ]
     return table(made.front.answers, columns, caption="Answers", most=_ALL)
 
@@ -31,15 +31,15 @@ def answers(made: Made) -> Table:
 def decisions(made: Made) -> Table:
     """The decision table, a row for each workload, question and condition."""
     columns: list[Column[_Entry]] = [
-        words("Workload", lambda one: one[0]),
-        words("Question", lambda one: one[1]),
-        words("Where", _of(lambda one: one.scope)),
-        words("First", lambda one: one[2].brief if one[2] else one[4]),
-        words("Reaches", _of(lambda one: ", ".join(filter(None, (one.value, one.quality))))),
-        words("Limited by", _of(lambda one: one.limit)),
-        words("Second", _of(lambda one: one.second)),
-        words("Not compared", _of(lambda one: "; ".join(f"{o.what}: {o.why}" for o in one.left_out))),
-        words("Confidence", lambda one: one[3].confidence.value if one[3] else ""),
+        words("Workload", lambda entry: entry[0]),
+        words("Question", lambda entry: entry[1]),
+        words("Where", _of(lambda decision: decision.scope)),
+        words("First", lambda entry: entry[2].brief if entry[2] else entry[4]),
+        words("Reaches", _of(lambda decision: ", ".join(filter(None, (decision.value, decision.quality))))),
+        words("Limited by", _of(lambda decision: decision.limit)),
+        words("Second", _of(lambda decision: decision.second)),
+        words("Not compared", _of(lambda decision: "; ".join(f"{o.what}: {o.why}" for o in decision.left_out))),
+        words("Confidence", lambda entry: entry[3].confidence.value if entry[3] else ""),
     ]
     entries = [entry for row in made.front.table.rows for entry in _entries(row)]
     return table(entries, columns, caption="Decisions", most=_ALL)
@@ -48,9 +48,9 @@ def decisions(made: Made) -> Table:
 def findings(made: Made) -> Table:
     """Every finding in the order of the page."""
     columns: list[Column[Finding]] = [
-        words("Finding", lambda one: one.text),
-        words("Confidence", lambda one: one.confidence.value),
-        words("Evidence", lambda one: one.evidence),
+        words("Finding", lambda finding: finding.text),
+        words("Confidence", lambda finding: finding.confidence.value),
+        words("Evidence", lambda finding: finding.evidence),
     ]
     return table(list(in_order(made)), columns, caption="Findings", most=_ALL)
 
@@ -61,20 +61,20 @@ _ALL = 10**9
 
 def in_order(made: Made) -> Iterator[Finding]:
     """Yield the findings as the page has them: those that are open first, the others under their headings."""
-    for one in made.front.first:
-        yield one.finding
+    for item in made.front.first:
+        yield item.finding
     for _, shown in made.front.more:
-        for one in shown:
-            yield one.finding
+        for item in shown:
+            yield item.finding
 
 
 def _of(value: Callable[[Decision], str]) -> Callable[[_Entry], str]:
-    return lambda one: value(one[2]) if one[2] is not None else ""
+    return lambda entry: value(entry[2]) if entry[2] is not None else ""
 
 
 def _entries(row: Row) -> Iterator[_Entry]:
     for entry in row.entries:
-        if not entry.told:
+        if not entry.decided:
             yield row.subject, entry.column.title, None, None, entry.empty
-        for decision, finding in entry.told:
+        for decision, finding in entry.decided:
             yield row.subject, entry.column.title, decision, finding, ""

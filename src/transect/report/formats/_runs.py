@@ -67,16 +67,16 @@ def as_name(text: str) -> str:
 
 def read_runs(made: Made, left_out: list[str]) -> Iterator[Run]:
     """Yield every training whose records tell its epochs; add to `left_out` which do not, and why."""
-    for record in (one for one in made.context.records if one.stage == "train"):
+    for record in (r for r in made.context.records if r.stage == "train"):
         run = _read(made, record)
         if isinstance(run, Run):
             yield run
         else:
             left_out.append(f"train/{record.cell_id}: {run}")
     left_out.extend(
-        f"{one.stage}/{one.cell_id}: {_NO_RUNS[one.stage]}"
-        for one in made.context.records
-        if one.stage in _NO_RUNS and one.status is Status.OK
+        f"{r.stage}/{r.cell_id}: {_NO_RUNS[r.stage]}"
+        for r in made.context.records
+        if r.stage in _NO_RUNS and r.status is Status.OK
     )
 
 
@@ -143,7 +143,7 @@ def _first(scores: list[float], target: float | None, lower: bool) -> int | None
 
 def _data_of(made: Made, record: AnyRecord) -> dict[str, Any]:
     """Return what the data of a training's workload is, where there is but one."""
-    found = [one.details for group in made.context.of("dataset", record.cell.workload) for one in group.ok]
+    found = [r.details for group in made.context.of("dataset", record.cell.workload) for r in group.ok]
     return found[0] if len(found) == 1 else {}
 
 

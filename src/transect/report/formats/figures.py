@@ -46,15 +46,15 @@ class Figures(ReportFormat):
         """Draw them; one that cannot be drawn is named."""
         files: dict[str, bytes] = {}
         left_out = []
-        for one in charts(made):
+        for figure in charts(made):
             try:
-                svg = standalone(one.chart)
+                svg = standalone(figure.chart)
                 pdf = in_one_order(vl_convert.svg_to_pdf(svg))
             except Exception as error:  # of a plug-in's drawing; the others have to come
-                left_out.append(f"{one.name}: {type(error).__name__}: {error}")
+                left_out.append(f"{figure.name}: {type(error).__name__}: {error}")
                 continue
-            files[f"{one.name}.svg"] = svg.encode("utf-8", "replace")
-            files[f"{one.name}.pdf"] = pdf
+            files[f"{figure.name}.svg"] = svg.encode("utf-8", "replace")
+            files[f"{figure.name}.pdf"] = pdf
         return Contents(files=files, left_out=left_out)
 
 

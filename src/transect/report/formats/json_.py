@@ -25,14 +25,14 @@ class Json(ReportFormat):
 
     def contents(self, made: Made) -> Contents:
         """Write everything but the drawings, which stand in `figures/`."""
-        figures = {id(one.chart): one for one in charts(made)}
+        figures = {id(figure.chart): figure for figure in charts(made)}
         left_out: list[str] = []
         content = {
             "format": "transect report",
             "version": VERSION,
             "study": made.context.study,
             "title": made.context.title,
-            "questions": [one.question for one in made.front.answers],
+            "questions": [answer.question for answer in made.front.answers],
             "summary": made.summary,
             "sections": [
                 {
@@ -64,7 +64,7 @@ def _table(table: Table) -> dict[str, Any]:
         "caption": table.caption,
         "folded": table.folded,
         "note": table.note,
-        "columns": [{"title": one.title, "numeric": one.numeric} for one in table.columns],
+        "columns": [{"title": column.title, "numeric": column.numeric} for column in table.columns],
         "rows": [[_value(value) for value in row] for row in table.rows],
     }
 
@@ -115,7 +115,7 @@ def _(block: Failure) -> dict[str, Any]:
         "meaning": block.meaning,
         "action": block.action,
         "command": block.command,
-        "said": _table(block.said),
+        "said": _table(block.messages),
         "cells": _table(block.cells) if block.cells is not None else None,
         "logs": [{"cell": cell, "end": log} for cell, log in block.logs],
     }
@@ -123,7 +123,7 @@ def _(block: Failure) -> dict[str, Any]:
 
 def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> dict[str, Any]:
     if isinstance(block, Charts):
-        return {"kind": "charts", "items": [_chart(one, figures[id(one)]) for one in block.items]}
+        return {"kind": "charts", "items": [_chart(chart, figures[id(chart)]) for chart in block.items]}
     if isinstance(block, Difference):
         left_out.append(f"{where}: {block.title}, a choice that needs the page")
         return {"kind": "difference", "title": block.title}

@@ -33,17 +33,17 @@ class LatexTables(ReportFormat):
         for name, front in (("answers", answers(made)), ("decisions", decisions(made)), ("findings", findings(made))):
             if front.rows:
                 files[f"{name}.tex"] = _set(front, front.caption, name).encode("utf-8", "replace")
-        for one in tables(made):
-            if not one.table.columns or not one.table.rows:
-                left_out.append(f"{one.name}: a table without {'columns' if one.table.rows else 'rows'}")
+        for named in tables(made):
+            if not named.table.columns or not named.table.rows:
+                left_out.append(f"{named.name}: a table without {'columns' if named.table.rows else 'rows'}")
                 continue
-            files[f"{one.name}.tex"] = _named(one).encode("utf-8", "replace")
+            files[f"{named.name}.tex"] = _named(named).encode("utf-8", "replace")
         files["all-tables.tex"] = _all(made, list(files)).encode("utf-8", "replace")
         return Contents(files=files, left_out=left_out)
 
 
-def _named(one: NamedTable) -> str:
-    return _set(one.table, f"{one.section.title}: {one.title}", one.name)
+def _named(named: NamedTable) -> str:
+    return _set(named.table, f"{named.section.title}: {named.title}", named.name)
 
 
 def _value(value: Value) -> str:

@@ -42,11 +42,11 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
             yield f"## {title}"
             yield from _table(replace(front, caption=""))
     yield "## Findings"
-    yield _listed([one.finding for one in made.front.first])
+    yield _listed([item.finding for item in made.front.first])
     for heading, shown in made.front.more:
         yield f"### {inline(heading)}"
-        yield _listed([one.finding for one in shown])
-    figures = {id(one.chart): one for one in charts(made)}
+        yield _listed([item.finding for item in shown])
+    figures = {id(figure.chart): figure for figure in charts(made)}
     for section in made.every:
         yield f"## {inline(section.title)}"
         if section.body.lead:
@@ -56,9 +56,7 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    return "\n".join(
-        f"- {inline(one.text)} **{inline(one.confidence)}**  \n  {inline(one.evidence)}" for one in findings
-    )
+    return "\n".join(f"- {inline(f.text)} **{inline(f.confidence)}**  \n  {inline(f.evidence)}" for f in findings)
 
 
 def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> Iterator[str]:
@@ -79,7 +77,7 @@ def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: lis
             yield inline(block.meaning)
             yield f"**Now:** {inline(block.action)}"
             yield fenced(block.command)
-            yield from _table(block.said)
+            yield from _table(block.messages)
             for cell, log in block.logs:
                 yield f"End of the log of {inline(cell)}:"
                 yield fenced(log)

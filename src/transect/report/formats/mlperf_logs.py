@@ -68,7 +68,7 @@ class _Lines:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def _add(self, kind: str, seconds: float, key: str, value: Any, told: dict[str, Any]) -> None:
+    def _add(self, kind: str, seconds: float, key: str, value: Any, metadata: dict[str, Any]) -> None:
         frame = inspect.currentframe()
         caller = frame.f_back.f_back if frame and frame.f_back else None
         event = {
@@ -78,18 +78,18 @@ class _Lines:
             "event_type": kind,
             "key": key,
             "value": clean(value) if isinstance(value, str) else value,
-            "metadata": {"file": _FILE, "lineno": caller.f_lineno if caller else 0, **told},
+            "metadata": {"file": _FILE, "lineno": caller.f_lineno if caller else 0, **metadata},
         }
         self.lines.append(f":::MLLOG {json.dumps(event, allow_nan=False)}\n")
 
-    def event(self, seconds: float, key: str, value: Any, **told: Any) -> None:
-        self._add("POINT_IN_TIME", seconds, key, value, told)
+    def event(self, seconds: float, key: str, value: Any, **metadata: Any) -> None:
+        self._add("POINT_IN_TIME", seconds, key, value, metadata)
 
-    def start(self, seconds: float, key: str, **told: Any) -> None:
-        self._add("INTERVAL_START", seconds, key, None, told)
+    def start(self, seconds: float, key: str, **metadata: Any) -> None:
+        self._add("INTERVAL_START", seconds, key, None, metadata)
 
-    def stop(self, seconds: float, key: str, **told: Any) -> None:
-        self._add("INTERVAL_END", seconds, key, None, told)
+    def stop(self, seconds: float, key: str, **metadata: Any) -> None:
+        self._add("INTERVAL_END", seconds, key, None, metadata)
 
 
 def _log(run: Run) -> str:
@@ -172,21 +172,21 @@ def _head(log: _Lines, run: Run) -> None:
     if run.eval_samples is not None:
         log.event(at, "eval_samples", run.eval_samples)
     log.event(at, "quality_target", run.target, metric=run.score)
-    told = record.parameters
-    if isinstance(told.get("optimiser"), str):
-        log.event(at, "opt_name", told["optimiser"])
-    names = _PARAMETERS | (_ADAM if "adam" in str(told.get("optimiser")) else {})
+    parameters = record.parameters
+    if isinstance(parameters.get("optimiser"), str):
+        log.event(at, "opt_name", parameters["optimiser"])
+    names = _PARAMETERS | (_ADAM if "adam" in str(parameters.get("optimiser")) else {})
     for name, key in names.items():
-        if isinstance(told.get(name), (int, float)):
-            log.event(at, key, told[name])
+        if isinstance(parameters.get(name), (int, float)):
+            log.event(at, key, parameters[name])
     _parallel(log, run)
 
 
 def _parallel(log: _Lines, run: Run) -> None:
     """Write how a run was divided, and in which precisions; what it does not do is 1, as MLPerf asks."""
     record, at = run.record, run.started
-    told = record.details.get("layout")
-    layout = told if isinstance(told, dict) else {}
+    value = record.details.get("layout")
+    layout = value if isinstance(value, dict) else {}
     parts = {name: layout.get(name) for name in ("replicas", "model_parts", "micro_batches")}
     replicas, model_parts, pieces = (v if isinstance(v, int) and v > 0 else 1 for v in parts.values())
     log.event(at, "gradient_accumulation_steps", pieces)

@@ -33,14 +33,14 @@ def claims_body(context: Context) -> Iterator[Part]:
     yield table(
         found,
         [
-            words("Claim", lambda one: f"{one.claim.source}: {one.claim.what}"),
-            digits("Published", lambda one: one.claim.factor, lambda value: f"{factor(value)}x"),
+            words("Claim", lambda answer: f"{answer.claim.source}: {answer.claim.what}"),
+            digits("Published", lambda answer: answer.claim.factor, lambda value: f"{factor(value)}x"),
             digits("Here", _here),
             words("", _verdict),
         ],
         caption="Published and here",
     )
-    yield Facts(items=[(f"{one.claim.source}, {factor(one.claim.factor)}x", _details(one)) for one in found])
+    yield Facts(items=[(f"{row.claim.source}, {factor(row.claim.factor)}x", _details(row)) for row in found])
     yield note(
         "Here: how many times shorter the claimed way takes, with its interval from six runs a side on, or range. "
         "Open: no cells, ranks that share cores, or a difference within the noise: its reason stands above. "
@@ -66,7 +66,7 @@ def _sentence(text: str) -> str:
 
 
 def _verdict(answer: Answer) -> Chip:
-    said = _WORDS[answer.judgement]
+    word = _WORDS[answer.judgement]
     if answer.extrapolated:
-        return Chip(f"extrapolated: {said}", "warn")
-    return Chip(said, _TONES[answer.judgement])
+        return Chip(f"extrapolated: {word}", "warn")
+    return Chip(word, _TONES[answer.judgement])

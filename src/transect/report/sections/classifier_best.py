@@ -45,13 +45,13 @@ def calibration_chart(group: ClassifyGroup, name: str) -> Chart | None:
     """Draw how often it is right by how sure it says to be, over all seeds."""
     bins: dict[tuple[float, float], list[Any]] = defaultdict(list)
     for found in _details(group, "calibration"):
-        for one in found:
-            if one.get("tickets"):
-                bins[one["low"], one["high"]].append(one)
+        for row in found:
+            if row.get("tickets"):
+                bins[row["low"], row["high"]].append(row)
     rows = []
     for (low, high), members in sorted(bins.items()):
-        tickets = sum(one["tickets"] for one in members)
-        means = [sum(one[key] * one["tickets"] for one in members) / tickets for key in ("confidence", "accuracy")]
+        tickets = sum(row["tickets"] for row in members)
+        means = [sum(row[key] * row["tickets"] for row in members) / tickets for key in ("confidence", "accuracy")]
         rows.append((low, high, tickets, *means))
     if not rows:
         return None
@@ -82,13 +82,13 @@ def answer_chart(group: ClassifyGroup, name: str) -> Chart | None:
     """Draw the accuracy among what it answers when it may say that it does not know."""
     by_threshold: dict[float, list[Any]] = defaultdict(list)
     for found in _details(group, "answers"):
-        for one in found:
-            by_threshold[one["threshold"]].append(one)
+        for row in found:
+            by_threshold[row["threshold"]].append(row)
     rows = []
     for threshold, members in sorted(by_threshold.items()):
-        right = [one["accuracy"] for one in members if one.get("accuracy") is not None]
+        right = [row["accuracy"] for row in members if row.get("accuracy") is not None]
         if right:
-            rows.append((threshold, fmean(one["answered"] for one in members), fmean(right)))
+            rows.append((threshold, fmean(row["answered"] for row in members), fmean(right)))
     if not rows:
         return None
     style = palette(2)[1]
@@ -128,7 +128,7 @@ def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
     for group in groups:
         found = _details(group, "at_k")
         if found:
-            rows.append((group, {int(k): fmean(one[k] for one in found) for k in found[0]}))
+            rows.append((group, {int(k): fmean(shares[k] for shares in found) for k in found[0]}))
     if not rows:
         return None
     styles = palette(len(rows))
@@ -158,8 +158,8 @@ def _short(name: str) -> str:
     return name[:_OF_HASH] if _HASH.fullmatch(name) else clipped(name, _NAME)
 
 
-def _taken(total: Sequence[Sequence[int]], other: int, own: int) -> int:
-    return total[own][other]
+def _taken(total: Sequence[Sequence[int]], predicted: int, actual: int) -> int:
+    return total[actual][predicted]
 
 
 def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
@@ -168,7 +168,7 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
     if not found or not named:
         return
     size = len(named[0])
-    total = [[sum(one[i][j] for one in found) for j in range(size)] for i in range(size)]
+    total = [[sum(matrix[i][j] for matrix in found) for j in range(size)] for i in range(size)]
     names = [_short(str(name)) for name in named[0]]
     if size <= _MAX_CLASSES:
         columns: list[Column[Any]] = [digits(f"→ {name}", partial(_taken, total, j)) for j, name in enumerate(names)]
@@ -180,16 +180,16 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
         )
     pairs = sorted(
         ((total[i][j], i, j) for i in range(size) for j in range(size) if i != j and total[i][j]),
-        key=lambda one: (-one[0], one[1], one[2]),
+        key=lambda pair: (-pair[0], pair[1], pair[2]),
     )
     if pairs:
         yield table(
             pairs[:_MAX_CONFUSIONS],
             [
-                words("Class", lambda one: names[one[1]]),
-                words("taken for", lambda one: names[one[2]]),
-                digits("Tickets", lambda one: number(one[0])),
-                digits("of its class", lambda one: one[0] / sum(total[one[1]]), tenths),
+                words("Class", lambda row: names[row[1]]),
+                words("taken for", lambda row: names[row[2]]),
+                digits("Tickets", lambda row: number(row[0])),
+                digits("of its class", lambda row: row[0] / sum(total[row[1]]), tenths),
             ],
             folded="The most frequent confusions",
         )

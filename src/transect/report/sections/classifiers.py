@@ -33,17 +33,17 @@ def classifiers_body(context: Context) -> Iterator[Part]:
         "Of each kind of classifier the setting that validation chose; accuracy on test tickets, median over "
         "seeds. The upright mark is the best that anybody can reach, known where tickets were made up."
     )
-    shared = [own for own in texts(groups) if len({group.cell.kind for group in own}) > 1]
-    for number_, own in enumerate(shared[:_MAX_TEXTS]):
-        yield Heading(f"{clean(corpus_label(own[0]))}: {text_label(own[0])}")
-        yield kind_chart(own, f"classifiers-{number_}")
-        yield kind_table(own)
-        yield settings_note(best_of_kinds(own))
+    shared = [members for members in texts(groups) if len({group.cell.kind for group in members}) > 1]
+    for number_, members in enumerate(shared[:_MAX_TEXTS]):
+        yield Heading(f"{clean(corpus_label(members[0]))}: {text_label(members[0])}")
+        yield kind_chart(members, f"classifiers-{number_}")
+        yield kind_table(members)
+        yield settings_note(best_of_kinds(members))
     if shared[_MAX_TEXTS:]:
-        rest = [group for own in shared[_MAX_TEXTS:] for group in best_of_kinds(own)]
-        yield _table(rest, folded="The same on more texts")
-    for own in grouped(groups, corpus_label).values():
-        first = next(iter(texts(own)), [])
+        further = [group for members in shared[_MAX_TEXTS:] for group in best_of_kinds(members)]
+        yield _table(further, folded="The same on more texts")
+    for members in grouped(groups, corpus_label).values():
+        first = next(iter(texts(members)), [])
         ranked = best_of_kinds(first)
         if ranked:
             yield from best_parts(ranked[0], ranked)
@@ -61,9 +61,9 @@ def _kind(group: ClassifyGroup) -> str:
     return NOUNS.get(group.cell.kind, group.cell.kind)
 
 
-def kind_chart(own: Sequence[ClassifyGroup], name: str) -> Part:
+def kind_chart(groups: Sequence[ClassifyGroup], name: str) -> Part:
     """Draw the accuracy of each kind, the best first, with the share of the largest class as a rule."""
-    ranked = best_of_kinds(own)
+    ranked = best_of_kinds(groups)
     if not ranked:
         return None
     kinds = sorted({group.cell.kind for group in ranked})
@@ -102,19 +102,19 @@ def kind_chart(own: Sequence[ClassifyGroup], name: str) -> Part:
     )
 
 
-def kind_table(own: Sequence[ClassifyGroup]) -> Part:
+def kind_table(groups: Sequence[ClassifyGroup]) -> Part:
     """List the chosen setting of each kind, and by what the first of them differs from each."""
-    ranked = best_of_kinds(own)
+    ranked = best_of_kinds(groups)
     return _table(ranked) if ranked else None
 
 
 def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
-    """Say the knobs of each group that has some; nothing where none has."""
-    told = []
+    """Say the hyper-parameters of each group that has some; nothing where none has."""
+    settings = []
     for group in groups:
-        knobs = [f"{knob.replace('_', ' ')} {value}" for knob, value in group.cell.knobs().items()]
-        told += [f"{group.cell.model}: {', '.join(knobs)}"] if knobs else []
-    return note(clean(f"Chosen by validation: {'; '.join(told)}.")) if told else None
+        values = [f"{name.replace('_', ' ')} {value}" for name, value in group.cell.hyperparameters().items()]
+        settings += [f"{group.cell.model}: {', '.join(values)}"] if values else []
+    return note(clean(f"Chosen by validation: {'; '.join(settings)}.")) if settings else None
 
 
 def _columns(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]

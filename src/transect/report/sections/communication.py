@@ -42,13 +42,13 @@ def communication_body(context: Context) -> Iterator[Part]:
     ratios = [row.ratio for rows in measured.values() for row in rows if row.ratio]
     below = sum(ratio < 1 for ratio in ratios)
     odd = f"; {below} below it, which cannot be: look at the probe" if below else ""
-    said = (
+    lead = (
         f"{count(len(ratios), 'cell')} at {number(min(ratios))} to {number(max(ratios))} times the bound{odd}. "
         if ratios
         else ""
     )
     yield Lead(
-        f"{said}Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
+        f"{lead}Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
         "of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α "
         "and the bandwidth β of the network probe. No strategy that shares the data alone can be faster on that network; a "
         "measured time also holds waiting for the slowest rank. Ranks that share a model send other things, and "
@@ -108,8 +108,8 @@ def _mark(row: Communication) -> Chip | None:
         "below the bound": row.ratio is not None and row.ratio < 1,
         clean(row.missing): row.missing,
     }
-    said = ", ".join(warning for warning, holds in warnings.items() if holds)
-    return Chip(said, "warn") if said else None
+    marks = ", ".join(warning for warning, holds in warnings.items() if holds)
+    return Chip(marks, "warn") if marks else None
 
 
 def _chart(context: Context, workload: str, network: str, rows: list[Communication]) -> Part:

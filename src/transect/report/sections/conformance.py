@@ -51,8 +51,8 @@ def _rates(runtimes: list[Tested]) -> Part:
     rows.append(
         _Opset(
             name=_ALL,
-            passed={one.label: one.passed for one in runtimes},
-            tests={one.label: one.tests for one in runtimes},
+            passed={runtime.label: runtime.passed for runtime in runtimes},
+            tests={runtime.label: runtime.tests for runtime in runtimes},
         )
     )
 
@@ -68,7 +68,7 @@ def _rates(runtimes: list[Tested]) -> Part:
         [
             words("Opset", lambda row: clean(row.name)),
             digits("Tests", lambda row: max(row.tests.values())),
-            *(digits(clean(one.label), rate(one.label)) for one in runtimes),
+            *(digits(clean(runtime.label), rate(runtime.label)) for runtime in runtimes),
         ],
         caption="Tests that pass, by the opset that the test's model asks for",
     )
@@ -76,7 +76,7 @@ def _rates(runtimes: list[Tested]) -> Part:
 
 def _opsets(runtimes: list[Tested]) -> list[str]:
     """Return the opsets, those of ONNX's default domain first, by number."""
-    every = {opset for one in runtimes for opset in one.opsets}
+    every = {opset for runtime in runtimes for opset in runtime.opsets}
 
     def order(opset: str) -> tuple[str, int, str]:
         domain, _, version = opset.rpartition(" ")
@@ -86,7 +86,7 @@ def _opsets(runtimes: list[Tested]) -> list[str]:
 
 
 def _row(opset: str, runtimes: list[Tested]) -> _Opset:
-    counts = {one.label: one.opsets[opset] for one in runtimes if opset in one.opsets}
+    counts = {runtime.label: runtime.opsets[opset] for runtime in runtimes if opset in runtime.opsets}
     return _Opset(
         name=opset,
         passed={label: row.get("pass", 0) for label, row in counts.items()},
@@ -96,8 +96,8 @@ def _row(opset: str, runtimes: list[Tested]) -> _Opset:
 
 def _differences(runtimes: list[Tested]) -> Iterator[Part]:
     """List the tests in which runtimes of one provider differ."""
-    for provider in sorted({one.provider for one in runtimes}):
-        same = [one for one in runtimes if one.provider == provider]
+    for provider in sorted({runtime.provider for runtime in runtimes}):
+        same = [runtime for runtime in runtimes if runtime.provider == provider]
         if len(same) > 1:
             yield Heading(f"Where runtimes differ on {clean(provider)}")
             yield _differing(same)
@@ -108,13 +108,13 @@ def _differing(runtimes: list[Tested]) -> Part:
     names = differing_tests(runtimes)
     if not names:
         return note("Nowhere: the same came of every test.")
-    alike = grouped(names, lambda name: tuple(one.outcome(name) for one in runtimes))
+    alike = grouped(names, lambda name: tuple(runtime.outcome(name) for runtime in runtimes))
 
     def outcome(place: int) -> Callable[[tuple[str, ...]], Chip]:
         return lambda key: _chip(key[place])
 
     columns = [
-        *(words(clean(one.label), outcome(place)) for place, one in enumerate(runtimes)),
+        *(words(clean(runtime.label), outcome(place)) for place, runtime in enumerate(runtimes)),
         digits("Tests", lambda key: len(alike[key])),
         words("Which", lambda key: clean(", ".join(alike[key]))),
     ]
@@ -139,8 +139,8 @@ class _Reason:
 def _words(runtimes: list[Tested]) -> dict[tuple[str, str], str]:
     """Return why a test ended so, by its name and outcome: languages add to the words, none takes any."""
     shortest: dict[tuple[str, str], str] = {}
-    for one in runtimes:
-        for name, (outcome, why) in one.outcomes.items():
+    for runtime in runtimes:
+        for name, (outcome, why) in runtime.outcomes.items():
             kept = shortest.setdefault((name, outcome), why)
             shortest[name, outcome] = min(kept, why, key=lambda text: (len(text), text))
     return shortest
@@ -149,12 +149,12 @@ def _words(runtimes: list[Tested]) -> dict[tuple[str, str], str]:
 def _reasons(runtimes: list[Tested]) -> Part:
     reasons: dict[tuple[str, str], _Reason] = {}
     shortest = _words(runtimes)
-    for one in runtimes:
-        for name, (outcome, _) in one.outcomes.items():
+    for runtime in runtimes:
+        for name, (outcome, _) in runtime.outcomes.items():
             why = shortest[name, outcome]
             reason = reasons.setdefault((outcome, why), _Reason(outcome=outcome, words=why))
             reason.tests.add(name)
-            reason.runtimes.add(one.label)
+            reason.runtimes.add(runtime.label)
 
     def who(row: _Reason) -> str:
         if len(row.runtimes) == len(runtimes) > 1:

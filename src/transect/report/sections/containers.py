@@ -43,14 +43,14 @@ def containers_body(context: Context) -> Iterator[Part]:
         yield table(
             [answer],
             [
-                words("Study", lambda one: PUBLISHED),
-                words("What", lambda one: "training with and without Singularity"),
-                words("Published", lambda one: "no timings"),
+                words("Study", lambda row: PUBLISHED),
+                words("What", lambda row: "training with and without Singularity"),
+                words("Published", lambda row: "no timings"),
                 words(
                     "Here, the step that changes most",
-                    lambda one: clean(f"{place_of(one.cost)} in {one.cost.container}: {cost_words(one.cost)}"),
+                    lambda row: clean(f"{place_of(row.cost)} in {row.cost.container}: {cost_words(row.cost)}"),
                 ),
-                words("", lambda one: Chip(one.verdict, _TONES[one.verdict], clean(one.cost.reason))),
+                words("", lambda row: Chip(row.verdict, _TONES[row.verdict], clean(row.cost.reason))),
             ],
         )
         yield note(
@@ -96,6 +96,6 @@ def _verdict(cost: ContainerCost, rows: int) -> Chip:
     chance = 0.0 if decision is None else decision.p * rows
     confirmed = cost.confidence is Confidence.CONFIRMED and chance <= LEVEL
     longer = cost.comparison.verdict is Verdict.BETTER
-    said = same_within(cost.comparison) if cost.same else "longer" if longer else "shorter"
+    word = same_within(cost.comparison) if cost.same else "longer" if longer else "shorter"
     tone = "plain" if not confirmed else "warn" if longer and not cost.same else "good"
-    return Chip(said if confirmed else f"{said} ({Confidence.PROVISIONAL})", tone, reason)
+    return Chip(word if confirmed else f"{word} ({Confidence.PROVISIONAL})", tone, reason)

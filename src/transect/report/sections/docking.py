@@ -111,8 +111,8 @@ def _scaling(found: Sequence[Curve]) -> Part:
         base = median(curve.rows[0].pose_time)
         return [base / value for value in row.pose_time]
 
-    def speed_up(one: tuple[Curve, Contestant]) -> Estimate | None:
-        return one[0].speed_up(one[1])
+    def speed_up(row: tuple[Curve, Contestant]) -> Estimate | None:
+        return row[0].speed_up(row[1])
 
     series = [
         Series(
@@ -129,10 +129,10 @@ def _scaling(found: Sequence[Curve]) -> Part:
         series,
         rows,
         [
-            words("Model", lambda one: _curve_name(one[0])),
-            digits("Threads", lambda one: one[1].threads),
-            words("Pinned", lambda one: "yes" if one[1].pinned else "no"),
-            digits("Time per pose", lambda one: one[1].time, in_unit("s")),
+            words("Model", lambda row: _curve_name(row[0])),
+            digits("Threads", lambda row: row[1].threads),
+            words("Pinned", lambda row: "yes" if row[1].pinned else "no"),
+            digits("Time per pose", lambda row: row[1].time, in_unit("s")),
             digits("Speed-up", speed_up, with_ends),
         ],
         title="Scaling with threads, pinned and not",

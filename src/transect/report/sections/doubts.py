@@ -20,20 +20,20 @@ from transect.report.text import tenths
 def doubts_body(context: Context) -> Iterator[Part]:
     """Draw the effects of each doubt, and list all of them."""
     groups: list[ClassifyGroup] = context.of("classify")
-    found = [(doubt, own) for doubt in DOUBTS if (own := cases(doubt, groups))]
+    found = [(doubt, matching) for doubt in DOUBTS if (matching := cases(doubt, groups))]
     if not found:
         return
     yield Lead(
         "Each changes one thing and nothing else: the difference of the accuracy within a seed, its median "
         "and interval over seeds. The tickets and their parts are the same in all seeds."
     )
-    for doubt, own in found:
-        yield effect_chart(doubt, own)
+    for doubt, matching in found:
+        yield effect_chart(doubt, matching)
 
 
 def _medians(case: Case, side: int) -> str | None:
     values = [value for pair in case.pairs if (value := pair[side].summary(ACCURACY)) is not None]
-    return tenths(sum(one.median for one in values) / len(values)) if values else None
+    return tenths(sum(summary.median for summary in values) / len(values)) if values else None
 
 
 def verdict(effect: Difference, *, once: bool = False) -> Chip:
@@ -45,9 +45,9 @@ def verdict(effect: Difference, *, once: bool = False) -> Chip:
     return Chip("one seed" if effect.summary.count == 1 else "contains 0")
 
 
-def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
+def effect_chart(doubt: Doubt, every: Sequence[Case]) -> Part:
     """Draw a row for each case that has an effect; what contains 0 is hollow."""
-    told = [case for case in own if case.effect is not None]
+    compared = [case for case in every if case.effect is not None]
     columns: list[Column[Any]] = [
         words("Change", lambda case: case_words(doubt, case)),
         words("Classifier", lambda case: case.group.cell.kind),
@@ -64,12 +64,12 @@ def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
             "", lambda case: verdict(case.effect, once=doubt.once) if case.effect else Chip("no common seed", "warn")
         ),
     ]
-    if not told:
-        return table(own, columns)
-    kinds = list(dict.fromkeys(case.group.cell.kind for case in told))
+    if not compared:
+        return table(every, columns)
+    kinds = list(dict.fromkeys(case.group.cell.kind for case in compared))
     styles = dict(zip(kinds, palette(len(kinds)), strict=True))
 
-    places = list(dict.fromkeys(where(doubt, case) for case in told))
+    places = list(dict.fromkeys(where(doubt, case) for case in compared))
 
     def dot(case: Case) -> Dot:
         assert case.effect is not None
@@ -89,7 +89,7 @@ def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
         )
 
     return dot_chart(
-        told,
+        compared,
         dot,
         columns,
         title=doubt.question,
@@ -99,7 +99,7 @@ def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
         log=False,
         first="First",
         cut="last",
-        others=[case for case in own if case.effect is None],
+        others=[case for case in every if case.effect is None],
         notes=[
             f"On {places[0]}." if len(places) == 1 else "",
             "Line: the interval, or range, over seeds. Hollow: it contains 0.",

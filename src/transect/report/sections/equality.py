@@ -76,8 +76,8 @@ def _counted(groups: list[Group]) -> str:
         return ""
     right = sum(map(_passed, groups))
     blind = sum(group.unverified for group in groups if _passed(group))
-    rest = f"; of {blind} that cannot be told to the end" if blind else ""
-    return f"{right} of {count(len(groups), 'cell')} stay within the tolerance of their reference{rest}. "
+    remark = f"; of {blind} that cannot be told to the end" if blind else ""
+    return f"{right} of {count(len(groups), 'cell')} stay within the tolerance of their reference{remark}. "
 
 
 def _all(group: Group, name: str) -> list[float]:
@@ -100,11 +100,11 @@ def _rules(context: Context) -> list[tuple[str, str, str]]:
 
 def _restarts(group: Group) -> str:
     """Say from which steps it was restarted and how far it strayed, or why it was not."""
-    told = [record.details.get("restarts") for record in group.records]
+    restarts = [record.details.get("restarts") for record in group.records]
     reasons = [record.details.get("restarts_not_checkable") for record in group.records]
     if reason := next(filter(None, reasons), None):
         return clean(f"not checkable: {reason}")
-    steps = sorted({one["step"] for points in told if points for one in points})
+    steps = sorted({point["step"] for points in restarts if points for point in points})
     ratios = _all(group, RESTART)
     if not steps or not ratios:
         return "–"
@@ -118,8 +118,8 @@ def _verdict(group: Group) -> Chip:
         return Chip(f"not checkable from step {group.check_inconclusive_from}", "warn")
     if group.check_inconclusive_from is not None:
         return Chip(f"from step {group.check_inconclusive_from} in restarts", "plain")
-    told = [record.details.get("effective_rate") for record in group.records]
-    if summed := next(filter(None, told), None):
+    rates = [record.details.get("effective_rate") for record in group.records]
+    if summed := next(filter(None, rates), None):
         # It equals a reference that sums as well.
         return Chip(clean(f"equal; {summed['reason']}"), "warn")
     return Chip("equal", "good")
@@ -171,7 +171,7 @@ def _columns(groups: list[Group]) -> list[Column[Group]]:
 
     def steps(group: Group) -> str:
         details = [record.details for record in group.records]
-        checked = {str(told["reference_steps"]) for told in details if "reference_steps" in told}
+        checked = {str(facts["reference_steps"]) for facts in details if "reference_steps" in facts}
         return ", ".join(sorted(checked)) or "–"
 
     def until(group: Group) -> float | None:

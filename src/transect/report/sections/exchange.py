@@ -22,9 +22,9 @@ _PARTS = {"compute_time": "compute", "communication_time": "communication"}
 def exchange_body(context: Context) -> Iterator[Part]:
     """Draw and list the variants at each point where one ran; nothing without any."""
     found = [
-        one
+        exchange
         for workload in context.workloads("train")
-        for one in exchanges(context.of("train", workload), context.floors)
+        for exchange in exchanges(context.of("train", workload), context.floors)
     ]
     if not found:
         return
@@ -40,18 +40,18 @@ def exchange_body(context: Context) -> Iterator[Part]:
         "on by itself: the option progress says who does. Over the longer part: the step over the longer of "
         "computing and communication of SC-B, below which no overlap gets on equal work."
     )
-    for number, one in enumerate(found):
-        groups = [row.group for row in one.rows]
+    for number, exchange in enumerate(found):
+        groups = [row.group for row in exchange.rows]
         yield Heading(point_title(groups))
-        yield from _exchange(context, one, number)
+        yield from _exchange(context, exchange, number)
 
 
-def _exchange(context: Context, one: Exchange, number: int) -> Iterator[Part]:
-    groups = [row.group for row in one.rows]
+def _exchange(context: Context, exchange: Exchange, number: int) -> Iterator[Part]:
+    groups = [row.group for row in exchange.rows]
     label = labelled(groups, "Strategy", never=("ranks", "nodes", "framework", "workload", "batch"))
     scale = scale_for([median_of(group, "step_time") for group in groups], "s")
     if number < MAX_PANELS:
-        yield _chart(context, one, label, number)
+        yield _chart(context, exchange, label, number)
     columns: list[Column[OverlapRow]] = [
         label,
         words("Variant", lambda row: row.variant or None),
@@ -62,18 +62,18 @@ def _exchange(context: Context, one: Exchange, number: int) -> Iterator[Part]:
         medians("Overlap", "overlap", percent, NOT_TOLD),
         digits("Gradient", lambda row: median_of(row.group, "gradient_bytes"), in_unit("B")),
     ]
-    if one.base is not None:
+    if exchange.base is not None:
         columns += [
             digits("Beside SC-B", lambda row: with_ends(row.result.ratio) if row.result else None),
             words("Verdict", _verdict),
             digits("Over the longer part", lambda row: row.over_least, factor),
         ]
     without = f"; {BLOCKING} did not run here, so nothing stands beside SC-B"
-    yield table(one.rows, [*columns, MARKS], caption="Variants" + ("" if one.base is not None else without))
-    if one.least_s is not None:
+    yield table(exchange.rows, [*columns, MARKS], caption="Variants" + ("" if exchange.base is not None else without))
+    if exchange.least_s is not None:
         yield note(
-            f"The longer part of SC-B is {quantity(one.least_s, 's')}: computing "
-            f"{quantity(one.compute_s, 's')}, communication {quantity(one.communication_s, 's')}."
+            f"The longer part of SC-B is {quantity(exchange.least_s, 's')}: computing "
+            f"{quantity(exchange.compute_s, 's')}, communication {quantity(exchange.communication_s, 's')}."
         )
 
 
@@ -89,16 +89,16 @@ def _verdict(row: OverlapRow) -> Chip | None:
     return Chip("shorter" if shorter else "longer", "good" if shorter else "plain", result.reason)
 
 
-def _chart(context: Context, one: Exchange, label: Column[OverlapRow], number: int) -> Part:
+def _chart(context: Context, exchange: Exchange, label: Column[OverlapRow], number: int) -> Part:
     """Stack computing and waiting of each variant that tells both."""
-    told = [
+    complete = [
         row
-        for row in one.rows
+        for row in exchange.rows
         if not row.group.wrong and all(median_of(row.group, name) is not None for name in _PARTS)
     ]
-    if not told:
+    if not complete:
         return None
-    scale = scale_for([median_of(row.group, "step_time") for row in told], "s")
+    scale = scale_for([median_of(row.group, "step_time") for row in complete], "s")
     styles = {name: context.styles.get(part) for name, part in _PARTS.items()}
     bars = [
         Bar(
@@ -108,12 +108,12 @@ def _chart(context: Context, one: Exchange, label: Column[OverlapRow], number: i
             right=quantity(median_of(row.group, "step_time"), "s"),
             about=row.group,
         )
-        for row in told
+        for row in complete
     ]
-    title = point_title([row.group for row in one.rows])
+    title = point_title([row.group for row in exchange.rows])
     return drawn(
         bar_plot(bars, title=f"medians of a step's parts ({scale.unit})"),
-        told,
+        complete,
         [
             words("Variant", lambda row: row.variant or None),
             label,
@@ -126,5 +126,5 @@ def _chart(context: Context, one: Exchange, label: Column[OverlapRow], number: i
         legend=legend(
             [("computing", styles["compute_time"]), ("waiting for messages", styles["communication_time"])], line=False
         ),
-        notes=["○ ranks share cores, no claim." if any(r.group.over_subscribed for r in told) else ""],
+        notes=["○ ranks share cores, no claim." if any(r.group.over_subscribed for r in complete) else ""],
     )

@@ -20,9 +20,9 @@ def export_body(context: Context) -> Iterator[Part]:
     """Draw the output difference of each export as a share of its tolerance, and list the facts."""
     exports = [record for group in context.of("export") for record in group.records if record.metrics]
     faithful = sum(judge_export(record).faithful is True for record in exports)
-    said = f"{faithful} of {count(len(exports), 'export')} are faithful to the model. " if exports else ""
+    lead = f"{faithful} of {count(len(exports), 'export')} are faithful to the model. " if exports else ""
     yield Lead(
-        f"{said}The exported model and the framework get the same test inputs. An export is faithful if "
+        f"{lead}The exported model and the framework get the same test inputs. An export is faithful if "
         "its outputs stay within the tolerance and every predicted class is the same.",
         empty="No model was exported.",
     )
@@ -90,7 +90,7 @@ def _chart(context: Context, exports: list[AnyRecord]) -> Part:
 
 
 def _facts() -> list[Column[AnyRecord]]:
-    def told(record: AnyRecord, key: str) -> str:
+    def fact(record: AnyRecord, key: str) -> str:
         return clean(str(record.details.get(key, "–")))
 
     def yes(record: AnyRecord, key: str) -> str:
@@ -103,10 +103,10 @@ def _facts() -> list[Column[AnyRecord]]:
         digits("Opset", lambda record: record.value("opset")),
         digits("IR", lambda record: record.value("ir_version")),
         digits("Operators", lambda record: record.value("operators")),
-        digits("Initialisers", lambda record: told(record, "initialisers")),
+        digits("Initialisers", lambda record: fact(record, "initialisers")),
         words("Shared", lambda record: yes(record, "initialisers_shared")),
         words("Dynamic batch", lambda record: yes(record, "dynamic_batch")),
-        words("Checker", lambda record: told(record, "checker")),
+        words("Checker", lambda record: fact(record, "checker")),
         digits("Export time", lambda record: record.value("export_time"), in_unit("s")),
     ]
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.analysis.failures import Ending, Said, endings
+from transect.analysis.failures import Ending, SameMessage, endings
 from transect.analysis.load import by_status
 from transect.analysis.next_steps import command_of
 from transect.domain.record import Status
@@ -138,7 +138,7 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
     amount = ", ".join(f"{amount} in {stage}" for stage, amount in sorted(of_stages.items()))
     held = f"; {count(ending.followers, 'other')} wait for them" if ending.followers else ""
     # Of each message the first cell's log, then further cells of the most frequent one.
-    spread = [one.records[0] for one in ending.said] + [*ending.said[0].records[1:]]
+    spread = [message.records[0] for message in ending.messages] + [*ending.messages[0].records[1:]]
     logs: list[tuple[str, str]] = []
     for record in spread[: 4 * most_logs]:
         tail = clean(context.originals.log_tail(record)) if len(logs) < most_logs else ""
@@ -151,23 +151,23 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         meaning=ending.step.meaning,
         action=ending.step.action,
         command=clean(command_of(ending.step, study=context.study, cell=first)),
-        said=_messages(ending.said),
+        messages=_messages(ending.messages),
         logs=logs,
         facets=facets_of(records),
-        cells=_cells(records) if len(records) > len(ending.said) else None,
+        cells=_cells(records) if len(records) > len(ending.messages) else None,
     )
 
 
-def _messages(said: Sequence[Said]) -> Table:
+def _messages(messages: Sequence[SameMessage]) -> Table:
     return table(
-        said,
+        messages,
         [
-            digits("Cells", lambda one: len(one.records)),
-            words("Said", lambda one: clipped(one.message, _CLIP) or "no message"),
-            words("Stages", lambda one: clean(", ".join(one.stages))),
-            code("First cell", lambda one: clean(one.records[0].cell_id)),
+            digits("Cells", lambda row: len(row.records)),
+            words("Said", lambda row: clipped(row.message, _CLIP) or "no message"),
+            words("Stages", lambda row: clean(", ".join(row.stages))),
+            code("First cell", lambda row: clean(row.records[0].cell_id)),
         ],
-        folded=f"{len(said)} different messages" if len(said) > _MAX_SAID else "",
+        folded=f"{len(messages)} different messages" if len(messages) > _MAX_SAID else "",
     )
 
 

@@ -58,52 +58,52 @@ def forecast_body(context: Context) -> Iterator[Part]:
 
 
 def _summary(context: Context, found: Sequence[Forecast]) -> str:
-    counted = [one for one in found if one.counts]
+    counted = [forecast for forecast in found if forecast.counts]
     order = order_of(found, context.floors)
-    said = [
+    parts = [
         f"{count(len(counted), 'prediction')} made in time of ranks with cores of their own"
         + ("" if (mean := mean_error(found)) is None else f": {tenths(mean)} off in the mean, whichever way")
     ]
     late, shared = (
-        sum(not one.in_time for one in found),
-        sum(one.in_time and one.group.over_subscribed for one in found),
+        sum(not forecast.in_time for forecast in found),
+        sum(forecast.in_time and forecast.group.over_subscribed for forecast in found),
     )
-    said += [f"{count(shared, 'prediction')} of ranks that share cores left out"] if shared else []
-    said += [f"{count(late, 'prediction')} made too late left out"] if late else []
-    if order.told:
-        said.append(
-            f"of {count(order.told, 'pair')} of strategies that measurements tell apart, "
+    parts += [f"{count(shared, 'prediction')} of ranks that share cores left out"] if shared else []
+    parts += [f"{count(late, 'prediction')} made too late left out"] if late else []
+    if order.decided:
+        parts.append(
+            f"of {count(order.decided, 'pair')} of strategies that measurements tell apart, "
             f"{order.right} in the predicted order"
         )
-    return "; ".join(said) + "."
+    return "; ".join(parts) + "."
 
 
 def _chart(context: Context, found: Sequence[Forecast]) -> Part:
     label = labelled(found, always=("ranks",))
-    several = len({one.group.cell.workload for one in found}) > 1
-    ordered = sorted(found, key=lambda one: (not one.counts, abs(one.error), one.group.cell.id))
+    several = len({forecast.group.cell.workload for forecast in found}) > 1
+    ordered = sorted(found, key=lambda forecast: (not forecast.counts, abs(forecast.error), forecast.group.cell.id))
 
-    def name(one: Forecast) -> str:
-        return f"{one.group.cell.workload} · {label.entry(one)}" if several else str(label.entry(one))
+    def name(forecast: Forecast) -> str:
+        return f"{forecast.group.cell.workload} · {label.entry(forecast)}" if several else str(label.entry(forecast))
 
-    def dot(one: Forecast) -> Dot:
-        low, high = (100 * (one.predicted_s / end - 1) for end in (one.measured.high, one.measured.low))
+    def dot(forecast: Forecast) -> Dot:
+        low, high = (100 * (forecast.predicted_s / end - 1) for end in (forecast.measured.high, forecast.measured.low))
         return Dot(
-            label=name(one),
-            value=100 * one.error,
+            label=name(forecast),
+            value=100 * forecast.error,
             low=low,
             high=high,
-            hollow=not one.counts,
-            ends=one.measured.word,
-            count=one.measured.count,
-            style=context.style(one.group),
-            right=error_words(one.error),
+            hollow=not forecast.counts,
+            ends=forecast.measured.word,
+            count=forecast.measured.count,
+            style=context.style(forecast.group),
+            right=error_words(forecast.error),
         )
 
     return dot_chart(
         ordered,
         dot,
-        [words("Training", name), digits("Error", lambda one: one.error, error_words)],
+        [words("Training", name), digits("Error", lambda forecast: forecast.error, error_words)],
         title="Predicted over measured",
         axis="error of the predicted step, %",
         name="forecast-error",
@@ -119,17 +119,17 @@ def _chart(context: Context, found: Sequence[Forecast]) -> Part:
 
 
 def _table(found: Sequence[Forecast]) -> Part:
-    scale = scale_for([one.measured.median for one in found], "s")
+    scale = scale_for([forecast.measured.median for forecast in found], "s")
     columns: list[Column[Forecast]] = [
-        words("Workload", lambda one: one.group.cell.workload),
+        words("Workload", lambda row: row.group.cell.workload),
         labelled(found, always=("ranks",)),
-        digits(f"Predicted ({scale.unit})", lambda one: one.predicted_s, scale),
-        digits(f"Measured ({scale.unit})", lambda one: one.measured.median, scale),
-        digits("Range or interval", lambda one: spread(one.measured, scale)),
-        digits("Runs", lambda one: one.measured.count),
-        digits("Error", lambda one: one.error, error_words),
-        words("Predicted (UTC)", lambda one: _clock(one.made)),
-        words("Trained from (UTC)", lambda one: _clock(one.trained)),
+        digits(f"Predicted ({scale.unit})", lambda row: row.predicted_s, scale),
+        digits(f"Measured ({scale.unit})", lambda row: row.measured.median, scale),
+        digits("Range or interval", lambda row: spread(row.measured, scale)),
+        digits("Runs", lambda row: row.measured.count),
+        digits("Error", lambda row: row.error, error_words),
+        words("Predicted (UTC)", lambda row: _clock(row.made)),
+        words("Trained from (UTC)", lambda row: _clock(row.trained)),
         words("", _mark),
     ]
     return table(found, columns, caption="Predicted and measured", fold_title="Predicted and measured")
@@ -140,10 +140,10 @@ def _clock(text: str) -> str:
     return text[:19].replace("T", " ")
 
 
-def _mark(one: Forecast) -> Chip:
-    if not one.in_time:
+def _mark(forecast: Forecast) -> Chip:
+    if not forecast.in_time:
         return Chip("made too late", "bad")
-    return Chip("shared cores", "warn") if one.group.over_subscribed else Chip("in time", "good")
+    return Chip("shared cores", "warn") if forecast.group.over_subscribed else Chip("in time", "good")
 
 
 def _curves(context: Context, error: float | None) -> Iterator[Part]:
@@ -162,25 +162,25 @@ def _curves(context: Context, error: float | None) -> Iterator[Part]:
         f"was probed here; the error seen so far is {seen}, and nothing bounds it where more ranks meet other "
         "networks, switches and stragglers."
     )
-    names = group_labels([one.group for one in found], always=("framework",), never=("ranks", "nodes", "batch"))
-    workloads = {one.group.cell.workload for one in found}
+    names = group_labels([curve.group for curve in found], always=("framework",), never=("ranks", "nodes", "batch"))
+    workloads = {curve.group.cell.workload for curve in found}
 
-    def name(one: Curve) -> str:
-        own = names[one.group.cell]
-        return f"{one.group.cell.workload} · {own}" if len(workloads) > 1 else own
+    def name(curve: Curve) -> str:
+        label = names[curve.group.cell]
+        return f"{curve.group.cell.workload} · {label}" if len(workloads) > 1 else label
 
-    rows = [(one, point) for one in found for point in one.points]
+    rows = [(curve, point) for curve in found for point in curve.points]
     yield line_chart(
         [
             Series(
-                name=name(one),
+                name=name(curve),
                 style=style,
                 points=[
-                    Point(x=point.ranks, repeats=[100 * point.efficiency], hollow=False, about=one)
-                    for point in one.points
+                    Point(x=point.ranks, repeats=[100 * point.efficiency], hollow=False, about=curve)
+                    for point in curve.points
                 ],
             )
-            for one, style in zip(found, palette(len(found)), strict=True)
+            for curve, style in zip(found, palette(len(found)), strict=True)
         ],
         rows,
         [

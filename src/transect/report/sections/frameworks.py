@@ -32,12 +32,12 @@ _READING = (
 
 def frameworks_body(context: Context) -> Iterator[Part]:
     """Set each workload's training cells side by side: table, charts, costs, twins."""
-    own = [group.cell for name in context.workloads("train") for group in context.of("train", name)]
-    ways = len({(cell.framework, cell.strategy) for cell in own})
-    workloads = len({cell.workload for cell in own})
-    said = f"{count(ways, 'way')} to train {count(workloads, 'workload')}, side by side. " if own else ""
+    cells = [group.cell for name in context.workloads("train") for group in context.of("train", name)]
+    ways = len({(cell.framework, cell.strategy) for cell in cells})
+    workloads = len({cell.workload for cell in cells})
+    lead = f"{count(ways, 'way')} to train {count(workloads, 'workload')}, side by side. " if cells else ""
     yield Lead(
-        f"{said}Which framework and which way of distributing trains this workload fastest to the same "
+        f"{lead}Which framework and which way of distributing trains this workload fastest to the same "
         "quality, and what does the distribution cost? Only cells of one kind of training stand in "
         "one table: same input, precision, reduction of gradients and rule of the learning rate. "
         "A value that a library does not tell is called so, and is no zero.",
@@ -57,16 +57,16 @@ def _workload(context: Context, workload: str) -> Iterator[Part]:
         yield note("No training cell ended well.")
         yield from _not_compared(groups)
     for place, kind in enumerate(kinds_of(beside)):
-        own = [group for group in beside if group.kind == kind]
+        members = [group for group in beside if group.kind == kind]
         if place:
-            yield from _tables(workload, own, kind, folded=f"With {kind.words}")
-            yield from cost_blocks(context, workload, own, folded=True)
+            yield from _tables(workload, members, kind, folded=f"With {kind.words}")
+            yield from cost_blocks(context, workload, members, folded=True)
         else:
-            yield from panels(context, workload, own)
-            yield from _tables(workload, own, kind)
+            yield from panels(context, workload, members)
+            yield from _tables(workload, members, kind)
             yield from _not_compared(groups)
-            yield from cost_blocks(context, workload, own)
-            yield from single_blocks(context, workload, own)
+            yield from cost_blocks(context, workload, members)
+            yield from single_blocks(context, workload, members)
     yield from input_blocks(context, workload, groups)
     yield from rule_blocks(workload, groups)
 

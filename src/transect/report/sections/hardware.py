@@ -58,8 +58,8 @@ def hardware_body(context: Context) -> Iterator[Part]:
     # Curves over threads and nodes say more than the same numbers side by side.
     every = [chart for chart in (*system_charts(values), *charts) if isinstance(chart, Chart)]
     yield from every[:_MAX_CHARTS]
-    if rest := every[_MAX_CHARTS:]:
-        yield Charts(items=rest, folded=f"{count(len(rest), 'more chart')}")
+    if further := every[_MAX_CHARTS:]:
+        yield Charts(items=further, folded=f"{count(len(further), 'more chart')}")
     bad = _one_each([value for value in values if not value.valid])
     if bad:
         title = "Runs that are not valid: their numbers are in no chart"
@@ -84,10 +84,10 @@ def _counted(context: Context) -> str:
         count(here, "run") + " of benchmarks here" if here else "",
         count(read, "run") + " read from logs" if read else "",
     ]
-    said = ", ".join(filter(None, runs))
-    if not said:
+    runs_text = ", ".join(filter(None, runs))
+    if not runs_text:
         return ""
-    return f"{said[:1].upper()}{said[1:]}{'; at best ' + ', '.join(rates) if rates else ''}. "
+    return f"{runs_text[:1].upper()}{runs_text[1:]}{'; at best ' + ', '.join(rates) if rates else ''}. "
 
 
 def _place(item: tuple[tuple[str, str], list[BenchmarkValue]]) -> tuple[int, str, str]:
@@ -174,7 +174,7 @@ def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]
     def ends(runs: Sequence[BenchmarkValue]) -> str:
         return f"{number(min(numbers(runs)))} – {number(max(numbers(runs)))}"
 
-    known, said = METRICS[name], name.replace("_", " ")
+    known, label = METRICS[name], name.replace("_", " ")
     origin = "measured here" if stage == "bench" else "from logs"
     better = f", {known.direction} is better" if known.direction != "neutral" else ""
     return dot_chart(
@@ -187,8 +187,8 @@ def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]
             digits("Runs", len),
             code("From", _where),
         ],
-        title=f"{said.capitalize()}, {origin}",
-        axis=f"{said} ({scale.unit}){better}",
+        title=f"{label.capitalize()}, {origin}",
+        axis=f"{label} ({scale.unit}){better}",
         name=f"{stage}-{name}",
         first="First",
         unit=scale.unit,

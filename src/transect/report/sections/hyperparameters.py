@@ -20,11 +20,11 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
         if record.cell.workload is not None:
             for key, value in record.parameters.items():
                 found[record.cell.workload, key].add(_text(value))
-    owns = {workload: _own(workload) for workload, _ in found}
+    defaults = {workload: _default_texts(workload) for workload, _ in found}
     rows = [
-        (workload, key, own, sorted(values))
+        (workload, key, default, sorted(values))
         for (workload, key), values in sorted(found.items())
-        if (own := owns[workload].get(key)) is not None and values != {own}
+        if (default := defaults[workload].get(key)) is not None and values != {default}
     ]
     if not rows:
         return
@@ -38,7 +38,7 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
     yield table(rows, columns, caption="Hyper-parameters that differ")
 
 
-def _own(workload: str) -> dict[str, str]:
+def _default_texts(workload: str) -> dict[str, str]:
     """Return a workload's own values as text; nothing for one whose plug-in is not here."""
     try:
         defaults = WORKLOADS.get(workload).defaults.model_dump()

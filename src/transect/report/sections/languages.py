@@ -29,11 +29,11 @@ def languages_body(context: Context) -> Iterator[Part]:
         f"float64 reference. With the same BLAS a step in Go is to take at most {factor(GOAL)} times numpy's."
     )
     for workload in context.workloads("train"):
-        own = [one for one in pairs if one.group.cell.workload == workload]
-        if own or sizes[workload]:
+        of_workload = [pair for pair in pairs if pair.group.cell.workload == workload]
+        if of_workload or sizes[workload]:
             yield Heading(workload)
-        if own:
-            yield _steps(workload, own)
+        if of_workload:
+            yield _steps(workload, of_workload)
         if rows := sizes[workload]:
             yield _sizes(context, workload, rows)
             yield table(rows, _size_columns(), caption=f"{workload}: deployment in numbers, on one rank and thread")
@@ -67,25 +67,25 @@ def _sizes(context: Context, workload: str, rows: list[Installed]) -> Part:
 
 
 def _steps(workload: str, pairs: list[Language]) -> Part:
-    scale = scale_for([median_of(one.group, "step_time") for one in pairs], "s")
+    scale = scale_for([median_of(pair.group, "step_time") for pair in pairs], "s")
     label = labelled(pairs, always=("ranks",), never=("framework", "workload"))
     columns: list[Column[Language]] = [
         label,
-        words("Go", lambda one: one.group.cell.framework),
-        words("Beside", lambda one: one.other.cell.framework),
-        digits(f"Step ({scale.unit})", lambda one: median_of(one.group, "step_time"), scale),
-        digits(f"Other's ({scale.unit})", lambda one: median_of(one.other, "step_time"), scale),
-        digits("Ratio", lambda one: with_ends(one.result.ratio)),
+        words("Go", lambda row: row.group.cell.framework),
+        words("Beside", lambda row: row.in_python.cell.framework),
+        digits(f"Step ({scale.unit})", lambda row: median_of(row.group, "step_time"), scale),
+        digits(f"Other's ({scale.unit})", lambda row: median_of(row.in_python, "step_time"), scale),
+        digits("Ratio", lambda row: with_ends(row.result.ratio)),
         words(f"Goal {factor(GOAL)}", _goal),
-        digits("CPU use", lambda one: median_of(one.group, "cpu_utilisation"), percent, NOT_TOLD),
-        digits("Other's", lambda one: median_of(one.other, "cpu_utilisation"), percent, NOT_TOLD),
+        digits("CPU use", lambda row: median_of(row.group, "cpu_utilisation"), percent, NOT_TOLD),
+        digits("Other's", lambda row: median_of(row.in_python, "cpu_utilisation"), percent, NOT_TOLD),
         ACCURACY,
         MARKS,
     ]
-    if any(median_of(one.group, "gpu_utilisation") is not None for one in pairs):
+    if any(median_of(pair.group, "gpu_utilisation") is not None for pair in pairs):
         columns[-2:-2] = [
-            digits("GPU use", lambda one: median_of(one.group, "gpu_utilisation"), percent, NOT_TOLD),
-            digits("Other's GPU use", lambda one: median_of(one.other, "gpu_utilisation"), percent, NOT_TOLD),
+            digits("GPU use", lambda row: median_of(row.group, "gpu_utilisation"), percent, NOT_TOLD),
+            digits("Other's GPU use", lambda row: median_of(row.in_python, "gpu_utilisation"), percent, NOT_TOLD),
         ]
     return table(
         pairs,
@@ -95,12 +95,12 @@ def _steps(workload: str, pairs: list[Language]) -> Part:
     )
 
 
-def _goal(one: Language) -> Chip | None:
+def _goal(pair: Language) -> Chip | None:
     """The goal stands against numpy only."""
-    if one.other.cell.framework != "numpy":
+    if pair.in_python.cell.framework != "numpy":
         return None
-    said = goal_words(one)
-    return Chip(said, _TONES.get(said, "plain"), one.result.reason)
+    goal = goal_words(pair)
+    return Chip(goal, _TONES.get(goal, "plain"), pair.result.reason)
 
 
 def _size_columns() -> list[Column[Any]]:

@@ -137,7 +137,7 @@ _RULES = (
         "tickets, not the tickets: another draw of the test tickets may move an accuracy p by 1.96 √(p (1 − p) / n). A "
         "difference is confirmed only where it exceeds that too, as if each side were tested on tickets of its own. Of several "
         "settings of one classifier that with the best median accuracy on validation stands for it. A classifier without "
-        "knobs draws nothing, and its one run stands for all seeds.",
+        "hyper-parameters draws nothing, and its one run stands for all seeds.",
     ),
 )
 

@@ -24,7 +24,7 @@ _REASON = 160
 def out_of_core_body(context: Context) -> Iterator[Part]:
     """Draw and list each sweep of batch, memory and budget; nothing without one."""
     found = [
-        one for workload in context.workloads("train") for one in sweeps(context.of("train", workload), context.floors)
+        sweep for name in context.workloads("train") for sweep in sweeps(context.of("train", name), context.floors)
     ]
     if not found:
         return
@@ -118,8 +118,8 @@ def _table(sweep: Sweep) -> Part:
         digits("Batch", lambda row: row.group.cell.batch),
         words("Memory", lambda row: row.group.cell.memory),
         words("Outcome", _outcome),
-        digits("Held in a step", lambda row: _told(row.group, "step_bytes"), in_unit("B")),
-        digits("Offloaded", lambda row: _told(row.group, "offloaded_bytes"), in_unit("B")),
+        digits("Held in a step", lambda row: _memory_bytes(row.group, "step_bytes"), in_unit("B")),
+        digits("Offloaded", lambda row: _memory_bytes(row.group, "offloaded_bytes"), in_unit("B")),
         digits(f"Per sample ({scale.unit})", lambda row: _per_sample(row.group), scale),
         digits("Range or interval", lambda row: spread(summarise(per_sample(row.group)), scale)),
         digits("Runs", lambda row: len(per_sample(row.group))),
@@ -137,10 +137,10 @@ def _table(sweep: Sweep) -> Part:
     )
 
 
-def _told(group: TrainGroup, name: str) -> float | None:
-    """Return what the memory of the rank that has most says of its last step, or None."""
-    told = group.ok[0].details.get("memory") if group.ok else None
-    values = [one[name] for one in told if isinstance(one, dict) and name in one] if told else []
+def _memory_bytes(group: TrainGroup, name: str) -> float | None:
+    """Return a number of the last step's memory, of the rank that has most, or None."""
+    ranks = group.ok[0].details.get("memory") if group.ok else None
+    values = [rank[name] for rank in ranks if isinstance(rank, dict) and name in rank] if ranks else []
     return float(max(values)) if values else None
 
 
@@ -162,16 +162,16 @@ def _outcome(row: MemoryRow) -> Chip:
 
 
 def _mark(row: MemoryRow) -> Chip | None:
-    results = [one for one in (row.beside_fitting, row.beside_free) if one is not None]
+    results = [result for result in (row.beside_fitting, row.beside_free) if result is not None]
     if row.group.over_subscribed:
         return Chip("open: shared cores", "warn")
-    if results and not any(one.shown for one in results):
+    if results and not any(result.shown for result in results):
         return Chip("open: within noise", "plain", results[0].reason)
     return Chip("disturbed", "warn") if row.group.disturbed else None
 
 
 def _same_digits(row: MemoryRow, plain: dict[tuple[int, int | None], TrainGroup]) -> Chip | None:
-    """Hold the numbers that tell one run from another against plain memory's, repeat by repeat."""
+    """Compare the numbers that identify a run with plain memory's, repeat by repeat."""
     cell = row.group.cell
     base = plain.get((cell.batch, None)) or plain.get((cell.batch, cell.memory_budget))
     if cell.memory == PLAIN or base is None or not row.group.ok or not base.ok:
@@ -182,6 +182,6 @@ def _same_digits(row: MemoryRow, plain: dict[tuple[int, int | None], TrainGroup]
 def _digits_equal(group: TrainGroup, base: TrainGroup) -> bool:
     pairs: list[tuple[float | None, float | None]] = []
     for name in _DIGITS:
-        own, other = group.by_repeat(name), base.by_repeat(name)
-        pairs += [(own.get(repeat), other.get(repeat)) for repeat in own.keys() & other.keys()]
+        values, base_values = group.by_repeat(name), base.by_repeat(name)
+        pairs += [(values.get(repeat), base_values.get(repeat)) for repeat in values.keys() & base_values.keys()]
     return bool(pairs) and all(a == b for a, b in pairs)

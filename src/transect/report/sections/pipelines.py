@@ -55,13 +55,13 @@ def point_title(members: Sequence[TrainGroup]) -> str:
 
 
 def _layout(group: TrainGroup) -> str | None:
-    one = division(group)
-    return f"{one.replicas} x {one.parts}" if one is not None else None
+    cut = division(group)
+    return f"{cut.replicas} x {cut.parts}" if cut is not None else None
 
 
 def _micro_batches(group: TrainGroup) -> int | None:
-    one = division(group)
-    return one.micro_batches if one is not None and one.parts > 1 else None
+    cut = division(group)
+    return cut.micro_batches if cut is not None and cut.parts > 1 else None
 
 
 def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iterator[Part]:
@@ -72,7 +72,7 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
     columns: list[Column[Any]] = [
         words("Replicas x parts", _layout),
         digits("Micro-batches", _micro_batches),
-        words("Schedule", lambda group: one.schedule or None if (one := division(group)) else None),
+        words("Schedule", lambda group: cut.schedule or None if (cut := division(group)) else None),
         *metric_columns(STEP, scale, "Step"),
     ]
     if number < MAX_PANELS:
@@ -93,7 +93,7 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
         )
         yield _bubble_chart(context, measured, label, number, point_title(members))
     rival = best_of(
-        group for group in able if group.cell.ranks > 1 and (one := division(group)) is not None and one.parts == 1
+        group for group in able if group.cell.ranks > 1 and (cut := division(group)) is not None and cut.parts == 1
     )
     against = {
         id(group): beside(group, rival, context.floors)
@@ -125,15 +125,15 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
 
 
 def _equal_stages(group: Group[Any]) -> float | None:
-    one = division(group)
-    return one.bubble if one is not None else None
+    cut = division(group)
+    return cut.bubble if cut is not None else None
 
 
 def _layers(group: TrainGroup) -> str | None:
-    one = division(group)
-    if one is None or not one.stages:
+    cut = division(group)
+    if cut is None or not cut.stages:
         return None
-    return ", ".join(" and ".join(f"{first}–{last - 1}" for first, last in held) for held in one.stages)
+    return ", ".join(" and ".join(f"{first}–{last - 1}" for first, last in held) for held in cut.stages)
 
 
 def _reference(group: TrainGroup) -> Chip:
@@ -177,8 +177,8 @@ def beside_columns(against: dict[int, Beside | None], rival: str) -> list[Column
 
 def _bubble_chart(context: Context, groups: Sequence[Group[Any]], label: Column[Any], number: int, about: str) -> Part:
     """Draw the bubble of each pipeline beside that of equal stages; None where no rank waits so."""
-    told = [g for g in groups if median_of(g, "bubble") is not None and _equal_stages(g) is not None]
-    told.sort(key=lambda group: (median_of(group, "bubble") or 0.0, group.cell.id))
+    measured = [g for g in groups if median_of(g, "bubble") is not None and _equal_stages(g) is not None]
+    measured.sort(key=lambda group: (median_of(group, "bubble") or 0.0, group.cell.id))
 
     def dot(group: TrainGroup) -> Dot:
         values = [100 * value for value in group.values("bubble")]
@@ -196,7 +196,7 @@ def _bubble_chart(context: Context, groups: Sequence[Group[Any]], label: Column[
         )
 
     return dot_chart(
-        told,
+        measured,
         dot,
         [
             label,

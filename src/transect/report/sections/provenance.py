@@ -9,7 +9,7 @@ from typing import Any
 
 from transect.analysis.entries import AnyRecord
 from transect.report.blocks import Chip, Column, Difference, Lead, Part, Table, code, digits, note, table, words
-from transect.report.cell_facts import FACTS, packed, shown, title_of, told
+from transect.report.cell_facts import FACTS, fact_at, packed, shown, title_of
 from transect.report.context import Context
 from transect.report.findings.finding import names
 from transect.report.text import clean, count
@@ -36,8 +36,8 @@ def provenance_body(context: Context) -> Iterator[Part]:
         differing = [rows for rows in every if rows and rows[0][2] == _DIFFERS]
         agreed = [row for rows in every if rows not in differing for row in rows]
         heads = ", ".join(rows[0][0] for rows in differing)
-        said = f"Records differ in {heads}" if differing else "All records agree on machine and code"
-        yield Lead(f"{said}. What the numbers were measured on, and with which versions and settings.")
+        lead = f"Records differ in {heads}" if differing else "All records agree on machine and code"
+        yield Lead(f"{lead}. What the numbers were measured on, and with which versions and settings.")
         titles = ("Fact", "Value", "", "")
         columns: list[Column[Any]] = [words(title, itemgetter(i)) for i, title in enumerate(titles)]
         if differing:
@@ -65,7 +65,7 @@ def _rows(fact: str, shared: _Shared, records: int) -> Iterator[_Row]:
     """Give the rows of one fact: one where all records agree, else one for each value."""
     seen: Counter[str] = Counter()
     for provenance, amount in shared:
-        value = told(provenance, fact)
+        value = fact_at(provenance, fact)
         if value is not None:
             seen[shown(fact, value)] += amount
     values = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
@@ -77,15 +77,15 @@ def _rows(fact: str, shared: _Shared, records: int) -> Iterator[_Row]:
     for place, (value, amount) in enumerate(values[:_MAX_VALUES]):
         head = ("", None) if place else (title_of(fact), _DIFFERS)
         yield head[0], value, head[1], count(amount, "record")
-    rest = values[_MAX_VALUES:]
-    if rest:
-        left = sum(amount for _, amount in rest)
-        yield "", count(len(rest), "more value"), None, count(left, "record")
+    further = values[_MAX_VALUES:]
+    if further:
+        left = sum(amount for _, amount in further)
+        yield "", count(len(further), "more value"), None, count(left, "record")
 
 
-def _told(provenance: Mapping[str, Any], key: str) -> dict[str, Any]:
-    told = provenance.get(key)
-    return told if isinstance(told, dict) else {}
+def _mapping(provenance: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = provenance.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _environments(shared: _Shared) -> Table:
@@ -93,12 +93,12 @@ def _environments(shared: _Shared) -> Table:
     libraries: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     amounts: Counter[str] = Counter()
     for provenance, amount in shared:
-        environment = _told(provenance, "environment")
+        environment = _mapping(provenance, "environment")
         name = str(environment.get("name") or "unnamed")
         amounts[name] += amount
         if environment.get("lock_hash"):
             hashes[name].add(str(environment["lock_hash"])[:16])
-        for library, version in _told(provenance, "libraries").items():
+        for library, version in _mapping(provenance, "libraries").items():
             libraries[name][str(library)].add(str(version))
 
     def versions(name: str) -> str:
@@ -120,12 +120,12 @@ def _environments(shared: _Shared) -> Table:
 def _variables(shared: _Shared) -> Part:
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     for provenance, amount in shared:
-        for name, value in _told(provenance, "variables").items():
+        for name, value in _mapping(provenance, "variables").items():
             seen[str(name)][str(value)] += amount
 
     def values(name: str) -> str:
-        told = [f"{value} ({amount})" for value, amount in sorted(seen[name].items())]
-        return clean(names(told, _MAX_VALUES) if len(told) > _MAX_VALUES else ", ".join(told))
+        listed = [f"{value} ({amount})" for value, amount in sorted(seen[name].items())]
+        return clean(names(listed, _MAX_VALUES) if len(listed) > _MAX_VALUES else ", ".join(listed))
 
     columns = [code("Variable", clean), words("Values (records)", values)]
     title = "Environment variables that change speed"

@@ -78,11 +78,11 @@ def figures_of(context: Context) -> list[Figure]:
     return [_figure(given, context) for given in context.published]
 
 
-def published_of(context: Context, group: Group[Any], knob: str) -> float | None:
-    """Return the published figure of a knob that the study sets beside a group, or None."""
+def published_of(context: Context, group: Group[Any], axis: str) -> float | None:
+    """Return the published figure of a hyper-parameter that the study sets beside a group, or None."""
     for figure in context.published:
         wanted = figure.get("measured")
-        if figure.get("knob") == knob and isinstance(wanted, dict) and is_meant(group, wanted):
+        if figure.get("hyperparameter") == axis and isinstance(wanted, dict) and is_meant(group, wanted):
             return _number(figure, "published")
     return None
 
@@ -97,7 +97,7 @@ def is_meant(group: Group[Any], wanted: Mapping[str, Any]) -> bool:
 
 def _figure(given: Mapping[str, Any], context: Context) -> Figure:
     values, below, why = _values(given.get("measured"), context)
-    measured = ratio_of(values, below) if below else _own(values)
+    measured = ratio_of(values, below) if below else _estimate(values)
     if values and below and measured is None:
         why = "the ratio is of values that are not above 0"
     published = _number(given, "published")
@@ -146,7 +146,7 @@ def _of_cell(wanted: Mapping[str, Any], context: Context) -> tuple[list[float], 
     return values, "" if values else f"no result: {found[0].records[0].message or 'none yet'}"
 
 
-def _own(values: list[float]) -> Estimate | None:
+def _estimate(values: list[float]) -> Estimate | None:
     summary = summarise(values)
     if summary is None:
         return None

@@ -77,17 +77,17 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
         every,
         [
             words("Series", series_name),
-            digits("Base (ranks)", lambda one: one.stop.base),
-            digits("Fastest (ranks)", lambda one: one.stop.fastest),
-            digits("Speed-up", lambda one: one.stop.speed_up, factor),
-            digits("Linear would be", lambda one: one.stop.ideal, factor),
-            digits("Efficiency", lambda one: one.stop.efficiency, percent),
-            digits("Serial part", lambda one: one.serial.share, percent, "cannot be told"),
+            digits("Base (ranks)", lambda row: row.stop.base),
+            digits("Fastest (ranks)", lambda row: row.stop.fastest),
+            digits("Speed-up", lambda row: row.stop.speed_up, factor),
+            digits("Linear would be", lambda row: row.stop.ideal, factor),
+            digits("Efficiency", lambda row: row.stop.efficiency, percent),
+            digits("Serial part", lambda row: row.serial.share, percent, "cannot be told"),
             words("", _mark),
         ],
         caption=f"{problem.workload}: how much faster on how many ranks, with the base of each, and where it stops",
     )
-    yield Facts(items=[(series_name(one), _explained(one)) for one in every])
+    yield Facts(items=[(series_name(series), _explained(series)) for series in every])
     yield note(
         "A sample's time, a step over its global batch, with an equal batch on each rank that trains. Serial part: what "
         "more ranks do not shorten, by Amdahl's law up to the fastest point, over the ranks that train; its interval is "
@@ -95,10 +95,10 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
     )
 
 
-def _explained(one: RankSeries) -> str:
+def _explained(series: RankSeries) -> str:
     """Say why a line gets no faster, and the confidence of its serial part."""
-    why = one.stop.reason
-    return clean(f"{why[:1].upper()}{why[1:]}. Serial part: {serial_words(one.serial)}.")
+    why = series.stop.reason
+    return clean(f"{why[:1].upper()}{why[1:]}. Serial part: {serial_words(series.serial)}.")
 
 
 def _generated(context: Context, workload: str) -> str:
@@ -113,21 +113,21 @@ def _generated(context: Context, workload: str) -> str:
     return ""
 
 
-def _mark(one: RankSeries) -> Chip | None:
-    if one.published is not None:
+def _mark(series: RankSeries) -> Chip | None:
+    if series.published is not None:
         return Chip("published")
-    hollow = [point.ranks for point in one.points if point.hollow]
+    hollow = [point.ranks for point in series.points if point.hollow]
     return Chip(f"shares cores from {hollow[0]} ranks on", "warn") if hollow else None
 
 
 def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
     lines, rows = [], []
-    for one in every:
-        scaled, base = one.scaled(problem.first)
-        style = _PUBLISHED[one.published.way] if one.published else context.style(_group(one))
+    for series in every:
+        scaled, base = series.scaled(problem.first)
+        style = _PUBLISHED[series.published.way] if series.published else context.style(_group(series))
         points = [Point(x=p.ranks, repeats=times, hollow=p.hollow, about=p) for p, times in scaled]
-        lines.append(Series(name=series_name(one), style=style, points=points))
-        rows += [(one, base, p, place.y) for (p, _), place in zip(scaled, points, strict=True)]
+        lines.append(Series(name=series_name(series), style=style, points=points))
+        rows += [(series, base, p, place.y) for (p, _), place in zip(scaled, points, strict=True)]
     ranks = sorted({row[2].ranks for row in rows})
     return line_chart(
         lines,
@@ -144,10 +144,10 @@ def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
     )
 
 
-def _group(one: RankSeries):  # type: ignore[no-untyped-def]
-    if one.group is None:
+def _group(series: RankSeries):  # type: ignore[no-untyped-def]
+    if series.group is None:
         raise ValueError("a measured series has groups")
-    return one.group
+    return series.group
 
 
 _Row = tuple[RankSeries, int, RankPoint, float]
@@ -177,12 +177,12 @@ def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
         pairs,
         [
             words("Where", place_words),
-            words("Point-to-point", lambda one: strategy_words(one.group)),
-            words("Collective", lambda one: strategy_words(one.other)),
-            digits("Waits (step)", lambda one: median_of(one.group, waited), in_unit("s"), NOT_TOLD),
-            digits("Collective waits", lambda one: median_of(one.other, waited), in_unit("s"), NOT_TOLD),
-            digits("Time of a sample, ratio", lambda one: with_ends(one.result.ratio)),
-            *([digits("Published ratio", lambda one: one.published, factor)] if asked else []),
+            words("Point-to-point", lambda row: strategy_words(row.group)),
+            words("Collective", lambda row: strategy_words(row.collective)),
+            digits("Waits (step)", lambda row: median_of(row.group, waited), in_unit("s"), NOT_TOLD),
+            digits("Collective waits", lambda row: median_of(row.collective, waited), in_unit("s"), NOT_TOLD),
+            digits("Time of a sample, ratio", lambda row: with_ends(row.result.ratio)),
+            *([digits("Published ratio", lambda row: row.published, factor)] if asked else []),
             words("", _decided),
         ],
         caption="Point-to-point over collective: time of a sample on equal ranks"
@@ -190,34 +190,34 @@ def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
     )
 
 
-def _decided(one: PointToPoint) -> Chip:
-    if one.crowded:
-        return Chip("open: shared cores", "warn", one.result.reason)
-    if not one.result.shown:
-        return Chip("open: within noise", "plain", one.result.reason)
-    longer = one.result.ratio.value > 1
-    return Chip("longer" if longer else "shorter", "plain" if longer else "good", one.result.reason)
+def _decided(pair: PointToPoint) -> Chip:
+    if pair.crowded:
+        return Chip("open: shared cores", "warn", pair.result.reason)
+    if not pair.result.shown:
+        return Chip("open: within noise", "plain", pair.result.reason)
+    longer = pair.result.ratio.value > 1
+    return Chip("longer" if longer else "shorter", "plain" if longer else "good", pair.result.reason)
 
 
 def _sums(paths: list[SumPath]) -> Part:
-    def said(one: SumPath) -> Chip:
-        if one.same:
+    def ending(path: SumPath) -> Chip:
+        if path.same:
             return Chip("the scaled rate's path", "good")
-        return Chip("another path", "bad") if one.other else Chip("cannot be told")
+        return Chip("another path", "bad") if path.differs else Chip("cannot be told")
 
     return table(
         paths,
         [
-            words("Workload", lambda one: one.summed.cell.workload),
-            words("Sum", lambda one: f"{one.summed.cell.framework} {strategy_words(one.summed)}"),
-            digits("Replicas", lambda one: one.factor),
-            digits("Loss ends at", lambda one: median_of(one.summed, "final_loss")),
-            digits("Mean at so many times the rate", lambda one: median_of(one.scaled, "final_loss")),
-            digits("Mean at the rate", lambda one: median_of(one.mean, "final_loss")),
-            digits("From the scaled rate's", lambda one: max(one.to_scaled, default=None)),
-            digits("From the mean's", lambda one: max(one.to_mean, default=None)),
-            digits("Seeds", lambda one: len(one.to_scaled)),
-            words("", said),
+            words("Workload", lambda row: row.summed.cell.workload),
+            words("Sum", lambda row: f"{row.summed.cell.framework} {strategy_words(row.summed)}"),
+            digits("Replicas", lambda row: row.factor),
+            digits("Loss ends at", lambda row: median_of(row.summed, "final_loss")),
+            digits("Mean at so many times the rate", lambda row: median_of(row.scaled, "final_loss")),
+            digits("Mean at the rate", lambda row: median_of(row.mean, "final_loss")),
+            digits("From the scaled rate's", lambda row: max(row.to_scaled, default=None)),
+            digits("From the mean's", lambda row: max(row.to_mean, default=None)),
+            digits("Seeds", lambda row: len(row.to_scaled)),
+            words("", ending),
         ],
         caption="A sum beside the mean, and beside the mean at as many times the rate as replicas are added",
     )
@@ -226,8 +226,8 @@ def _sums(paths: list[SumPath]) -> Part:
 def batch_blocks(context: Context) -> Iterator[Part]:
     """List each sweep of batches on several ranks; nothing without any."""
     found = batch_sweeps(context.of("train"), context.floors)
-    for one in found:
-        yield _table(one)
+    for sweep in found:
+        yield _table(sweep)
     if found:
         yield note(
             "Waiting is the part of a step in which a rank does nothing but wait for messages. To the target: over the steps "
@@ -235,14 +235,14 @@ def batch_blocks(context: Context) -> Iterator[Part]:
         )
 
 
-def _table(one: BatchSweep) -> Part:
-    cell = one.rows[0].group.cell
-    epoch = scale_for([row.epoch_s for row in one.rows], "s")
-    waited = scale_for([row.waited_s for row in one.rows], "s")
-    target = scale_for([_middle(row.to_quality) for row in one.rows], "s")
-    caption = f"{cell.workload}, {cell.framework}, {strategy_words(one.rows[0].group)}, {count(cell.ranks, 'rank')}"
+def _table(sweep: BatchSweep) -> Part:
+    cell = sweep.rows[0].group.cell
+    epoch = scale_for([row.epoch_s for row in sweep.rows], "s")
+    waited = scale_for([row.waited_s for row in sweep.rows], "s")
+    target = scale_for([_middle(row.to_quality) for row in sweep.rows], "s")
+    caption = f"{cell.workload}, {cell.framework}, {strategy_words(sweep.rows[0].group)}, {count(cell.ranks, 'rank')}"
     return table(
-        one.rows,
+        sweep.rows,
         [
             digits("Batch", lambda row: row.batch),
             digits(f"Epoch's steps ({epoch.unit})", lambda row: row.epoch_s, epoch),
@@ -251,7 +251,7 @@ def _table(one: BatchSweep) -> Part:
             ACCURACY,
             digits("Steps to the target", lambda row: _middle(row.steps)),
             digits(f"Waiting to the target ({target.unit})", lambda row: _middle(row.to_quality), target),
-            words("", lambda row: _batch_mark(one, row)),
+            words("", lambda row: _batch_mark(sweep, row)),
         ],
         caption=clean(f"{caption}: what a larger batch leaves of the messages"),
     )
@@ -264,9 +264,9 @@ def _middle(by_seed: dict[int, float]) -> float | None:
     return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
 
 
-def _batch_mark(one: BatchSweep, row: BatchRow) -> Chip | None:
+def _batch_mark(sweep: BatchSweep, row: BatchRow) -> Chip | None:
     if row.group.over_subscribed:
         return Chip("over-subscribed", "warn")
     if not row.reached:
         return Chip("target not reached", "warn")
-    return Chip("waits least to the target") if row is one.best else None
+    return Chip("waits least to the target") if row is sweep.best else None

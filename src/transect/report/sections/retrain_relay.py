@@ -73,17 +73,17 @@ def relay_of(context: Context, group: RetrainGroup) -> Relay | None:
         return None
     unbroken = next(
         (
-            one
+            run
             for name in group.cell.runtimes
-            for other in context.of("retrain", group.cell.workload)
-            if not is_relay(other) and point(other) == point(group) and other.cell.runtime == name
-            for one in other.ok
-            if one.cell.repeat == record.cell.repeat
+            for candidate in context.of("retrain", group.cell.workload)
+            if not is_relay(candidate) and point(candidate) == point(group) and candidate.cell.runtime == name
+            for run in candidate.ok
+            if run.cell.repeat == record.cell.repeat
         ),
         None,
     )
     whole = [] if unbroken is None else context.originals.samples(unbroken, "loss")
-    legs = tuple(Leg(runtime=one["runtime"], begin=one["begin"], end=one["end"]) for one in record.details["turns"])
+    legs = tuple(Leg(runtime=turn["runtime"], begin=turn["begin"], end=turn["end"]) for turn in record.details["turns"])
     return Relay(
         record=record,
         legs=legs,
@@ -132,12 +132,12 @@ def relay_parts(context: Context, workload: str, groups: Sequence[RetrainGroup])
 def _ended(group: RetrainGroup) -> Value:
     if group.ok and not group.wrong:
         return Chip("the same path", "good")
-    record = next(one for one in group.records if one not in group.ok)
+    record = next(record for record in group.records if record not in group.ok)
     return ended(record, "bad")
 
 
 def _colours(context: Context, relay: Relay) -> dict[str, Style]:
-    """Return a style for each runtime, with a shape of its own: colours alone do not tell."""
+    """Return a style for each runtime, with a shape of its own: colours alone are not enough."""
     names = list(dict.fromkeys(leg.runtime for leg in relay.legs))
     shapes = palette(len(names))
     return {name: Style(context.styles.get(name).color, shape.shape) for name, shape in zip(names, shapes, strict=True)}

@@ -31,7 +31,7 @@ from transect.report.columns import ended, labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.retrain_factors import SCORE, absent_text, effect_words, signed
-from transect.report.findings.retraining import told_equal
+from transect.report.findings.retraining import path_text
 from transect.report.sections.retrain_relay import relay_parts
 from transect.report.text import clean, count, factor, in_unit, percent, tenths
 
@@ -42,21 +42,21 @@ def retraining_body(context: Context) -> Iterator[Part]:
     if not groups:
         return
     yield Lead(
-        f"{told_equal(groups)} A step is gathering the rows, binding, running and reading the loss; "
+        f"{path_text(groups)} A step is gathering the rows, binding, running and reading the loss; "
         "times of a run whose path is wrong are not kept."
     )
     for workload in context.workloads("retrain"):
-        own: list[RetrainGroup] = context.of("retrain", workload)
-        first, *others = points(own) or [[]]
+        of_workload: list[RetrainGroup] = context.of("retrain", workload)
+        first, *others = points(of_workload) or [[]]
         if first:
             yield Heading(f"{workload}: who trains")
             yield ratio_chart(context, workload, first)
             yield runtime_table(context, first)
-        rest = [group for members in others for group in members]
-        if rest:
-            yield other_table(rest)
-        yield from relay_parts(context, workload, [group for group in own if is_relay(group)])
-        yield from factor_parts(context, workload, own)
+        further = [group for members in others for group in members]
+        if further:
+            yield other_table(further)
+        yield from relay_parts(context, workload, [group for group in of_workload if is_relay(group)])
+        yield from factor_parts(context, workload, of_workload)
 
 
 def _base_of(groups: Sequence[RetrainGroup]) -> RetrainGroup | None:
@@ -159,12 +159,12 @@ def _columns(groups: Sequence[RetrainGroup]) -> list[Column[RetrainGroup]]:
 def runtime_table(context: Context, groups: Sequence[RetrainGroup]) -> Part:
     """List every runtime of one point, the shortest step first, those without a time last."""
     timed = sorted_by_time(groups)
-    rest = [group for group in groups if group not in timed]
+    untimed = [group for group in groups if group not in timed]
     cell = groups[0].cell
     before = median(next((group for group in groups if group.ok), groups[0]), "accuracy_before")
     score = "" if before is None else f", from an accuracy of {tenths(before)}"
     caption = f"{cell.workload}, {cell.optimiser}, {cell.rate} rate, batch {cell.batch}, {cell.steps} steps{score}"
-    return table([*timed, *rest], _columns(groups), caption=caption)
+    return table([*timed, *untimed], _columns(groups), caption=caption)
 
 
 def other_table(groups: Sequence[RetrainGroup]) -> Part:
@@ -247,12 +247,12 @@ def combination_table(design: Design) -> Part:
     lacking = f"; {count(design.lacking, 'seed')} left out for want of a combination" if design.lacking else ""
 
     def scores(levels: Levels) -> list[float]:
-        return [one[levels] for one in design.scores.values()]
+        return [by_levels[levels] for by_levels in design.scores.values()]
 
     order = {factor: design.levels[factor].index for factor in FACTORS}
     kept = sorted(
         (levels for levels in design.combinations if design.scores),
-        key=lambda levels: [order[name](one) for name, one in zip(FACTORS, levels, strict=True)],
+        key=lambda levels: [order[name](level) for name, level in zip(FACTORS, levels, strict=True)],
     )
     base = f", from a median of {tenths(statistics.median(before))}" if before else ""
     return table(

@@ -45,18 +45,18 @@ def roofline_body(context: Context) -> Iterator[Part]:
     """Draw one roofline per stage, number of threads and precision; list every point."""
     found = {stage: roofline_points(_groups(context, stage), context.rates) for stage, _, _ in _STAGES}
     shares = [point.share for points, _ in found.values() for point in points]
-    said = (
+    lead = (
         f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory "
         "allow here. "
         if shares
         else ""
     )
-    said = said or (
+    lead = lead or (
         "No cell has both a count of operations and benchmarks of arithmetic and memory with as many threads: there "
         "is no roof. "
     )
     yield Lead(
-        f"{said}The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
+        f"{lead}The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
         "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
         "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
         "its operations over the median time, on one node."
@@ -140,7 +140,7 @@ def _chart(
         for name, members in shown
     ]
     best = points[0]
-    said = f"{columns[0].entry(best)} reaches {percent(best.share)} of what {_limit(best)} allows"
+    nearest = f"{columns[0].entry(best)} reaches {percent(best.share)} of what {_limit(best)} allows"
     over = ", more than it should: the benchmarks or the counts are off" if best.share > 1 else ""
     where = f"{count(threads, 'thread')}, {precision}"
     cut = len(points) - sum(len(members) for _, members in shown)
@@ -152,11 +152,11 @@ def _chart(
         name=f"roofline-{stage}-{threads}-{precision}",
         alt=f"Roofline of {title.lower()} on {where}: a slope of {quantity(bandwidth, 'B/s')} up to "
         f"{quantity(peak, 'FLOP/s')} at {number(ridge)} FLOP/B, and {count(len(points), 'cell')} "
-        f"below it. Nearest to it: {said}.",
+        f"below it. Nearest to it: {nearest}.",
         legend=[*legend([("roof", _ROOF)], symbol=False), *legend(styles.items(), line=False)],
         notes=[
             f"Slope {quantity(bandwidth, 'B/s')} ({_source(bound.bandwidth)}), roof "
-            f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {said}{over}.",
+            f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {nearest}{over}.",
             *_warnings(context, bound),
             f"{count(cut, 'cell')} far from the roof are not drawn." if cut else "",
         ],
@@ -170,11 +170,11 @@ def _source(rate: Rate) -> str:
 def _warnings(context: Context, bound: Bound) -> list[str]:
     """Repeat what the benchmarks behind a roof said against themselves."""
     cells = {bound.flops.cell_id, bound.bandwidth.cell_id}
-    said: dict[str, None] = {}
+    warnings: dict[str, None] = {}
     for value in context.benchmark_values:
         if value.valid and value.cell_id in cells:
-            said |= dict.fromkeys(value.warnings)
-    return [f"Warning: {clipped(warning, _CLIP)}." for warning in list(said)[:2]]
+            warnings |= dict.fromkeys(value.warnings)
+    return [f"Warning: {clipped(warning, _CLIP)}." for warning in list(warnings)[:2]]
 
 
 def _columns(context: Context, unit: str, points: list[RooflinePoint]) -> list[Column[RooflinePoint]]:

@@ -75,9 +75,9 @@ def breakdown_table(groups: Sequence[InferGroup]) -> Iterator[Part]:
         medians("Peak memory", "peak_memory", size),
         medians("Program and libraries", "program_bytes", size),
     ]
-    told = [column for column in columns if any(column.value(group) is not None for group in rows)]
+    filled = [column for column in columns if any(column.value(group) is not None for group in rows)]
     inside = [words("Run includes", _inside)] if any(map(run_includes, rows)) else []
-    yield table(rows, [labelled(rows, "Runtime"), *told, *inside], caption=f"What serving takes, at {_point(rows)}")
+    yield table(rows, [labelled(rows, "Runtime"), *filled, *inside], caption=f"What serving takes, at {_point(rows)}")
 
 
 def _ordered(groups: Sequence[InferGroup]) -> list[InferGroup]:
@@ -87,7 +87,7 @@ def _ordered(groups: Sequence[InferGroup]) -> list[InferGroup]:
 
 
 def _whole(group: InferGroup) -> float | None:
-    """Return the time end to end; a record from before that was told has Run alone."""
+    """Return the time end to end; None for records of an earlier version, which have that of Run alone."""
     return median(group, "end_to_end_time")
 
 

@@ -61,18 +61,18 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
     lines = RuntimeSeries(context, able)
     series = [
         Series(
-            name=lines.name(own[0]),
-            style=lines.style(own[0]),
+            name=lines.name(members[0]),
+            style=lines.style(members[0]),
             points=[
                 Point(
                     x=_size(group.cell.workload),
                     about=group,
                     repeats=[value / scale.factor for value in group.values(measure.name)],
                 )
-                for group in own
+                for group in members
             ],
         )
-        for own in grouped(able, lines.name).values()
+        for members in grouped(able, lines.name).values()
     ]
     return line_chart(
         series,
@@ -98,8 +98,8 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
 def _table(context: Context, where: str, groups: Sequence[InferGroup]) -> Iterator[Part]:
     rows = [
         row
-        for own in grouped(groups, lambda group: group.cell.workload).values()
-        for alike in grouped(own, lambda group: group.cell.exporter).values()
+        for members in grouped(groups, lambda group: group.cell.workload).values()
+        for alike in grouped(members, lambda group: group.cell.exporter).values()
         for row in beyond(alike, context.floors)
     ]
     write = in_unit("s")

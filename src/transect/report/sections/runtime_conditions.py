@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from transect.analysis.conditions import conditions, kernels_of, seen_options
 from transect.analysis.groups import grouped
-from transect.analysis.serving import InferGroup, partly_compared, takes_onnx, told
+from transect.analysis.serving import InferGroup, details_of, partly_compared, takes_onnx
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output, worst
@@ -31,16 +31,16 @@ class _Runtime:
 
     def of(self, *, whole: bool) -> _Runtime:
         """Return it with its groups in fp32, or those of converted files, alone."""
-        own = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
-        return replace(self, groups=own)
+        groups = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
+        return replace(self, groups=groups)
 
-    def told(self, key: str) -> list[object]:
+    def details(self, key: str) -> list[object]:
         """Return what the usable records' details have under a key."""
-        return [value for group in self.groups for value in told(group, key)]
+        return [value for group in self.groups for value in details_of(group, key)]
 
     def text(self, key: str) -> str:
         """Write the values that occur."""
-        return clean(", ".join(sorted({str(value) for value in self.told(key)}))) or "–"
+        return clean(", ".join(sorted({str(value) for value in self.details(key)}))) or "–"
 
     def value(self, name: str) -> float | None:
         """Return the largest value of a metric, wrong runs included."""
@@ -55,17 +55,17 @@ def condition_blocks(context: Context) -> Iterator[Part]:
     rows = [
         _Runtime(
             name=name,
-            groups=own,
+            groups=members,
             silent=name in found.silent,
-            differing=[one.what for one in found.differences if one.runtime == name],
+            differing=[difference.what for difference in found.differences if difference.runtime == name],
         )
-        for name, own in sorted(grouped(groups, lambda group: group.cell.runtime).items())
+        for name, members in sorted(grouped(groups, lambda group: group.cell.runtime).items())
     ]
     ran = [row for row in rows if any(group.ok for group in row.groups)]
     if ran:
         yield table(ran, _conditions(ran, found.seen), caption="What the runtimes ran with, threads aside")
         yield from _common(ran)
-        if any(row.told("run_over_profiler") for row in ran):
+        if any(row.details("run_over_profiler") for row in ran):
             yield note(
                 "Run over ONNX Runtime's profiler: the language's own times of the profiled runs, "
                 "over those that ONNX Runtime measured of the same runs, least to most over the "
@@ -93,19 +93,19 @@ def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
         words("Stopped by", _stopped),
         digits("Run over ONNX Runtime's profiler", _over_profiler),
     ]
-    told_by_any = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
+    filled = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
     beside = [words("Beside the others", _beside)] if seen else []
-    return [words("Runtime", lambda row: row.name), *beside, *told_by_any]
+    return [words("Runtime", lambda row: row.name), *beside, *filled]
 
 
 def _library(row: _Runtime) -> str:
-    sizes = {size for size in row.told("library_size") if isinstance(size, (int, float))}
+    sizes = {size for size in row.details("library_size") if isinstance(size, (int, float))}
     size = f", {quantity(max(sizes), 'B')}" if sizes else ""
     name = row.text("library")
     return name if name == "–" else name + size
 
 
-def _said(options: dict[str, object]) -> set[str]:
+def _option_texts(options: dict[str, object]) -> set[str]:
     # Threads are an axis of the cell.
     return {
         f"{key}={str(value).lower() if isinstance(value, bool) else value}"
@@ -118,9 +118,9 @@ def _listed(options: set[str]) -> str:
     return clean(", ".join(sorted(options))) or "–"
 
 
-def _shared(rows: Sequence[_Runtime], told: Callable[[_Runtime], set[str]]) -> set[str]:
-    """Return the options that all runtimes tell which tell any, and take ONNX models."""
-    every = [options for row in rows if any(map(takes_onnx, row.groups)) and (options := told(row))]
+def _shared(rows: Sequence[_Runtime], options_of: Callable[[_Runtime], set[str]]) -> set[str]:
+    """Return the options that are the same in all runtimes that take ONNX models and report options."""
+    every = [options for row in rows if any(map(takes_onnx, row.groups)) and (options := options_of(row))]
     return set.intersection(*every) if every else set()
 
 
@@ -133,16 +133,19 @@ def _common(rows: Sequence[_Runtime]) -> Iterator[Part]:
 
 
 def _options(row: _Runtime) -> set[str]:
-    """Write what cells with the equal set have set: other sets are told of apart."""
+    """Write the options of cells with the set `equal`; other sets have a table of their own."""
     given = [
-        options for group in _equal(row) for options in told(group, "session_options") if isinstance(options, dict)
+        options
+        for group in _equal(row)
+        for options in details_of(group, "session_options")
+        if isinstance(options, dict)
     ]
-    return set().union(*map(_said, given))
+    return set().union(*map(_option_texts, given))
 
 
 def _seen(row: _Runtime) -> set[str]:
     given = [seen for group in _equal(row) if (seen := seen_options(group)) is not None]
-    return set().union(*map(_said, given))
+    return set().union(*map(_option_texts, given))
 
 
 def _equal(row: _Runtime) -> list[InferGroup]:
@@ -150,7 +153,7 @@ def _equal(row: _Runtime) -> list[InferGroup]:
 
 
 def _not_set(row: _Runtime) -> str:
-    given = {str(option) for options in row.told("options_not_set") if isinstance(options, list) for option in options}
+    given = {str(o) for options in row.details("options_not_set") if isinstance(options, list) for o in options}
     return clean(", ".join(sorted(given))) or "–"
 
 
@@ -170,10 +173,10 @@ def _kernels(row: _Runtime) -> str:
 def _over_profiler(row: _Runtime) -> str:
     """Write the least and the most of the groups' medians."""
     of_groups = [
-        [ratio for ratio in told(group, "run_over_profiler") if isinstance(ratio, (int, float))]
+        [ratio for ratio in details_of(group, "run_over_profiler") if isinstance(ratio, (int, float))]
         for group in _equal(row)
     ]
-    ratios = sorted(statistics.median(own) for own in of_groups if own)
+    ratios = sorted(statistics.median(values) for values in of_groups if values)
     ends = dict.fromkeys(factor(ratio) for ratio in (ratios[:1] + ratios[-1:]))
     return " – ".join(ends) or "–"
 
@@ -188,7 +191,7 @@ def _beside(row: _Runtime) -> Chip:
 
 def _stopped(row: _Runtime) -> str:
     closed = [g for g in row.groups if g.cell.load is None]
-    reasons = Counter(str(reason) for group in closed for reason in told(group, "stop_reason"))
+    reasons = Counter(str(reason) for group in closed for reason in details_of(group, "stop_reason"))
     records = sum(len(group.ok) for group in closed)
     if reasons.total() < records:
         reasons["unknown"] += records - reasons.total()
@@ -239,5 +242,5 @@ def _outputs() -> list[Column[_Runtime]]:
 
 def _partly(row: _Runtime) -> str:
     """Name the models of which not all outputs were compared."""
-    told = {f"{said} of {group.cell.workload}" for group in row.groups if (said := partly_compared(group))}
-    return names(sorted(told), _MODELS)
+    partly = {f"{part} of {group.cell.workload}" for group in row.groups if (part := partly_compared(group))}
+    return names(sorted(partly), _MODELS)

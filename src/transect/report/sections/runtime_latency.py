@@ -217,13 +217,13 @@ def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str
     def at(group: InferGroup, along: str) -> int:
         return group.cell.batch if along == "batch" else group.cell.threads
 
-    other = "threads" if axis == "batch" else "batch"
-    points = {(at(group, other), at(group, axis)) for group in groups}
+    fixed_axis = "threads" if axis == "batch" else "batch"
+    points = {(at(group, fixed_axis), at(group, axis)) for group in groups}
     amounts = Counter(value for value, _ in points)
-    held = max(amounts, key=lambda key: (amounts[key], -key if other == "threads" else key))
+    held = max(amounts, key=lambda key: (amounts[key], -key if fixed_axis == "threads" else key))
     if amounts[held] < 2:
         return None
-    shown = [g for g in groups if at(g, other) == held and rates(g, measure.name)]
+    shown = [g for g in groups if at(g, fixed_axis) == held and rates(g, measure.name)]
     shown.sort(key=lambda group: at(group, axis))
     lines = RuntimeSeries(context, shown)
     alike = grouped(shown, lambda group: (group.cell.runtime, group.cell.exporter or ""))
@@ -236,7 +236,7 @@ def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str
         for _, members in sorted(alike.items())
     ]
     rows = [group for _, members in sorted(alike.items()) for group in members]
-    fixed = count(held, "thread") if other == "threads" else f"batch {held}"
+    fixed = count(held, "thread") if fixed_axis == "threads" else f"batch {held}"
     return line_chart(
         series,
         rows,

@@ -48,8 +48,8 @@ def load_blocks(context: Context) -> Iterator[Part]:
         scale = scale_for([median(group, "load_latency") for group in groups], "s")
         panels = list(grouped(groups, _panel).items())
         yield _runtimes(context, workload, groups)
-        for place, (names, own) in enumerate(panels[:MAX_PANELS]):
-            yield _chart(f"{workload}-{place}", " · ".join(names), own)
+        for place, (names, members) in enumerate(panels[:MAX_PANELS]):
+            yield _chart(f"{workload}-{place}", " · ".join(names), members)
         write = scale.text
         yield table(
             groups,
@@ -81,11 +81,11 @@ def _runtimes(context: Context, workload: str, groups: Sequence[InferGroup]) -> 
     lines = RuntimeSeries(context, shown)
     series = [
         Series(
-            name=lines.name(own[0]),
-            style=lines.style(own[0]),
-            points=[_place(group, "load_latency", scale) for group in own],
+            name=lines.name(members[0]),
+            style=lines.style(members[0]),
+            points=[_place(group, "load_latency", scale) for group in members],
         )
-        for own in alike.values()
+        for members in alike.values()
     ]
     return line_chart(
         series,
@@ -137,9 +137,9 @@ def _chart(name: str, title: str, groups: Sequence[InferGroup]) -> Part:
     of_sessions = grouped(groups, lambda group: group.cell.sessions)
     colors = palette(len(of_sessions))
     series = []
-    for place, (sessions, own) in enumerate(sorted(of_sessions.items())):
+    for place, (sessions, members) in enumerate(sorted(of_sessions.items())):
         for measure, (metric, dash) in _MEASURES.items():
-            points = [_place(group, metric, scale) for group in own if group.values(metric)]
+            points = [_place(group, metric, scale) for group in members if group.values(metric)]
             if points:
                 style = Style(colors[place].color, colors[place].shape, dash)
                 series.append(Series(name=f"{count(sessions, 'session')}, {measure}", points=points, style=style))

@@ -57,7 +57,7 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
     right = {id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)}
     several, coarse = len({group.cell.runtime for group in asked}) > 1, False
     for provider, groups in sorted(grouped(asked, lambda group: group.cell.provider).items()):
-        rows = [row for own in _points(groups) for row in _rows(own, right)]
+        rows = [row for members in _points(groups) for row in _rows(members, right)]
         names = sorted({name for row in rows for name in row.runs}, key=lambda n: (n != REFERENCE, n))
         if several:
             yield table(
@@ -89,12 +89,12 @@ def _points(groups: Sequence[InferGroup]) -> Iterator[list[InferGroup]]:
     What did not run there follows at its own such point, beside C++.
     """
     alike = grouped(groups, lambda group: (group.cell.workload, group.cell.precision))
-    for _, own in sorted(alike.items()):
-        rest = own
-        while first := base_point(rest):
+    for _, members in sorted(alike.items()):
+        remaining = members
+        while first := base_point(remaining):
             shown = set(map(_who, first))
-            yield first + [group for group in own if _is_base_of(group, first)]
-            rest = [group for group in rest if _who(group) not in shown]
+            yield first + [group for group in members if _is_base_of(group, first)]
+            remaining = [group for group in remaining if _who(group) not in shown]
 
 
 def _who(group: InferGroup) -> tuple[str, str | None]:
@@ -102,9 +102,9 @@ def _who(group: InferGroup) -> tuple[str, str | None]:
 
 
 def _is_base_of(group: InferGroup, others: Sequence[InferGroup]) -> bool:
-    """Whether it is C++ at the point of others that do not hold it, with the model of one."""
+    """Whether a group is C++ at the point of `others`, on a model of theirs, and not among them."""
     cell = group.cell
-    exporters = {other.cell.exporter for other in others}
+    exporters = {member.cell.exporter for member in others}
     return (
         cell.runtime == REFERENCE
         and (cell.batch, cell.threads) == (others[0].cell.batch, others[0].cell.threads)
@@ -115,10 +115,10 @@ def _is_base_of(group: InferGroup, others: Sequence[InferGroup]) -> bool:
 
 def _rows(groups: Sequence[InferGroup], right: set[int]) -> Iterator[_Row]:
     """Yield a row per exporter; what takes no export stands in each of them."""
-    own = {group.cell.runtime: group for group in groups if not takes_onnx(group)}
+    without_export = {group.cell.runtime: group for group in groups if not takes_onnx(group)}
     exported = grouped(filter(takes_onnx, groups), lambda group: group.cell.exporter or "")
     for exporter, members in sorted(exported.items()) or [("", [])]:
-        runs = {group.cell.runtime: group for group in members} | own
+        runs = {group.cell.runtime: group for group in members} | without_export
         reference = runs.get(REFERENCE)
         yield _Row(
             workload=groups[0].cell.workload,
@@ -161,9 +161,9 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
     if id(group) not in right:
         return _outcome(group)
     passed, tone = _passed(group)
-    measure = measure_of(one for one in row.runs.values() if id(one) in right and one.values(RUN))
+    measure = measure_of(ran for ran in row.runs.values() if id(ran) in right and ran.values(RUN))
     time = quantity(median(group, measure), "s") + (" end to end" if measure == WHOLE else "")
-    coarse = any(is_coarse(one) for one in (group, row.reference) if one is not None)
+    coarse = any(is_coarse(side) for side in (group, row.reference) if side is not None)
     mark = _COARSE if coarse else ""
     if group is row.reference:
         return Chip(f"{passed} {time}{mark}", tone)
@@ -180,9 +180,9 @@ def _passed(group: InferGroup) -> tuple[str, str]:
     partly = partly_compared(group)
     sign = "✓" if was_compared(group) else "not compared"
     parts = [sign, f"{ended} of {every}" if ended < every else "", f"({partly})" if partly else ""]
-    said = " ".join(filter(None, parts))
+    text = " ".join(filter(None, parts))
     whole = sign == "✓" and ended == every and not partly
-    return (said, "good") if whole else (f"{said}:", "warn")
+    return (text, "good") if whole else (f"{text}:", "warn")
 
 
 def _outcome(group: InferGroup) -> Chip:
@@ -196,9 +196,9 @@ def _outcome(group: InferGroup) -> Chip:
 
 
 def _reason(group: InferGroup) -> str:
-    told = next((record.message for record in group.records if record.message), "")
-    if told:
-        return clipped(told, _REASON)
+    message = next((record.message for record in group.records if record.message), "")
+    if message:
+        return clipped(message, _REASON)
     if group.ok and not gives_wrong_output(group):
         return "the export itself does not compute what the framework computes"
     return "no reason given"

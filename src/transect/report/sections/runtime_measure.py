@@ -35,7 +35,7 @@ class Measure:
 
 
 def measure_for(groups: Iterable[InferGroup]) -> Measure:
-    """Return what to draw groups by that stand beside each other; those without a time do not count."""
+    """Return the measure for a chart of these groups; those without a time do not count."""
     timed = [group for group in groups if group.values("latency")]
     name, held = measure_of(timed), inside_run(timed)
     note = ""

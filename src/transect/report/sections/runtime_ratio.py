@@ -29,7 +29,7 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     pairs = [
         pair
         for group in groups
-        if (other := references.of(group)) is not None and (pair := versus(group, other, context.floors)) is not None
+        if (cpp := references.of(group)) is not None and (pair := versus(group, cpp, context.floors)) is not None
     ]
     if not pairs:
         return None
@@ -60,7 +60,7 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
             count=min(pair.comparison.a.count, pair.comparison.b.count),
         )
 
-    base: Column[Versus] = words("C++ from", lambda pair: pair.other.cell.exporter)
+    base: Column[Versus] = words("C++ from", lambda pair: pair.baseline.cell.exporter)
     cell = first[0].group.cell
     return dot_chart(
         first,
@@ -137,12 +137,12 @@ def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Par
         return
 
     def changed(pair: Versus) -> str:
-        differing = changed_settings(pair.group, pair.other)
+        differing = changed_settings(pair.group, pair.baseline)
         return "not told" if differing is None else clean(setting_words(differing)) or "nothing"
 
     of_workload = grouped(pairs, lambda pair: pair.group.cell.workload)
-    for workload, own in sorted(of_workload.items()):
-        own.sort(
+    for workload, members in sorted(of_workload.items()):
+        members.sort(
             key=lambda pair: (
                 pair.group.cell.runtime,
                 pair.group.cell.batch,
@@ -151,9 +151,9 @@ def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Par
             )
         )
         yield table(
-            own,
+            members,
             [
-                labelled(own, "Runtime and options", always=("threads",)),
+                labelled(members, "Runtime and options", always=("threads",)),
                 words("Changed", changed),
                 *_columns("Times equal"),
             ],

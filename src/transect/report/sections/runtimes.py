@@ -34,9 +34,9 @@ def runtimes_body(context: Context) -> Iterator[Part]:
     of_workload = {name: faithful_groups(context, name) for name in context.workloads("infer")}
     right = [group.cell for groups in of_workload.values() for group in groups]
     runtimes, models = len({cell.runtime for cell in right}), len({cell.workload for cell in right})
-    said = f"{count(runtimes, 'runtime')} executed {count(models, 'model')} with right results. " if right else ""
+    lead = f"{count(runtimes, 'runtime')} executed {count(models, 'model')} with right results. " if right else ""
     yield Lead(
-        f"{said}Binding of inputs, the Run call, copying of outputs and session creation are timed apart. "
+        f"{lead}Binding of inputs, the Run call, copying of outputs and session creation are timed apart. "
         "Runtimes are compared by Run alone where all of them do the same in it, and by whole calls "
         "(bind, Run and copy) where some bind or copy inside of Run; and with equal session "
         "options, unless a table says otherwise.",
@@ -50,9 +50,9 @@ def runtimes_body(context: Context) -> Iterator[Part]:
         if workload in real[:MAX_PANELS]:
             yield from _workload(context, workload, groups)
         yield _left_out(context, workload, groups)
-    rest = real[MAX_PANELS:]
-    if rest:
-        yield note(f"Not drawn: {names(rest, 20)}. The matrix has their ratios, and records.parquet all numbers.")
+    undrawn = real[MAX_PANELS:]
+    if undrawn:
+        yield note(f"Not drawn: {names(undrawn, 20)}. The matrix has their ratios, and records.parquet all numbers.")
     yield from call_blocks(context)
     every = [group for groups in of_workload.values() for group in groups]
     options = list(option_table(context, every))
@@ -67,25 +67,25 @@ def runtimes_body(context: Context) -> Iterator[Part]:
 
 
 def _workload(context: Context, workload: str, groups: list[InferGroup]) -> Iterator[Part]:
-    for where, own in comparable(groups).items():
+    for where, members in comparable(groups).items():
         yield Heading(f"{workload} on {where}")
         name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{workload}-{where}")
-        yield from latency_charts(context, name, own)
-        yield ratio_chart(context, name, own)
-        yield breakdown_chart(context, name, own)
-        yield from breakdown_table(own)
+        yield from latency_charts(context, name, members)
+        yield ratio_chart(context, name, members)
+        yield breakdown_chart(context, name, members)
+        yield from breakdown_table(members)
 
 
 def _left_out(context: Context, workload: str, right: list[InferGroup]) -> Part:
     """Count what stands in no chart: wrong outputs, failures and skips."""
     every = context.of("infer", workload)
     wrong = sum(bool(g.ok or g.wrong) for g in every) - len(right)
-    rest = [g for g in every if not g.ok and not g.wrong]
-    failed = sum(any(r.status is Status.FAILED for r in g.records) for g in rest)
+    without = [g for g in every if not g.ok and not g.wrong]
+    failed = sum(any(r.status is Status.FAILED for r in g.records) for g in without)
     parts = [
         f"{count(wrong, 'point')} left out: the output is not right" if wrong else "",
         f"{failed} failed" if failed else "",
-        f"{len(rest) - failed} skipped" if len(rest) > failed else "",
+        f"{len(without) - failed} skipped" if len(without) > failed else "",
     ]
-    said = "; ".join(part for part in parts if part)
-    return note(f"{workload}: {said}.") if said else None
+    summary = "; ".join(part for part in parts if part)
+    return note(f"{workload}: {summary}.") if summary else None

@@ -43,13 +43,13 @@ def _panels(groups: list[TrainGroup]) -> dict[str, list[TrainGroup]]:
     many = len(_series(groups)) > _MAX_LINES
     of_framework = grouped(groups, lambda group: group.cell.framework if many else "")
     parts: dict[str, list[TrainGroup]] = {}
-    for framework, own in sorted(of_framework.items()):
-        grown = [group for group in own if group.cell.ranks > 1 and _weak(group)]
+    for framework, pool in sorted(of_framework.items()):
+        grown = [group for group in pool if group.cell.ranks > 1 and _weak(group)]
         ways = {(group.cell.framework, group.cell.strategy) for group in grown}
         bases = [
-            group for group in own if group.cell.ranks == 1 and (group.cell.framework, group.cell.strategy) in ways
+            group for group in pool if group.cell.ranks == 1 and (group.cell.framework, group.cell.strategy) in ways
         ]
-        strong = [group for group in own if group not in grown]
+        strong = [group for group in pool if group not in grown]
         for members, how in ((strong, ""), (bases + grown, "weak scaling")):
             if _several_ranks(members):
                 parts[", ".join(part for part in (framework, how) if part)] = members
@@ -57,8 +57,8 @@ def _panels(groups: list[TrainGroup]) -> dict[str, list[TrainGroup]]:
 
 
 def _weak(group: Group) -> bool:
-    own, batch = own_batch(group), group.global_batch
-    return own is not None and batch is not None and batch != own
+    expected, batch = own_batch(group), group.global_batch
+    return expected is not None and batch is not None and batch != expected
 
 
 def _series(groups: list[TrainGroup]) -> list[list[TrainGroup]]:
@@ -120,14 +120,14 @@ def _bounds(context: Context, groups: list[TrainGroup]) -> dict[float, float]:
 def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) -> Part:
     """Draw speed-ups over ranks beside the ideal; one panel holds gains from bases of as many ranks."""
     least = min(gain.base.cell.ranks for gain in gains)
-    own = [gain for gain in gains if gain.base.cell.ranks == least]
-    lines = _speed_up_lines(context, own)
+    shown = [gain for gain in gains if gain.base.cell.ranks == least]
+    lines = _speed_up_lines(context, shown)
     ranks = sorted({point.x for line in lines for point in line.points})
-    apart = len(gains) - len(own)
-    label = labelled(own, always=("ranks",))
+    apart = len(gains) - len(shown)
+    label = labelled(shown, always=("ranks",))
     return line_chart(
         lines,
-        own,
+        shown,
         [
             label,
             RANKS,
@@ -143,7 +143,7 @@ def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) ->
         name=f"speed-up-{_slug(workload)}",
         most=_MAX_LINES,
         alt=f"{workload}: speed-up over ranks beside the ideal, from bases on {count(least, 'rank')}. "
-        f"Highest: {label.entry(best := max(own, key=lambda gain: gain.rate / gain.base_rate))}, "
+        f"Highest: {label.entry(best := max(shown, key=lambda gain: gain.rate / gain.base_rate))}, "
         f"{number(best.rate / best.base_rate)} times.",
         bound={x: x / least for x in ranks},
         bound_name="ideal: as many times as ranks",
@@ -189,7 +189,7 @@ def _speed_up_lines(context: Context, gains: list[Efficiency]) -> list[Series]:
         style = context.style(members[0].group)
         made.append(Series(name=" · ".join(filter(None, named)), style=style, points=points))
     # The lines that go furthest are drawn where there are too many.
-    return sorted(made, key=lambda one: (-max(point.x for point in one.points), one.name))
+    return sorted(made, key=lambda series: (-max(point.x for point in series.points), series.name))
 
 
 def _slug(workload: str) -> str:

@@ -1,4 +1,4 @@
-"""Section: searches for the knobs of classifiers, rung by rung."""
+"""Section: searches for the hyper-parameters of classifiers, rung by rung."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def searches_body(context: Context) -> Iterator[Part]:
         "Successive halving: many points for few epochs, and of these those with the best accuracy on "
         "validation for more, each going on from where it stopped."
     )
-    for (corpus, search), own in grouped(groups, lambda g: (g.cell.corpus, g.cell.search)).items():
+    for (corpus, search), members in grouped(groups, lambda g: (g.cell.corpus, g.cell.search)).items():
         yield Heading(clean(f"{corpus_name(context, corpus)}: {search}"))
-        yield place_table(own)
+        yield place_table(members)
 
 
 def _point(group: Group[SearchCell]) -> str | None:
@@ -33,8 +33,8 @@ def _point(group: Group[SearchCell]) -> str | None:
     if not isinstance(found, dict):
         return None
     values = (
-        f"{knob.replace('_', ' ')} {number(value) if isinstance(value, float) else value}"
-        for knob, value in found.items()
+        f"{name.replace('_', ' ')} {number(value) if isinstance(value, float) else value}"
+        for name, value in found.items()
         if value is not None
     )
     return clean(", ".join(values))

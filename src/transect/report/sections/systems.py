@@ -41,16 +41,14 @@ def _title(benchmark: str, variant: str, series: str) -> str:
 
 def _with(value: BenchmarkValue) -> str:
     """Write what a value was measured with: where it ran, then its own parameters."""
-    own: dict[str, object] = {}
+    settings: dict[str, object] = {}
     if value.threads is not None:
-        own = {"nodes": value.nodes or 1, "ranks": value.ranks or 1, "threads": value.threads}
+        settings = {"nodes": value.nodes or 1, "ranks": value.ranks or 1, "threads": value.threads}
     if value.size is not None:
-        own["size"] = value.size
-    own |= {key: given for key, given in value.parameters.items() if key not in own}
-    keys = [*(key for key in _FIRST if key in own), *(key for key in own if key not in _FIRST)]
-    parts = [
-        f"{key}={own[key]}" for key in keys if isinstance(own[key], (int, float, str)) and len(str(own[key])) <= 16
-    ]
+        settings["size"] = value.size
+    settings |= {key: given for key, given in value.parameters.items() if key not in settings}
+    keys = [*(key for key in _FIRST if key in settings), *(key for key in settings if key not in _FIRST)]
+    parts = [f"{key}={v}" for key in keys if isinstance(v := settings[key], (int, float, str)) and len(str(v)) <= 16]
     return clipped(", ".join(parts[:6]), _CLIP) or "–"
 
 
@@ -64,7 +62,7 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
         each = "each benchmark on each system" if whole else "each benchmark"
         yield _table(shown, caption=f"Best valid value of {each}")
         if below := sorted({row.benchmark for row in listed} - {row.benchmark for row in shown}):
-            yield note(f"In their own tables below alone: {names([clean(one) for one in below], len(below))}.")
+            yield note(f"In their own tables below alone: {names([clean(name) for name in below], len(below))}.")
     left = {id(row) for row in listed} - {id(row) for row in shown}
     for name, members in sorted(grouped(listed, lambda row: row.benchmark).items()):
         if any(id(row) in left for row in members):
@@ -81,8 +79,8 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
         name = _title(first.benchmark, "", first.name.replace("_", " "))
         yield note(f"{name}: {names(printed)} are not compared. {refusal.barrier.reason}.")
     if len(refused) > _MAX_REFUSALS:
-        rest = len(refused) - _MAX_REFUSALS
-        yield note(f"{count(rest, 'comparison')} more of this kind refused.")
+        remaining = len(refused) - _MAX_REFUSALS
+        yield note(f"{count(remaining, 'comparison')} more of this kind refused.")
 
 
 def _headlines(rows: Sequence[Best]) -> list[Best]:
@@ -115,10 +113,10 @@ def _table(rows: Sequence[Best], *, caption: str = "", folded: str = "") -> Tabl
     first = {(row.system, row.benchmark, row.variant): id(row) for row in reversed(rows)}
 
     def runs(row: Best) -> str:
-        said = ", ".join(f"{amount} {clean(status)}" for status, amount in row.bad)
+        invalid = ", ".join(f"{amount} {clean(status)}" for status, amount in row.bad)
         if row.reasons and first[row.system, row.benchmark, row.variant] == id(row):
-            said += f": {clipped('; '.join(row.reasons), _REASON)}"
-        return f"{row.runs}, of them {said}" if said else str(row.runs)
+            invalid += f": {clipped('; '.join(row.reasons), _REASON)}"
+        return f"{row.runs}, of them {invalid}" if invalid else str(row.runs)
 
     columns = [
         words("Benchmark", lambda row: _title(row.benchmark, row.variant, row.series or row.name)),
@@ -135,10 +133,10 @@ def _table(rows: Sequence[Best], *, caption: str = "", folded: str = "") -> Tabl
 def _chip(row: Best) -> Chip | None:
     if row.value is None:
         return Chip("no valid run", "bad") if row.bad else None
-    said = ["not compared"] if row.refused else [f"best of {row.rivals}"] if row.wins else []
+    remarks = ["not compared"] if row.refused else [f"best of {row.rivals}"] if row.wins else []
     doubted = row.value.status == "suspicious"
-    said += ["suspicious"] if doubted else []
-    return Chip(", ".join(said), "warn" if doubted or row.refused else "good") if said else None
+    remarks += ["suspicious"] if doubted else []
+    return Chip(", ".join(remarks), "warn" if doubted or row.refused else "good") if remarks else None
 
 
 def system_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:

@@ -52,12 +52,12 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
     among = [value / scale.factor for group in shown for value in group.values(name)]
     for ranks in sorted({group.cell.ranks for group in shown})[:MAX_PANELS]:
         every = [group for group in groups if group.cell.ranks == ranks]
-        own = [group for group in shown if group.cell.ranks == ranks]
-        missed = len(every) - len(own) if reached else 0
-        hollow = any(group.over_subscribed for group in own[:MAX_COUNT])
+        at_ranks = [group for group in shown if group.cell.ranks == ranks]
+        missed = len(every) - len(at_ranks) if reached else 0
+        hollow = any(group.over_subscribed for group in at_ranks[:MAX_COUNT])
         yield metric_chart(
             context,
-            own,
+            at_ranks,
             name,
             labelled(every, "Framework and strategy", never=("ranks",)),
             metric_columns(name, scale),
@@ -178,7 +178,7 @@ def both_table(workload: str, groups: Sequence[Group]) -> Part:
     def moved(group: Group) -> Chip | None:
         if id(group) not in place:
             return Chip("fast, and not there", "warn") if speed[id(group)] <= len(late) else None
-        ahead = sum(id(other) in place for other in fastest[: speed[id(group)] - 1]) + 1
+        ahead = sum(id(faster) in place for faster in fastest[: speed[id(group)] - 1]) + 1
         lost = place[id(group)] - ahead
         return Chip(f"{'loses' if lost > 0 else 'gains'} {count(abs(lost), 'place')}") if lost else None
 
@@ -225,8 +225,8 @@ def split_chart(context: Context, workload: str, groups: Sequence[Group], *, ove
         parts = [((value or 0.0) / scale.factor, styles[part]) for part, value in values.items()]
         if None in values.values():
             # What is not told is drawn as such: an empty place would read as zero.
-            rest = (median(group, "step_time") or 0.0) - sum(filter(None, values.values()))
-            parts.append((max(0.0, rest) / scale.factor, Style(MUTED)))
+            remaining = (median(group, "step_time") or 0.0) - sum(filter(None, values.values()))
+            parts.append((max(0.0, remaining) / scale.factor, Style(MUTED)))
         share = waited(group)
         right = f"waiting {NOT_TOLD}" if share is None else f"{percent(share)} waited"
         return Bar(label=str(label.entry(group)), parts=parts, right=right, about=group)

@@ -20,7 +20,7 @@ def _name(record: AnyRecord) -> str:
     return f"{_model(record)} in {record.cell.precision}"
 
 
-def _told(record: AnyRecord, key: str) -> float | None:
+def _detail(record: AnyRecord, key: str) -> float | None:
     value = record.details.get(key)
     return float(value) if isinstance(value, (int, float)) else None
 
@@ -31,7 +31,7 @@ def _tenths(share: float) -> str:
 
 def _share(record: AnyRecord) -> float | None:
     """Return the size of the converted file over that of the float32 one."""
-    after, before = record.value("model_bytes"), _told(record, "model_bytes_before")
+    after, before = record.value("model_bytes"), _detail(record, "model_bytes_before")
     return after / before if after and before else None
 
 
@@ -52,7 +52,7 @@ def conversions(context: Context) -> Iterator[Part]:
         words("Model", _name),
         digits("File", lambda record: record.value("model_bytes"), in_unit("B")),
         digits("Of float32", _share, percent),
-        digits("Accuracy before", lambda record: _told(record, "accuracy_before"), _tenths),
+        digits("Accuracy before", lambda record: _detail(record, "accuracy_before"), _tenths),
         digits("After", lambda record: record.value("accuracy"), _tenths),
         digits("Loss", lambda record: record.value("accuracy_loss"), _tenths),
         digits("Scored", lambda record: record.details.get("rows_scored")),

@@ -28,12 +28,12 @@ def _problems(record: AnyRecord) -> dict[str, dict[str, object]]:
 
 
 def _blind(record: AnyRecord) -> int:
-    return sum(one.get("not_checkable_from") is not None for one in _problems(record).values())
+    return sum(problem.get("not_checkable_from") is not None for problem in _problems(record).values())
 
 
 def _least_error(record: AnyRecord) -> float | None:
     """Return the error of the learning rate that is seen on all paths."""
-    errors = [one.get("detects_rate_error") for one in _problems(record).values()]
+    errors = [problem.get("detects_rate_error") for problem in _problems(record).values()]
     known = [error for error in errors if isinstance(error, float)]
     return max(known, default=None)
 

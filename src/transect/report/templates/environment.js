@@ -3,7 +3,7 @@
   const box = document.getElementById("differ");
   if (!box) return;
   const most = 200;
-  const said = document.getElementById("differ-said");
+  const status = document.getElementById("differ-said");
   const place = document.getElementById("differ-facts");
   const equal = document.getElementById("differ-equal");
   const sides = ["a", "b"].map((name) => ({
@@ -18,7 +18,7 @@
     return JSON.parse(await new Response(stream).text());
   }
 
-  const at = (one, cell) => (one.at ? one.at[cell] : 0);
+  const at = (facts, cell) => (facts.at ? facts.at[cell] : 0);
 
   // All facts of a cell: "group \u0000 fact" to value. What is told twice stands under one name once.
   function factsOf(cell) {
@@ -50,13 +50,13 @@
     });
     const options = found.map(([name, cell]) => new Option(name, String(cell)));
     if (more) {
-      const rest = new Option(`${more} more: type a part of the name`, "");
-      rest.disabled = true;
-      options.push(rest);
+      const hint = new Option(`${more} more: type a part of the name`, "");
+      hint.disabled = true;
+      options.push(hint);
     }
     side.list.replaceChildren(...options);
     if (found.some(([, cell]) => String(cell) === chosen)) side.list.value = chosen;
-    if (!found.length) said.textContent = "No cell has these words in its name.";
+    if (!found.length) status.textContent = "No cell has these words in its name.";
   }
 
   function row(tag, texts, heads) {
@@ -71,24 +71,24 @@
   }
 
   function show() {
-    const [one, other] = sides.map((side) => (side.list.value === "" ? null : Number(side.list.value)));
+    const [first, second] = sides.map((side) => (side.list.value === "" ? null : Number(side.list.value)));
     place.replaceChildren();
-    if (one === null || other === null) return;
-    const left = factsOf(one);
-    const right = factsOf(other);
+    if (first === null || second === null) return;
+    const left = factsOf(first);
+    const right = factsOf(second);
     const keys = [...new Set([...left.keys(), ...right.keys()])];
     const order = ["Result", "Machine", "Versions", "Settings"];
     keys.sort((a, b) => order.indexOf(a.split("\u0000")[0]) - order.indexOf(b.split("\u0000")[0]) || (a < b ? -1 : 1));
     const differs = (key) => left.get(key) !== right.get(key);
     const different = keys.filter(differs);
-    said.textContent = different.length
+    status.textContent = different.length
       ? `${different.length} of ${keys.length} facts differ.`
-      : `All ${keys.length} facts are the same${one === other ? ": it is one cell" : ""}.`;
+      : `All ${keys.length} facts are the same${first === second ? ": it is one cell" : ""}.`;
     const rows = equal.checked ? keys : different;
     if (!rows.length) return;
     const table = document.createElement("table");
     const head = table.createTHead();
-    head.append(row("th", ["Fact", content.cells[one], content.cells[other]], false));
+    head.append(row("th", ["Fact", content.cells[first], content.cells[second]], false));
     let body = null;
     let before = "";
     for (const key of rows) {
@@ -113,7 +113,7 @@
     try {
       content = await unpack();
     } catch (error) {
-      said.textContent = `The facts cannot be read: ${error}`;
+      status.textContent = `The facts cannot be read: ${error}`;
       return;
     }
     // Two cells of one kind that differ, so that there is something to see: the ends of the largest stage.
@@ -127,14 +127,14 @@
       if (amounts.size > 1) side.find.value = `${largest[0]}/`;
       offer(side);
     }
-    const offered = [...sides[1].list.options].filter((one) => !one.disabled);
+    const offered = [...sides[1].list.options].filter((option) => !option.disabled);
     if (offered.length) sides[1].list.value = offered[offered.length - 1].value;
     show();
   }
 
   box.hidden = false;
   if (!("DecompressionStream" in window)) {
-    said.textContent = "This browser cannot unpack the facts: it is older than 2023.";
+    status.textContent = "This browser cannot unpack the facts: it is older than 2023.";
     return;
   }
   box.addEventListener("toggle", begin);

@@ -10,7 +10,7 @@ const explore = (() => {
   const CELL = names.indexOf("cell");
   const values = data.facets.values.map((packed) => {
     let before = "";
-    return packed.map(([shared, rest]) => (before = before.slice(0, shared) + rest));
+    return packed.map(([shared, tail]) => (before = before.slice(0, shared) + tail));
   });
   const places = values.map((known) => new Map(known.map((value, at) => [value, at])));
   // For every number and facet the places of its values: null, one, or a list.
@@ -56,7 +56,7 @@ const explore = (() => {
         if (!pass[n]) continue;
         const held = rows[n][at];
         if (held === null) pass[n] = state.only ? 0 : 1;
-        else pass[n] = Array.isArray(held) ? (held.some((one) => allowed[one]) ? 1 : 0) : allowed[held];
+        else pass[n] = Array.isArray(held) ? (held.some((value) => allowed[value]) ? 1 : 0) : allowed[held];
       }
     });
     return pass;
@@ -66,7 +66,7 @@ const explore = (() => {
   const written = (changed = {}) => {
     const now = { ...state, ...changed };
     const query = new URLSearchParams();
-    names.forEach((name, at) => [...now.chosen[at]].sort((a, b) => a - b).forEach((one) => query.append(name, values[at][one])));
+    names.forEach((name, at) => [...now.chosen[at]].sort((a, b) => a - b).forEach((value) => query.append(name, values[at][value])));
     if (now.cell) query.set("cell", now.cell);
     if (now.only) query.set("only", "1");
     for (const [id, [column, down]] of now.sorts) query.append("sort", `${id}~${column}~${down ? "down" : "up"}`);
@@ -114,8 +114,8 @@ const explore = (() => {
 
   const apply = () => {
     const pass = passing();
-    const told = parts.map((part) => part.apply(pass, state)).filter(Boolean);
-    bar.show(pass, told);
+    const counts = parts.map((part) => part.apply(pass, state)).filter(Boolean);
+    bar.show(pass, counts);
     sections(pass);
   };
 
@@ -123,7 +123,7 @@ const explore = (() => {
   const sections = (pass) => {
     for (const section of document.querySelectorAll("main > section")) {
       const held = [...section.querySelectorAll("[data-facets]")];
-      const shown = pass === null ? 0 : held.filter((one) => !one.closest("[hidden]")).length;
+      const shown = pass === null ? 0 : held.filter((element) => !element.closest("[hidden]")).length;
       const nothing = pass !== null && held.length > 0 && shown === 0;
       section.querySelector(".matches")?.remove();
       if (pass !== null && held.length) {
@@ -132,7 +132,7 @@ const explore = (() => {
       for (const heading of section.querySelectorAll("h3")) {
         const below = [];
         for (let next = heading.nextElementSibling; next && !/^H[23]$/.test(next.tagName); next = next.nextElementSibling) below.push(next);
-        heading.hidden = pass !== null && below.length > 0 && below.every((one) => one.hidden);
+        heading.hidden = pass !== null && below.length > 0 && below.every((part) => part.hidden);
       }
       const link = document.querySelector(`nav a[href="#${CSS.escape(section.id)}"]`);
       if (link) link.classList.toggle("empty", nothing);

@@ -4,7 +4,7 @@
   const title = (name) => name[0].toUpperCase() + name.slice(1);
   const MANY = 12;
   const buttons = [];
-  let said, spoken, ignored, clear, only, unnamed, field, note;
+  let summary, spoken, ignored, clear, only, unnamed, field, note;
 
   const amounts = () => {
     const elements = new Uint32Array(rows.length);
@@ -75,10 +75,10 @@
     });
     only = make("input", { type: "checkbox" });
     only.addEventListener("change", () => explore.change((state) => { state.only = only.checked; }));
-    said = make("span");
+    summary = make("span");
     // Apart from what is shown: a region that was hidden is not read out when it appears.
     spoken = make("p", { class: "unseen", role: "status" });
-    note = make("p", { class: "filter-said", hidden: true }, said, " ",
+    note = make("p", { class: "filter-said", hidden: true }, summary, " ",
       make("label", {}, only, " ", unnamed = make("span")));
     ignored = make("p", { class: "filter-ignored", role: "alert", hidden: true });
     if (!controls.length) {
@@ -94,14 +94,14 @@
 
   const words = (state) => {
     const chosen = names.flatMap((name, at) => state.chosen[at].size
-      ? [`${name} ${[...state.chosen[at]].sort((a, b) => a - b).map((one) => values[at][one]).join(" or ")}`] : []);
+      ? [`${name} ${[...state.chosen[at]].sort((a, b) => a - b).map((value) => values[at][value]).join(" or ")}`] : []);
     if (state.cell) chosen.push(`cell ${state.cell}`);
     return chosen.join("; ");
   };
 
   bar.words = () => (explore.active() ? words(explore.state()) : "");
 
-  bar.show = (pass, told) => {
+  bar.show = (pass, counts) => {
     if (!clear?.isConnected) return;
     const state = explore.state();
     for (const { at, button, boxes } of buttons) {
@@ -113,9 +113,9 @@
     if (document.activeElement !== field) field.value = state.cell;
     only.checked = state.only;
     clear.hidden = pass === null;
-    const shown = told.map(([some, all, noun, unseen]) => `${some} of ${counted(all, noun)}${unseen ? ` (${unseen} more are not in this page)` : ""}`).join(", ");
+    const shown = counts.map(([some, all, noun, unseen]) => `${some} of ${counted(all, noun)}${unseen ? ` (${unseen} more are not in this page)` : ""}`).join(", ");
     // Shown on paper as well: what is printed is what is filtered.
-    said.textContent = pass === null ? "" : `Filtered by ${words(state)}: ${shown}.`;
+    summary.textContent = pass === null ? "" : `Filtered by ${words(state)}: ${shown}.`;
     const chosen = names.filter((name, at) => state.chosen[at].size || (at === CELL && state.cell));
     unnamed.textContent = `also hide what names no ${chosen.join(" or ")}`;
     if (pass !== null || !note.hidden) bar.say(pass === null ? "No filter: everything is shown." : `${shown} match.`);

@@ -8,18 +8,18 @@
 
   const take = (element) => {
     const svg = element.querySelector("svg.plot");
-    const told = data.charts[element.id];
-    if (svg && told) charts.push({ id: element.id, element, svg, told, marks: told.marks, off: new Set() });
+    const spec = data.charts[element.id];
+    if (svg && spec) charts.push({ id: element.id, element, svg, spec, marks: spec.marks, off: new Set() });
   };
 
   // The elements of each mark, found when they are first needed.
   const drawn = (chart) => {
     if (chart.elements) return;
     chart.elements = chart.marks.map(() => []);
-    for (const one of chart.svg.querySelectorAll("[data-mark]")) chart.elements[+one.dataset.mark]?.push(one);
+    for (const element of chart.svg.querySelectorAll("[data-mark]")) chart.elements[+element.dataset.mark]?.push(element);
     // What stands for a mark: its symbol, which is drawn last, else its bar.
-    chart.faces = chart.elements.map((own) => own.filter((one) => one.closest(".mark-symbol")).pop() || own.find((one) => one.tagName !== "text") || own[0]);
-    chart.rows = chart.elements.some((own) => own.some((one) => one.tagName === "text"));
+    chart.faces = chart.elements.map((elements) => elements.filter((element) => element.closest(".mark-symbol")).pop() || elements.find((element) => element.tagName !== "text") || elements[0]);
+    chart.rows = chart.elements.some((elements) => elements.some((element) => element.tagName === "text"));
     const [, , width, height] = chart.svg.getAttribute("viewBox").split(" ").map(Number);
     chart.size = { width, height };
   };
@@ -34,9 +34,9 @@
       element.setAttribute("transform", `${by ? `translate(0,${-by}) ` : ""}${element.dataset.at}`.trim());
     };
     let gone = 0;
-    chart.elements.forEach((own, mark) => {
+    chart.elements.forEach((elements, mark) => {
       if (chart.off.has(mark)) gone++;
-      else for (const one of own) lift(one, gone * ROW);
+      else for (const element of elements) lift(element, gone * ROW);
     });
     const groups = new Set([...chart.svg.querySelectorAll(".role-axis, g.role-mark")]);
     for (const group of groups) if (!group.querySelector("[data-mark]")) lift(group, gone * ROW);
@@ -61,15 +61,15 @@
     chart.left = counted(chart);
     if (same) return;
     drawn(chart);
-    chart.elements.forEach((own, at) => {
-      for (const one of own) {
-        one.classList.toggle("off", off.has(at));
-        one.classList.toggle("partly", Boolean(chart.marks[at].partly));
+    chart.elements.forEach((elements, at) => {
+      for (const element of elements) {
+        element.classList.toggle("off", off.has(at));
+        element.classList.toggle("partly", Boolean(chart.marks[at].partly));
       }
     });
     for (const item of chart.element.querySelectorAll(".legend li")) {
-      const own = chart.marks.flatMap((mark, at) => (mark[LABEL] && mark[LABEL] === item.textContent.trim() ? [at] : []));
-      item.hidden = own.length > 0 && own.every((at) => off.has(at));
+      const places = chart.marks.flatMap((mark, at) => (mark[LABEL] && mark[LABEL] === item.textContent.trim() ? [at] : []));
+      item.hidden = places.length > 0 && places.every((at) => off.has(at));
     }
     if (chart.rows && chart.left) gather(chart);
     roving(chart);
@@ -103,10 +103,10 @@
   const facts = (chart, at) => {
     const mark = chart.marks[at];
     const found = [];
-    if (typeof mark[AT] === "string") found.push([chart.told.across || "at", mark[AT]]);
+    if (typeof mark[AT] === "string") found.push([chart.spec.across || "at", mark[AT]]);
     if (mark[VALUE] !== undefined && mark[VALUE] !== null) {
       found.push([WORDS[mark[WHAT] || 0] || "Value", mark[VALUE]]);
-      if (mark[LOW] && mark[HIGH] && mark[LOW] !== mark[HIGH]) found.push([chart.told.ends[mark[ENDS] || 0] || "ends", `${mark[LOW]} – ${mark[HIGH]}`]);
+      if (mark[LOW] && mark[HIGH] && mark[LOW] !== mark[HIGH]) found.push([chart.spec.ends[mark[ENDS] || 0] || "ends", `${mark[LOW]} – ${mark[HIGH]}`]);
       if (mark[COUNT]) found.push(["n", String(mark[COUNT])]);
     } else {
       // A bar has several numbers: those of its row.
@@ -120,9 +120,9 @@
     return found;
   };
   const spoken = (chart, at) => {
-    const told = facts(chart, at).map(([name, value]) => `${name} ${value}`.trim());
+    const texts = facts(chart, at).map(([name, value]) => `${name} ${value}`.trim());
     const ids = cells(chart.marks[at][0]);
-    return [chart.marks[at][LABEL], ...told, chart.marks[at][VALUE] ? chart.told.axis : "", ids.length ? `cell ${ids.slice(0, 2).join(", ")}` : ""].filter(Boolean).join(", ");
+    return [chart.marks[at][LABEL], ...texts, chart.marks[at][VALUE] ? chart.spec.axis : "", ids.length ? `cell ${ids.slice(0, 2).join(", ")}` : ""].filter(Boolean).join(", ");
   };
 
   const showTip = (chart, at) => {
@@ -133,7 +133,7 @@
     const ids = cells(mark[0]);
     const links = ids.slice(0, 3).map((id) => make("a", { href: explore.written({ cell: id, place: chart.id }), tabindex: "-1", title: "Show only this cell" }, id));
     tip.replaceChildren(make("p", { class: "tip-title" }, mark[LABEL] || ""), list);
-    if (mark[VALUE]) tip.append(make("p", { class: "quiet" }, chart.told.axis));
+    if (mark[VALUE]) tip.append(make("p", { class: "quiet" }, chart.spec.axis));
     for (const link of links) tip.append(make("p", { class: "tip-cell" }, link));
     if (ids.length > 3) tip.append(make("p", { class: "quiet" }, `and ${ids.length - 3} more cells`));
     tip.hidden = false;
@@ -146,13 +146,13 @@
     const y = right || left ? Math.min(box.top - 12, innerHeight - high - 8) : below ? box.bottom + 10 : box.top - 10 - high;
     tip.style.left = `${Math.max(8, x)}px`;
     tip.style.top = `${Math.max(8, y)}px`;
-    for (const one of chart.elements[at]) one.classList.add("told");
+    for (const element of chart.elements[at]) element.classList.add("told");
     open = { chart, at };
   };
   const hideTip = () => {
     clearTimeout(leaving);
     if (!open) return;
-    for (const one of open.chart.elements[open.at]) one.classList.remove("told");
+    for (const element of open.chart.elements[open.at]) element.classList.remove("told");
     tip.hidden = true;
     open = null;
   };
@@ -164,8 +164,8 @@
   };
 
   const meant = (chart, event) => {
-    const own = event.target.closest?.("[data-mark]");
-    if (own && !chart.off.has(+own.dataset.mark) && tells(chart, +own.dataset.mark)) return +own.dataset.mark;
+    const target = event.target.closest?.("[data-mark]");
+    if (target && !chart.off.has(+target.dataset.mark) && tells(chart, +target.dataset.mark)) return +target.dataset.mark;
     let best = null, least = chart.rows ? ROW : NEAR;
     for (const at of points(chart)) {
       if (chart.off.has(at) || !chart.faces[at] || !tells(chart, at)) continue;
@@ -272,13 +272,13 @@
           filter(chart, pass);
           say(chart);
         }
-        const own = points(chart).length;
-        all += own;
-        shown += pass === null ? own : chart.left;
+        const count = points(chart).length;
+        all += count;
+        shown += pass === null ? count : chart.left;
       }
       if (pass !== null || !quiet) {
         for (const row of document.querySelectorAll(".charts")) {
-          row.hidden = [...row.children].every((one) => one.hidden);
+          row.hidden = [...row.children].every((child) => child.hidden);
           if (row.parentElement.matches("details.fold")) row.parentElement.hidden = row.hidden;
         }
       }

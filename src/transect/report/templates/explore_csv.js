@@ -9,7 +9,7 @@
     if (!found) return null;
     const [whole, sign, digits, power] = found;
     const size = digits === undefined ? "Infinity" : `${digits.replaceAll("\u202f", "")}${power ? `e${power.replace("−", "-")}` : ""}`;
-    return { number: `${sign ? "-" : ""}${size}`, rest: text.slice(whole.length) };
+    return { number: `${sign ? "-" : ""}${size}`, unit: text.slice(whole.length) };
   };
 
   // The numbers of columns that an element has in an attribute, by the place of their column.
@@ -35,15 +35,15 @@
     const made = heads.map((_, column) => {
       const words = shown.map((row) => cell(row, column));
       if (!table.heads[column].classList.contains("n")) return words;
-      const read = words.map((one) => (missing(one) ? null : plain(one)));
-      const rests = new Set(read.filter(Boolean).map((one) => one.rest.trim()));
-      const [unit] = rests;
+      const read = words.map((word) => (missing(word) ? null : plain(word)));
+      const units = new Set(read.filter(Boolean).map((value) => value.unit.trim()));
+      const [unit] = units;
       // Numbers of one unit stand as numbers, with all digits that are known, and their unit in the head; two numbers
       // in one place, such as the ends of a range, stand as they are.
-      if (rests.size !== 1 || /\d/.test(unit)) return words.map((one) => (missing(one) ? "" : one));
+      if (units.size !== 1 || /\d/.test(unit)) return words.map((word) => (missing(word) ? "" : word));
       if (unit) heads[column] += ` (${unit})`;
       const exact = table.exact.get(column);
-      return words.map((one, at) => (missing(one) ? "" : (exact && exact[shown[at].at]) || (read[at] ? read[at].number : one)));
+      return words.map((word, at) => (missing(word) ? "" : (exact && exact[shown[at].at]) || (read[at] ? read[at].number : word)));
     });
     heads.forEach((head, at) => { heads[at] ||= `Column ${at + 1}`; });
     if (ids) {
@@ -53,7 +53,7 @@
     // Two columns of one name would be one to whoever reads them by it.
     const names = heads.map((head, at) => (heads.indexOf(head) < at ? `${head} (${at + 1})` : head));
     const lines = [names, ...shown.map((_, at) => made.map((column) => column[at]))];
-    return `\ufeff${lines.map((line) => line.map((one) => quoted(guarded(one))).join(",")).join("\r\n")}\r\n`;
+    return `\ufeff${lines.map((line) => line.map((text) => quoted(guarded(text))).join(",")).join("\r\n")}\r\n`;
   };
 
   explore.save = (blob, name) => {
@@ -65,7 +65,7 @@
   };
 
   explore.csv = (table) => {
-    const shown = [...table.body.rows].filter((row) => !row.hidden).map((row) => table.rows.find((one) => one.row === row));
+    const shown = [...table.body.rows].filter((row) => !row.hidden).map((row) => table.rows.find((known) => known.row === row));
     // Neither what a filter hides nor what the page has no room for is missed by whoever has only the file: its name says so.
     const all = table.rows.length + table.more;
     const part = shown.length < all ? `-${shown.length}-of-${all}-rows` : "";

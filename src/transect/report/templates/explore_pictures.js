@@ -72,8 +72,8 @@
     // What stands above the chart in the page is part of what it shows: the workload.
     let above = figure.closest("details.fold") || figure.closest(".charts");
     while (above && above.tagName !== "H3") above = above.previousElementSibling;
-    const own = figure.querySelector("figcaption").firstChild.textContent.trim();
-    const title = above ? `${above.textContent.trim()}: ${own}` : own;
+    const caption = figure.querySelector("figcaption").firstChild.textContent.trim();
+    const title = above ? `${above.textContent.trim()}: ${caption}` : caption;
     words(title, 13, "var(--ink)", 600);
     y += 6;
     let x = 6;
@@ -108,7 +108,7 @@
     const [root, size] = picture(chart);
     // Names may hold characters that no SVG file may: controls are shown as in the page's logs.
     const text = new XMLSerializer().serializeToString(root)
-      .replace(/[\0-\x08\x0b\x0c\x0e-\x1f]/g, (one) => String.fromCharCode(0x2400 + one.charCodeAt(0))).replace(/[\ufffe\uffff]/g, "\ufffd");
+      .replace(/[\0-\x08\x0b\x0c\x0e-\x1f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0))).replace(/[\ufffe\uffff]/g, "\ufffd");
     const name = `${study}-${chart.id}`;
     if (kind === "SVG") {
       explore.save(new Blob([text], { type: "image/svg+xml" }), `${name}.svg`);

@@ -44,7 +44,7 @@
   // Words of two cells are two words; a number is found with and without the gaps between its thousands.
   const text = (row) => {
     if (row.text === null) {
-      const words = [...row.row.cells].map((one) => one.textContent.trim()).join(" ").toLowerCase();
+      const words = [...row.row.cells].map((cell) => cell.textContent.trim()).join(" ").toLowerCase();
       row.text = `${words}\n${words.replaceAll("\u202f", "")}\n${words.replaceAll("\u202f", " ")}`;
     }
     return row.text;
@@ -143,7 +143,7 @@
       table.field = field;
       tools.append(field);
     }
-    table.said = make("span", { class: "quiet" });
+    table.status = make("span", { class: "quiet" });
     const download = make("button", { type: "button", "aria-label": `Download ${about} as CSV, as it is shown` }, "CSV");
     download.addEventListener("click", () => explore.csv(table));
     tools.append(download);
@@ -152,16 +152,16 @@
       button.addEventListener("click", () => showCells(table, button));
       tools.append(button);
     }
-    tools.append(make("a", { href: `#${table.id}`, "aria-label": `Link to ${about}` }, "Link"), table.said);
+    tools.append(make("a", { href: `#${table.id}`, "aria-label": `Link to ${about}` }, "Link"), table.status);
     (table.element.closest(".scroll") || table.element).before(tools);
     tell(table);
   };
 
   const tell = (table) => {
-    if (!table.said) return;
+    if (!table.status) return;
     const shown = table.rows.filter((row) => row.found && row.passed).length;
     const all = table.rows.length;
-    table.said.textContent = shown === all ? "" : shown ? `${shown} of ${all} rows` : table.find ? `No row has “${short(table.find)}”` : "No row matches the filter";
+    table.status.textContent = shown === all ? "" : shown ? `${shown} of ${all} rows` : table.find ? `No row has “${short(table.find)}”` : "No row matches the filter";
     if (table.field && document.activeElement !== table.field) table.field.value = table.find;
   };
 
@@ -212,17 +212,17 @@
     },
     read(key, value, state) {
       if (key !== "sort" && key !== "find") return false;
-      const [id, ...rest] = value.split("~");
+      const [id, ...parts] = value.split("~");
       const table = byId.get(id);
       if (!table) return false;
       if (key === "find") {
-        const wanted = rest.join("~");
+        const wanted = parts.join("~");
         if (!wanted || wanted.length > explore.LONGEST || table.rows.length < SEARCHED) return false;
         state.finds.set(id, wanted);
         return true;
       }
-      if (rest.length !== 2 || !table.columns.includes(rest[0]) || !["up", "down"].includes(rest[1]) || table.rows.length < 2) return false;
-      state.sorts.set(id, [rest[0], rest[1] === "down"]);
+      if (parts.length !== 2 || !table.columns.includes(parts[0]) || !["up", "down"].includes(parts[1]) || table.rows.length < 2) return false;
+      state.sorts.set(id, [parts[0], parts[1] === "down"]);
       return true;
     },
     apply(pass, state) {

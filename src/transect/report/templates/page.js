@@ -14,9 +14,9 @@ const page = (() => {
   const reveal = (target) => {
     const part = target.matches("main > section") && target.querySelector(":scope > details");
     if (part) part.open = true;
-    const own = target.querySelector(":scope > div > details.proof");
-    if (own) own.open = true;
-    for (let one = target.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+    const proof = target.querySelector(":scope > div > details.proof");
+    if (proof) proof.open = true;
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
   };
   const follow = () => {
     let name = "";
@@ -41,17 +41,17 @@ const page = (() => {
     const open = unfold.getAttribute("aria-pressed") !== "true";
     unfold.setAttribute("aria-pressed", String(open));
     unfold.textContent = open ? "Fold all" : "Unfold all";
-    for (const one of folds()) one.open = open;
+    for (const fold of folds()) fold.open = open;
   });
 
   // On paper nothing is folded that a reader could not unfold; tables of numbers behind charts stay away.
   let closed = [];
   addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details.part, details.rest, details.proof, .decide details")].filter((one) => !one.open);
-    for (const one of closed) one.open = true;
+    closed = [...document.querySelectorAll("details.part, details.rest, details.proof, .decide details")].filter((fold) => !fold.open);
+    for (const fold of closed) fold.open = true;
   });
   addEventListener("afterprint", () => {
-    for (const one of closed) one.open = false;
+    for (const fold of closed) fold.open = false;
     closed = [];
   });
 

@@ -1,4 +1,4 @@
-"""The search stage: successive halving over a classifier's knobs, each place of each rung a cell."""
+"""The search stage: successive halving over a classifier's hyper-parameters, each place of each rung a cell."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RateRange(Section):
 
 
 class SpaceRule(Section):
-    """The points that a search draws from; a knob without a list stays the classifier's own."""
+    """The points that a search draws from; a hyper-parameter without a list stays the classifier's own."""
 
     learning_rates: RateRange | Annotated[list[Rate], Field(min_length=1)] | None = Field(
         default=None, description="a list, or `{low: …, high: …}`, drawn evenly in its logarithm"
@@ -98,7 +98,7 @@ class SearchRule(Section):
 
 
 class SearchSection(Section):
-    """Searches for the knobs of classifiers."""
+    """Searches for the hyper-parameters of classifiers."""
 
     searches: dict[str, SearchRule] = Field(default={}, description="searches by name, see below")
 
@@ -122,7 +122,7 @@ class Search(Stage[SearchCell]):
     needs = ("encode", "embeddings")
 
     def check(self, section: SearchSection, context: Context) -> None:
-        """Names are known, the classifier has the knobs, and the budget reaches the last rung."""
+        """Names are known, the classifier has the hyper-parameters, and the budget reaches the last rung."""
         for name, rule in section.searches.items():
             where = context.where(f"search.searches.{name}")
             if not _NAME.fullmatch(name):
@@ -131,10 +131,10 @@ class Search(Stage[SearchCell]):
             check_names(context.section("tickets"), where, corpora=rule.corpora, **named)
             check_model(rule.model, [rule.split], f"{where}.model", context)
             check_valid([rule.split], f"{where}: points are compared", context)
-            knobs = classifier_of(context, rule.model).knobs
-            for knob in ("epochs", *_space(rule)):
-                if knob not in knobs:
-                    raise BadInput(f"{where}: classifier '{rule.model}' has no knob '{knob}'")
+            classifier = classifier_of(context, rule.model)
+            for axis in ("epochs", *_space(rule)):
+                if axis not in classifier.hyperparameters:
+                    raise BadInput(f"{where}: classifier '{rule.model}' has no hyper-parameter '{axis}'")
             for one in rule.space.optimisers or ():
                 OPTIMISERS.get(one, f"{where}.space.optimisers")
             if not places_of(rule):
@@ -189,15 +189,15 @@ class Search(Stage[SearchCell]):
         if not cell.rung:
             point = draw_points(rule, cell.search, context.study.seed)[cell.place]
         text = _text(rule, cell)
-        knobs = {"epochs": rule.epochs * rule.keep**cell.rung}
+        of_rung = {"epochs": rule.epochs * rule.keep**cell.rung}
         return {
             "classifier": model.model_dump(),
-            "knobs": knobs,
+            "hyperparameters": of_rung,
             "point": point,
             "text": reading_of(text, context),
             "seed": context.study.seed,
             # In later rungs the point is known when the rung before has ended: details say it.
-            "parameters": rules_of(text, context, rule.model, (point or {}) | knobs),
+            "parameters": rules_of(text, context, rule.model, (point or {}) | of_rung),
         }
 
     def sources(self, cell: SearchCell) -> list[Path]:
@@ -236,8 +236,8 @@ def places_of(rule: SearchRule) -> int:
 
 
 def _space(rule: SearchRule) -> dict[str, Any]:
-    given = {knob: getattr(rule.space, key, None) for knob, key in LISTS.items()}
-    return {knob: values for knob, values in given.items() if values is not None}
+    given = {axis: getattr(rule.space, key, None) for axis, key in LISTS.items()}
+    return {axis: values for axis, values in given.items() if values is not None}
 
 
 def draw_points(rule: SearchRule, name: str, seed: int) -> list[dict[str, Any]]:

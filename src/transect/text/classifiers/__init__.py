@@ -26,7 +26,7 @@ class Task:
 
     `x` and `y` by part (`train`, `validation`, `test`, …): word numbers (n, length) int32, 0 where there
     is no word and 1 for an unknown one, and class numbers (n,). `vectors` (vocabulary, width)
-    float32. `told` are the parts whose labels are wanted. `resume` is the folder of a shorter run of
+    float32. `predicted` are the parts of which probabilities are wanted. `resume` is the folder of a shorter run of
     the same cell, or of an attempt that was killed; None begins anew. The state goes to `out`
     after an epoch when `keep_every_s` seconds or more went by since it last did; 0: after each.
     """
@@ -36,12 +36,12 @@ class Task:
     vectors: np.ndarray
     classes: tuple[str, ...]
     options: dict[str, Any]
-    knobs: dict[str, Any]
+    hyperparameters: dict[str, Any]
     seed: int
     threads: int
     device: str
     out: Path
-    told: tuple[str, ...] = ("validation", "test")
+    predicted: tuple[str, ...] = ("validation", "test")
     resume: Path | None = None
     keep_every_s: float = 10.0
 
@@ -69,7 +69,7 @@ class Diverged(TransectError):
 
 
 class Classifier(Plugin, ABC):
-    """What tells a ticket's label from its words: fitted in one go, unless its class says more.
+    """Predicts a ticket's label from its words: fitted in one go, unless its class says more.
 
     A `model.onnx` is from word numbers `x` (batch, length) int64 to `probabilities` (batch, classes) float32. Any
     length is taken only where columns of padding change nothing.
@@ -79,14 +79,14 @@ class Classifier(Plugin, ABC):
     environment: str
     # Whether `fit` leaves `model.onnx` in `task.out`.
     exports: bool = False
-    # Those of `transect.domain.axes.text.KNOBS` that grids may vary.
-    knobs: tuple[str, ...] = ()
+    # Those of `transect.domain.axes.text.HYPERPARAMETERS` that grids may vary.
+    hyperparameters: tuple[str, ...] = ()
     # The model of the options that it has.
     options: type[Options] = Options
 
     @abstractmethod
     def fit(self, task: Task) -> Fitted:
-        """Train on `train`, end early by `validation`, and tell the labels of `task.told`.
+        """Train on `train`, end early by `validation`, and return the probabilities of `task.predicted`.
 
         Raises BadInput for tickets that it cannot be trained on, and Diverged.
         """
@@ -95,18 +95,17 @@ class Classifier(Plugin, ABC):
         """Raise BadInput, beginning with `where`, for options that cannot be used."""
         checked(self.options, options, where)
 
-    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
-        """Raise BadInput for values that do not go together, or not with vectors of this width."""
+    def check_hyperparameters(self, options: dict[str, Any], values: dict[str, Any], width: int, where: str) -> None:
+        """Raise BadInput for values of hyper-parameters that do not go together, or not with vectors of this width."""
 
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the value of each knob where a grid gives none."""
+        """Return the value of each hyper-parameter where a grid gives none."""
         return {}
 
-    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
-        """Return what it is trained with: options, what a preset gives, defaults, and knobs.
+    def resolved(self, options: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+        """Return what it is trained with: options, what a preset gives, defaults, and `values` of hyper-parameters.
 
-        Two cells that are trained alike have the same, however their study writes it: the report
-        compares by it.
+        Two cells that are trained alike have the same, however their study writes it: the report compares by it.
         """
         return checked(self.options, options, "options").model_dump()
 
@@ -115,7 +114,7 @@ class Classifier(Plugin, ABC):
         return False
 
     def supports(self, cell: Any) -> str | None:
-        """Return why it cannot be trained with these knobs, or None."""
+        """Return why it cannot be trained with these hyper-parameters, or None."""
         if cell.device != "cpu":
             return f"this classifier is fitted on a cpu, not on {cell.device}"
         return None

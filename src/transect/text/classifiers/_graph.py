@@ -78,7 +78,7 @@ def _pairs(writer: GraphWriter, pairs: Pairs, there: str, table: str) -> tuple[s
     """Add the sum of the rows of neighbouring words (batch, classes), and their number (batch, 1)."""
     node = writer.node
     begin, second, last, end = (writer.constant([at], "int64") for at in (0, 1, -1, np.iinfo(np.int64).max))
-    factor, rows, first = (writer.constant(one, "int64") for one in (pairs.factor, pairs.rows, pairs.first))
+    factor, rows, first = (writer.constant(value, "int64") for value in (pairs.factor, pairs.rows, pairs.first))
     left, right = node("Slice", "x", begin, last, second), node("Slice", "x", second, end, second)
     row = node("Add", node("Mod", node("Add", node("Mul", left, factor), right), rows), first)
     # Words come first: the right one of a pair is there only if the left one is.

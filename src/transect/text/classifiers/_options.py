@@ -13,7 +13,7 @@ from transect.training.optimisers import OptimiserName
 
 
 class TrainingOptions(Options):
-    """Of what is trained step by step. The first ones are knobs too: a grid's value stands in their place."""
+    """Options of step-by-step training. The first ones are hyper-parameters too: a grid's value replaces them."""
 
     epochs: int | None = Field(default=20, ge=1)
     updates: int | None = Field(default=None, ge=1)
@@ -31,18 +31,18 @@ class TrainingOptions(Options):
 T = TypeVar("T", bound=TrainingOptions)
 
 
-def options_of(kind: type[T], options: dict[str, Any], knobs: dict[str, Any], where: str = "options") -> T:
-    """Return the options with a cell's knobs in the place of their own values: epochs, or updates."""
-    for one, other in (("updates", "epochs"), ("epochs", "updates")):
-        if one in knobs:
-            knobs = {other: None} | knobs
-    return checked(kind, options | knobs, where)
+def options_of(kind: type[T], options: dict[str, Any], values: dict[str, Any], where: str = "options") -> T:
+    """Return the options with a cell's hyper-parameters in the place of their own values: epochs, or updates."""
+    for given, replaced in (("updates", "epochs"), ("epochs", "updates")):
+        if given in values:
+            values = {replaced: None} | values
+    return checked(kind, options | values, where)
 
 
 class WithTraining(Classifier):
     """A classifier that is trained step by step."""
 
-    knobs: tuple[str, ...] = ("epochs", "updates", "batch", "learning_rate", "optimiser")
+    hyperparameters: tuple[str, ...] = ("epochs", "updates", "batch", "learning_rate", "optimiser")
     options: type[TrainingOptions] = TrainingOptions
 
     def check(self, options: dict[str, Any], where: str) -> None:
@@ -51,20 +51,20 @@ class WithTraining(Classifier):
         if read.epochs is None and read.updates is None:
             raise BadInput(f"{where}.epochs: null, and no updates are given")
 
-    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
-        """Raise BadInput for a knob's value that it cannot use."""
-        options_of(self.options, options, knobs, where)
+    def check_hyperparameters(self, options: dict[str, Any], values: dict[str, Any], width: int, where: str) -> None:
+        """Raise BadInput for a hyper-parameter's value that it cannot use."""
+        options_of(self.options, options, values, where)
 
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return its options' values."""
         read = checked(self.options, options, "options")
-        return {name: getattr(read, name) for name in self.knobs} | (
+        return {name: getattr(read, name) for name in self.hyperparameters} | (
             {"epochs": None} if read.updates is not None else {}
         )
 
-    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
-        """Return its options with those that are not given, and with a cell's knobs."""
-        return options_of(self.options, options, knobs).model_dump()
+    def resolved(self, options: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+        """Return its options with those that are not given, and with a cell's hyper-parameters."""
+        return options_of(self.options, options, values).model_dump()
 
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """With patience."""

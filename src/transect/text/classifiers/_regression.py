@@ -22,7 +22,7 @@ _NEVER = -1e4
 def regress(
     features: Any, y: np.ndarray, classes: int, strength: float, iterations: int
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Return weights (features, classes), bias (classes,) and what is told of the fit.
+    """Return weights (features, classes), bias (classes,) and details of the fit.
 
     `features` (n, f) may be sparse; `strength` is scikit-learn's C. A class that is not among `y` gets
     a probability of 0.

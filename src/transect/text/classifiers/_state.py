@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a training got. `best` are the best epoch's weights, where patience looks for one."""
+    """How far a training got. `best`: the best epoch's weights, with patience."""
 
     epoch: int = 0
     updates: int = 0
@@ -41,7 +41,7 @@ _FACTS = ("epoch", "updates", "history", "ended", "best_loss", "best_epoch")
 
 def copy_weights(module: torch.nn.Module) -> dict[str, np.ndarray]:
     """Return copies of what is trained, by name: the rest is made again as it was."""
-    return {name: one.detach().cpu().numpy().copy() for name, one in module.named_parameters() if one.requires_grad}
+    return {name: p.detach().cpu().numpy().copy() for name, p in module.named_parameters() if p.requires_grad}
 
 
 def put_weights(module: torch.nn.Module, weights: dict[str, np.ndarray]) -> None:
@@ -87,8 +87,8 @@ def read_state(path: Path, identity: dict[str, Any], module: torch.nn.Module, up
         raise BadInput(f"{path}: the state of another training: {', '.join(differ)} differ")
     groups: dict[str, dict[str, np.ndarray]] = {"weights": {}, "best": {}, "updates": {}}
     for name, array in arrays.items():
-        group, _, own = name.partition("/")
-        groups[group][own] = array
+        group, _, inner = name.partition("/")
+        groups[group][inner] = array
     put_weights(module, groups["weights"])
     updates.load(groups["updates"])
     return Progress(**facts["progress"], best=groups["best"] or None)

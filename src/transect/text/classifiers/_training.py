@@ -22,8 +22,8 @@ from transect.text.classifiers._updates import Updates, make_updates
 if TYPE_CHECKING:
     import torch
 
-# Rows whose labels are told at once.
-_TOLD_AT_ONCE = 256
+# Rows that are predicted at once.
+_ROWS_AT_ONCE = 256
 # Of so many batches the tickets are sorted by length before they are dealt out to them.
 _POOLED = 16
 # Writing states takes at most this share of the time.
@@ -32,7 +32,7 @@ _WRITING_SHARE = 0.05
 
 @dataclass(slots=True)
 class _Run:
-    """What one training holds."""
+    """The parts and state of one training."""
 
     module: torch.nn.Module
     updates: Updates
@@ -44,12 +44,11 @@ class _Run:
 
 
 def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOptions, *, cuts: bool) -> Fitted:
-    """Train what `make` makes, from word numbers (n, length) to logits; return what it tells.
+    """Train what `make` makes, from word numbers (n, length) to logits; return its probabilities.
 
-    `cuts`: columns of padding change nothing, so batches are as long as their longest ticket. The module
-    is left in `make`'s hands as well: it holds the weights that told. Raises BadInput where
-    patience has no part to look at, MissingDependency without a GPU that is asked for, Diverged when a
-    number is no longer finite.
+    `cuts`: columns of padding change nothing, so batches are as long as their longest ticket. The module is left in
+    `make`'s hands as well: it holds the weights that were used. Raises BadInput where patience has no part to look at,
+    MissingDependency without a GPU that is asked for, Diverged when a number is no longer finite.
     """
     import torch
 
@@ -67,7 +66,7 @@ def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOpti
         put_weights(module, run.progress.best)
     module.eval()
     return Fitted(
-        probabilities={part: tell(module, task.x[part], device, cuts) for part in task.told},
+        probabilities={part: predict(module, task.x[part], device, cuts) for part in task.predicted},
         history=run.progress.history,
         parameters=count_trained(module),
         # Without patience nobody looked for it.
@@ -84,7 +83,7 @@ def _check(task: Task, options: TrainingOptions) -> None:
 
 def count_trained(module: torch.nn.Module) -> int:
     """Return how many numbers are trained."""
-    return sum(one.numel() for one in module.parameters() if one.requires_grad)
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
 
 
 def _identity(task: Task, options: TrainingOptions) -> dict[str, Any]:
@@ -156,7 +155,7 @@ def _run_epoch(run: _Run) -> None:
     progress.updates += len(batches)
     entry: dict[str, Any] = {"epoch": progress.epoch, "updates": progress.updates}
     entry["loss"] = float(total) / len(batches)
-    finite = np.isfinite(entry["loss"]) and all(bool(torch.isfinite(one).all()) for one in run.module.parameters())
+    finite = np.isfinite(entry["loss"]) and all(bool(torch.isfinite(p).all()) for p in run.module.parameters())
     if not finite:
         raise Diverged(f"loss or weights were no longer finite in epoch {progress.epoch}", progress.history)
     seconds = time.monotonic() - begin
@@ -210,7 +209,7 @@ def _validate(run: _Run) -> dict[str, float | None]:
     if x is None or y is None or not len(x):
         return {"valid_loss": None, "valid_accuracy": None}
     run.module.eval()
-    probabilities = tell(run.module, x, run.device, run.cuts)
+    probabilities = predict(run.module, x, run.device, run.cuts)
     right = probabilities[np.arange(len(y)), y]
     least = np.finfo(np.float32).tiny
     return {
@@ -229,18 +228,18 @@ def _look_for_better(run: _Run, loss: float) -> None:
         progress.ended = "patience"
 
 
-def tell(module: torch.nn.Module, x: np.ndarray, device: torch.device, cuts: bool) -> np.ndarray:
+def predict(module: torch.nn.Module, x: np.ndarray, device: torch.device, cuts: bool) -> np.ndarray:
     """Return probabilities (n, classes) float32 of a module that is set to evaluate."""
     import torch
 
     order = np.argsort(np.count_nonzero(x, axis=1), kind="stable")
     parts = []
     with torch.inference_mode():
-        for start in range(0, len(x), _TOLD_AT_ONCE):
-            rows = x[order[start : start + _TOLD_AT_ONCE]]
+        for start in range(0, len(x), _ROWS_AT_ONCE):
+            rows = x[order[start : start + _ROWS_AT_ONCE]]
             words = torch.from_numpy(_cut(rows) if cuts else rows).to(device, torch.int64)
             parts.append(module(words).softmax(dim=1).cpu().numpy())
-    told = np.concatenate(parts)
-    back = np.empty_like(told)
-    back[order] = told
+    probabilities = np.concatenate(parts)
+    back = np.empty_like(probabilities)
+    back[order] = probabilities
     return back

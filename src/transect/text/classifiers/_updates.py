@@ -29,25 +29,25 @@ def make_updates(options: TrainingOptions, module: torch.nn.Module) -> Updates:
         weight_decay=options.weight_decay,
         quality_target=1,
     )
-    trained = [one for one in module.parameters() if one.requires_grad]
-    on_cpu = all(one.device.type == "cpu" for one in trained)
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    on_cpu = all(parameter.device.type == "cpu" for parameter in trained)
     return _ByRule(rule, trained) if on_cpu else _ByTorch(rule, trained)
 
 
 class _ByRule:
-    """All weights in one array, and all gradients in another: parameters look into them."""
+    """All weights in one array, all gradients in another: parameters are views of them."""
 
     def __init__(self, rule: Parameters, parameters: list[torch.nn.Parameter]) -> None:
         import torch
 
         self._rule, self._optimiser = rule, OPTIMISERS.get(rule.optimiser)
-        weights = torch.cat([one.detach().reshape(-1) for one in parameters])
+        weights = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
         gradient = torch.zeros_like(weights)
         start = 0
-        for one in parameters:
-            end = start + one.numel()
-            one.data = weights[start:end].view(one.shape)
-            one.grad = gradient[start:end].view(one.shape)
+        for weight in parameters:
+            end = start + weight.numel()
+            weight.data = weights[start:end].view(weight.shape)
+            weight.grad = gradient[start:end].view(weight.shape)
             start = end
         self._weights, self._gradient = weights.numpy(), gradient.numpy()
         self._states = [np.zeros_like(self._weights) for _ in range(self._optimiser.states)]
@@ -66,13 +66,13 @@ class _ByRule:
             )
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return copies of what is kept from step to step, by name; `load` goes on from it."""
-        kept = {f"state-{place}": one.copy() for place, one in enumerate(self._states)}
+        """Return copies of the state between steps, by name, for `load`."""
+        kept = {f"state-{place}": array.copy() for place, array in enumerate(self._states)}
         return kept | {"steps": np.array(self._steps)}
 
     def load(self, state: dict[str, np.ndarray]) -> None:
-        for place, one in enumerate(self._states):
-            one[:] = state[f"state-{place}"]
+        for place, array in enumerate(self._states):
+            array[:] = state[f"state-{place}"]
         self._steps = int(state["steps"])
 
 

@@ -18,6 +18,6 @@ class Majority(Classifier):
         counts = np.bincount(task.y["train"], minlength=len(task.classes))
         shares = (counts / counts.sum()).astype(np.float32)
         return Fitted(
-            probabilities={part: np.tile(shares, (len(task.x[part]), 1)) for part in task.told},
+            probabilities={part: np.tile(shares, (len(task.x[part]), 1)) for part in task.predicted},
             parameters=len(task.classes),
         )

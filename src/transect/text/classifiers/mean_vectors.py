@@ -20,8 +20,7 @@ class _Options(Options):
 class MeanVectors(Classifier):
     """Means over words, each number brought to deviation 1 on the training part.
 
-    A ticket without words has the mean 0. Options: `strength`, scikit-learn's C, and `iterations`, the
-    most of them.
+    A ticket without words has the mean 0. Options: `strength`, scikit-learn's C, and `iterations`, the most of them.
     """
 
     environment = "text"
@@ -29,21 +28,21 @@ class MeanVectors(Classifier):
     options = _Options
 
     def fit(self, task: Task) -> Fitted:
-        """Fit, tell, and write the graph."""
-        options = checked(_Options, task.options | task.knobs, "options")
+        """Fit, predict, and write the graph."""
+        options = checked(_Options, task.options | task.hyperparameters, "options")
         vectors = task.vectors.astype(np.float64)
         train = _means(task.x["train"], vectors)
         deviation = train.std(axis=0)
         deviation[deviation == 0] = 1.0
-        weights, bias, told = regress(
+        weights, bias, details = regress(
             train / deviation, task.y["train"], len(task.classes), options.strength, options.iterations
         )
         weights /= deviation[:, None]
         write_table_graph(task.out / MODEL, vectors @ weights, bias)
         return Fitted(
-            probabilities={part: softmax(_means(task.x[part], vectors) @ weights + bias) for part in task.told},
+            probabilities={part: softmax(_means(task.x[part], vectors) @ weights + bias) for part in task.predicted},
             parameters=weights.size + bias.size,
-            details=told,
+            details=details,
         )
 
 

@@ -41,10 +41,10 @@ class NGrams(WithTraining):
     options = _Options
 
     def fit(self, task: Task) -> Fitted:
-        """Train, tell, and write the graph."""
+        """Train, predict, and write the graph."""
         from transect.text.classifiers._training import train
 
-        options = options_of(_Options, task.options, task.knobs)
+        options = options_of(_Options, task.options, task.hyperparameters)
         module = _module(len(task.vectors), options, len(task.classes), task.seed)
         fitted = train(lambda: module, task, options, cuts=True)
         state = {name: tensor.double().cpu().numpy() for name, tensor in module.state_dict().items()}

@@ -31,13 +31,13 @@ class TfIdf(Classifier):
     options = _Options
 
     def fit(self, task: Task) -> Fitted:
-        """Fit, tell, and write the graph."""
+        """Fit, predict, and write the graph."""
         from sklearn.feature_extraction.text import TfidfTransformer
 
-        options = checked(_Options, task.options | task.knobs, "options")
+        options = checked(_Options, task.options | task.hyperparameters, "options")
         words = len(task.vectors)
         scale = TfidfTransformer().fit(_counts(task.x["train"], words))
-        weights, bias, told = regress(
+        weights, bias, details = regress(
             scale.transform(_counts(task.x["train"], words)),
             task.y["train"],
             len(task.classes),
@@ -45,12 +45,12 @@ class TfIdf(Classifier):
             options.iterations,
         )
         probabilities = {
-            part: softmax(scale.transform(_counts(task.x[part], words)) @ weights + bias) for part in task.told
+            part: softmax(scale.transform(_counts(task.x[part], words)) @ weights + bias) for part in task.predicted
         }
         factors = scale.idf_.copy()
         factors[0] = 0.0
         write_table_graph(task.out / MODEL, factors[:, None] * weights, bias, factors=factors)
-        return Fitted(probabilities=probabilities, parameters=weights.size + bias.size, details=told)
+        return Fitted(probabilities=probabilities, parameters=weights.size + bias.size, details=details)
 
 
 def _counts(x: np.ndarray, words: int) -> Any:
@@ -58,5 +58,5 @@ def _counts(x: np.ndarray, words: int) -> Any:
     from scipy.sparse import coo_array
 
     rows, places = np.nonzero(x)
-    ones = np.ones(len(rows))
-    return coo_array((ones, (rows, x[rows, places])), shape=(len(x), words)).tocsr()
+    amounts = np.ones(len(rows))
+    return coo_array((amounts, (rows, x[rows, places])), shape=(len(x), words)).tocsr()

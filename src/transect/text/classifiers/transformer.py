@@ -64,12 +64,12 @@ class Transformer(WithTraining):
 
     environment = "torch"
     exports = True
-    knobs: tuple[str, ...] = (*WithTraining.knobs, "heads", "layers")
+    hyperparameters: tuple[str, ...] = (*WithTraining.hyperparameters, "heads", "layers")
     options = _Options
 
-    def check_knobs(self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str) -> None:
+    def check_hyperparameters(self, options: dict[str, Any], values: dict[str, Any], width: int, where: str) -> None:
         """Raise BadInput where heads cannot share the width."""
-        read = options_of(_Options, options, knobs, where)
+        read = options_of(_Options, options, values, where)
         if width % read.heads:
             raise BadInput(f"{where}: {read.heads} heads do not share vectors of width {width} equally")
 
@@ -78,10 +78,10 @@ class Transformer(WithTraining):
         return [Path(text_encoder.__file__).parent / "frameworks" / "_torch_encoder.py"]
 
     def fit(self, task: Task) -> Fitted:
-        """Train, tell, and export."""
+        """Train, predict, and export."""
         from transect.text.classifiers._training import train
 
-        options = options_of(_Options, task.options, task.knobs)
+        options = options_of(_Options, task.options, task.hyperparameters)
         config = EncoderConfig(
             vocabulary=len(task.vectors),
             width=task.vectors.shape[1],

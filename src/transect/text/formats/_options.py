@@ -39,13 +39,13 @@ _DEVICE = re.compile(
 
 
 def clean(text: str, *, replies: str = "drop", signatures: str = "drop") -> str:
-    """Return what a message says itself: no tags, and unless they are to `keep`, neither
-    replies that it quotes nor the block of its signature.
+    """Return the text of a message itself: no tags, and unless they are to `keep`, neither
+    quoted replies nor the signature.
     """
     if is_html(text):
-        own = text_of_html(text, quotes=replies == "keep")
+        written = text_of_html(text, quotes=replies == "keep")
         # All of it was quoted, as in a forwarded mail: then that is what it says.
-        text = own if own.strip() else text_of_html(text, quotes=True)
+        text = written if written.strip() else text_of_html(text, quotes=True)
     elif "&" in text and _ENTITY.search(text):
         text = html.unescape(text)
     if "\n" not in text and "\r" not in text:
@@ -96,7 +96,7 @@ def _head(lines: list[str], number: int) -> int:
         return 2
     if not _FROM.match(line):
         return 0
-    near = [other for other in lines[number + 1 : number + 7] if len(other) <= MAX_LINE]
+    near = [following for following in lines[number + 1 : number + 7] if len(following) <= MAX_LINE]
     # A journey too is from somewhere at a date; it has no subject.
     return int(all(any(map(field.match, near)) for field in (_SENT, _SUBJECT)))
 
@@ -110,7 +110,7 @@ def without_signature(text: str) -> str:
     """Leave out all from a line `-- ` on (RFC 3676, 4.3), and what a telephone adds by itself."""
     kept: list[str] = []
     for line in text.splitlines():
-        if line.rstrip() == "--" and any(one.strip() for one in kept):
+        if line.rstrip() == "--" and any(previous.strip() for previous in kept):
             break
         if len(line) > MAX_LINE or not _DEVICE.fullmatch(line):
             kept.append(line)

@@ -149,10 +149,11 @@ def _header(
     except TooLong:
         raise BadInput(f"{path}: the first line is too long for a header") from None
     found = {
-        one: [cell.strip() for cell in next(csv.reader([line], delimiter=one), [])] for one in delimiter or _DELIMITERS
+        mark: [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
+        for mark in delimiter or _DELIMITERS
     }
     titles = set(columns.values())
-    best = max(found, key=lambda one: len(titles.intersection(found[one])))
+    best = max(found, key=lambda mark: len(titles.intersection(found[mark])))
     header = found[best]
     wanted = [columns[name] for name in columns if name in needed]
     lacking = [title for title in wanted if title not in header]

@@ -28,7 +28,7 @@ class _Folder:
             for folder, _, names in os.walk(path, onerror=unlisted)
             for name in names
         )
-        self._files = sorted(str(one) for one in found if not any(part.startswith(".") for part in one.parts))
+        self._files = sorted(str(file) for file in found if not any(part.startswith(".") for part in file.parts))
 
     def __len__(self) -> int:
         return len(self._files)
@@ -56,7 +56,7 @@ class _Folder:
 class EmailThreads(TicketFormat[MailOptions]):
     """Mails of a folder; those that answer one another are a ticket.
 
-    Where no field of a mail tells the queue, it is the first folder below the given one.
+    Where no field of a mail names the queue, it is the first folder below the given one.
     """
 
     options = MailOptions

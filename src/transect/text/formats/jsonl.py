@@ -104,14 +104,14 @@ def _ticket(line: str, encoding: str, place: str, options: JsonOptions) -> Ticke
     except ValidationError as wrong:
         # Neither what stands there nor a message that quotes it.
         first = wrong.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(one) for one in first["loc"] if one not in ("str", "int"))
+        where = ".".join(str(part) for part in first["loc"] if part not in ("str", "int"))
         kinds = {"missing": "missing-column", "value_error": "broken-time" if where.endswith("time") else "wrong-type"}
         return rejected(place, kinds.get(first["type"], "wrong-type"), where)
     ticket = Ticket(
         id=place if read.id in (None, "") else str(read.id),
         messages=[
-            Message(text=one.text or "", author=one.author or "", role=one.role or "", time=one.time or "")
-            for one in read.messages
+            Message(text=part.text or "", author=part.author or "", role=part.role or "", time=part.time or "")
+            for part in read.messages
         ],
         owner=read.owner or "",
         queue=read.queue or "",

@@ -65,16 +65,16 @@ def _messages(
         return texts[int(generator.integers(len(texts)))]
 
     texts, writer = MESSAGES[language], owners[features.writer]
-    one, two = generator.permutation(TOPICS[language][features.topic])[:2]
+    first, second = generator.permutation(TOPICS[language][features.topic])[:2]
     hello = texts["hello"].format(name=owners[features.owner])
     hello = hello if features.addressed else any_of(texts["team"])
-    question = any_of(texts["question"]).format(one=one, two=two)
+    question = any_of(texts["question"]).format(one=first, two=second)
     more = any_of(texts["more"]).format(number=generator.integers(100, 250))
     to_customer = texts["hello"].format(name=customer)
     signature = texts["signature"].format(name=writer) if features.signed else ""
 
     chosen = [SLOTS[language][slot][alternative] for slot, alternative in features.choices]
-    replies = [texts["reply"].format(*chosen[:REPLY_SLOTS], one=one)]
+    replies = [texts["reply"].format(*chosen[:REPLY_SLOTS], one=first)]
     questions = [f"{hello} {question} {more} {customer}"]
     for place in range(REPLY_SLOTS, len(chosen), FOLLOW_UP_SLOTS):
         questions.append(f"{any_of(texts['team'])} {any_of(texts['again'])} {customer}")

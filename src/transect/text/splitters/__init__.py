@@ -12,7 +12,7 @@ __all__ = ["SPLITTERS", "Rows", "Splitter"]
 
 
 class Rows:
-    """What a splitter may look at, an entry for each ticket: `labels` (n,) class numbers,
+    """What a splitter may use, an entry for each ticket: `labels` (n,) class numbers,
     `times` (n,) seconds since 1970 with NaN where none is known, `owners` (n,) numbers, -1 for none.
     """
 

@@ -16,7 +16,7 @@ class Stratified(Splitter):
         """Spread the tickets of each class evenly over one order, and cut that."""
         places = np.empty(len(rows.labels))
         for label in np.unique(rows.labels):
-            own = np.flatnonzero(rows.labels == label)
+            members = np.flatnonzero(rows.labels == label)
             # A start by chance: small classes would else all meet in the same part.
-            places[own] = (generator.permutation(len(own)) + generator.random()) / len(own)
+            places[members] = (generator.permutation(len(members)) + generator.random()) / len(members)
         return cut(np.argsort(places, kind="stable"), shares)

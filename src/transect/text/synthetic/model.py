@@ -1,4 +1,4 @@
-"""The generative model of synthetic tickets, what its texts tell of a label, and how well anyone can tell it.
+"""The generative model of synthetic tickets, what its texts say about a label, and how well anyone can predict it.
 
 A ticket has an owner o, of frequency P(o); a topic t, that of the owner's queue with probability `focus`
 and else any; a writer w of the replies, the owner with probability 1 - `stand_in` and else any other;
@@ -111,14 +111,14 @@ class Model:
             words = words * self._words[:, :, slot, alternative]
         nameless = asked * (self._writers @ self._over_time(words.T))
         named = asked * self._writers[:, features.writer] if features.signed else nameless
-        told = {}
+        by_label = {}
         for label in LABELS:
             certain = 1.0 if features.addressed else None
-            told[label] = {
+            by_label[label] = {
                 "first": self._by_names(certain, asked, asked, label),
                 "conversation": self._by_names(certain, named, nameless, label),
             }
-        return told
+        return by_label
 
     def _by_names(self, certain: float | None, named: np.ndarray, nameless: np.ndarray, label: str) -> dict[str, float]:
         kept, removed = (float(self._by_label(joint, label).max() / joint.sum()) for joint in (named, nameless))
@@ -145,15 +145,15 @@ class Model:
         options = self.options
         asked = self._best(self._topics, label)
         by_words = np.mean([self._by_words(later, label) for later in range(options.follow_ups + 1)])
-        # By topic and writer, whose own words then tell no more.
+        # By topic and writer, whose words then add nothing.
         by_name = self._best(self._topics[:, None, :] * self._writers.T, label)
         nameless = float(by_words)
         named = options.signed * by_name + (1 - options.signed) * nameless
-        told = {}
+        by_view = {}
         for view, kept, removed in (("conversation", named, nameless), ("first", asked, asked)):
             kept = options.addressed + (1 - options.addressed) * kept
-            told[view] = {"kept": kept, "pseudonyms": kept, "removed": removed}
-        return told
+            by_view[view] = {"kept": kept, "pseudonyms": kept, "removed": removed}
+        return by_view
 
     def _best(self, joint: np.ndarray, label: str) -> float:
         """Return the sum of the largest joint probabilities (…, owners) over all texts."""
@@ -164,9 +164,9 @@ class Model:
         total = 0.0
         replies = self._blocks(range(REPLY_SLOTS), 1)
         more = self._blocks(range(REPLY_SLOTS, self.habits.shape[2]), later)
-        for one in replies:
+        for reply in replies:
             # (texts, halves, writers) -> (texts, owners)
-            words = self._over_time(np.moveaxis(one * more, 1, 2)) @ self._writers.T
+            words = self._over_time(np.moveaxis(reply * more, 1, 2)) @ self._writers.T
             total += self._best(self._topics * words[:, None, :], label)
         return total
 

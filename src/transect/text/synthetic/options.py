@@ -1,4 +1,4 @@
-"""The options of format `synthetic`: what tells an owner, and how clearly."""
+"""The options of format `synthetic`: by what an owner can be recognised, and how clearly."""
 
 from __future__ import annotations
 

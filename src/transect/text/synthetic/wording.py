@@ -122,5 +122,5 @@ def people(owners: int, seed: int) -> tuple[list[str], list[str]]:
         generator.permutation([begin + end for begin in begins.split() for end in ends.split()]).tolist()
         for begins, ends in (_GIVEN, _FAMILY)
     )
-    names = [f"{one} {two}" for one, two in zip(given, family, strict=True)]
+    names = [f"{given_name} {family_name}" for given_name, family_name in zip(given, family, strict=True)]
     return names[:owners], names[owners:]

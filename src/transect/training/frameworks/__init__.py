@@ -107,7 +107,7 @@ class ProgramFramework(Framework):
     # The strategies that the program implements. Others are refused, and what a strategy asks
     # of trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
     program_strategies: frozenset[str] | None = None
-    # The values that it takes of their knobs, by strategy and knob. None is any, and the default alone where it says nothing.
+    # The values that it takes of their options, by strategy and option: None is any, no entry the default alone.
     program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
     # A regular expression: a line that its program's runtime prints, and no record, when memory has run out.
     says_no_memory: str = ""

@@ -36,11 +36,10 @@ class Place:
 class Parts(NamedTuple):
     """What one step was made of, in seconds on this rank.
 
-    `compute`: forward, backward and update. `communication`: the time in which this rank did
-    nothing but wait for messages; the two add up to the step, apart from its input.
-    `under_way`: how long messages were under way, hidden behind computing or not. NaN stands for
-    what a library does not tell: `under_way` alone, or all three. `bubble`: that part of
-    `communication` in which a stage of a pipeline waited for its neighbours' results.
+    `compute`: forward, backward and update. `communication`: the time in which this rank did nothing but wait for
+    messages; the two add up to the step, apart from its input. `under_way`: how long messages were under way, hidden
+    behind computing or not. NaN stands for what a library does not tell: `under_way` alone, or all three. `bubble`:
+    that part of `communication` in which a stage of a pipeline waited for its neighbours' results.
     """
 
     loss: float
@@ -98,7 +97,7 @@ class Strategy(Plugin, ABC):
         return None
 
     def settings(self, cell: TrainCell) -> dict[str, Any]:
-        """Return every knob with its value in the cell."""
+        """Return every option with its value in the cell."""
         return settings(self.options, cell.options)
 
     @abstractmethod

@@ -117,7 +117,7 @@ class ReplicaStrategy(TorchDistributed, ABC):
     """Ranks divide into replicas of `parts` ranks. A subclass says how a replica is computed."""
 
     sharded = True
-    # The knob that says how many ranks compute a replica.
+    # The option that says how many ranks compute a replica.
     parts = "parts"
     options = {  # noqa: RUF012 a constant
         "parts": Option(default=0, min=0, description="ranks that compute one replica; 0: all ranks")

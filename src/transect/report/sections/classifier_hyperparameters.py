@@ -1,4 +1,4 @@
-"""Section: what each knob of a classifier does, on the axes of the published study."""
+"""Section: what each hyper-parameter of a classifier does, on the axes of the published study."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from transect.report.blocks import Chart, Heading, Lead, Part, digits, table, wo
 from transect.report.charts.chart import MAX_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
 from transect.report.context import Context
+from transect.report.findings.classifier_hyperparameters import NOUNS, value_text
 from transect.report.findings.doubts import effect_text
 from transect.report.findings.finding import median
-from transect.report.findings.knobs import KNOB_NOUNS, knob_value
 from transect.report.sections.doubts import verdict
 from transect.report.sections.published import published_of
 from transect.report.text import Scale, clean, spread, tenths
@@ -27,25 +27,25 @@ _MAX_SERIES = 6
 _ONCE = ("embeddings", "split")
 
 
-def knobs_body(context: Context) -> Iterator[Part]:
+def hyperparameters_body(context: Context) -> Iterator[Part]:
     """Draw and list each sweep; nothing without one."""
     groups: list[ClassifyGroup] = context.of("classify")
     found = list(sweeps(groups))
     if not found:
         return
     yield Lead(
-        "One knob at a time, all else equal. The effect is against the first value, seed by seed; published "
+        "One hyper-parameter at a time, all else equal. The effect is against the first value, seed by seed; published "
         "values are best accuracies on validation of other tickets, so that only the shapes compare."
     )
     drawn = 0
-    for (corpus, model), own in grouped(found, _whose).items():
+    for (corpus, model), of_model in grouped(found, _whose).items():
         yield Heading(clean(f"{corpus}: {model}"))
-        by_axis = grouped(own, lambda sweep: sweep.axis)
+        by_axis = grouped(of_model, lambda sweep: sweep.axis)
         for axis, members in by_axis.items():
             if drawn < MAX_PANELS and members[0].is_numeric:
                 drawn += 1
-                yield knob_chart(axis, members, f"knob-{drawn}")
-        yield knob_table(context, own)
+                yield accuracy_chart(axis, members, f"hyperparameter-{drawn}")
+        yield value_table(context, of_model)
 
 
 def _whose(sweep: Sweep) -> tuple[str, str]:
@@ -57,8 +57,8 @@ def _labels(sweeps_: Sequence[Sweep], axis: str) -> Mapping[Cell, str]:
     return group_labels([sweep.groups[0] for sweep in sweeps_], always=["view"], never=[axis, "model"])
 
 
-def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
-    """Draw the accuracy over the values of one knob, a line for each text."""
+def accuracy_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
+    """Draw the accuracy over the values of one hyper-parameter, a line for each text."""
     labels = _labels(members, axis)
     ordered = sorted(members, key=lambda sweep: -len(sweep.groups))
     styles = palette(len(ordered))
@@ -78,13 +78,13 @@ def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
         for sweep, style in zip(ordered, styles, strict=True)
     ]
     rows = [(sweep, group) for sweep in ordered for group in sweep.groups]
-    noun = KNOB_NOUNS[axis]
+    noun = NOUNS[axis]
     return line_chart(
         series,
         rows,
         [
             words("Text", lambda row: labels[row[0].cell]),
-            digits(noun.capitalize(), lambda row: getattr(row[1].cell, axis), knob_value),
+            digits(noun.capitalize(), lambda row: getattr(row[1].cell, axis), value_text),
             *_accuracy(),
         ],
         title=f"Accuracy by {noun}",
@@ -112,12 +112,12 @@ def _accuracy() -> list[Any]:
     ]
 
 
-def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
+def value_table(context: Context, found: Sequence[Sweep]) -> Part:
     """List each value with its effect and, where the study names one, the published accuracy."""
-    rows = [(sweep, group) for sweep in own for group in sweep.groups]
+    rows = [(sweep, group) for sweep in found for group in sweep.groups]
     labels = {
         (axis, cell): label
-        for axis, members in grouped(own, lambda sweep: sweep.axis).items()
+        for axis, members in grouped(found, lambda sweep: sweep.axis).items()
         for cell, label in _labels(members, axis).items()
     }
 
@@ -130,15 +130,15 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
     return table(
         rows,
         [
-            words("Knob", lambda row: KNOB_NOUNS[row[0].axis]),
+            words("Hyper-parameter", lambda row: NOUNS[row[0].axis]),
             words("Text", lambda row: labels[row[0].axis, row[0].cell]),
-            digits("Value", lambda row: knob_value(getattr(row[1].cell, row[0].axis))),
+            digits("Value", lambda row: value_text(getattr(row[1].cell, row[0].axis))),
             *_accuracy(),
             digits("Validation", lambda row: median(row[1], VALID), tenths),
             words("Effect in points", lambda row: effect_text(e) if (e := effect(row)) else None),
             words("", lambda row: verdict(e, once=row[0].axis in _ONCE) if (e := effect(row)) else None),
             digits("Published", published, tenths),
         ],
-        caption="Every value of every knob",
-        fold_title="Every value of every knob",
+        caption="Every value of every hyper-parameter",
+        fold_title="Every value of every hyper-parameter",
     )
