@@ -47,7 +47,7 @@ class Draft:
     def stop(self) -> str:
         """What stopped the program, as the log says it; empty when it does not."""
         if self._stop is None:
-            self._stop = "; ".join(one for one in (*self.stops, self.block.take_trouble()) if one)
+            self._stop = "; ".join(reason for reason in (*self.stops, self.block.take_trouble()) if reason)
         return self._stop
 
     def add_metric(
@@ -78,7 +78,7 @@ class Draft:
         """Call it invalid for its first value that cannot be."""
         if self.ok:
             values = self.metrics if metrics is None else metrics
-            self.mark_invalid(next((said for one in values if (said := why(one)) is not None), None))
+            self.mark_invalid(next((reason for metric in values if (reason := why(metric)) is not None), None))
 
     def mark_truncated(self, where: str, lacks: str = "") -> None:
         """Say where the log breaks off: `stopped WHERE` by something, or it only ends there."""

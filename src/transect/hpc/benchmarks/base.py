@@ -29,7 +29,7 @@ class Benchmark(Plugin, ABC):
     parser: ClassVar[str]
     # The environment whose Python runs it, or None for a program of the system.
     environment: ClassVar[str | None] = None
-    # What that Python is told to run: `-m`, and a module of transect.
+    # What that Python runs: `-m`, and a module of transect.
     python: ClassVar[tuple[str, ...]] = ()
     # On which devices it runs.
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
@@ -69,7 +69,7 @@ class Benchmark(Plugin, ABC):
     def supports(self, cell: BenchCell) -> str | None:
         """Return why the cell cannot be run here, or None when it can.
 
-        It is asked on machines without the program too: that it is missing is said elsewhere.
+        It is called on machines without the program too: a missing program is reported elsewhere.
         """
         if cell.device not in self.devices:
             return f"{self.name} runs on {' or '.join(self.devices)}, not on '{cell.device}'"

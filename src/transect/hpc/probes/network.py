@@ -149,7 +149,7 @@ class _Probe:
             coming = 4 * sum(case.cost for case in step)
             whole = (min_rounds + 2) * coming + min_rounds * sum(c.cost for c in self.cases)
             if self.world.bcast(whole > self._left()):
-                self.left_out = [one[0].size for one in self._steps[number + 1 :]]
+                self.left_out = [step[0].size for step in self._steps[number + 1 :]]
                 return
 
     def _left(self) -> float:
