@@ -38,7 +38,7 @@ class ModelPlan:
     def layers(self) -> tuple[Layer, ...]:
         """Return the layers of a layered model. Raises TypeError for any other model."""
         if not isinstance(self.model, LayeredModel):
-            raise TypeError(f"{type(self.model).__name__} is no list of layers")
+            raise TypeError(f"{type(self.model).__name__} is not a list of layers")
         return self.model.layers
 
     @property

@@ -115,7 +115,7 @@ class MemoryLimit:
         try:
             yield
         except (MemoryError, RuntimeError) as error:
-            if self._budget is None or not any(one in str(error) for one in _NOTHING_GIVEN):
+            if self._budget is None or not any(phrase in str(error) for phrase in _NOTHING_GIVEN):
                 raise
             raise BudgetUsedUp(f"the memory_budget of {self._budget:,} bytes does not suffice: {error}") from error
         finally:

@@ -72,7 +72,7 @@ class Overlapped(MpiStrategy):
         self._set = self.settings(cell)
         itemsize = np.dtype(find_precision(plan.precision).array).itemsize
         cut = weighty_parts(plan.model, self._set["bucket_bytes"], itemsize)
-        # `supports` has said so.
+        # `supports` has checked it.
         assert isinstance(framework, PartFramework)
         self._model = LayerwiseTrainer(framework, plan, cut)
         self._buffers = [WeightBuffer(part_weights(plan.model, part), plan.precision) for part in cut]
