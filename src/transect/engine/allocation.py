@@ -41,7 +41,7 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
     scheduler's hosts, or a user's own, do not have it.
     """
     job = scheduler().job()
-    if job and not all(_asks_no_scheduler(one.spec["system"]) for one in jobs):
+    if job and not all(_asks_no_scheduler(cell_job.spec["system"]) for cell_job in jobs):
         # A login node's: `sbatch` hands it on, and srun knows the job's nodes alone.
         os.environ.pop(HOSTS, None)
     if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
@@ -75,8 +75,8 @@ class AllocationGuard(Guard):
         if not self._connections:
             return {}
         with ThreadPoolExecutor(len(self._connections)) as pool:
-            told = pool.map(partial(_answer, order), self._connections.values())
-            answers = dict(zip(self._connections, told, strict=True))
+            texts = pool.map(partial(_answer, order), self._connections.values())
+            answers = dict(zip(self._connections, texts, strict=True))
         for host in [host for host, text in answers.items() if not text]:
             # An answer that comes late must not be taken for the next one.
             self._connections.pop(host).close()

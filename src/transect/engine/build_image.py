@@ -92,9 +92,9 @@ def _try(wrapper: str, folder: Path, python: str) -> None:
     none = subprocess.DEVNULL
     done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=none, timeout=_TRY_S)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()
-        fault = image_fault(wrapper, str(folder), said)
-        raise NotMade(fault or f"its Python does not start under {wrapper}: {said[-400:]}")
+        output = (done.stderr or done.stdout).strip()
+        fault = image_fault(wrapper, str(folder), output)
+        raise NotMade(fault or f"its Python does not start under {wrapper}: {output[-400:]}")
 
 
 def build_image(name: str, built: dict[str, Any], planned: str | None = None) -> dict[str, Any]:

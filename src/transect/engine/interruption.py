@@ -28,8 +28,8 @@ _PATIENCE_S = 15
 
 def _results(process: psutil.Process) -> Path | None:
     line = process.cmdline()
-    told = [word.removeprefix(_RESULTS) for word in line if word.startswith(_RESULTS)]
-    return (Path(process.cwd()) / told[0]).resolve() if told and _RUNNER in line else None
+    folders = [word.removeprefix(_RESULTS) for word in line if word.startswith(_RESULTS)]
+    return (Path(process.cwd()) / folders[0]).resolve() if folders and _RUNNER in line else None
 
 
 def end_abandoned(results: Path) -> int:

@@ -98,8 +98,8 @@ class Job:
     def _wrapped(self, environment: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
         system = self.spec["system"]
         program = system.get("program") or {}
-        own = [*(environment.get("modules") or ()), *(program.get("modules") or ())]
-        argv, variables = modules([*system.get("modules", ()), *own])
+        of_environment = [*(environment.get("modules") or ()), *(program.get("modules") or ())]
+        argv, variables = modules([*system.get("modules", ()), *of_environment])
         scratch = system.get("scratch")
         if scratch:
             # The variables are the job's: the same on each of its nodes.
@@ -107,10 +107,10 @@ class Job:
         image = self.image_of(environment)
         if image is not None:
             gpus = self.cell.device == "cuda" or self.cell.get("provider") in GPU_PROVIDERS
-            inside, told = wrapped(
+            inside, wrapper_variables = wrapped(
                 image[0], wrapper=image[1], gpus=gpus, binds=self._binds(variables), workdir=str(self.folder)
             )
-            argv, variables = [*argv, *inside], told | variables
+            argv, variables = [*argv, *inside], wrapper_variables | variables
         return argv, variables
 
     def image_of(self, environment: dict[str, Any]) -> tuple[str, str] | None:
@@ -125,7 +125,7 @@ class Job:
         outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
         options = self.spec.get("parameters", {}).get("dataset_options") or {}
         named = [*self.spec.get("files", ()), *self.spec.get("named", ())]
-        named += [one for one in options.values() if isinstance(one, str)]
+        named += [value for value in options.values() if isinstance(value, str)]
         outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
         return [*dict.fromkeys(str(path.absolute()) for path in outside), *filter(None, [variables.get("TMPDIR")])]
 
@@ -221,7 +221,7 @@ def result_from(raw: dict[str, Any]) -> Result:
         status=Status(raw["status"]),
         cause=Cause(raw["cause"]) if raw.get("cause") else None,
         message=raw.get("message", ""),
-        metrics=[MetricValue.of(one["name"], one["value"], one.get("label")) for one in raw.get("metrics", [])],
+        metrics=[MetricValue.of(row["name"], row["value"], row.get("label")) for row in raw.get("metrics", [])],
         samples={
             name: Samples.model_validate({"count": len(series.get("values") or ()), **series})
             for name, series in raw.get("samples", {}).items()

@@ -75,11 +75,11 @@ class Journal:
             # Cells of a stage cost alike: what is left is estimated stage by stage.
             known = self._done[name]
             left += max(0, count - known) * (self._seconds[name] / known if known else every)
-        (minutes, rest), in_stage = divmod(round(left), 60), self._done[stage]
+        (minutes, seconds), in_stage = divmod(round(left), 60), self._done[stage]
         return (
             f"{stage} {in_stage}/{max(in_stage, self.todo.get(stage, 0))} · "
             f"all {done}/{max(total, done)} done, {self._ends['failed']} failed, "
-            f"{self._ends['skipped']} skipped · about {minutes}:{rest:02d} left"
+            f"{self._ends['skipped']} skipped · about {minutes}:{seconds:02d} left"
         )
 
 

@@ -63,11 +63,11 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
             continue
         found, record = intact(job.paths, job.spec), job.folder / "record.json"
         if isinstance(found, Damaged):
-            aside, told = (
+            aside, message = (
                 set_aside(job.paths, job.cell.stage, job.cell.id),
                 f"{job.cell.stage}/{job.cell.id}: {found.what}",
             )
-            say(f"[transect] {told}: made again; the old record is kept as {aside}")
+            say(f"[transect] {message}: made again; the old record is kept as {aside}")
         elif found is not MISSING and takes:
             record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
         else:

@@ -139,4 +139,4 @@ SCHEDULERS: Registry[Scheduler] = _Schedulers("scheduler", "transect.adapters")
 def scheduler() -> Scheduler:
     """Return the scheduler of this machine."""
     found = map(SCHEDULERS.get, SCHEDULERS)
-    return next((one for one in found if one.is_here()), NoScheduler())
+    return next((candidate for candidate in found if candidate.is_here()), NoScheduler())

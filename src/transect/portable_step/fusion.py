@@ -161,7 +161,7 @@ def view_once(graph: ir.Graph) -> None:
 
 
 def _view(graph: ir.Graph, node: ir.Node, source: ir.Value, shape: list[int | str] | None) -> None:
-    """Let a view be one of `source`, where its shape can be told by constants."""
+    """Let a view be one of `source`, where constants give its shape."""
     lengths = [length if isinstance(length, int) else -1 for length in shape or [0]]
     given = numbers_of(node.inputs[1]) if node.op_type == "Reshape" else None
     if lengths.count(-1) > 1 or 0 in lengths:

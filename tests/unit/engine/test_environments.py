@@ -155,7 +155,7 @@ ERROR = "x.cc:7:3: fatal error: mpi.h: No such file or directory"
     ],
 )
 def test_what_a_failed_build_said(lines, expected):
-    assert build_environment.said("\n".join(lines)) == "\n".join(expected)
+    assert build_environment.failure_excerpt("\n".join(lines)) == "\n".join(expected)
 
 
 @pytest.mark.env
