@@ -19,7 +19,7 @@ from transect.onnx_models.tensors import read_tensors
 from transect.payloads.retrain_turn import CHECKPOINT, Turn
 from transect.payloads.retrain_verdict import Path64, judge, read_path, reported_losses
 from transect.portable_step.state import read_tensors as read_state_file
-from transect.runtimes._records import TOLD
+from transect.runtimes._records import REPORTED
 
 # Steps after a start that are left out of medians, and kept in the samples: caches and allocators
 # settle, and virtual machines compile.
@@ -200,7 +200,7 @@ def _facts(parts: Sequence[Part], step: Path, spec: Mapping[str, Any]) -> dict[s
         "not_checkable_from": facts["not_checkable_from"],
         "tolerance_rule": known["tolerance_rule"],
         "resumed_from": [part.first for part in parts if part.first > part.turn.begin],
-        **({key: last[key] for key in TOLD if key in last} if len(parts) == 1 else {}),
+        **({key: last[key] for key in REPORTED if key in last} if len(parts) == 1 else {}),
     }
 
 

@@ -123,9 +123,9 @@ class CaseRun:
                     # Nobody else has this mark: only the child and what it has started.
                     end_all([child.pid], f"case run {child.pid}", _GRACE_S)
                 child.wait()
-        with self._log.open("rb") as said:
-            said.seek(max(begin, self._log.stat().st_size - _LOG_BYTES))
-            text = said.read().decode("utf-8", "replace")
+        with self._log.open("rb") as stream:
+            stream.seek(max(begin, self._log.stat().st_size - _LOG_BYTES))
+            text = stream.read().decode("utf-8", "replace")
         return _Attempt(code=child.returncode, hung=hung, log=text)
 
     def _watch(self, child: subprocess.Popen[bytes]) -> bool:
@@ -182,10 +182,10 @@ class CaseRun:
             content = self._record.read_bytes()
         except FileNotFoundError:
             content = b""
-        whole, _, rest = content.rpartition(b"\n")
-        if rest:
+        whole, _, cut = content.rpartition(b"\n")
+        if cut:
             with self._record.open("r+b") as record:
-                record.truncate(len(content) - len(rest))
+                record.truncate(len(content) - len(cut))
         self._ends, self._open = [], False
         for number, line in enumerate(whole.splitlines() if whole else (), 1):
             self._take(line, f"{self._record}: line {number}")
@@ -200,8 +200,8 @@ class CaseRun:
             raise RunnerFault(f"{where}: expected case, name and status, got {shown:.200}") from None
         at = len(self._ends) - (status in _BY_US and not self._open)
         if case != at or not 0 <= at < len(self._names) or name != self._names[at]:
-            told = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no case more"
-            raise RunnerFault(f"{where}: case {case!r} {name!r}, expected {told}")
+            expected = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no case more"
+            raise RunnerFault(f"{where}: case {case!r} {name!r}, expected {expected}")
         allowed = _BY_RUNNER if self._open else ("started",)
         if status not in (*allowed, *_BY_US):
             raise RunnerFault(f"{where}: status {status!r}, expected {', '.join(allowed)}")

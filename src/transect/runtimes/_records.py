@@ -9,7 +9,7 @@ from typing import Any
 from transect.domain.record import Cause
 
 # Told as they are; some runners have more to say than others.
-TOLD = (
+REPORTED = (
     "session_options",
     "options_not_set",
     "runtime_version",

@@ -17,7 +17,7 @@ from transect.domain.takes import AllFiles, Takes
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage, points
 from transect.stages.corpus.stage import check_names
-from transect.stages.encode import TOLD, encoded
+from transect.stages.encode import CORPUS_FACTS, encoded
 from transect.text.classifiers import CLASSIFIERS, STATE, Classifier
 from transect.text.formats import FORMATS
 from transect.training.optimisers import OPTIMISERS
@@ -92,7 +92,7 @@ LISTS = {
 }
 
 # What every classifier takes: rows with what their classes stand for, and vectors.
-TEXT_TAKES: dict[str, Takes] = {"encode": AllFiles(details=TOLD), "embeddings": Takes("vectors.npy")}
+TEXT_TAKES: dict[str, Takes] = {"encode": AllFiles(details=CORPUS_FACTS), "embeddings": Takes("vectors.npy")}
 _TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings")
 
 
@@ -169,8 +169,8 @@ def check_points(
     for point in points:
         given = {knob: value for knob, value in point.items() if value is not None}
         for width, name in widths.items():
-            told = f"{where}: classifier '{model}' on vectors '{name}'"
-            classifier_of(context, model).check_knobs(options, given, width, told)
+            described = f"{where}: classifier '{model}' on vectors '{name}'"
+            classifier_of(context, model).check_knobs(options, given, width, described)
 
 
 def text_inputs(cell: Any) -> dict[str, Cell]:
@@ -265,16 +265,16 @@ class Classify(Stage[ClassifyCell]):
 
 def _points(grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier) -> Iterable[dict[str, Any]]:
     """Yield the knobs of each point; those that the grid leaves open are the classifier's own."""
-    own = classifier.usual(options)
+    usual = classifier.usual(options)
     lists = {}
     for knob in KNOBS:
         if knob in classifier.knobs:
             given = getattr(grid, LISTS[knob])
-            lists[knob] = [own.get(knob)] if given is None else list(dict.fromkeys(given))
-    for one, other in (("updates", "epochs"), ("epochs", "updates")):
+            lists[knob] = [usual.get(knob)] if given is None else list(dict.fromkeys(given))
+    for chosen, replaced in (("updates", "epochs"), ("epochs", "updates")):
         # The one stands in the place of the other, whichever of them the options have.
-        if getattr(grid, one) is not None and other in lists:
-            lists[other] = [None]
+        if getattr(grid, chosen) is not None and replaced in lists:
+            lists[replaced] = [None]
     yield from points(**lists)
 
 
@@ -287,7 +287,7 @@ def _shorter(cell: ClassifyCell, context: Context) -> ClassifyCell | None:
     if cell.epochs is None:
         return None
     same = context.all_of("classify", _all_but_epochs, _all_but_epochs(cell))
-    shorter = [one for one in same if isinstance(one, ClassifyCell) and 0 < _epochs(one) < cell.epochs]
+    shorter = [point for point in same if isinstance(point, ClassifyCell) and 0 < _epochs(point) < cell.epochs]
     return max(shorter, key=_epochs, default=None)
 
 

@@ -129,7 +129,7 @@ class Forecast(Stage[ForecastCell]):
         cores = context.system.cores_per_node or available_cores()
         found: dict[str, Cell] = {"profile": profile_of(cell, layout, cores)}
         traffic = _traffic(trained_as(cell))
-        if traffic is None or cell.ranks == 1 or self._told(cell, context):
+        if traffic is None or cell.ranks == 1 or self._from_system(cell, context):
             return found
         if traffic.carrier == "none":
             return found
@@ -143,7 +143,7 @@ class Forecast(Stage[ForecastCell]):
             found[role] = _like(cell, sweep, options=options)
         return found
 
-    def _told(self, cell: ForecastCell, context: Context) -> bool:
+    def _from_system(self, cell: ForecastCell, context: Context) -> bool:
         return cell.nodes > 1 and context.section(self.key).network == "system"
 
     def before(self, cell: ForecastCell, context: Context) -> Iterable[Cell]:
@@ -170,7 +170,7 @@ class Forecast(Stage[ForecastCell]):
 
     def spec(self, cell: ForecastCell, context: Context) -> dict[str, Any]:
         """Where the network's numbers come from, and these where the system gives them."""
-        if not self._told(cell, context):
+        if not self._from_system(cell, context):
             return {"network_from": "probe"}
         name = cell.network or context.system.network
         known = context.system.networks.get(name) if name is not None else None
@@ -179,8 +179,8 @@ class Forecast(Stage[ForecastCell]):
                 f"{context.where('forecast.network')}: system '{context.system.name}' gives no "
                 f"`latency_s` and `bytes_per_s` of network '{name}'"
             )
-        told = {"latency_s": known.latency_s, "bytes_per_s": known.bytes_per_s}
-        return {"network_from": "system", "network": told}
+        numbers = {"latency_s": known.latency_s, "bytes_per_s": known.bytes_per_s}
+        return {"network_from": "system", "network": numbers}
 
     def sources(self, cell: ForecastCell) -> list[Path]:
         """The strategy, which says how its ranks talk."""

@@ -21,8 +21,8 @@ STEP = ["--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-inter
 NUMBERS = [word for name, told in rendezvous.NUMBERS.items() for word in ("--set", f"{name}={told}")]
 
 
-def shim(told_by: str, ranks_per_node: int) -> list[str]:
-    return [sys.executable, rank.__file__, "--told-by", told_by, "--ranks-per-node", str(ranks_per_node)]
+def shim(numbered_by: str, ranks_per_node: int) -> list[str]:
+    return [sys.executable, rank.__file__, "--numbered-by", numbered_by, "--ranks-per-node", str(ranks_per_node)]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from transect.measure.node_probe import gathered, probe, told
+from transect.measure.node_probe import gathered, probe, report_lines
 
 pytestmark = pytest.mark.env
 
@@ -56,7 +56,7 @@ def test_answers_of_many_environments_survive_srun(tmp_path):
     asked = order(tmp_path, tmp_path) | {"programs": {}}
     first = probe(asked) | {"programs": {f"environment {i}": "\x1b" * 120 for i in range(60)}}
     second = first | {"host": "other", "answer": "other-1", "scratch": 'why "not"\n[1]'}
-    lines = [told(one).splitlines() for one in (first, second)]
+    lines = [report_lines(one).splitlines() for one in (first, second)]
     assert max(len(line) for one in lines for line in one) < 1024
     mixed = [line for pair in zip(*lines, strict=True) for line in pair]
     said = "\n".join(["slurmstepd: hello", '["', '["a"', "[1, 2]", *mixed])

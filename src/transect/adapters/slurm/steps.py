@@ -87,10 +87,10 @@ def step_cause(log: str) -> tuple[Cause | None, str] | None:
 def energy(text: str, name: str) -> tuple[float | str, bool]:
     """Return the energy in J that sacct's table has of the last step of that name, and whether it will say no more."""
     rows = [line.split("|") for line in text.splitlines()]
-    own = [row for row in rows if len(row) == 4 and row[1] == name]
-    if not own:
+    matching = [row for row in rows if len(row) == 4 and row[1] == name]
+    if not matching:
         return f"sacct knows no step {name}", False
-    step, _, state, raw = own[-1]
+    step, _, state, raw = matching[-1]
     if not state.startswith("COMPLETED") or not raw.strip():
         return f"sacct calls the step {step} {state}, and its energy '{raw}'", False
     if not raw.strip().isdecimal() or int(raw) in _NO_VALUES:

@@ -115,7 +115,7 @@ def read_facts(paths: StudyPaths) -> FlowFacts:
     except (OSError, ValueError) as error:
         raise BadInput(f"{paths.flow}: no readable plan of the main process: {error}") from None
     lists = ("inputs", "waits")
-    blocks = tuple(BlockFacts(**one | {k: tuple(one[k]) for k in lists}) for one in raw["blocks"])
+    blocks = tuple(BlockFacts(**entry | {k: tuple(entry[k]) for k in lists}) for entry in raw["blocks"])
     return FlowFacts(**raw | {"blocks": blocks})
 
 
@@ -174,7 +174,7 @@ class Flow:
         """
         every = [block.resources for block in self._facts.blocks if block.rule == rule]
         return {
-            name: value if all(one[name] == value for one in every) else self._teller(rule, name)
+            name: value if all(row[name] == value for row in every) else self._teller(rule, name)
             for name, value in every[0].items()
         }
 

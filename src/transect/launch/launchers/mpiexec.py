@@ -157,7 +157,7 @@ class Mpiexec(Launcher):
             command += (
                 ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"] if bound else ["--bind-to", "none"]
             )
-        ranks = rank_command(request, kind, world, told_by="mpi", bind="never" if bound else "always")
+        ranks = rank_command(request, kind, world, numbered_by="mpi", bind="never" if bound else "always")
         return [([*command, *ranks], variables)]
 
     def _over_hosts(
@@ -165,13 +165,13 @@ class Mpiexec(Launcher):
     ) -> list[tuple[list[str], dict[str, str]]]:
         here = is_local(hosts[0])
 
-        def said() -> str:
+        def answers() -> str:
             asked = [request.shim_python, rank.__file__, "--address", str(request.interface)]
             start = over_hosts(program, hosts, (1,) * len(hosts), {})
             try:
                 # Apart from a terminal, of which ssh would ask a password.
                 done = subprocess.run(
-                    [*start, *asked, "--told-by", "mpi"],
+                    [*start, *asked, "--numbered-by", "mpi"],
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,
@@ -186,7 +186,7 @@ class Mpiexec(Launcher):
 
         world = World(
             hosts=hosts,
-            addresses=addresses_of(hosts, said if request.interface else None) if kind.numeric else hosts,
+            addresses=addresses_of(hosts, answers if request.interface else None) if kind.numeric else hosts,
             ranks_per_node=request.ranks_per_node,
             counts=request.counts,
             threads=request.threads,
@@ -198,7 +198,7 @@ class Mpiexec(Launcher):
             variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables
         # What mpiexec binds here it would bind alike on hosts that it does not know. Rank 0 of another
         # host has no standard input.
-        told = replace(request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else "")
-        ranks = rank_command(told, kind, world, told_by="mpi", bind="always")
+        remote_request = replace(request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else "")
+        ranks = rank_command(remote_request, kind, world, numbered_by="mpi", bind="always")
         handed = {**variables, _SET_LATER: ""}
         return [([*over_hosts(program, hosts, request.on_each, handed), *ranks], variables)]
