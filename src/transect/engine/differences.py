@@ -1,4 +1,4 @@
-"""What differs between how a cell is planned and what the last run of it was told."""
+"""What differs between a cell's specification as planned and that of its last run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from transect.domain.paths import StudyPaths
 
-# What `differences` compares by itself, and what is told to the runner and not to the payload.
+# Keys that `differences` compares on their own, and keys for the runner, not for the payload.
 # No parameters of the payload: compared as what they are.
 _PARTS = {
     *("sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits", "taken"),
@@ -52,7 +52,7 @@ def differences(paths: StudyPaths, new: Mapping[str, Any], sources: Callable[[st
     for role in sorted(new["inputs"].keys() | old.get("inputs", {}).keys()):
         if old.get("inputs", {}).get(role) != new["inputs"].get(role):
             reasons.append(Reason("input", f"it takes its {role} from another cell"))
-    return reasons or [Reason("parameter", "what it is told changed")]
+    return reasons or [Reason("parameter", "its specification changed")]
 
 
 def _sources(paths: StudyPaths, old: str, new: Callable[[], Mapping[str, str]]) -> list[Reason]:
@@ -67,7 +67,7 @@ def _sources(paths: StudyPaths, old: str, new: Callable[[], Mapping[str, str]]) 
 def other_inputs(now: Sequence[str], before: Sequence[str]) -> list[Reason]:
     """Compare checksums of inputs, `NAME CHECKSUM` each, with those that a record was made from."""
     names = dict.fromkeys(line.rpartition(" ")[0] for line in sorted(set(now) ^ set(before)))
-    return [Reason("input", name) for name in names] or [Reason("missing", "what it ran with is not known")]
+    return [Reason("input", name) for name in names] or [Reason("missing", "the input of its last run is not known")]
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Runners whose Snakemake ends: told at once where it can tell, and ended by the next run where it was killed.
+"""Runners whose Snakemake ends: signalled at once where it can, else ended by the next run.
 
 A block would go on for as long as it has cells, beside the run that a person starts again.
 """

@@ -64,7 +64,7 @@ class Job:
 
     @property
     def spec_file(self) -> Path:
-        """What the payload is told, written when it starts; with the record it says what ran."""
+        """The payload's specification, written when it starts; with the record it says what ran."""
         return self.folder / "spec.json"
 
     @property

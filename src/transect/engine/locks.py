@@ -44,7 +44,7 @@ def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
 
 
 class Held:
-    """A file that says who holds something; `more` is told beside user, process and host."""
+    """A lock file that names its owner: user, process, host and `more`."""
 
     def __init__(self, path: Path, on_loss: Callable[[], None], **more: Any) -> None:
         self.path = path

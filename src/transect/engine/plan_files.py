@@ -119,7 +119,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
         file = paths.block(block.rule, block.name)
         head: dict[str, Any] = {"study": plan.study.name, "rule": block.rule, "name": block.name}
         head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
-        # What its cells are told besides what their fingerprints cover.
+        # Input of its cells that their fingerprints do not cover.
         named = sorted({name for p in block.cells for name in p.spec.get("named", ())})
         taken = (p.id for p in block.cells if p.spec["taken"])
         head["told"] = digest([limits, *named, *taken])[:16]

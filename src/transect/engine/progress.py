@@ -130,7 +130,7 @@ _SHARE = 20
 
 
 def make_report_of(paths: StudyPaths) -> None:
-    """Make the report in a process of its own; a failure is told and harms nothing."""
+    """Make the report in a process of its own; a failure is printed and harms nothing."""
     command = [sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}"]
     subprocess.run(command, check=False)
 

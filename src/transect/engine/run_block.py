@@ -63,10 +63,8 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
             continue
         found, record = intact(job.paths, job.spec), job.folder / "record.json"
         if isinstance(found, Damaged):
-            aside, message = (
-                set_aside(job.paths, job.cell.stage, job.cell.id),
-                f"{job.cell.stage}/{job.cell.id}: {found.what}",
-            )
+            aside = set_aside(job.paths, job.cell.stage, job.cell.id)
+            message = f"{job.cell.stage}/{job.cell.id}: {found.what}"
             say(f"[transect] {message}: made again; the old record is kept as {aside}")
         elif found is not MISSING and takes:
             record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))

@@ -26,7 +26,7 @@ from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
 _TAIL_BYTES = 6000
-# Of a spec, what stands elsewhere in the record, or is told to the runner and not to the payload.
+# Keys of a spec that stand elsewhere in the record, or are for the runner and not for the payload.
 _NOT_GIVEN = {
     *("study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources"),
     *("fingerprint", "about", "cell_limits", "taken", "repeat_until", "optional"),
@@ -112,7 +112,7 @@ def make_record(
     **more: Any,
 ) -> Record:
     """Return the record of a result, without secrets."""
-    message = result.message.strip() or ("" if result.status is Status.OK else f"{result.cause}, and nobody said why")
+    message = result.message.strip() or ("" if result.status is Status.OK else f"{result.cause}, without a reason")
     return Record(
         study=job.spec["study"],
         stage=job.cell.stage,
@@ -137,9 +137,9 @@ def make_record(
 
 
 def _given(spec: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
-    """Return what the payload was told besides its parameters: results of other settings are no repeats of these.
+    """Return the payload's input besides its parameters: results of other settings are no repeats of these.
 
-    Of files that an option names what they hold, by their checksums among the inputs, and not where they lie.
+    Files that an option names count by their checksums among the inputs, not by their paths.
     """
     given = {name: value for name, value in spec.items() if name not in _NOT_GIVEN}
     names = {Path(path).name for path in spec.get("named", ())}

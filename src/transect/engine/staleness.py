@@ -126,8 +126,8 @@ class Staleness:
     def _unneeded(self, planned: Planned) -> list[Reason]:
         """Return why a repeat without a record may be needed now.
 
-        It had one, or began, and nobody said that it is not needed; or it was not needed, or not there, for
-        another `repeat_until`.
+        It had one, or began, and was not skipped as not needed; or another `repeat_until` skipped it, or did
+        not have it.
         """
         name = "/".join(planned.key)
         before, now = self._stamped["skipped_optional"].get(name), repeat_until_of(planned.spec)

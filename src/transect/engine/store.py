@@ -1,8 +1,8 @@
 """What a study's cells left, and whether it holds: the one place that decides.
 
 `intact` asks whether a record is there and whole, with its files and within its cell's limits: cheap enough for every
-cell of a plan. `state` also compares what it was made from with what its cell is told now. Whoever wants to know
-whether a cell runs again asks here: the block's runner, `transect why` and `verify`, a dry run, what settles a run.
+cell of a plan. `state` also compares what it was made from with its cell's present specification. All who
+ask whether a cell runs again ask here: the block's runner, `transect why` and `verify`, a dry run, what settles a run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """No record, or one that was made otherwise than its cell is told now."""
+    """No record, or one of another specification than its cell has now."""
 
     reasons: tuple[Reason, ...]
 
@@ -105,7 +105,7 @@ def state(
     upstream: Sequence[Reason] = (),
     sources: Callable[[str], Mapping[str, str]] | None = None,
 ) -> State:
-    """Return whether a cell's record holds: there, whole, within limits, and made as its cell is told now.
+    """Return whether a cell's record holds: there, whole, within limits, and of the cell's present specification.
 
     `upstream`: reasons of the cells that it takes from, which would run again. `sources` gives the files that a hash
     of sources stands for; without it those are asked that the study's plan noted.
@@ -148,8 +148,8 @@ def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
 def checksums_beside(folder: Path, reported: object = None) -> dict[str, str]:
     """Return the SHA-256 of each file that a payload left in its cell's folder, by relative path.
 
-    Those that the payload told, by name, are not taken again. Links are left out, and names that are no
-    text, and what cannot be read.
+    Those in `reported`, by name, are not computed again. Links, names that are no text and files that
+    cannot be read are left out.
     """
     known = reported if isinstance(reported, dict) else {}
     found: dict[str, str] = {}

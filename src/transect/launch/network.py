@@ -84,10 +84,10 @@ def addresses_of(names: Sequence[str], answers: Callable[[], str] | None) -> tup
         return ("127.0.0.1",)
     if answers is not None:
         known = dict(line.split() for line in answers().splitlines() if len(line.split()) == 2)
-        found = [known.get(str(n)) or known.get(name) or known.get(name.split(".")[0]) for n, name in enumerate(names)]
-        if None in found:
-            raise MissingDependency(f"node {names[found.index(None)]} did not report the address of its interface")
-        return tuple(filter(None, found))
+        listed = [known.get(str(n)) or known.get(name) or known.get(name.split(".")[0]) for n, name in enumerate(names)]
+        if None in listed:
+            raise MissingDependency(f"node {names[listed.index(None)]} did not report the address of its interface")
+        return tuple(filter(None, listed))
     found = []
     for name in names:
         try:

@@ -48,7 +48,7 @@ def guarded(
 
 
 def main() -> int:
-    """Wait, and end what is left unless we were told that all is over."""
+    """Wait, and end what is left unless a message says that all is over."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.buffer.read() != b"over":

@@ -54,7 +54,7 @@ def find_numbers(environ: Mapping[str, str], numbered_by: str = "auto", ranks_pe
     names = [triple for kind in kinds for triple in _VARIABLES[kind] if environ.get(triple[0])]
     if not names:
         wanted = ", ".join(triple[0] for kind in kinds for triple in _VARIABLES[kind])
-        raise ValueError(f"no launcher told the rank: none of {wanted} is set")
+        raise ValueError(f"no launcher has set the rank: expected one of {wanted}")
     rank_name, size_name, local_name = names[0]
     rank = int(environ[rank_name])
     size = int(environ.get(size_name) or environ.get("WORLD_SIZE") or sum(ranks_per_node) or 1)

@@ -48,7 +48,7 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _ANSWER_S = 120
-# Whoever waits for longer is told why.
+# A longer wait prints its reason.
 _IN_SILENCE_S = 10
 
 

@@ -81,7 +81,7 @@ class Wrapper(Plugin, ABC):
     detaches = False
     # What its own words begin with, or hold, where an image lacks something: a regular expression.
     faults = r"(?!)"
-    # Characters at which it cuts what it is told to show.
+    # Characters that separate the parts of a folder to bind.
     separators = ":"
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Wrapper(Plugin, ABC):
         return None
 
     def variables(self, inside: Inside) -> dict[str, str]:
-        """Return what its program or the ranks inside must be told besides."""
+        """Return environment variables for its program or for the ranks inside."""
         return {}
 
     def code_files(self) -> list[Path]:

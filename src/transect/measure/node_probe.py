@@ -97,7 +97,7 @@ def report_lines(facts: dict[str, Any]) -> str:
 
 
 def gathered(text: str) -> list[dict[str, Any]]:
-    """Return the facts of every node that said all of them; other lines count for nothing."""
+    """Return the facts of every node that reported all of them; other lines are ignored."""
     nodes: dict[str, dict[str, Any]] = {}
     whole = []
     for line in text.splitlines():

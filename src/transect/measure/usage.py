@@ -88,7 +88,7 @@ def nvml_counter(library: Any, handle: Any, index: int) -> list[EnergyCounter]:
 
     try:
         return [EnergyCounter(f"nvml:{index}", value, 1e-3)]
-    except Exception:  # an older GPU, a part of one, no right: all mean that it is not told
+    except Exception:  # an older GPU, a part of one, no right: all mean that it is unknown
         return []
 
 

@@ -155,9 +155,8 @@ def export(
         "clip": cell.clip,
         "accumulates": cell.accumulates,
     }
-    inference_models = write_inference_models(module, example[:1], ["x"], folder)
     # For ONNX Runtime training: null, or the exporter's error where there is no file.
-    facts["inference_models"] = inference_models
+    facts["inference_models"] = write_inference_models(module, example[:1], ["x"], folder)
     write_atomic(folder / WORKLOAD, json.dumps(facts, indent=1) + "\n")
 
 

@@ -29,7 +29,7 @@ _BY_US = ("crash", "timeout")
 
 
 class RunnerFault(TransectError):
-    """A runner did not keep the contract, so that nothing can be said of its cases."""
+    """A runner broke the contract, so that nothing is known of its cases."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class CaseEnd:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Attempt:
-    """How one start of the runner ended. `log` is the end of what it said."""
+    """How one start of the runner ended. `log` is the end of its output."""
 
     code: int
     hung: bool
@@ -59,7 +59,7 @@ class _Attempt:
             return f"was ended by signal {-self.code}"
 
     def saying(self) -> str:
-        """Return its last line after a colon, or nothing where it said nothing."""
+        """Return its last line after a colon, or nothing where it printed nothing."""
         lines = self.log.strip().splitlines()
         return f": {lines[-1].strip()}" if lines else ""
 
@@ -200,7 +200,7 @@ class CaseRun:
             raise RunnerFault(f"{where}: expected case, name and status, got {shown:.200}") from None
         at = len(self._ends) - (status in _BY_US and not self._open)
         if case != at or not 0 <= at < len(self._names) or name != self._names[at]:
-            expected = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no case more"
+            expected = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no further case"
             raise RunnerFault(f"{where}: case {case!r} {name!r}, expected {expected}")
         allowed = _BY_RUNNER if self._open else ("started",)
         if status not in (*allowed, *_BY_US):

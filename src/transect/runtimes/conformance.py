@@ -30,7 +30,7 @@ from transect.runtimes.options import EQUAL, session_options, thread_variables
 OUTCOMES = ("pass", "wrong", "failed", "unsupported", "crash", "timeout")
 # Without a word of the runner for so long, a case hangs: tests take milliseconds, starts seconds.
 PATIENCE_S = 120.0
-# Beside the record: every test with its whole message, what the runner wrote, what it said.
+# Beside the record: every test with its whole message, what the runner wrote, its output.
 VERDICTS, RECORD, LOG = "verdicts.json", "runner.jsonl", "runner.log"
 _WORK = "work"
 _MAX_REASON_LENGTH = 300

@@ -34,7 +34,7 @@ _LEVELS = {"0": "disabled", "1": "basic", "2": "extended", "3": "layout", "4": "
 
 
 def options_seen(log: str) -> dict[str, Any]:
-    """Return the session options that the last session told in a log; {} where none did."""
+    """Return the session options that the last session printed in a log; {} where none did."""
     found = _SESSION.findall(log)
     if not found:
         return {}
@@ -121,7 +121,7 @@ def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conditions(record: dict[str, Any], out: Path, log: str) -> dict[str, Any]:
-    """Return what ONNX Runtime said of the profiled session, and which library it was."""
+    """Return what ONNX Runtime reports of the profiled session, and which library it was."""
     facts: dict[str, Any] = {key: record[key] for key in REPORTED if key in record}
     library = Path(str(record.get("library_file") or ""))
     if library.name:

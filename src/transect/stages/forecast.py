@@ -1,4 +1,4 @@
-"""The forecast stage: what trainings will take, said before they run."""
+"""The forecast stage: what trainings will take, predicted before they run."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Forecast(Stage[ForecastCell]):
     placement = Placement(local=True)
 
     def check(self, section: ForecastSection, context: Context) -> None:
-        """What it selects by is there, and a network that the system is to tell is told."""
+        """The study has what it selects by, and the system describes the networks that it is to take from there."""
         for number, grid in enumerate(section.grids):
             where = f"forecast.grids.{number}"
             known = [
@@ -155,9 +155,9 @@ class Forecast(Stage[ForecastCell]):
         return [(WORKLOADS, cell.workload)]
 
     def supports(self, cell: ForecastCell) -> str | None:
-        """Strategies that say how they talk, and activations that are simply kept."""
+        """Strategies that describe their communication, and activations that are simply kept."""
         if _traffic(trained_as(cell)) is None:
-            return f"nobody said how the ranks of {cell.strategy} talk: it has no `traffic`"
+            return f"{cell.strategy} does not describe its communication: it has no `traffic`"
         if cell.memory != "plain":
             return f"what {cell.memory} memory costs is not simulated"
         if cell.memory_budget is not None:
@@ -179,8 +179,7 @@ class Forecast(Stage[ForecastCell]):
                 f"{context.where('forecast.network')}: system '{context.system.name}' gives no "
                 f"`latency_s` and `bytes_per_s` of network '{name}'"
             )
-        numbers = {"latency_s": known.latency_s, "bytes_per_s": known.bytes_per_s}
-        return {"network_from": "system", "network": numbers}
+        return {"network_from": "system", "network": {"latency_s": known.latency_s, "bytes_per_s": known.bytes_per_s}}
 
     def sources(self, cell: ForecastCell) -> list[Path]:
         """The strategy, which says how its ranks talk."""

@@ -186,7 +186,7 @@ def test_hosts_that_go_by_other_names_tell_addresses_by_rank():
     said = "1 192.0.2.2\n0 192.0.2.1\n"
     assert addresses_of(("n1-ib", "n2-ib"), lambda: said) == ("192.0.2.1", "192.0.2.2")
     assert addresses_of(("n1.site", "n2"), lambda: "n2 192.0.2.2\nn1 192.0.2.1\n") == ("192.0.2.1", "192.0.2.2")
-    with pytest.raises(MissingDependency, match="node n3 did not tell"):
+    with pytest.raises(MissingDependency, match="node n3 did not report"):
         addresses_of(("n1", "n3"), lambda: "n1 192.0.2.1\n")
 
 

@@ -188,7 +188,7 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
         program = _program(system, choice, python, "-c", code)
         done = _ran(system, [f"--mpi={system.mpi_type}", *program["argv"]], program["variables"], wait_s)
     except TransectError:
-        return []  # said of the environment
+        return []  # reported with the environment
     except subprocess.TimeoutExpired:
         return [row(name, "wrong", f"no answer within {wait_s:g} s")]
     if done.stdout.split() == ["size", str(nodes)] * nodes:

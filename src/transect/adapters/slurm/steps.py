@@ -64,7 +64,7 @@ def refusal(log: str) -> Refusal | None:
         if _LATE.match(line):
             return Refusal(line=line, passes=False)
         if _NODE_FAILED.match(line):
-            continue  # also said before a launch that fails for it
+            continue  # also printed before a launch that fails for it
         if _STEP_LINE.match(line) and any(re.search(sign, line) for _, sign in _ENDS):
             return None
     return None
@@ -94,5 +94,5 @@ def energy(text: str, name: str) -> tuple[float | str, bool]:
     if not state.startswith("COMPLETED") or not raw.strip():
         return f"sacct calls the step {step} {state}, and its energy '{raw}'", False
     if not raw.strip().isdecimal() or int(raw) in _NO_VALUES:
-        return f"sacct tells '{raw.strip()}' as the energy of the step {step}", True
+        return f"sacct reports '{raw.strip()}' as the energy of the step {step}", True
     return float(raw), True

@@ -57,7 +57,7 @@ def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> 
 def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     """Give every cell without a record one that says why, and make the report.
 
-    A full file system is told and left: the next call goes on where this one stopped.
+    A full file system is reported and left: the next call goes on where this one stopped.
     """
     paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
     open_ = [block for block in blocks if not paths.stamp(block.rule, block.name).exists()]

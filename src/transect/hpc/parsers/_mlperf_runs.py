@@ -87,12 +87,11 @@ def _add_metrics(draft: Draft, state: RunState, took: Decimal | None, final: lis
         counts = name == "time_to_train" and reached and 0 < span < TIME_LIMIT
         draft.add_metric(name, f"{span:f}", "s", registered="time_to_quality" if counts else None)
     for evaluation in final:
-        share = state.benchmark in ("resnet", "rgat", "gnn") and evaluation.key == "eval_accuracy"
+        key, phase = evaluation.key, evaluation.label or None
+        share = state.benchmark in ("resnet", "rgat", "gnn") and key == "eval_accuracy"
         fits = share and evaluation.value is not None and 0 <= evaluation.value <= 1
         way, registered = direction_of(state.benchmark, evaluation), "accuracy" if fits else None
-        draft.add_metric(
-            evaluation.key, evaluation.printed, "1", way, registered=registered, phase=evaluation.label or None
-        )
+        draft.add_metric(key, evaluation.printed, "1", way, registered=registered, phase=phase)
     for name, rate in state.rates.items():
         draft.metrics += rate.metrics(name, normalise=False)
 

@@ -67,12 +67,12 @@ def on_this_node() -> dict[str, str]:
 
 
 def first_words(log: str) -> str:
-    """Return the first lines of what mpiexec printed, without rules: what ssh said comes first."""
+    """Return the first lines of what mpiexec printed, without rules: the message of ssh comes first."""
     return " | ".join([line.strip() for line in log.splitlines() if line.strip(" -")][:3])[:600]
 
 
 def unreached(log: str) -> str | None:
-    """Return what is said of a host that mpiexec did not reach; None: it reached all."""
+    """Return the message about a host that mpiexec did not reach; None: it reached all."""
     match = _NO_HOST.search(log)
     return match and f"mpiexec started no ranks: {first_words(log[: match.end()])}"
 
@@ -121,7 +121,7 @@ class Mpiexec(Launcher):
             return "no mpiexec in the environment or on PATH"
         given = _given(request)
         if given is None and request.nodes > 1:
-            return f"{request.nodes} nodes are asked for: no scheduler has told hosts, nor do --hosts and {HOSTS}"
+            return f"{request.nodes} nodes are asked for: neither a scheduler, --hosts nor {HOSTS} names the hosts"
         if given is not None and len(given.hosts) < request.nodes:
             return f"{request.nodes} nodes are asked for, the allocation ({given.source}) has {','.join(given.hosts)}"
         return None
@@ -181,7 +181,7 @@ class Mpiexec(Launcher):
             except subprocess.TimeoutExpired:
                 raise MissingDependency(f"{','.join(hosts)}: no answer in {_ANSWER_S} s") from None
             if done.returncode:
-                raise MissingDependency(first_words(done.stderr) or f"{program} says nothing")
+                raise MissingDependency(first_words(done.stderr) or f"{program} failed without a message")
             return done.stdout
 
         world = World(

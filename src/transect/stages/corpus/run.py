@@ -12,7 +12,7 @@ from transect.text.salt import read_salt, salt_file
 
 
 class CorpusRunner(OneProcess):
-    """One process, which is told where the salt lies."""
+    """One process, which gets the path of the salt."""
 
     def run_values(self, job: Job) -> dict[str, Any]:
         """The file of the salt, where there are people."""

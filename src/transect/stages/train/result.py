@@ -102,7 +102,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         arrays |= updates.series
     if reference is not None:
         arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
-    # What no library told is no series.
+    # A time that no library reports is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)
     for pattern in ("rank-*", "checked.npz", "learning-rates.bin", "synthetic-*.bin"):

@@ -62,7 +62,7 @@ class Updates:
             )
         logged = [len(self.series.get(name, ())) for name in OF_EACH_GRADIENT]
         if set(logged) != {asked}:
-            return f"of {asked} applied gradients the server tells {logged} times {', '.join(OF_EACH_GRADIENT)}"
+            return f"of {asked} applied gradients the server reports {logged} times {', '.join(OF_EACH_GRADIENT)}"
         of_each = np.bincount(self.series["applied_worker"].astype(np.int64), minlength=workers + 1)
         if of_each.tolist() != [0, *[steps] * workers]:
             return f"gradients applied by rank are {of_each.tolist()}: expected {steps} of each worker"
