@@ -33,7 +33,7 @@ from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.training.inputs import load_arrays
 
 # Executions that do not change the batch: optimisation and threads.
-OTHERS = (("off", 1), ("basic", 1), ("all", 2))
+EXECUTIONS = (("off", 1), ("basic", 1), ("all", 2))
 _JIGGLES = 8
 
 
@@ -42,7 +42,7 @@ class DynamicRuns:
 
     def __init__(self, path: Path, inputs: Arrays, float32: Outputs) -> None:
         self._session = open_session(path)
-        self._others = [open_session(path, optimisation=o, threads=n) for o, n in OTHERS]
+        self._others = [open_session(path, optimisation=o, threads=n) for o, n in EXECUTIONS]
         self._inputs, self._float32 = inputs, float32
         self._jiggled = [jiggled(inputs, seed) for seed in range(_JIGGLES)]
 
@@ -157,7 +157,7 @@ def _batches(session: Any, samples: _Samples) -> list[Outputs]:
 
 
 def _others(path: Path, samples: _Samples) -> list[Outputs]:
-    sessions = (open_session(path, optimisation=level, threads=n) for level, n in OTHERS)
+    sessions = (open_session(path, optimisation=level, threads=n) for level, n in EXECUTIONS)
     return [run_session(session, samples.inputs) for session in sessions]
 
 

@@ -172,7 +172,7 @@ def forgetting(module: torch.nn.Module, functions: Mapping[str, Any]) -> Iterato
 
 
 # Dictionaries of a module in which its tensors and parts stand.
-_OWN = ("_parameters", "_buffers", "_modules")
+_TORCH_ATTRIBUTES = ("_parameters", "_buffers", "_modules")
 
 
 def _plain(value: Any) -> Any:
@@ -193,7 +193,7 @@ def python_values(module: torch.nn.Module, functions: Mapping[str, Any]) -> dict
         classes = [cls for cls in type(part).__mro__ if cls.__module__.partition(".")[0] not in ("torch", "builtins")]
         for owner in (part, *classes):
             for key, value in dict(getattr(owner, "__dict__", {})).items():
-                if key not in _OWN and not key.startswith("__") and (plain := _plain(value)) is not None:
+                if key not in _TORCH_ATTRIBUTES and not key.startswith("__") and (plain := _plain(value)) is not None:
                     found[f"{name}: {key}"] = plain
     return found
 

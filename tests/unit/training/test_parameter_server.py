@@ -266,6 +266,6 @@ def test_what_is_lost_or_too_stale_is_a_fault():
     other = [sent[0] | {"gradients_applied": 4}, sent[1], sent[2] | {"weights_crc32": 8}]
     assert "end with 2 different weights" in str(told(ranks=other).fault())
     assert "of each worker" in str(told(applied_worker=[1, 1, 1, 2]).fault())
-    assert "tells [4, 4, 3] times" in str(told(applied_worker=[1, 2, 2]).fault())
+    assert "reports [4, 4, 3] times" in str(told(applied_worker=[1, 2, 2]).fault())
     assert "2 steps ahead" in str(told(lead=[0, 2, 0, 0]).fault())
     assert "4 updates late" in str(told(staleness=[0, 4, 0, 0]).fault())

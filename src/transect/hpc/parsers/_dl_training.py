@@ -30,7 +30,7 @@ _VARIANTS = (
     "tensorflow",
 )
 _SAMPLES = re.compile(r"(?:img|image|sample|sentence|sequence|example|seq)s?(?:/|_per_|\b)|ips$")
-_OTHERS = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
+_NO_SAMPLES = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
 _RATE = re.compile(r"(?:^|[._\s])(?:\w*ips|throughput\w*|\w*throughput|fps)$|/s(?:ec)?$|per_sec", re.IGNORECASE)
 Step = tuple[int, ...]
 
@@ -51,7 +51,7 @@ def rate_of(name: str, unit: str) -> tuple[str, str | None] | None:
     if not _RATE.search(name) and not _RATE.search(unit):
         return None
     text = f"{unit} {name}".lower()
-    if _OTHERS.search(text):
+    if _NO_SAMPLES.search(text):
         return unit or "1/s", None
     return unit or "1/s", "samples_per_second" if _SAMPLES.search(text) else None
 

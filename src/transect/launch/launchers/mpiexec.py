@@ -48,7 +48,7 @@ _HERE = {
     "HYDRA_LAUNCHER": "fork",
 }
 # What belongs to one host, one process or one MPI world.
-_OWN = re.compile(r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)")
+_LOCAL_VARIABLES = re.compile(r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)")
 # Which whoever starts ranks sets then: the mark by which a payload's processes are found.
 _SET_LATER = "TRANSECT_PAYLOAD"
 _ANSWER_S = 120
@@ -94,7 +94,7 @@ def over_hosts(program: str, hosts: Sequence[str], counts: Sequence[int], variab
     if not _is_open_mpi(program):
         return [*command, "-hosts", ",".join(f"{host}:{count}" for host, count in placed)]
     names = {*os.environ, *variables}
-    handed = sorted(name for name in names if _NAME.fullmatch(name) and not _OWN.match(name))
+    handed = sorted(name for name in names if _NAME.fullmatch(name) and not _LOCAL_VARIABLES.match(name))
     # A host for each rank: by slots Open MPI 4 begins with this machine, wherever it stands in the list,
     # and shortens the names of the others.
     command += ["--host", ",".join(host for host, count in placed for _ in range(count))]

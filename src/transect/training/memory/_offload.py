@@ -40,7 +40,7 @@ class OffloadedActivations(Activations):
         """Make the module compute in `runs`; None: what all layers save goes."""
         self._store, self._model = store, model
         compute_in_runs(model, runs or [Run("offload", 0, len(layers_of(model)[0]))], self._offloading)
-        self._told: dict[str, Any] = {"runs": [list(run) for run in runs]} if runs else {}
+        self._run_facts: dict[str, Any] = {"runs": [list(run) for run in runs]} if runs else {}
         self._held: set[int] = set()
         self._kept: dict[tuple[int, int, int, Any], Kept] = {}
         self._last: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class OffloadedActivations(Activations):
 
     def facts(self) -> dict[str, Any]:
         """Return what the last step moved, in bytes, the seconds that computing waited for it, and where to."""
-        return self._told | self._last | self._store.facts()
+        return self._run_facts | self._last | self._store.facts()
 
     def close(self) -> None:
         self._store.close()
