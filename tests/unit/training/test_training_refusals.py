@@ -142,8 +142,8 @@ def test_what_can_run_and_why_not(monkeypatch, strategy, axes, reason):
     cell = cell_of(strategy, **axes)
     plain = {"momentum": 0.0, "weight_decay": 0.0} if strategy.startswith("published") else {}
     given = WORKLOADS.get(cell.workload).defaults.model_dump() | {"batch": cell.batch} | plain | rule
-    said = reason_to_skip(cell, Parameters(**given))
-    assert said is None if reason is None else reason in str(said), said
+    found = reason_to_skip(cell, Parameters(**given))
+    assert found is None if reason is None else reason in str(found), found
 
 
 @pytest.mark.parametrize(
