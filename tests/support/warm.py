@@ -185,18 +185,18 @@ def run_command(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     merge: bool = False,
-    own: bool = False,
+    fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end: of Python in a fork of its environment's process, any other as it is.
 
     `env`: all variables, none of this process's left out. `merge`: standard error goes where standard output does.
-    `own`: as users start it, which shows what a fork hides: what it imports without saying so, what follows from the
+    `fresh`: as users start it, which shows what a fork hides: what it imports without saying so, what follows from the
     order of a set, and a crash when what was loaded is taken apart.
     """
     if env is not None and (absent := os.environ.keys() - env.keys()):
         raise ValueError(f"{sorted(absent)}: a fork would have these all the same")
     program, *arguments = map(str, command)
-    if Path(program).name.startswith("python") and not own:
+    if Path(program).name.startswith("python") and not fresh:
         return warm(program).run(*arguments, cwd=cwd, env=env, merge=merge)
     err = subprocess.STDOUT if merge else subprocess.PIPE
     return subprocess.run([program, *arguments], cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=err)

@@ -39,17 +39,17 @@ def test_numbers_are_found(numbered_by, environ):
 
 
 def test_nodes_may_have_unequal_numbers_of_ranks():
-    told = [find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)]
-    assert [(n.node, n.local_rank, n.local_size) for n in told] == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
+    numbers = [find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)]
+    assert [(n.node, n.local_rank, n.local_size) for n in numbers] == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
     # Horovod's "cross": local rank 1 has nobody of its kind on the second node.
-    assert [(n.cross_rank, n.cross_size) for n in told] == [(0, 2), (0, 1), (1, 2)]
+    assert [(n.cross_rank, n.cross_size) for n in numbers] == [(0, 2), (0, 1), (1, 2)]
     cyclic = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"}
-    for environ, numbered_by, each, said in (
+    for environ, numbered_by, each, message in (
         ({"PMI_RANK": "0", "PMI_SIZE": "4"}, "mpi", (2, 1), "expected one of 3 ranks"),
-        ({}, "auto", (), r"none of .*SLURM_PROCID"),
+        ({}, "auto", (), r"one of .*SLURM_PROCID"),
         (cyclic, "slurm", (2,), "node by node"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             find_numbers(environ, numbered_by, each)
 
 
@@ -60,10 +60,10 @@ def test_fill_leaves_other_braces(rank, text):
 
 
 def shim(*options: str, command: list[str], rank: int = 1, **environ: str) -> subprocess.CompletedProcess[str]:
-    told = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
+    variables = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
     return subprocess.run(
         [*SHIM, "--numbered-by", "given", "--ranks-per-node", "2", *options, "--", *command],
-        env=os.environ | told | environ,
+        env=os.environ | variables | environ,
         capture_output=True,
         text=True,
         timeout=600,
@@ -123,13 +123,13 @@ def test_long_output_arrives_whole():
 
 
 @pytest.mark.parametrize(
-    ("script", "code", "said"),
+    ("script", "code", "message"),
     [("exit 5", 5, "rank 1 on .* code 5"), ("kill -9 $$", 137, r"signal 9 \(SIGKILL\)"), ("exit 0", 0, "^$")],
 )
-def test_parent_tells_the_end(script, code, said):
+def test_parent_tells_the_end(script, code, message):
     done = shim("--label", command=["sh", "-c", script])
     assert done.returncode == code
-    assert re.search(said, done.stderr)
+    assert re.search(message, done.stderr)
 
 
 def test_program_that_is_not_there():
@@ -140,8 +140,8 @@ def test_program_that_is_not_there():
 
 
 def service(**fields: object) -> str:
-    one = {"name": "s", "on": "every-node", "argv": None, "variables": {}, "wait_for": "", "ends": False}
-    return json.dumps(one | fields)
+    defaults = {"name": "s", "on": "every-node", "argv": None, "variables": {}, "wait_for": "", "ends": False}
+    return json.dumps(defaults | fields)
 
 
 def test_service_runs_beside_rank_0_and_ends_with_it(tmp_path):
@@ -158,7 +158,7 @@ def test_service_runs_beside_rank_0_and_ends_with_it(tmp_path):
 
 def test_failing_service_ends_its_rank():
     script = 'if [ "$ROLE" ]; then exit 6; fi; exec sleep 1000'
-    one = service(variables={"ROLE": "x"}, ends=True)
-    done = shim("--service", one, command=["sh", "-c", script], rank=0)
+    failing = service(variables={"ROLE": "x"}, ends=True)
+    done = shim("--service", failing, command=["sh", "-c", script], rank=0)
     assert done.returncode == 6
     assert "s 0 on" in done.stderr and "code 6" in done.stderr

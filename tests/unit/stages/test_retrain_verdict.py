@@ -61,9 +61,9 @@ def test_a_state_without_weights_is_no_result():
 
 
 def test_steps_that_nobody_tells_are_not_held_to_anything():
-    told = reported_losses([(2, [0.6, 0.5])], 4)
-    assert np.isnan(told[:2]).all()
-    assert judge(told, path(), state()).fault == ""
+    losses = reported_losses([(2, [0.6, 0.5])], 4)
+    assert np.isnan(losses[:2]).all()
+    assert judge(losses, path(), state()).fault == ""
     assert "step 3" in judge(reported_losses([(2, [0.6, 0.9])], 4), path(), state()).fault
     # Where no loss is told at all the final weights still are.
     nothing = judge(reported_losses([], 4), path(), state(2.0))
