@@ -54,7 +54,7 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
 
 
 class AllocationGuard(Guard):
-    """Asks a small watcher on each node. One that does not answer is named, never waited for."""
+    """Asks a small watcher on each node. A node that does not answer is named, and not waited for."""
 
     def __init__(self, hosts: list[str], connections: dict[str, socket.socket]) -> None:
         self._hosts = hosts

@@ -180,7 +180,7 @@ _POLL_S = 2.0
 
 
 class Busy(TransectError):
-    """Another job runs these cells: nobody's fault, and the same again may do later."""
+    """Another job runs these cells: no fault; try again later."""
 
     exit_code = 75
 

@@ -27,7 +27,7 @@ def start_progress(paths: StudyPaths, todo: dict[str, int]) -> None:
 
 
 class Journal:
-    """Reads what was appended since the last look, and keeps the sums."""
+    """Reads the lines appended since the last call, and keeps sums of them."""
 
     def __init__(self, paths: StudyPaths) -> None:
         self._path = paths.progress

@@ -1,4 +1,4 @@
-"""Holds what a study's questions name to what its report can say."""
+"""Checks that the rules and sections that a study's questions name exist in the report."""
 
 from __future__ import annotations
 

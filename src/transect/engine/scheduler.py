@@ -34,7 +34,7 @@ class Refusal:
 
 
 class Scheduler(ABC):
-    """One scheduler. What is not abstract answers as where nobody knows of jobs."""
+    """One scheduler. Methods that are not abstract answer as where there is no scheduler."""
 
     @abstractmethod
     def is_here(self) -> bool:

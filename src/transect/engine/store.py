@@ -1,4 +1,4 @@
-"""What a study's cells left, and whether it holds: the one place that decides.
+"""Decides whether the record of a cell is there, whole and up to date: the only place that does.
 
 `intact` asks whether a record is there and whole, with its files and within its cell's limits: cheap enough for every
 cell of a plan. `state` also compares what it was made from with its cell's present specification. All who
@@ -55,7 +55,7 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A record that is not what was written, or whose files are not."""
+    """A record that differs from what was written, or with files that do."""
 
     what: str
 

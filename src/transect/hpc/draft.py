@@ -14,7 +14,7 @@ from transect.hpc.values import impossible, log_metric
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
-    """What is known of one run so far.
+    """A run that a parser is still building.
 
     A parser climbs the ladder in the order in which its benchmark tells things, and the first rung that holds
     decides: `mark_invalid` (the log refutes its result), `mark_truncated` and `mark_incomplete` (something is missing:

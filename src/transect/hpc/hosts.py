@@ -25,7 +25,7 @@ _NUMBERS = re.compile(rb"\d+")
 
 
 class Hosts:
-    """Whose lines of a file are kept: those of one host, and while it is the first, those of nobody.
+    """Keeps one host's lines of a file; while that is the first host, lines without a label too.
 
     `front` is the pattern of what may stand before a label in a line. Other hosts' lines become blank, so that
     lines keep their numbers.

@@ -1,4 +1,4 @@
-"""A rank's parent: it labels output, runs services beside it, forwards signals, tells the end.
+"""A rank's parent process: it labels output, runs services, forwards signals and reports the exit.
 
 Standard library only, Python 3.8 or later: rank.py loads this file beside it.
 """

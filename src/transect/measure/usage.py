@@ -1,4 +1,4 @@
-"""What training used: CPU time, GPU utilisation, energy where the machine tells it."""
+"""What training used: CPU time, GPU utilisation, energy where the machine reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One step of a training, simulated from what a rank computes and how its ranks talk."""
+"""One step of a training, simulated from what a rank computes and how ranks communicate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a retraining's records say together, held to PyTorch's float64 path."""
+"""The result of a retraining, from its runners' records, compared with PyTorch's float64 path."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Path64:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Deviations and what they are of their tolerance; `fault` says what is wrong, if anything."""
+    """Deviations, absolute and relative to their tolerance; `fault` is empty or says what is wrong."""
 
     fault: str
     ratios: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What changes of a graph ask of its values, and how they write nodes into it, on top of onnx-ir."""
+"""Helpers to inspect the values of a graph and to add nodes to it, on top of onnx-ir."""
 
 from __future__ import annotations
 

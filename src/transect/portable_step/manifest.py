@@ -85,7 +85,7 @@ class Graph:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """What the graphs were compared with PyTorch by when they were made, and with which lengths.
+    """How the graphs were compared with PyTorch at the export: the runtime, and the lengths of axes.
 
     `lengths`: those of each axis that may vary. `unchecked`: what was not compared and why, or None.
     """

@@ -1,4 +1,4 @@
-"""The exported graphs against PyTorch, before anything is written: what nobody thought of is found here.
+"""Compares the exported graphs with PyTorch before anything is written, to find unforeseen errors.
 
 The user's own module, loss and optimiser run eagerly, for the example's lengths and for longer ones,
 twice each: what is remembered outside of the state shows in the second run. What is tolerated follows

@@ -1,4 +1,4 @@
-"""What a runner says of its run, whatever the mode: docs/runner-contract.md."""
+"""The record that a runner writes of its run, in every mode: docs/runner-contract.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch in eager mode: what the exported model is set against."""
+"""PyTorch in eager mode: a baseline for the exported model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of states from which a trainer is restarted, and what it has to do from there.
+"""The file of states from which a trainer is restarted, with the losses expected from there.
 
 A restart at step k hands a trainer the reference's weights, the optimiser's states and the number of
 updates before that step. Its next losses must follow the reference's within a tolerance that begins

@@ -42,7 +42,7 @@ class SavedLayer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SavedTensors:
-    """`sizes`: bytes of each tensor of a batch. Tensor 0 is the batch itself, which somebody else holds."""
+    """`sizes`: bytes of each tensor of a batch. Tensor 0 is the batch, which is in memory anyway."""
 
     sizes: tuple[int, ...]
     layers: tuple[SavedLayer, ...]

@@ -198,7 +198,7 @@ class PartTrainer(ResumableTrainer):
 
 
 class TellsKept(PartTrainer):
-    """A part's trainer that knows what it keeps between the passes: what profiles ask."""
+    """A part's trainer that reports the bytes it keeps between its passes, for profiles."""
 
     @abstractmethod
     def kept(self, i: int) -> dict[int, int]:

@@ -166,7 +166,7 @@ class Samples:
 
 
 class LoggedOutput(Output):
-    """What a program prints through a logger, whose prefix is taken away; a cut line may have lost digits."""
+    """The output of a program that prints through a logger: prefixes are removed; a cut line may lack digits."""
 
     @staticmethod
     def text_of(line: Line) -> str:

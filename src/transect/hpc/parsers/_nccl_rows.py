@@ -27,7 +27,7 @@ _SHARE = ("all_gather", "reduce_scatter", "alltoall", "alltoallv", "alltoallv2",
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Half of a row: its cells by the names of the header, without what stands in both."""
+    """One half of a row, out of place or in place: cells by the header's names, without the common columns."""
 
     phase: str
     cells: dict[str, str]

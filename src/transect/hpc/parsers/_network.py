@@ -62,7 +62,7 @@ def stop_of(text: str) -> str:
 
 
 class NetworkOutput(Output):
-    """What a program on a network prints, and what its launcher says of its end."""
+    """The output of a network benchmark, with its launcher's messages about its end."""
 
     knows_width = True
 

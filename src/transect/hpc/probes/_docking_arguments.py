@@ -1,4 +1,4 @@
-"""What the probe of docking is given."""
+"""The docking probe's command line."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _SYS = Path("/sys/devices/system/cpu")
 
 
 class LacksCpus(ValueError):
-    """This machine, or what is left of it to this process, has not got such places."""
+    """This machine, or the CPUs that this process may use, lack such places."""
 
 
 def _number(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""The docking kernel as a program: it is found, started, and what it leaves is read.
+"""Runs a docking kernel that is a program of its own, and reads its energies and times.
 
 The contract is docs/docking.md. Standard library and numpy.
 """
@@ -30,7 +30,7 @@ _REFUSED, _LACKS = 2, 3
 
 
 class Lacks(Exception):
-    """What the kernel needs and this machine has not got, in one sentence."""
+    """The machine lacks something that the kernel needs: one sentence."""
 
 
 class Died(Exception):

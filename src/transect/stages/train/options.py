@@ -25,7 +25,7 @@ _OPTIONS = ("stages", "micro_batches", "schedule", "cut")
 
 
 class PlannerSection(Section):
-    """What the planner takes a rank and its messages for; plans only compare, but ids depend on it."""
+    """What the planner assumes of a rank and its messages: plans only compare by it, but ids depend on it."""
 
     flops_per_s: float = Field(gt=0, description="of one rank, as `matrix-multiply-probe` tells")
     bytes_per_s: float = Field(gt=0, description="read and written by one rank, as `memory-bandwidth-probe` tells")

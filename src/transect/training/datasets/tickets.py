@@ -20,7 +20,7 @@ _PARTS = ("train", "test")
 
 
 class Options(BaseModel):
-    """Which encoded tickets, by the names of the study's `tickets`, and what is read of them.
+    """The encoded tickets to train on, by the names of the study's `tickets`, and how they are cut.
 
     Rows are cut or padded to `length` words; a word's number of `vocabulary` or more is a rare
     word's, as the most frequent come first, and becomes the unknown one.

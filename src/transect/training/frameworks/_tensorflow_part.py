@@ -14,7 +14,7 @@ from transect.training.parts import PartByTrainer
 
 
 class TensorflowPart(PartByTrainer):
-    """A tape remembers what a compiled forward pass has kept for its compiled backward pass.
+    """Forward and backward passes are compiled apart; a tape keeps the first one's tensors for the second.
 
     Functions are traced once for each size of a micro-batch.
     """

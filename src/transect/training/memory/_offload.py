@@ -31,9 +31,9 @@ def span_of(tensor: Any) -> Any:
 
 
 class OffloadedActivations(Activations):
-    """Offloads what is saved in runs that say so; each storage goes once, whoever saves it.
+    """Offloads the tensors saved in runs with the action `offload`, each storage once.
 
-    Weights and the batch stay, as somebody else holds them anyway.
+    Weights and the batch stay: they are in memory anyway.
     """
 
     def __init__(self, store: Store, model: Any, runs: Sequence[Run] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the strategies share whose messages go on, layer by layer, beside the passes."""
+"""The common base of strategies that overlap communication with computation, layer by layer."""
 
 from __future__ import annotations
 
