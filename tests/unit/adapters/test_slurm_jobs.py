@@ -128,7 +128,7 @@ def test_the_steps_energy_is_told_once_its_nodes_have_reported(says):
     [
         ("", "sacct knows no step transect-"),
         (row("1", ""), "calls the step 7.1 COMPLETED, and its energy ''"),
-        (row("1", "0"), "tells '0' as the energy"),
+        (row("1", "0"), "reports '0' as the energy"),
         (row("1", str(2**64 - 2)), "as the energy of the step 7.1"),
         (row("1", "12", "FAILED"), "calls the step 7.1 FAILED"),
         (None, "sacct does not answer"),

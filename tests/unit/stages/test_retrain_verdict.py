@@ -72,7 +72,7 @@ def test_steps_that_nobody_tells_are_not_held_to_anything():
 
 def test_more_losses_than_steps_are_no_record():
     for parts in ([(3, [1.0, 2.0])], [(-1, [1.0])]):
-        with pytest.raises(BadInput, match="losses from step"):
+        with pytest.raises(BadInput, match="losses reported from step"):
             reported_losses(parts, 4)
 
 
