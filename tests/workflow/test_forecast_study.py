@@ -33,13 +33,13 @@ def of(place, stage):
 
 
 def test_one_prediction_for_all_repeats_is_stored_before_they_begin(done):
-    (told,) = of(done, "forecast")
-    assert told["status"] == "ok", told["message"]
+    (prediction,) = of(done, "forecast")
+    assert prediction["status"] == "ok", prediction["message"]
     trained = of(done, "train")
-    assert [one["status"] for one in trained] == ["ok", "ok"]
-    assert min(one["started"] for one in trained) >= told["ended"]
-    assert told["details"]["for"] in {one["cell_id"] for one in trained}
-    numbers = {one["name"]: one["value"] for one in told["metrics"]}
+    assert [record["status"] for record in trained] == ["ok", "ok"]
+    assert min(record["started"] for record in trained) >= prediction["ended"]
+    assert prediction["details"]["for"] in {record["cell_id"] for record in trained}
+    numbers = {metric["name"]: metric["value"] for metric in prediction["metrics"]}
     assert numbers["predicted_step_time"] > 0
     assert done.why(FILE) == {} and done.pending(FILE, report=False) == set()
 
@@ -53,8 +53,8 @@ def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is
     # A prediction younger than what waited for it is no reason for Snakemake either.
     assert done.summary(f"study={FILE}") == set()
     assert {name.split("/")[0] for name in done.made_again("told", before)} == {"profile", "forecast"}
-    (told,) = of(done, "forecast")
-    assert all(told["ended"] > one["started"] for one in of(done, "train"))
+    (prediction,) = of(done, "forecast")
+    assert all(prediction["ended"] > record["started"] for record in of(done, "train"))
 
 
 def test_snakemake_runs_nothing_again(done):

@@ -26,8 +26,8 @@ def test_it_holds_the_page_and_its_data_by_category_and_changes_no_result(checko
     run = checkout.snakemake("--config", CONFIG)
     assert run.returncode == 0, run.stderr
     before = times_of(checkout)
-    told = checkout.snakemake("--report", "workflow-report.html", "--config", CONFIG)
-    assert told.returncode == 0, told.stderr
+    done = checkout.snakemake("--report", "workflow-report.html", "--config", CONFIG)
+    assert done.returncode == 0, done.stderr
     assert times_of(checkout) == before
     page = html.unescape((checkout.folder / "workflow-report.html").read_text())
     for name, category in (("report.html", "Report"), ("records.parquet", "Data"), ("summary.json", "Data")):

@@ -80,10 +80,10 @@ EDITS = {
 @pytest.mark.parametrize("file", EDITS)
 def test_an_edit_of_the_stage_reruns_it_alone(done, file):
     with edited(done.folder / "mine/toy" / file, *EDITS[file]):
-        told = done.why(FILE)
-    assert told.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
+        reasons_of = done.why(FILE)
+    assert reasons_of.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
     expected = ("parameter", "offset: 0 -> 1") if file == "stage.py" else ("source", f"mine/toy/{file}")
-    assert all(reasons == [expected] for reasons in told.values()), told
+    assert all(reasons == [expected] for reasons in reasons_of.values()), reasons_of
 
 
 def test_an_edit_of_its_report_reruns_the_report_alone(done):
@@ -151,10 +151,10 @@ WRONG = {
 def test_what_is_wrong_with_its_section_or_its_declaration_is_named(done, name):
     file, old, new, expected = WRONG[name]
     with edited(done.folder / "mine/toy/stage.py", *IMPORT), edited(done.folder / file, old, new):
-        told = done.transect("check", FILE)
-    assert told.returncode == 2
-    assert all(part in told.stderr for part in expected), told.stderr
-    assert "Traceback" not in told.stderr
+        checked = done.transect("check", FILE)
+    assert checked.returncode == 2
+    assert all(part in checked.stderr for part in expected), checked.stderr
+    assert "Traceback" not in checked.stderr
 
 
 RUNNER = """from transect.engine.stage_helpers import OneProcess

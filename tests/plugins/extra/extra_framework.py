@@ -88,9 +88,7 @@ class ExtraFramework(Framework):
         return runs_on(cell, "extra-framework")
 
     def builds(self, model):
-        strange = (
-            () if only_layers(model) else [one for one in model.layers if not isinstance(one, Linear | ReLU | Sigmoid)]
-        )
+        strange = () if only_layers(model) else [x for x in model.layers if not isinstance(x, Linear | ReLU | Sigmoid)]
         return only_layers(model) or (f"it has no {type(strange[0]).__name__}" if strange else None)
 
     def trainer(self, plan):
