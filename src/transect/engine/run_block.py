@@ -104,7 +104,7 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
         def run_one(job: Job) -> None:
             nonlocal ran
             if is_abandoned() or job_is_over(job.spec["system"]):
-                say("[transect] its Snakemake or its job has gone: the rest is left")
+                say("[transect] its Snakemake or its job has gone: the remaining cells are left")
                 raise Interruption(1)
             if _holds_again(job):
                 return

@@ -250,7 +250,7 @@ def convert(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
     except FAULTS as error:
         return refused(error, "the converter gives no file of this model")
     if not is_lowered(path, precision):
-        return result(skipped=f"the converter finds nothing that it could turn into {precision}")
+        return result(skipped=f"the converter finds nothing to convert to {precision}")
     before = open_session(model / MODEL)
     wanted = run_session(before, samples.inputs)
     # Where native code crashes, the tail of the log says what was under way.

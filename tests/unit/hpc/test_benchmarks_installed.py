@@ -175,7 +175,7 @@ REFUSED = [
     ("mdtest", {}, {"threads": 2}, "ask for 2 ranks instead"),
     ("osu", {"test": "osu_latency"}, {"ranks_per_node": 3}, "osu_latency runs on exactly 2 ranks"),
     ("osu", {"test": "osu_mbw_mr"}, {"ranks_per_node": 3}, "on pairs of ranks, not on 3"),
-    ("osu", {}, {}, "one has nobody to talk to"),
+    ("osu", {}, {}, "one has no partner"),
     ("osu", {"test": "../rm"}, {"nodes": 2}, "option test: expected the name of a test"),
     ("minibude", {"deck": "data/bm1"}, {}, "option deck: expected an absolute path"),
     ("minibude", {"ppwi": "1;2"}, {}, "option ppwi: expected e.g. 4"),

@@ -103,7 +103,7 @@ def test_what_cannot_be_converted_is_skipped_and_says_so(torch_python, model_cel
     folder, _ = model_cell("identity-1k", "onnx")
     _, result, _ = convert(torch_python, folder, tmp_path / "out", "int8-static")
     assert (result["status"], result["cause"]) == ("skipped", "unsupported")
-    assert "nothing that it could turn into int8-static" in result["message"]
+    assert "nothing to convert to int8-static" in result["message"]
 
 
 def test_conversions_take_made_models_and_trained_workloads(tmp_path):

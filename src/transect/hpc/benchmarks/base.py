@@ -76,7 +76,7 @@ class Benchmark(Plugin, ABC):
         if not self.many_ranks and cell.ranks != 1:
             return f"{self.name} is one process; {cell.ranks} ranks were asked for"
         if cell.ranks < self.least_ranks:
-            return f"{self.name} runs on {self.least_ranks} or more ranks: one has nobody to talk to"
+            return f"{self.name} runs on {self.least_ranks} or more ranks: one has no partner"
         if not self.threads and cell.threads != 1:
             return f"{self.name} runs one thread per rank; ask for {cell.threads} ranks instead"
         return complaint(self.flags, cell)

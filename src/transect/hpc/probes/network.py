@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("mpi", f"{MPI.Get_library_version().split(',')[0].strip()}, mpi4py {mpi4py.__version__}")
         say("ranks", world.size)
     if world.size < 2:
-        return tail("network", ["one rank has nobody to talk to: start two or more"])
+        return tail("network", ["one rank has no partner: start two or more"])
     probe = _Probe(np, MPI, given.sizes, given.max_seconds)
     wrong_place = given.nodes is not None and probe.nodes != given.nodes
     problems = []

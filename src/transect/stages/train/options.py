@@ -27,9 +27,9 @@ _OPTIONS = ("stages", "micro_batches", "schedule", "cut")
 class PlannerSection(Section):
     """What the planner assumes of a rank and its messages: plans only compare by it, but ids depend on it."""
 
-    flops_per_s: float = Field(gt=0, description="of one rank, as `matrix-multiply-probe` tells")
-    bytes_per_s: float = Field(gt=0, description="read and written by one rank, as `memory-bandwidth-probe` tells")
-    latency_s: float = Field(ge=0, description="of a message within a node, as `network-probe` tells")
+    flops_per_s: float = Field(gt=0, description="of one rank, as `matrix-multiply-probe` measures")
+    bytes_per_s: float = Field(gt=0, description="read and written by one rank, as `memory-bandwidth-probe` measures")
+    latency_s: float = Field(ge=0, description="of a message within a node, as `network-probe` measures")
     link_bytes_per_s: float = Field(gt=0, description="of messages within a node")
     node_latency_s: float | None = Field(
         default=None, ge=0, description="of a message between nodes; null: as within one"
