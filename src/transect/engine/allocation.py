@@ -183,7 +183,7 @@ def lost_daemon(guard: Guard) -> str:
 
 
 def job_is_over(system: Mapping[str, Any]) -> bool:
-    """Tell, and say, whether the scheduler holds this runner's job for ended although the runner lives.
+    """Tell whether the scheduler takes this runner's job for over although the runner lives; print it then.
 
     A node's daemon that dies ends the job and leaves the runner, also when it comes back: no step of it
     is taken any more, and another job has its cells.

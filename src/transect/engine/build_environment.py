@@ -61,7 +61,7 @@ def failure_excerpt(log: str) -> str:
 
 
 def _needs(name: str, log: Path) -> dict[str, str]:
-    """Build what the environment stands on; return the variables that tell where each lies."""
+    """Build the environments that this one needs; return variables with their paths."""
     variables = {}
     for needed in needed_environments(name):
         facts = build(needed, log.with_name(f"{log.stem}.{needed}.log"))
@@ -73,7 +73,7 @@ def _needs(name: str, log: Path) -> dict[str, str]:
 
 
 def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
-    """Create the virtual environment; return what took how long. Raises _Failed and OSError; the log tells why."""
+    """Create the virtual environment; return the seconds of each step. Raises _Failed (see the log), OSError."""
     source = environment_source(name)
     python = folder / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]

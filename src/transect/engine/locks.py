@@ -30,7 +30,7 @@ _BEAT_S = 15.0
 
 
 def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
-    """Tell whether the owner that a file tells of still runs; of one on another host, its scheduler may know.
+    """Tell whether the owner that a file names still runs; for one on another host its scheduler may know.
 
     Raises ValueError, KeyError or TypeError where the facts are none.
     """

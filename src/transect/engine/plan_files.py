@@ -87,7 +87,7 @@ def _name_in(file: Path) -> object:
 
 
 def check_origin(paths: StudyPaths, file: Path) -> str | None:
-    """Return what to tell of a study whose file was moved, or None. Changes nothing.
+    """Return a message about a study whose file was moved, or None. Changes nothing.
 
     Raises BadInput when the results are those of another study file of the same name: cells of two
     such studies have the same ids, and would overwrite each other.

@@ -27,7 +27,7 @@ MAXIMUM, BUDGET, TIME = "max_repeats", "budget", "time of the job"
 
 
 def repeat_until_of(spec: dict[str, Any]) -> str:
-    """Return what tells one `repeat_until` from another; empty for a cell that only others need."""
+    """Return what identifies a `repeat_until`; empty for a cell that only others need."""
     return digest([canonical_json(spec["repeat_until"])])[:16] if "repeat_until" in spec else ""
 
 

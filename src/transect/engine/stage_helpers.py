@@ -173,7 +173,7 @@ class OneProcess(StageRunner):
     """One process that leaves `result.json`."""
 
     def prepare(self, job: Job) -> tuple[str, Request]:
-        """One process, held to the cell's threads."""
+        """One process, limited to the cell's threads."""
         wrap, variables = job.wrap()
         return "plain", Request(
             command=self.command(job),

@@ -16,11 +16,11 @@ from transect.hpc.values import impossible, log_metric
 class Draft:
     """A run that a parser is still building.
 
-    A parser climbs the ladder in the order in which its benchmark tells things, and the first rung that holds
+    A parser calls the `mark_` methods in the order that suits its benchmark, and the first that applies
     decides: `mark_invalid` (the log refutes its result), `mark_truncated` and `mark_incomplete` (something is missing:
     `failed` with the words of what stopped the program, else `truncated`), `mark_no_result` (`no-result`). Where none
-    held the run is `ok`. `stops` are the words that the parser found itself; those of launchers and schedulers come from the
-    block, and are taken only when they are asked for: they stand in passing runs too.
+    applied the run is `ok`. `stops` are messages that the parser found itself; those of launchers and schedulers come
+    from the block, and are read only on demand: passing runs have such lines too.
     """
 
     block: Block

@@ -113,7 +113,7 @@ class Gpu:
         self._memory: list[int] = []
 
     def sample(self) -> None:
-        """Note utilisation and used memory; a GPU that does not tell one of them, not that one."""
+        """Note utilisation and used memory; a GPU that does not report one of them is left out for that one."""
         library = self.library
         with suppress(Exception):  # a part of a GPU has no utilisation
             self._busy.append(library.nvmlDeviceGetUtilizationRates(self.handle).gpu / 100)

@@ -71,7 +71,7 @@ def refusal(log: str) -> Refusal | None:
 
 
 def step_cause(log: str) -> tuple[Cause | None, str] | None:
-    """Return the cause that the first telling line of srun names, with that line; None when no line tells.
+    """Return the cause that the first line of srun with one names, and that line; None where no line does.
 
     The cause is None when a rank ended by itself first: its own files say more.
     """

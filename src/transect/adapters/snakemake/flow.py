@@ -168,7 +168,7 @@ class Flow:
         return self._blocks[rule, block].state
 
     def resources(self, rule: str) -> dict[str, Any]:
-        """Return what a rule's jobs ask for, by name: a value, or what tells it of a job's wildcards.
+        """Return the resources of a rule's jobs by name: a value, or a function of a job's wildcards.
 
         Snakemake takes ten times as long for what it has to ask for as for a value, in each job.
         """
@@ -186,7 +186,7 @@ class Flow:
 
     @staticmethod
     def often(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Have a function tell its arguments: Snakemake would find them out, several times for each job."""
+        """Note a function's arguments on it: Snakemake would inspect it several times for each job."""
         vars(function)["__signature__"] = signature(function)
         return function
 

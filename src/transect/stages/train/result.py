@@ -166,7 +166,7 @@ _USAGE = {
 
 
 def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the mean over ranks of what each used; nothing where one of them does not tell."""
+    """Return the mean over ranks of what each used; nothing where one of them does not report it."""
     means = {}
     for name, key in _USAGE.items():
         values = [rank["usage"].get(key) for rank in facts]
@@ -179,7 +179,7 @@ _MEMORY = {"training_memory": "step_bytes", "offloaded_bytes": "offloaded_bytes"
 
 
 def _memory(facts: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the most that any rank's steps held, moved, and waited for; nothing where none tells."""
+    """Return the most that any rank's steps held, moved, and waited for; nothing where none reports it."""
     memories = [rank.get("memory", {}) for rank in facts]
     known = {name: key for name, key in _MEMORY.items() if all(key in memory for memory in memories)}
     return {name: max(memory[key] for memory in memories) for name, key in known.items()}

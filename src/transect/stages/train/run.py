@@ -68,7 +68,7 @@ class TrainRunner(StageRunner):
         return rank_place(int(match[1] or match[2] or match[3]), places) if match else ""
 
     def _silent(self, job: Job, outcome: Outcome) -> Result:
-        """Return what became of ranks that left no word: of some the runtime itself says in the log."""
+        """Return the failure of ranks that wrote no error file: the log may have the cause, in the runtime's words."""
         log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
         framework = FRAMEWORKS.get(cell_of(job, TrainCell).framework)
         pattern = framework.says_no_memory if isinstance(framework, ProgramFramework) else ""
