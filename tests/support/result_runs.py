@@ -101,12 +101,12 @@ def stream_run(rate: float, **how: Any) -> dict[str, Any]:
 
 def write_logs(folder: Path, source: str, runs: Mapping[str, dict[str, Any]], *, read: int = 0) -> Path:
     """Write what reading logs below `source` on a day gave: runs by the log's path below it. Return `folder`."""
-    runs_of_logs = [{"file": f"/archive/{source}/{name}", **run} for name, run in runs.items()]
-    record = run_record(
+    told = [{"file": f"/archive/{source}/{name}", **run} for name, run in runs.items()]
+    one = run_record(
         Cell.of(stage="ingest", source=source),
         {},
         at=START + timedelta(days=read),
-        details={"runs": runs_of_logs},
+        details={"runs": told},
         provenance={},
     )
-    return write_records(folder, record)
+    return write_records(folder, one)

@@ -95,7 +95,7 @@ def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
         middle = len(logs) // 2
         centre = logs[middle]
         if len(logs) > 1:
-            residuals += [value - centre for n, value in enumerate(logs) if n != middle]
+            residuals += [one - centre for n, one in enumerate(logs) if n != middle]
     if not residuals:
         raise ValueError("no cell has two repeats: nothing tells what the noise is")
     drawn = np.array(residuals)
@@ -110,24 +110,24 @@ def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _Told:
     """A comparison, with the true logarithm of its ratio and its corrected probability."""
 
-    comparison: Comparison
+    one: Comparison
     truth: float
     p: float
     cells: tuple[int, int]
 
     @property
     def confirmed(self) -> bool:
-        return self.comparison.confidence is Confidence.CONFIRMED and self.p <= LEVEL
+        return self.one.confidence is Confidence.CONFIRMED and self.p <= LEVEL
 
     @property
     def wrong(self) -> bool:
         """Whether a confirmed verdict is: the same at the margin or beyond, or apart the wrong way."""
-        decision = self.comparison.decision
+        decision = self.one.decision
         assert decision is not None
-        if self.comparison.equal:
+        if self.one.equal:
             return abs(self.truth) >= math.log1p(MARGIN) - 1e-9
         return self.truth == 0 or (decision.ratio > 1) != (self.truth > 0)
 
@@ -153,19 +153,19 @@ class Tally:
         """The share of comparisons of that truth that end confirmed and right."""
         return self.found[kind] / max(1, self.chances[kind])
 
-    def count(self, verdicts: Sequence[_Judged]) -> None:
+    def count(self, told: Sequence[_Told]) -> None:
         """Add a study."""
         before = sum(self.wrong.values())
-        for judged in verdicts:
-            kind = _KINDS.get(abs(judged.truth))
+        for one in told:
+            kind = _KINDS.get(abs(one.truth))
             if kind:
                 self.chances[kind] += 1
-            if not judged.confirmed:
+            if not one.confirmed:
                 continue
-            self.confirmed["same" if judged.comparison.equal else "different"] += 1
-            self.wrong["same" if judged.comparison.equal else "different"] += judged.wrong
-            if kind and not judged.wrong:
-                self.found[kind] += judged.comparison.equal == (kind == "equal")
+            self.confirmed["same" if one.one.equal else "different"] += 1
+            self.wrong["same" if one.one.equal else "different"] += one.wrong
+            if kind and not one.wrong:
+                self.found[kind] += one.one.equal == (kind == "equal")
         self.studies += 1
         self.studies_wrong += sum(self.wrong.values()) > before
 
@@ -179,16 +179,16 @@ def _compared(
     design: str,
     groups: Sequence[Group] | None = None,
     disturbed: np.ndarray | None = None,
-) -> list[_Judged]:
+) -> list[_Told]:
     """Compare the best of all cells with each other one, or the first one.
 
     `groups`: when they ran, and on what; the noise is that of runs that are not known to be `disturbed`.
     """
     values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
-    rows = [dict(enumerate(row)) for row in values]
-    quiet = rows
+    own = [dict(enumerate(row)) for row in values]
+    quiet = own
     if disturbed is not None:
-        quiet = [{n: v for n, v in row.items() if not loud[n]} for row, loud in zip(rows, disturbed, strict=True)]
+        quiet = [{n: one for n, one in row.items() if not loud[n]} for row, loud in zip(own, disturbed, strict=True)]
     floor = (
         paired_noise_floor(quiet, looks=looks)
         if paired
@@ -200,18 +200,17 @@ def _compared(
         pairs = [(best, i, len(values)) for i in range(len(values)) if i != best]
     if design != RACE:
         pairs += [(0, i, 2) for i in range(1, len(values))]
-    comparisons, cells = [], []
+    told, cells = [], []
     for a, b, n_candidates in pairs:
-        made = compare_paired(rows[a], rows[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
-        assert made is not None and made.decision is not None
-        made = replace(made, n_candidates=n_candidates)
-        comparisons.append(made.under(groups[a], groups[b]) if groups else made)
+        one = compare_paired(own[a], own[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
+        assert one is not None and one.decision is not None
+        one = replace(one, n_candidates=n_candidates)
+        told.append(one.under(groups[a], groups[b]) if groups else one)
         cells.append((a, b))
-    decisions = [comparison.decision for comparison in comparisons if comparison.decision is not None]
-    families = [comparison.n_comparisons for comparison in comparisons]
+    decisions = [one.decision for one in told if one.decision is not None]
     return [
-        _Judged(comparison=comparison, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
-        for comparison, p, (a, b) in zip(comparisons, corrected(decisions, families), cells, strict=True)
+        _Told(one=one, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
+        for one, p, (a, b) in zip(told, corrected(decisions, [t.n_comparisons for t in told]), cells, strict=True)
     ]
 
 
@@ -266,14 +265,14 @@ def adaptive_study(tally: Tally, rng: np.random.Generator, noise: Noise, floor: 
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
     looks = looks_of(floor, cap)
     counts = [floor] * len(TRUTH)
-    verdicts: list[_Judged] = []
+    told: list[_Told] = []
     for look, following in zip(looks, [*looks[1:], None], strict=True):
-        verdicts = _compared(logs, counts, len(looks), paired=paired, design=BOTH)
-        race = verdicts[: len(TRUTH) - 1]
-        going_on = {i for judged in race if not judged.confirmed for i in judged.cells if counts[i] == look}
+        told = _compared(logs, counts, len(looks), paired=paired, design=BOTH)
+        race = told[: len(TRUTH) - 1]
+        going_on = {i for one in race if not one.confirmed for i in one.cells if counts[i] == look}
         if not going_on or following is None:
             break
         for i in going_on:
             counts[i] = following
     tally.repeats += sum(counts)
-    tally.count(verdicts)
+    tally.count(told)
