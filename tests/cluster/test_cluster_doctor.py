@@ -88,7 +88,7 @@ WRONG = {
 def test_wrong_promises_are_named_with_their_cures_in_one_round(checkout):
     """A partition and constraints: tests/unit/cli/test_doctor_system.py."""
     keys = {line.split(":")[0] for line in WRONG}
-    kept = [one for one in GOOD.splitlines() if one.split(":")[0] not in keys]
+    kept = [line for line in GOOD.splitlines() if line.split(":")[0] not in keys]
     code, rows = doctor(checkout, "\n".join([*kept, *WRONG, ""]))
     assert code == 1
     for row, *facts in WRONG.values():

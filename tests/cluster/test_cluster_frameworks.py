@@ -83,7 +83,7 @@ def few(make):
 
 def follows_the_reference(record, *ratios):
     assert record["status"] == "ok", f"{record['message']}\n{record['log_tail']}"
-    found = {one["name"]: one["value"] for one in record["metrics"]}
+    found = {metric["name"]: metric["value"] for metric in record["metrics"]}
     assert all(found[name] <= 1 for name in ratios), found
     assert len(record["provenance"]["guard_before"]) == 2, "one look at each node"
 

@@ -71,13 +71,13 @@ def on_hosts(make):
     nodefile = checkout.folder / "nodefile"
     # The machine that starts the study and the ranks stands there as the second.
     nodefile.write_text("n12\nn11\nn11\n")
-    told = checkout.environment() | ssh | {"PBS_NODEFILE": str(nodefile)}
+    variables = checkout.environment() | ssh | {"PBS_NODEFILE": str(nodefile)}
     paths = {"PYTHONPATH": str(ROOT / "src")}
     ranks = (*LAUNCH, *TORCH, "--", sys.executable, "-c", WHO)
-    who = cluster.run(*ranks, node=HOSTS[0], env=told | paths)
+    who = cluster.run(*ranks, node=HOSTS[0], env=variables | paths)
     snakemake = (str(Path(sys.executable).with_name("snakemake")), "--profile", "profiles/local")
     study = ("--config", "study=study.yaml", "system=hosts.yaml")
-    made = cluster.run(*snakemake, *study, node=HOSTS[0], cwd=checkout.folder, env=told, check=False)
+    made = cluster.run(*snakemake, *study, node=HOSTS[0], cwd=checkout.folder, env=variables, check=False)
     return checkout, who, made
 
 
@@ -97,8 +97,8 @@ def test_a_whole_study_runs_on_the_hosts_of_one_allocation(ran):
     bad = {cell: r["message"] for cell, r in records.items() if r["status"] != "ok"}
     assert not bad
     two = records["train/iris-mlp-ce.numpy.mpi-allreduce.n2x2.b16.fp32"]
-    assert [one["host"] for one in two["provenance"]["guard_after"]] == list(HOSTS)
+    assert [node["host"] for node in two["provenance"]["guard_after"]] == list(HOSTS)
     assert two["provenance"]["slurm"] == {"TRANSECT_HOSTS": "n11,n12"}
     assert {m["name"]: m["value"] for m in two["metrics"]}["equality_ratio"] < 1
-    one = records["train/iris-mlp-ce.numpy.mpi-allreduce.n1x2.b16.fp32"]
-    assert [node["host"] for node in one["provenance"]["guard_after"]] == [HOSTS[0]]
+    single = records["train/iris-mlp-ce.numpy.mpi-allreduce.n1x2.b16.fp32"]
+    assert [node["host"] for node in single["provenance"]["guard_after"]] == [HOSTS[0]]

@@ -119,16 +119,16 @@ def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
     outer += ["env", "SLURM_NTASKS_PER_GPU=1"]
     code = "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, os.uname().nodename)"
 
-    def said(*options: str) -> tuple[list[str], int]:
-        """Return what the ranks said but for their nodes, and on how many nodes they were."""
+    def printed(*options: str) -> tuple[list[str], int]:
+        """Return what the ranks printed but for their nodes, and on how many nodes they were."""
         done = cluster.run(*outer, *launch, *options, "--", base_python, "-c", code)
         lines = [line.rpartition(" ") for line in sorted(done.stdout.splitlines())]
         return [words for words, _, _ in lines], len({node for _, _, node in lines})
 
     # The outer step puts its own label before each line, and nobody another one.
     ranks = ["0: [0] 0 2", "0: [1] 1 2"]
-    assert said("--nodes", "2") == (ranks, 2)
-    assert said("--launcher", "mpiexec", "--ranks-per-node", "2") == (ranks, 1)
+    assert printed("--nodes", "2") == (ranks, 2)
+    assert printed("--launcher", "mpiexec", "--ranks-per-node", "2") == (ranks, 1)
 
 
 STUDY = """

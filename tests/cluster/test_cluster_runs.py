@@ -88,26 +88,26 @@ def test_interrupted_runs_go_on_and_run_nothing_twice(make):
 
 @beside
 def test_two_studies_run_at_once_and_one_study_only_once(make):
-    one, other = waits_made(make), waits_made(make)
+    first_clone, second_clone = waits_made(make), waits_made(make)
     # Its cell waits for as long as the other runs take.
-    first = start(one, "first", repeats=1, seconds=1200)
-    waiting = one.waits("first")
+    first = start(first_clone, "first", repeats=1, seconds=1200)
+    waiting = first_clone.waits("first")
     # Both need the same environment, in one clone and in two on one results folder.
-    second = start(one, "second", repeats=1)
-    results = {"results": str(one.folder / "results")}
-    other.study(WAITING.format(name="first", repeats=1, seconds=1200), "first.yaml")
-    refused = other.start(*config("first", **results))
-    jobs = [job["id"] for job in one.active_jobs() if job["name"].startswith("train.first.")]
+    second = start(first_clone, "second", repeats=1)
+    results = {"results": str(first_clone.folder / "results")}
+    second_clone.study(WAITING.format(name="first", repeats=1, seconds=1200), "first.yaml")
+    refused = second_clone.start(*config("first", **results))
+    jobs = [job["id"] for job in first_clone.active_jobs() if job["name"].startswith("train.first.")]
     (job,) = jobs
-    told = rf"study 'first' .*pid \d+ on login.*jobs .*\b{job}\b"
-    assert re.search(told, refused.ends(code=None)), refused.text()
+    pattern = rf"study 'first' .*pid \d+ on login.*jobs .*\b{job}\b"
+    assert re.search(pattern, refused.ends(code=None)), refused.text()
     assert refused.process.returncode != 0
-    for folder in (one.waits("second"), waiting):
+    for folder in (first_clone.waits("second"), waiting):
         (folder / "release").touch()
     first.ends()
     second.ends()
-    assert set(causes(one, "first").values()) == {"ok"}
-    assert set(causes(one, "second").values()) == {"ok"}
+    assert set(causes(first_clone, "first").values()) == {"ok"}
+    assert set(causes(first_clone, "second").values()) == {"ok"}
 
 
 @beside
@@ -119,8 +119,8 @@ def test_a_run_that_hangs_is_taken_over_from_another_login_node(make):
     claim = checkout.folder / f"results/.transect/{name}.json"
     pid = str(json.loads(claim.read_text())["pid"])
     checkout.cluster.run("kill", "-STOP", pid)
-    told = checkout.start(*config(name), node="n12").ends(code=2)
-    assert re.search(rf"pid {pid} on login.*jobs {job} in .*sign of life \d+ s ago", told), told
+    output = checkout.start(*config(name), node="n12").ends(code=2)
+    assert re.search(rf"pid {pid} on login.*jobs {job} in .*sign of life \d+ s ago", output), output
     os.utime(claim, (1, 1))
     since = time.time()
     after = checkout.start(*config(name), node="n12")
@@ -154,8 +154,8 @@ def test_a_job_that_is_refused_for_good_ends_in_a_report(make):
     assert (checkout.folder / "results" / name / "report.html").exists()
     assert "`transect reset`" in text
     mine.write_text(system + "account: transect\n")
-    told = checkout.transect("reset", f"results/{name}", "--skipped").stdout
-    assert "4 records" in told
+    output = checkout.transect("reset", f"results/{name}", "--skipped").stdout
+    assert "4 records" in output
     checkout.start(*arguments).ends()
     assert set(causes(checkout, name).values()) == {"ok"}
 

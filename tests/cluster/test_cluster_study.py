@@ -89,11 +89,11 @@ def test_every_cell_runs_where_it_asks_to(ran):
     assert not bad
     assert len(records) == 1 + 2 + 2 * (2 + 4 + 1) + 1 + 1
     two = records["train/iris-mlp-ce.numpy.mpi-allreduce.n2x2.b16.fp32"]
-    assert len({one["host"] for one in two["provenance"]["guard_after"]}) == 2
+    assert len({node["host"] for node in two["provenance"]["guard_after"]}) == 2
     assert re.fullmatch(r"n\[\d+[,-]\d+\]", two["provenance"]["slurm"]["SLURM_JOB_NODELIST"])
     assert two["provenance"]["guard_before"][0]["memory_total_bytes"] > 2**28
     assert records["ingest/hpc"]["provenance"]["host"] == "login"
-    assert {one["name"]: one["value"] for one in two["metrics"]}["equality_ratio"] < 1
+    assert {metric["name"]: metric["value"] for metric in two["metrics"]}["equality_ratio"] < 1
     assert two["details"]["over_subscribed"], "four ranks share this machine's two cores"
     nothing_left(checkout)
     assert not list((checkout.folder / "results" / ".transect").rglob("*.json"))

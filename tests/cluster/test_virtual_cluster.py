@@ -42,12 +42,12 @@ def takes(cluster: VirtualCluster, link: str, size: int, low: float, high: float
         assert server.stdout is not None
         try:
             assert server.stdout.readline() == "ready\n"
-            told = cluster.node_run("n2", "python3", "-c", PROBE, "ask", address, str(size), "5").stdout
+            seconds = cluster.node_run("n2", "python3", "-c", PROBE, "ask", address, str(size), "5").stdout
         finally:
             server.kill()
             server.communicate()
-        assert float(told) > low
-        return float(told) < high
+        assert float(seconds) > low
+        return float(seconds) < high
 
     eventually(look, what=f"{size} bytes over {link} within {high:g} s")
 
@@ -145,11 +145,11 @@ def test_down_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert not root.exists() and os.listdir("/sys/class/net") == interfaces
     assert Path("/proc/mounts").read_text() == mounts
     argv = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
-    assert not [one for one in argv if str(root) in one or "sleep 47110815" in one]
+    assert not [line for line in argv if str(root) in line or "sleep 47110815" in line]
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "message"),
     [
         ((), "required: COMMAND"),
         (("up", "--nodes", "0"), "--nodes 0: expected a whole number from 1 to"),
@@ -159,7 +159,7 @@ def test_down_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         (("up", "--link", "a=1gbit", "--link", "a=2gbit"), "given 2 times"),
     ],
 )
-def test_bad_input_is_told_in_one_line(argv: tuple[str, ...], told: str) -> None:
+def test_bad_input_is_told_in_one_line(argv: tuple[str, ...], message: str) -> None:
     done = virtual_cluster(*argv)
     assert done.returncode == 2
-    assert told in done.stderr and done.stderr.count("\n") == 1
+    assert message in done.stderr and done.stderr.count("\n") == 1

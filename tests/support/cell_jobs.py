@@ -23,10 +23,10 @@ def make_job(
     folder: Path, cell: Cell = PROBE, cell_limits: dict[str, Any] | None = None, facts: Any = None, **spec: Any
 ) -> Job:
     """Return the job of a cell, whose folder is there; `facts` are its environment's, `spec` is what the payload is told besides."""
-    told = {"study": "s", "fingerprint": "f" * 16, "inputs": {}, "system": {}, "cell": cell.axes()}
-    told["cell_limits"] = LIMITS | (cell_limits or {})
+    defaults = {"study": "s", "fingerprint": "f" * 16, "inputs": {}, "system": {}, "cell": cell.axes()}
+    defaults["cell_limits"] = LIMITS | (cell_limits or {})
     paths, python = StudyPaths(results=folder, study="s"), sys.executable
-    job = Job(spec=told | spec, cell=cell, paths=paths, python=python, bin=None, environment=facts or {})
+    job = Job(spec=defaults | spec, cell=cell, paths=paths, python=python, bin=None, environment=facts or {})
     job.folder.mkdir(parents=True, exist_ok=True)
     return job
 

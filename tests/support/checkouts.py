@@ -87,7 +87,7 @@ class Place:
 
     def made_again(self, name: str, before: dict[str, dict[str, Any]]) -> set[str]:
         """Return which of a study's records were made since."""
-        return {key for key, one in self.records(name).items() if one["started"] != before[key]["started"]}
+        return {key for key, record in self.records(name).items() if record["started"] != before[key]["started"]}
 
     def payloads(self) -> list[psutil.Process]:
         """Return the running processes that are of a cell of this folder."""

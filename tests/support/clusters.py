@@ -30,8 +30,8 @@ def why_not(*, accounting: bool = False) -> str:
         f"asked = options.Options(accounting={accounting}, links=links)\n"
         "print('; '.join(requirements.missing(asked)))"
     )
-    said = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True)
-    return said.stdout.strip() if said.returncode == 0 else said.stderr.strip()
+    done = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()
 
 
 # What Slurm's programs say of a controller that restarts, or is too busy to answer.
@@ -109,8 +109,8 @@ class VirtualCluster:
 
     def node_state(self, node: str) -> str:
         """Return a node's state and its flags in small letters, as the controller has it: ``down+not_responding``."""
-        told = self.ask("scontrol", "--oneliner", "show", "node", node)
-        return re.search(r"\bState=(\S+)", told)[1].lower()  # type: ignore[index]
+        shown = self.ask("scontrol", "--oneliner", "show", "node", node)
+        return re.search(r"\bState=(\S+)", shown)[1].lower()  # type: ignore[index]
 
     def job_state(self, job: str) -> str:
         """Return a job's state as squeue names it: ``PENDING``, ``RUNNING``, ``COMPLETED``."""
@@ -118,15 +118,15 @@ class VirtualCluster:
 
     def ask(self, *argv: str) -> str:
         """Return what a program of Slurm prints; it is asked again while the controller is silent."""
-        said: list[subprocess.CompletedProcess[str]] = []
+        answers: list[subprocess.CompletedProcess[str]] = []
 
         def answered() -> bool:
-            said[:] = [self.run(*argv, check=False)]
-            return said[0].returncode == 0 or not _NO_ANSWER.search(said[0].stderr)
+            answers[:] = [self.run(*argv, check=False)]
+            return answers[0].returncode == 0 or not _NO_ANSWER.search(answers[0].stderr)
 
         eventually(answered, what=f"an answer to {argv}")
-        assert said[0].returncode == 0, f"{argv}: {said[0].returncode}\n{said[0].stderr}"
-        return said[0].stdout
+        assert answers[0].returncode == 0, f"{argv}: {answers[0].returncode}\n{answers[0].stderr}"
+        return answers[0].stdout
 
     def shell(self, *argv: str, node: str | None = None) -> list[str]:
         """Return the argv that runs a command on the login node or on a compute node."""
@@ -173,8 +173,8 @@ class VirtualCluster:
         """
         columns = {"id": "JobID", "name": "Name", "state": "State", "restarts": "RestartCnt", "folder": "WorkDir"}
         layout = ",".join(f"{column}:256" for column in columns.values())
-        said = self.ask("squeue", "-h", "-t", "all", "-O", layout)
+        table = self.ask("squeue", "-h", "-t", "all", "-O", layout)
         return [
             {key: line[256 * place : 256 * (place + 1)].strip() for place, key in enumerate(columns)}
-            for line in said.splitlines()
+            for line in table.splitlines()
         ]

@@ -20,7 +20,7 @@ def _corpora() -> list[Path]:
     """Return the folders that TRANSECT_CORPUS names (parted as PATH is), else those beside the project."""
     given = os.environ.get("TRANSECT_CORPUS")
     if given:
-        return [Path(one) for one in given.split(os.pathsep) if one]
+        return [Path(folder) for folder in given.split(os.pathsep) if folder]
     return sorted((ROOT.parent / "shared" / "data").glob("hpc-logs*"))
 
 
@@ -80,15 +80,15 @@ def noted(truth: dict[str, str], text: str, runs: list[Run]) -> list[tuple[str, 
     )
     found = sorted(str(run.status) for run in runs if run.benchmark != UNKNOWN)
     facts = [("status", found == wanted)]
-    said = [m.value for run in runs for m in run.metrics]
+    printed = [m.value for run in runs for m in run.metrics]
     # Of what is said step by step a metric has the median and the last.
-    said += [value for run in runs for one in run.samples.values() for value in one.values]
-    said += [float(v) for r in runs for v in r.parameters.values() if isinstance(v, (int, float))]
+    printed += [value for run in runs for series in run.samples.values() for value in series.values]
+    printed += [float(v) for r in runs for v in r.parameters.values() if isinstance(v, (int, float))]
     for key, words in truth.items():
         if key.startswith(("note_runs", "status", "valid", "result")):
             continue
         for value in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?", words.partition("(")[0]):
-            facts.append((f"value {key} {value}", any(math.isclose(float(value), v) for v in said)))
+            facts.append((f"value {key} {value}", any(math.isclose(float(value), v) for v in printed)))
     return facts
 
 

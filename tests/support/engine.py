@@ -114,7 +114,7 @@ def _sources() -> dict[Path, tuple[int, int]]:
     from transect.planning.code_hash import PACKAGE
 
     facts = {path: path.stat() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
-    return {path: (one.st_mtime_ns, one.st_size) for path, one in facts.items() if path.is_file()}
+    return {path: (status.st_mtime_ns, status.st_size) for path, status in facts.items() if path.is_file()}
 
 
 def _hash_sources() -> dict[Path, tuple[int, int]]:
@@ -270,7 +270,7 @@ def _sorted(jobs: list[Any]) -> list[Any]:
     made: set[str] = set()
     makes = {path for job in jobs for path in job.outputs}
     while jobs:
-        job = next(one for one in jobs if ({*one.inputs, *one.waits} & makes) <= made)
+        job = next(candidate for candidate in jobs if ({*candidate.inputs, *candidate.waits} & makes) <= made)
         jobs.remove(job)
         ordered.append(job)
         made.update(job.outputs)

@@ -94,9 +94,9 @@ def plan_models(folder: Path, sections: str) -> Any:
 
 def make_model(folder: Path, model: str, exporter: str) -> Any:
     """Run a model cell into `folder`; return (code, result, stderr)."""
-    one = EXPORTERS.get(exporter)
-    python = environment_python(one.environment, folder.parent)
-    cell = {"stage": "generated-model", "workload": model, "framework": one.framework, "exporter": exporter}
+    chosen = EXPORTERS.get(exporter)
+    python = environment_python(chosen.environment, folder.parent)
+    cell = {"stage": "generated-model", "workload": model, "framework": chosen.framework, "exporter": exporter}
     spec = {"cell": cell, "seed": SEED}
     return run_payload(python, folder, spec)
 

@@ -51,8 +51,8 @@ def by_trying(problem: Problem) -> Solution | None:
     """Return the best of all partitions, or None where none fits."""
     every = itertools.combinations(range(1, problem.count), problem.devices - 1)
     found = [problem.solution(cuts, "trying") for cuts in every]
-    fitting = [one for one in found if max(one.memory_bytes) <= problem.room]
-    return min(fitting, key=lambda one: one.step_s, default=None)
+    fitting = [solution for solution in found if max(solution.memory_bytes) <= problem.room]
+    return min(fitting, key=lambda solution: solution.step_s, default=None)
 
 
 def by_fronts(problem: Problem) -> float | None:

@@ -37,9 +37,9 @@ def case(name: str) -> dict[str, Any]:
 
 def refused(name: str) -> str:
     """Return the error with which a module that is not covered is refused."""
-    one = UNCOVERED[name][0]
+    uncovered = UNCOVERED[name][0]
     try:
-        export(one, one.module())
+        export(uncovered, uncovered.module())
     except BadInput as error:
         return str(error)
     return "no error"
@@ -60,7 +60,7 @@ def spoilt(name: str, operator: str, factor: float) -> dict[str, Any]:
         made = right(*args, **kwargs)
         if isinstance(made, torch.Tensor):
             return made * factor
-        return tuple(one if one is None else one * factor for one in made)
+        return tuple(tensor if tensor is None else tensor * factor for tensor in made)
 
     DECOMPOSITIONS[operator] = wrong
     try:
@@ -159,7 +159,7 @@ def attention(given: dict[str, Any]) -> float:
     grad = _normal(generator, *want.shape)
     wanted = [want, *torch.autograd.grad(want, (q, k, v), grad)]
     name = "aten._scaled_dot_product_flash_attention_for_cpu{}.default"
-    forward, backward = (DECOMPOSITIONS[name.format(one)] for one in ("", "_backward"))
+    forward, backward = (DECOMPOSITIONS[name.format(suffix)] for suffix in ("", "_backward"))
     with torch.no_grad():
         out, logs = forward(q, k, v, 0.0, causal, attn_mask=mask)
         found = [out, *backward(grad, q, k, v, out, logs, 0.0, causal, attn_mask=mask)]

@@ -45,8 +45,8 @@ class StepWorker:
 def step_worker(python: str, script: Path = HERE / "step_worker.py") -> Iterator[StepWorker]:
     """Start the worker, a script, in a fork of this environment's warm process."""
     paths = {"PYTHONPATH": f"{ROOT / 'src'}:{HERE}"}
-    with closing(StepWorker(warm(python).start(script, env=paths, pipes=True))) as one:
-        yield one
+    with closing(StepWorker(warm(python).start(script, env=paths, pipes=True))) as worker:
+        yield worker
 
 
 def check_case(worker: StepWorker, name: str) -> None:

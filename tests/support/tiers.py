@@ -115,8 +115,8 @@ class Scheduler(LoadScopeScheduling):
         unit[crashed] = True
         again = {name: unit for name, unit in work.items() if not all(unit.values())}
         self.workqueue.update(again)
-        for other in self.assigned_work:
-            self._reschedule(other)
+        for worker in self.assigned_work:
+            self._reschedule(worker)
         return str(crashed)
 
 

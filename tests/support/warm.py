@@ -57,13 +57,13 @@ class Program:
         """Return how it ended and what it said. Raises TimeoutError, with which it ends."""
         self._connection.settimeout(timeout)
         with self._connection:
-            told = self._connection.recv(64)
+            answer = self._connection.recv(64)
         err = self.stderr.read_text(errors="replace")
-        if not told:
+        if not answer:
             self._server.stop()
-            raise AssertionError(f"the warm process of this program ended:\n{self._server.said()}\n{err}")
+            raise AssertionError(f"the warm process of this program ended:\n{self._server.log_tail()}\n{err}")
         out = self.stdout.read_text(errors="replace") if self.stdout.is_file() else ""
-        return subprocess.CompletedProcess(self._arguments, json.loads(told), out, err)
+        return subprocess.CompletedProcess(self._arguments, json.loads(answer), out, err)
 
     def kill(self) -> None:
         """End it, as nobody waits for it any more."""
@@ -88,14 +88,14 @@ class Warm:
             )
         assert self._process.stdout
         if self._process.stdout.readline() != b"ready\n":
-            raise AssertionError(f"no warm process of {python}:\n{self.said()}")
+            raise AssertionError(f"no warm process of {python}:\n{self.log_tail()}")
 
     @property
     def alive(self) -> bool:
         """Whether it takes programs."""
         return self._process.poll() is None
 
-    def said(self) -> str:
+    def log_tail(self) -> str:
         """Return the end of what it wrote to standard error."""
         return (self._folder / "log").read_text(errors="replace")[-4000:]
 
@@ -166,9 +166,9 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
 def ended(programs: Iterable[Program], timeout: float = 300) -> list[subprocess.CompletedProcess[str]]:
     """Wait for ranks that meet; when one does not end, none goes on."""
     with ExitStack() as stack:
-        for one in (begun := list(programs)):
-            stack.callback(one.kill)
-        return [one.wait(timeout) for one in begun]
+        for program in (begun := list(programs)):
+            stack.callback(program.kill)
+        return [program.wait(timeout) for program in begun]
 
 
 def warm(python: str | Path) -> Warm:
@@ -185,18 +185,18 @@ def run_command(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     merge: bool = False,
-    own: bool = False,
+    fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end: of Python in a fork of its environment's process, any other as it is.
 
     `env`: all variables, none of this process's left out. `merge`: standard error goes where standard output does.
-    `own`: as users start it, which shows what a fork hides: what it imports without saying so, what follows from the
+    `fresh`: as users start it, which shows what a fork hides: what it imports without saying so, what follows from the
     order of a set, and a crash when what was loaded is taken apart.
     """
     if env is not None and (absent := os.environ.keys() - env.keys()):
         raise ValueError(f"{sorted(absent)}: a fork would have these all the same")
     program, *arguments = map(str, command)
-    if Path(program).name.startswith("python") and not own:
+    if Path(program).name.startswith("python") and not fresh:
         return warm(program).run(*arguments, cwd=cwd, env=env, merge=merge)
     err = subprocess.STDOUT if merge else subprocess.PIPE
     return subprocess.run([program, *arguments], cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=err)
@@ -204,6 +204,6 @@ def run_command(
 
 @atexit.register
 def _stop() -> None:
-    for one in list(_started.values()):
-        one.stop()
-        shutil.rmtree(one._folder, ignore_errors=True)
+    for server in list(_started.values()):
+        server.stop()
+        shutil.rmtree(server._folder, ignore_errors=True)

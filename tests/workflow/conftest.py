@@ -38,8 +38,8 @@ def _tickets() -> list[dict[str, Any]]:
     made = []
     for number, row in enumerate(rows):
         text, queue = row["Document"], row["Topic_group"]
-        person, other = PEOPLE[number % 3], PEOPLE[(number + 1) % 3]
-        asked = f"Hallo {other}, 日本\u0301 {text} <b>Gru\u0308ße</b>\n-- \n{person}, +49 551 1234567"
+        person, colleague = PEOPLE[number % 3], PEOPLE[(number + 1) % 3]
+        asked = f"Hallo {colleague}, 日本\u0301 {text} <b>Gru\u0308ße</b>\n-- \n{person}, +49 551 1234567"
         answer = f"Dear {person}, mail me at a{number}@example.org\n\n> {text}\n> {text}"
         made.append(
             {
@@ -47,7 +47,7 @@ def _tickets() -> list[dict[str, Any]]:
                 "queue": queue,
                 "messages": [
                     {"role": "customer", "author": person, "text": asked},
-                    {"role": "agent", "author": other, "text": answer},
+                    {"role": "agent", "author": colleague, "text": answer},
                 ],
             }
         )
@@ -69,7 +69,7 @@ def _write_decks(folder: Path) -> None:
 def _write_study(folder: Path, rows: Iterable[tuple[str, str]], *, rows_only: bool = False) -> Path:
     """Write the study and what it takes into a folder; return its file. `rows`: frameworks and strategies."""
     _write_decks(folder / "decks")
-    (folder / "own.jsonl").write_text("".join(json.dumps(one) + "\n" for one in _tickets()))
+    (folder / "own.jsonl").write_text("".join(json.dumps(ticket) + "\n" for ticket in _tickets()))
     (folder / "logs").mkdir()
     (folder / "logs" / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
     text = STUDY.read_text(encoding="utf-8")

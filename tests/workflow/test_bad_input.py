@@ -49,12 +49,12 @@ def test_check_and_run_give_the_same_clear_message(place, name):
 
 
 @pytest.mark.parametrize(
-    ("study", "more", "told"),
+    ("study", "more", "message"),
     [("nosuch", {}, "nosuch.yaml: no such file"), ("quick", {"studdy": "quick"}, "unknown key 'studdy'")],
 )
-def test_a_missing_study_or_an_unknown_key_is_named(place, study, more, told):
+def test_a_missing_study_or_an_unknown_key_is_named(place, study, more, message):
     run = place.make(study, **more)
-    assert run.returncode == 2 and told in run.stderr
+    assert run.returncode == 2 and message in run.stderr
 
 
 UNUSABLE = {

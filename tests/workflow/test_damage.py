@@ -38,11 +38,11 @@ def done(place):
     (place.folder / "logs" / "notes.txt").write_text("nothing that a parser knows\n")
     run = place.make(FILE)
     assert run.returncode == 0, run.stderr
-    assert {one["status"] for one in place.records("damage").values()} == {"ok"}
+    assert {record["status"] for record in place.records("damage").values()} == {"ok"}
     return place
 
 
-def one(done, prefix: str) -> str:
+def cell_named(done, prefix: str) -> str:
     """Return the `STAGE/ID` that begins so."""
     (folder,) = (done.folder / FOLDER).glob(f"{prefix}*/")
     return f"{folder.parent.name}/{folder.name}"
@@ -53,13 +53,13 @@ def record(done, name: str):
 
 
 def started(done) -> dict[str, str]:
-    return {name: one["started"] for name, one in done.records("damage").items()}
+    return {name: record["started"] for name, record in done.records("damage").items()}
 
 
 def made_again(done, before: dict[str, str]) -> set[str]:
     after = started(done)
     assert after.keys() == before.keys()
-    assert {one["status"] for one in done.records("damage").values()} == {"ok"}
+    assert {record["status"] for record in done.records("damage").values()} == {"ok"}
     return {name for name in before if before[name] != after[name]}
 
 
@@ -73,32 +73,32 @@ def garbled(path) -> None:
 
 def damage(done) -> dict[str, str]:
     """Damage four records in four ways; return what is said of each."""
-    cut, empty = one(done, "dataset/iris-mlp~"), one(done, "train/iris-mlp.numpy")
-    other, changed = one(done, "infer/iris"), one(done, "ingest/logs")
+    cut, empty = cell_named(done, "dataset/iris-mlp~"), cell_named(done, "train/iris-mlp.numpy")
+    copied, changed = cell_named(done, "infer/iris"), cell_named(done, "ingest/logs")
     path = record(done, cut)
     path.write_bytes(path.read_bytes()[:300])
     record(done, empty).write_bytes(b"")
-    shutil.copy(record(done, changed), record(done, other))
+    shutil.copy(record(done, changed), record(done, copied))
     path = record(done, changed)
     text = path.read_text()
     assert '"started": "20' in text
     path.write_text(text.replace('"started": "20', '"started": "19'))
-    return {cut: "300 bytes", empty: "empty", other: changed, changed: "checksum"}
+    return {cut: "300 bytes", empty: "empty", copied: changed, changed: "checksum"}
 
 
 def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     before = started(done)
-    told = damage(done)
+    damaged = damage(done)
     why = done.why(FILE)
     # What takes from them may come out as it was: it is asked again, not thrown away.
-    assert {n for n, reasons in why.items() if reasons[0][0] == "damaged"} == set(told)
-    for name, words in told.items():
+    assert {n for n, reasons in why.items() if reasons[0][0] == "damaged"} == set(damaged)
+    for name, words in damaged.items():
         assert words in why[name][0][1]
     status = json.loads(done.transect("status", FOLDER, "--json").stdout)
     assert status["others"] == {"unreadable": 4}
-    assert {f"{row['stage']}/{row['cell']}" for row in status["cells"]} == set(told)
+    assert {f"{row['stage']}/{row['cell']}" for row in status["cells"]} == set(damaged)
     for row in status["cells"]:
-        assert told[f"{row['stage']}/{row['cell']}"] in row["message"]
+        assert damaged[f"{row['stage']}/{row['cell']}"] in row["message"]
     dry = done.transect("reset", FOLDER, "--dry-run")
     assert dry.returncode == 0 and dry.stdout.count("would delete") == 4
     assert "0 cells" in done.transect("clean", FOLDER, "--dry-run").stdout
@@ -111,9 +111,9 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     assert not strict.exists()
     run = done.make(FILE, strict="true")
     assert run.returncode == 0, run.stderr
-    assert made_again(done, before | dict.fromkeys(told, "")) == set(told)
-    for name, words in told.items():
-        (line,) = (one for one in run.stderr.splitlines() if one.startswith(f"[transect] {name}: "))
+    assert made_again(done, before | dict.fromkeys(damaged, "")) == set(damaged)
+    for name, words in damaged.items():
+        (line,) = (text for text in run.stderr.splitlines() if text.startswith(f"[transect] {name}: "))
         assert words in line and "made again" in line
         kept = done.folder / FOLDER / "damaged" / f"{name}.json"
         assert str(kept.relative_to(done.folder)) in line and kept.is_file()
@@ -123,25 +123,25 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
 
 
 def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
-    path = record(done, one(done, "ingest/logs"))
+    path = record(done, cell_named(done, "ingest/logs"))
     kept = path.read_bytes()
     path.write_bytes(b"")
     summary, stamp = done.folder / FOLDER / "summary.json", done.folder / "strict.ok"
     done.transect("report", FILE)
     argv = ("transect.adapters.snakemake.strict", "--summary", str(summary), "--out", str(stamp))
-    told = done.module(*argv)
-    assert told.returncode == 1 and one(done, "ingest/logs") in told.stderr and "empty" in told.stderr
+    checked = done.module(*argv)
+    assert checked.returncode == 1 and cell_named(done, "ingest/logs") in checked.stderr and "empty" in checked.stderr
     path.unlink()
     done.transect("report", FILE)
-    told = done.module(*argv)
-    assert told.returncode == 1 and "ingest/logs" in told.stderr and "no record" in told.stderr
+    checked = done.module(*argv)
+    assert checked.returncode == 1 and "ingest/logs" in checked.stderr and "no record" in checked.stderr
     path.write_bytes(kept)
     done.transect("report", FILE)
     assert done.module(*argv).returncode == 0
 
 
 def test_a_disk_that_errs_is_not_the_fault_of_the_cell_that_takes(done):
-    data, taker = one(done, "dataset/iris-mlp~"), one(done, "train/iris-mlp.numpy")
+    data, taker = cell_named(done, "dataset/iris-mlp~"), cell_named(done, "train/iris-mlp.numpy")
     garbled(done.folder / FOLDER / data / "data.npz")
     # As if the file had never been touched: it is older than its record.
     os.utime(record(done, data))
@@ -153,7 +153,7 @@ def test_a_disk_that_errs_is_not_the_fault_of_the_cell_that_takes(done):
     assert data not in done.records("damage")
     run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
-    assert {one["status"] for one in done.records("damage").values()} == {"ok"}
+    assert {record["status"] for record in done.records("damage").values()} == {"ok"}
     assert done.transect("verify", FOLDER).returncode == 0
 
 
@@ -183,10 +183,10 @@ def test_what_else_is_cut_is_written_again(done):
 
 def test_another_study_file_of_the_same_name_is_refused(done):
     before = started(done)
-    other = done.folder / "elsewhere.yaml"
-    other.write_text(STUDY.replace("0.02", "0.05"))
-    for told in (done.make("elsewhere.yaml"), done.transect("run", "elsewhere.yaml", "train")):
-        assert told.returncode == 2, told.stderr
-        assert "damage.yaml" in told.stderr and "elsewhere.yaml" in told.stderr
-        assert "another name" in told.stderr
+    second_file = done.folder / "elsewhere.yaml"
+    second_file.write_text(STUDY.replace("0.02", "0.05"))
+    for refused in (done.make("elsewhere.yaml"), done.transect("run", "elsewhere.yaml", "train")):
+        assert refused.returncode == 2, refused.stderr
+        assert "damage.yaml" in refused.stderr and "elsewhere.yaml" in refused.stderr
+        assert "another name" in refused.stderr
     assert started(done) == before

@@ -72,7 +72,7 @@ def test_each_cell_has_its_cause_and_the_study_ends_in_a_report(failed):
     place, run = failed
     assert run.returncode == 0, run.stderr
     found = trained(place)
-    assert {name: one["cause"] for name, one in found.items()} == CAUSES
+    assert {name: record["cause"] for name, record in found.items()} == CAUSES
     html = (place.folder / "results/failing/report.html").read_text()
     summary = json.loads((place.folder / "results/failing/summary.json").read_text())
     # Data and reference came out well too.
@@ -80,33 +80,33 @@ def test_each_cell_has_its_cause_and_the_study_ends_in_a_report(failed):
     assert all(record["cell_id"] in html for record in found.values() if record["cause"])
     assert "<script>alert" not in html
     assert place.payloads() == []
-    for name, key, told in (
+    for name, key, words in (
         ("test-killed.single.n1x1", "log_tail", "to be killed"),
         ("test-raises.single.n1x1", "log_tail", "Traceback"),
         ("test-quits.mpi-allreduce.n1x2", "message", "SystemExit: 0"),
         ("test-supports-raises.single.n1x1", "message", "ZeroDivisionError"),
         ("test-truncates.mpi-allreduce.n1x2", "message", "rank 0"),
     ):
-        assert told in found[name][key], found[name][key]
+        assert words in found[name][key], found[name][key]
 
 
 def test_status_lists_and_reset_deletes_the_failed(failed):
     place, _ = failed
-    told = json.loads(place.transect("status", "results/failing", "--json").stdout)
-    assert told["counts"]["failed"] == FAILED
-    assert told["others"] == {}
-    assert {"test-killed.single" in one["cell"] for one in told["cells"]} == {True, False}
+    status = json.loads(place.transect("status", "results/failing", "--json").stdout)
+    assert status["counts"]["failed"] == FAILED
+    assert status["others"] == {}
+    assert {"test-killed.single" in cell["cell"] for cell in status["cells"]} == {True, False}
     dry = place.transect("reset", "results/failing", "--dry-run")
     assert dry.stdout.count("would delete train/") == FAILED
     assert "would delete environments/broken.json" in dry.stdout
     assert place.pending(FILE) == set()
     # One that a killed runner set aside would be put back, and held.
-    lost = next(one for one in told["cells"] if one["status"] == "failed")
+    lost = next(cell for cell in status["cells"] if cell["status"] == "failed")
     aside = place.folder / "results/failing/train" / lost["cell"] / "record.earlier.json"
     aside.write_bytes(aside.with_name("record.json").read_bytes())
     assert place.transect("reset", "results/failing").returncode == 0
     assert not aside.exists()
-    failing = {f"train/{one['cell']}" for one in told["cells"] if one["status"] == "failed"}
+    failing = {f"train/{cell['cell']}" for cell in status["cells"] if cell["status"] == "failed"}
     assert set(place.why(FILE)) == failing
     assert place.stamps("failing", failing) < place.pending(FILE)
 
@@ -143,9 +143,9 @@ def test_whatever_a_runner_says_becomes_the_record(place):
     (place.folder / "served.yaml").write_text(SERVED.format(plugins=PLUGINS, runtimes=", ".join(ENDS)))
     run = place.make("served.yaml", report=False)
     assert run.returncode == 0, run.stderr
-    served = {one["cell"]["runtime"]: one for one in place.records("served", "infer").values()}
+    served = {record["cell"]["runtime"]: record for record in place.records("served", "infer").values()}
     assert served.pop("python")["status"] == "ok"
-    assert {name: one["cause"] for name, one in served.items()} == {name: cause for name, (cause, _) in ENDS.items()}
+    assert {name: r["cause"] for name, r in served.items()} == {name: cause for name, (cause, _) in ENDS.items()}
     for name, (_, words) in ENDS.items():
         assert words in served[name]["message"] and served[name]["message"].strip(), served[name]["message"]
         assert served[name]["samples"] == {}
@@ -172,9 +172,9 @@ def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(checkou
     assert run.returncode != 0
     assert "no result" in run.stderr
     records = checkout.records("every/killers", "train")
-    causes = sorted(one["cause"] for one in records.values())
+    causes = sorted(record["cause"] for record in records.values())
     assert causes == ["crash", "crash", *["killed"] * 6]
-    assert all(one["message"] for one in records.values())
+    assert all(record["message"] for record in records.values())
     assert (checkout.folder / "results/every/killers/report.html").is_file()
     # Every cell has its record: the next call runs none.
     again = checkout.make("killers.yaml", report=False, results="results/every")
@@ -205,9 +205,9 @@ def test_cells_that_the_study_no_longer_has_are_told_apart_and_removed(place):
     folder = place.folder / "results/strict"
     (gone,) = folder.glob("train/*test-raises*")
     kept = {path for path in folder.glob("*/*/record.json") if gone not in path.parents}
-    told = json.loads(place.transect("status", "results/strict", "--json").stdout)
-    assert told["counts"] == {"ok": 2, "failed": 0, "skipped": 0}
-    assert (told["others"], told["cells"]) == ({"earlier": 1}, [])
+    status = json.loads(place.transect("status", "results/strict", "--json").stdout)
+    assert status["counts"] == {"ok": 2, "failed": 0, "skipped": 0}
+    assert (status["others"], status["cells"]) == ({"earlier": 1}, [])
     done = place.transect("clean", "results/strict")
     assert done.returncode == 0 and f"removed train/{gone.name}" in done.stdout
     assert not gone.exists() and set(folder.glob("*/*/record.json")) == kept

@@ -65,7 +65,7 @@ def start(checkout, ignored=()):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=lambda: [signal.signal(one, signal.SIG_IGN) for one in ignored],
+        preexec_fn=lambda: [signal.signal(number, signal.SIG_IGN) for number in ignored],
     )
 
 

@@ -77,22 +77,22 @@ def test_an_edit_beside_a_plug_in_or_behind_an_option_runs_its_cells_again(place
     run = place.make("neighbours.yaml", report=False)
     assert run.returncode == 0, run.stdout + run.stderr
     records = place.records("neighbours")
-    assert [one["message"] for one in records.values() if one["status"] != "ok"] == []
-    own = {name for name in records if "/rows-net" in name}
+    assert [record["message"] for record in records.values() if record["status"] != "ok"] == []
+    dependent = {name for name in records if "/rows-net" in name}
     assert place.why("neighbours.yaml") == {}
     with edited(place.folder / "mine/kit/deep/factors.py", "= 1", "= 3"):
-        told = place.why("neighbours.yaml")
+        reasons_of = place.why("neighbours.yaml")
         verified = place.transect("verify", "neighbours.yaml")
-    assert set(told) == own
-    assert all(("source", "mine/kit/deep/factors.py") in reasons for reasons in told.values())
+    assert set(reasons_of) == dependent
+    assert all(("source", "mine/kit/deep/factors.py") in reasons for reasons in reasons_of.values())
     assert verified.returncode == 0
-    assert f"{len(own)} of them were made by another mine/kit/deep/factors.py" in verified.stdout
+    assert f"{len(dependent)} of them were made by another mine/kit/deep/factors.py" in verified.stdout
     with edited(place.folder / "tables/rows.csv", "1.5", "2.5"):
-        told = place.why("neighbours.yaml")
+        reasons_of = place.why("neighbours.yaml")
         pending = place.pending("neighbours.yaml", report=False)
         verified = place.transect("verify", "neighbours.yaml")
-    (data,) = (name for name in own if name.startswith("dataset/"))
+    (data,) = (name for name in dependent if name.startswith("dataset/"))
     # What its arrays are is not known before it has run.
-    assert told[data] == [("input", "rows.csv")] and set(told) == own
-    assert pending == place.stamps("neighbours", own)
+    assert reasons_of[data] == [("input", "rows.csv")] and set(reasons_of) == dependent
+    assert pending == place.stamps("neighbours", dependent)
     assert verified.returncode == 1 and "rows.csv" in verified.stdout

@@ -37,14 +37,14 @@ def records(results, stage):
 
 
 def value(record, name):
-    found = [one["value"] for one in record["metrics"] if one["name"] == name]
+    found = [metric["value"] for metric in record["metrics"] if metric["name"] == name]
     return found[0] if found else None
 
 
 def test_nothing_fails_and_only_what_this_machine_lacks_is_skipped(results):
     summary = json.loads((results / "summary.json").read_text())
     assert summary["counts"]["failed"] == 0, summary["failures"]
-    reasons = {one["message"] for one in summary["failures"]}
+    reasons = {failure["message"] for failure in summary["failures"]}
     reasons = {reason for reason in reasons if not reason.startswith("hpcc is not on PATH")}
     assert reasons <= {"no CUDA device"}, reasons
     assert summary["problems"] == []

@@ -39,17 +39,17 @@ def ends(place, axis: str, **parts) -> dict[str, dict]:
     write(place, **parts)
     run = place.make("ends.yaml", report=False)
     assert run.returncode == 0, run.stderr
-    return {one["cell"][axis]: one for one in place.records("ends", "train").values()}
+    return {record["cell"][axis]: record for record in place.records("ends", "train").values()}
 
 
 def check(place, found, expected) -> None:
     """Assert causes, and what messages say of them; nothing runs on."""
     causes = {name: (found[name]["status"], found[name]["cause"]) for name in expected}
     assert causes == {name: ("failed", cause) for name, (cause, *_) in expected.items()}, {
-        name: one["message"] for name, one in found.items()
+        name: record["message"] for name, record in found.items()
     }
-    for name, (_, *said) in expected.items():
-        assert all(part in found[name]["message"] for part in said), found[name]["message"]
+    for name, (_, *words) in expected.items():
+        assert all(part in found[name]["message"] for part in words), found[name]["message"]
     assert place.payloads() == []
 
 

@@ -107,8 +107,8 @@ def test_what_runs_was_seen_and_what_is_only_discovered_does_not_count(seen):
 def cells(checkout, *wanted: str) -> set[str]:
     """Return the cells whose `stage/id` begins with one of `wanted`, each with at least one."""
     names = checkout.records("small")
-    for one in wanted:
-        assert any(name.startswith(one) for name in names), one
+    for prefix in wanted:
+        assert any(name.startswith(prefix) for name in names), prefix
     return {name for name in names if name.startswith(wanted)}
 
 
@@ -117,11 +117,11 @@ def check(checkout, *wanted: str, report: bool = True) -> dict[str, list[tuple[s
 
     Exactly their blocks would be made, those that take from these blocks, and the report.
     """
-    told = checkout.why(FILE)
-    assert set(told) == (cells(checkout, *wanted) if wanted else set())
-    outputs = checkout.stamps("small", told) | (REPORT if report else set())
+    reasons = checkout.why(FILE)
+    assert set(reasons) == (cells(checkout, *wanted) if wanted else set())
+    outputs = checkout.stamps("small", reasons) | (REPORT if report else set())
     assert checkout.pending(FILE) == outputs
-    return told
+    return reasons
 
 
 def test_no_edit_reruns_nothing(done):
@@ -132,13 +132,13 @@ def test_no_edit_reruns_nothing(done):
 
 def test_learning_rate_reruns_its_workload_but_not_its_data(done):
     with edited(done.folder / FILE, "epochs: 3", "epochs: 3, learning_rate: 0.01"):
-        told = check(done, "reference/iris", "train/iris", "export/", "infer/")
+        reasons = check(done, "reference/iris", "train/iris", "export/", "infer/")
         dry = done.make(FILE, dry=True)
     (name,) = cells(done, "train/iris-mlp-ce.torch.single")
-    changed = [text for kind, text in told[name] if kind == "parameter"]
+    changed = [text for kind, text in reasons[name] if kind == "parameter"]
     assert len(changed) == 1 and changed[0].startswith("parameters.learning_rate: ")
     assert changed[0].endswith(" -> 0.01")
-    count = sum(cell.startswith("train/") for cell in told)
+    count = sum(cell.startswith("train/") for cell in reasons)
     assert f"[transect] train: {count} cells would run" in dry.stderr and "[transect] data" not in dry.stderr
 
 
@@ -169,20 +169,20 @@ SOURCES = {
 def test_source_reruns_the_cells_that_run_it(done, file):
     wanted = SOURCES[file]
     with edited(done.folder / SRC / file, *COMMENT):
-        told = check(done, *wanted, report=bool(wanted))
-    for reasons in told.values():
+        reasons_of = check(done, *wanted, report=bool(wanted))
+    for reasons in reasons_of.values():
         assert {kind for kind, _ in reasons} <= {"source", "input"}
-    named = [text for reasons in told.values() for kind, text in reasons if kind == "source"]
+    named = [text for reasons in reasons_of.values() for kind, text in reasons if kind == "source"]
     assert bool(named) == bool(SOURCES[file])
     assert {Path(text).name for text in named} <= {Path(file).name}
 
 
 def test_requirement_pin_reruns_its_environment_and_cells(done):
     with edited(done.folder / "envs/torch/requirements.txt", "onnx==", "# a pin\nonnx=="):
-        told, pending = done.why(FILE), done.pending(FILE)
+        reasons_of, pending = done.why(FILE), done.pending(FILE)
     expected = cells(done, "train/iris-mlp-ce.torch", "export/", "infer/")
-    assert set(told) == expected
-    for cell, reasons in told.items():
+    assert set(reasons_of) == expected
+    for cell, reasons in reasons_of.items():
         # A runtime of ONNX has an environment of its own, and takes what this one makes.
         runs_onnx = cell.startswith("infer/iris-mlp-ce.torchscript.python")
         assert {kind for kind, _ in reasons} >= ({"input"} if runs_onnx else {"environment"})
@@ -193,8 +193,8 @@ def test_requirement_pin_reruns_its_environment_and_cells(done):
 
 def test_log_file_reruns_its_ingest(done):
     with edited(done.folder / "logs/notes.txt", "nothing", "nothing at all"):
-        told = check(done, "ingest/")
-    assert {kind for reasons in told.values() for kind, _ in reasons} == {"input"}
+        reasons_of = check(done, "ingest/")
+    assert {kind for reasons in reasons_of.values() for kind, _ in reasons} == {"input"}
 
 
 def test_really_edits_of_a_parser_a_maker_of_data_and_a_rate_run_what_they_change(done):

@@ -58,9 +58,9 @@ IRIS = {
 
 
 def test_before_anything_ran_all_is_missing_and_told_by_stage(study):
-    told = study.why(FILE)
-    assert {kind for reasons in told.values() for kind, _ in reasons} == {"missing"}
-    assert short(told) >= IRIS and len(told) == 2 + 4 + 5 + 1
+    reasons_of = study.why(FILE)
+    assert {kind for reasons in reasons_of.values() for kind, _ in reasons} == {"missing"}
+    assert short(reasons_of) >= IRIS and len(reasons_of) == 2 + 4 + 5 + 1
     assert len(study.why(FILE, "train/iris-mlp.*")) == 2
     lost = study.transect("why", FILE, "no-such")
     assert lost.returncode == 2 and "'no-such'" in lost.stderr and "transect check" in lost.stderr
@@ -78,7 +78,7 @@ def test_chosen_cells_run_with_what_they_take(study):
     records = study.records("chosen")
     assert short(records) == IRIS
     assert reported(study)["ok"] == 3
-    started = {name: one["started"] for name, one in records.items()}
+    started = {name: record["started"] for name, record in records.items()}
     # What it takes came first.
     assert sorted(started, key=started.get) == sorted(
         started, key=lambda n: ["dataset", "reference", "train"].index(n.split("/")[0])

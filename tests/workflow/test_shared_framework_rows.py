@@ -20,7 +20,7 @@ def records(shared):
 
 
 def metrics(record):
-    return {one["name"]: one["value"] for one in record["metrics"]}
+    return {metric["name"]: metric["value"] for metric in record["metrics"]}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ RELAY = "python>python-iobinding>python>python-iobinding"
 
 
 def values(record: dict) -> dict[str, float]:
-    return {one["name"]: one["value"] for one in record["metrics"]}
+    return {metric["name"]: metric["value"] for metric in record["metrics"]}
 
 
 # Operator tests.
@@ -33,8 +33,8 @@ def test_the_tests_are_a_cell_of_their_own_and_the_runtime_another(shared):
     records = operators(shared)
     assert sorted(name.split("/")[0] for name in records) == ["conformance", "onnx-node-tests"]
     assert {record["status"] for record in records.values()} == {"ok"}
-    found = next(one for name, one in records.items() if name.startswith("conformance/"))
-    rate = next(one for one in found["metrics"] if one["name"] == "conformance_pass_rate")
+    found = next(record for name, record in records.items() if name.startswith("conformance/"))
+    rate = next(metric for metric in found["metrics"] if metric["name"] == "conformance_pass_rate")
     assert rate["value"] == pytest.approx(16 / 24)
     assert found["inputs"][0].startswith("nodetests.tar ")
     assert found["files"].keys() == {"result.json", "runner.jsonl", "runner.log", "verdicts.json"}
@@ -44,7 +44,7 @@ def test_the_report_has_the_pass_rates_by_opset_and_why_tests_do_not_pass(shared
     html = (shared.folder / "results/shared/report.html").read_text()
     assert "16 · 100.0 %" in html and "16 · 66.7 %" in html and "Unsupported model IR version" in html
     summary = json.loads((shared.folder / "results/shared/summary.json").read_text())
-    claims = [one["text"] for one in summary["findings"] if one["kind"] == "conformance"]
+    claims = [finding["text"] for finding in summary["findings"] if finding["kind"] == "conformance"]
     assert claims == ["On cpu: python passes 16 of 24 operator tests."]
 
 
@@ -66,50 +66,52 @@ def test_a_pattern_that_no_test_has_is_the_cell_s_failure(shared):
 def docking(shared):
     """What each cell of docking came to."""
     found = shared.records("shared", "bench").values()
-    return [one for one in found if one["cell"]["benchmark"] == "docking-probe"]
+    return [record for record in found if record["cell"]["benchmark"] == "docking-probe"]
 
 
 def of(docking, **wanted):
     """Return the records whose options hold these."""
     return [
-        one
-        for one in docking
-        if wanted.items() <= (dict(one["cell"]["options"]) | {"device": one["cell"]["device"]}).items()
+        record
+        for record in docking
+        if wanted.items() <= (dict(record["cell"]["options"]) | {"device": record["cell"]["device"]}).items()
     ]
 
 
 def test_right_energies_make_times(docking):
-    for one in [*of(docking, implementation="openmp", deck="small", ppwi=None), *of(docking, implementation="rust")]:
-        assert one["status"] == "ok", one["message"]
-    good = [one for one in docking if one["status"] == "ok"]
+    for record in [*of(docking, implementation="openmp", deck="small", ppwi=None), *of(docking, implementation="rust")]:
+        assert record["status"] == "ok", record["message"]
+    good = [record for record in docking if record["status"] == "ok"]
     assert len(good) == 6
-    for one in good:
-        numbers = {metric["label"]: metric["value"] for metric in one["metrics"]}
+    for record in good:
+        numbers = {metric["label"]: metric["value"] for metric in record["metrics"]}
         assert numbers["pose-time_median"] * numbers["interactions_median"] == pytest.approx(8 * 128, rel=1e-4)
-        (run,) = one["details"]["runs"]
+        (run,) = record["details"]["runs"]
         assert run["parameters"]["verified"] == "yes"
         assert [len(run["samples"][name]["values"]) for name in ("kernel", "warm-up")] == [2, 1]
         assert run["parameters"]["pin"].startswith("threads on CPU ")
 
 
 @pytest.mark.parametrize(
-    ("deck", "cause", "told"), [("wrong", "wrong-result", "energies"), ("cut", "bad-input", "protein.in has 637 bytes")]
+    ("deck", "cause", "words"),
+    [("wrong", "wrong-result", "energies"), ("cut", "bad-input", "protein.in has 637 bytes")],
 )
-def test_a_deck_that_is_wrong_or_cut_is_told(docking, deck, cause, told):
-    found = [one for one in docking if str(dict(one["cell"]["options"])["deck"]).endswith(f"/{deck}")]
+def test_a_deck_that_is_wrong_or_cut_is_told(docking, deck, cause, words):
+    found = [record for record in docking if str(dict(record["cell"]["options"])["deck"]).endswith(f"/{deck}")]
     assert len(found) == 2
-    for one in found:
-        assert (one["status"], one["cause"], one["metrics"]) == ("failed", cause, []) and told in one["message"]
+    for record in found:
+        assert (record["status"], record["cause"], record["metrics"]) == ("failed", cause, [])
+        assert words in record["message"]
 
 
 def test_what_is_missing_is_skipped_with_its_own_words(docking):
-    for one in of(docking, implementation="openacc", device="cuda"):
-        assert (one["status"], one["cause"]) == ("skipped", "missing-dependency")
-        assert "clang" in one["message"]
-    for one in of(docking, implementation="julia"):
-        assert one["status"] == "ok" or "julia is not on PATH" in one["message"]
-    for one in of(docking, ppwi=3):
-        assert (one["status"], one["cause"]) == ("skipped", "unsupported")
+    for record in of(docking, implementation="openacc", device="cuda"):
+        assert (record["status"], record["cause"]) == ("skipped", "missing-dependency")
+        assert "clang" in record["message"]
+    for record in of(docking, implementation="julia"):
+        assert record["status"] == "ok" or "julia is not on PATH" in record["message"]
+    for record in of(docking, ppwi=3):
+        assert (record["status"], record["cause"]) == ("skipped", "unsupported")
 
 
 # The encoder of tickets through the stages that know no tickets.
@@ -120,9 +122,9 @@ def encoder(shared) -> dict:
     """The records of the encoder by stage and id."""
     found = {}
     for stage in ("encode", "dataset", "train", "export", "infer", "export-training-step", "retrain"):
-        own = "sample" if stage == "encode" else "test-encoder"
+        prefix = "sample" if stage == "encode" else "test-encoder"
         found[stage] = {
-            one["cell_id"]: one for one in shared.records("shared", stage).values() if one["cell_id"].startswith(own)
+            r["cell_id"]: r for r in shared.records("shared", stage).values() if r["cell_id"].startswith(prefix)
         }
     return found
 
@@ -138,7 +140,7 @@ def test_its_data_is_made_of_encoded_tickets(encoder):
 
 
 def test_every_strategy_follows_the_float64_path(encoder):
-    cells = {(one["cell"]["framework"], one["cell"]["strategy"]): one for one in encoder["train"].values()}
+    cells = {(record["cell"]["framework"], record["cell"]["strategy"]): record for record in encoder["train"].values()}
     assert len(cells) == 3
     for record in cells.values():
         assert record["status"] == "ok", record["message"]
@@ -147,13 +149,13 @@ def test_every_strategy_follows_the_float64_path(encoder):
 
 
 def test_a_runtime_of_layers_says_that_it_is_none(encoder):
-    states = {one["cell"]["runtime"]: (one["status"], one["message"]) for one in encoder["infer"].values()}
+    states = {record["cell"]["runtime"]: (record["status"], record["message"]) for record in encoder["infer"].values()}
     assert states["python"][0] == states["torch-eager"][0] == "ok"
     assert states["tensorflow"][0] == "skipped" and "TextEncoder" in states["tensorflow"][1]
 
 
 def test_costs_come_from_the_model_where_there_is_no_graph(encoder):
-    of = {one["cell"]["runtime"]: one["details"] for one in encoder["infer"].values()}
+    of = {record["cell"]["runtime"]: record["details"] for record in encoder["infer"].values()}
     assert (of["python"]["costs_from"], of["torch-eager"]["costs_from"]) == ("ONNX graph", "model")
     assert of["python"]["operators_without_rule"] == []
     ratio = of["python"]["flops_per_run"] / of["torch-eager"]["flops_per_run"]
@@ -223,12 +225,12 @@ def loss(shared, record) -> np.ndarray:
 
 
 def test_every_step_is_exported_and_follows_pytorch(shared, retrained):
-    steps = {n: one for n, one in shared.records("shared", "export-training-step").items() if "/iris-mlp-ce" in n}
-    assert len(steps) == 3 and {one["status"] for one in steps.values()} == {"ok"}
+    steps = {n: record for n, record in shared.records("shared", "export-training-step").items() if "/iris-mlp-ce" in n}
+    assert len(steps) == 3 and {record["status"] for record in steps.values()} == {"ok"}
     for name in steps:
         folder = shared.folder / "results" / "shared" / name
-        told = json.loads((folder / "step" / "workload.json").read_text())
-        assert told["workload"] == "iris-mlp-ce" and told["optimiser"] in ("sgd", "adamw")
+        workload = json.loads((folder / "step" / "workload.json").read_text())
+        assert workload["workload"] == "iris-mlp-ce" and workload["optimiser"] in ("sgd", "adamw")
         facts = json.loads((folder / "facts.json").read_text())
         assert 0 < facts["base_scores"]["0"] < 1
         # A rate that is wrong by a hundredth would be seen a hundred times over.
@@ -253,10 +255,10 @@ def test_every_step_is_exported_and_follows_pytorch(shared, retrained):
 def test_pythons_path_is_pytorchs(retrained, key):
     record = retrained[key]
     assert record["status"] == "ok", record["message"]
-    told = values(record)
-    assert told["equality_ratio"] <= 1 and told["weights_equality_ratio"] <= 1
-    assert told["step_time"] > 0 and told["peak_memory"] > 0
-    assert 0 <= told["accuracy"] <= 1
+    metrics = values(record)
+    assert metrics["equality_ratio"] <= 1 and metrics["weights_equality_ratio"] <= 1
+    assert metrics["step_time"] > 0 and metrics["peak_memory"] > 0
+    assert 0 <= metrics["accuracy"] <= 1
 
 
 def test_a_rate_that_is_one_percent_off_is_a_wrong_result(retrained):
@@ -268,5 +270,5 @@ def test_a_rate_that_is_one_percent_off_is_a_wrong_result(retrained):
 def test_a_relay_computes_what_one_runtime_does(shared, retrained):
     relay, alone = retrained[RELAY, "sgd", "old", 1], retrained["python", "sgd", "old", 1]
     assert relay["status"] == "ok", relay["message"]
-    assert [one["end"] for one in relay["details"]["turns"]] == [5, 10, 15, 20]
+    assert [turn["end"] for turn in relay["details"]["turns"]] == [5, 10, 15, 20]
     assert loss(shared, relay) == pytest.approx(loss(shared, alone), rel=1e-6)

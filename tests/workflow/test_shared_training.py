@@ -19,11 +19,11 @@ def trained(shared) -> list[dict]:
 
 
 def of(records, **axes):
-    return [one for one in records if all(one["cell"].get(name) == value for name, value in axes.items())]
+    return [record for record in records if all(record["cell"].get(name) == value for name, value in axes.items())]
 
 
 def values(record) -> dict[str, float]:
-    return {one["name"]: one["value"] for one in record["metrics"]}
+    return {metric["name"]: metric["value"] for metric in record["metrics"]}
 
 
 # A parameter server: what can be checked is, what cannot says so, and a death ends all.
@@ -38,9 +38,9 @@ def asynchronous(trained):
 @pytest.mark.parametrize("stale", [False, True])
 def test_gradients_are_checked_where_none_is_stale_and_never_lost(asynchronous, stale):
     found = [
-        one
-        for one in of(asynchronous, framework="numpy", ranks_per_node=3)
-        if (dict(one["cell"]["options"]).get("staleness") != 0) is stale
+        record
+        for record in of(asynchronous, framework="numpy", ranks_per_node=3)
+        if (dict(record["cell"]["options"]).get("staleness") != 0) is stale
     ]
     assert len(found) == (4 if stale else 2)
     for record in found:
@@ -55,15 +55,15 @@ def test_gradients_are_checked_where_none_is_stale_and_never_lost(asynchronous, 
         steps = 12 * details["steps_per_epoch"]
         assert details["updates"]["gradients_sent"] == WORKERS * steps
         assert details["updates"]["gradients_applied"] == WORKERS * steps
-        assert len({one["weights_crc32"] for one in details["ranks"]}) == 1
+        assert len({rank["weights_crc32"] for rank in details["ranks"]}) == 1
         assert record["samples"]["staleness"]["count"] == WORKERS * steps
 
 
 def test_a_server_alone_is_skipped_with_its_reason(asynchronous):
     alone = of(asynchronous, ranks_per_node=1)
     assert len(alone) == 6
-    assert {(one["status"], one["cause"]) for one in alone} == {("skipped", "unsupported")}
-    assert all("at least 2 ranks" in one["message"] for one in alone)
+    assert {(record["status"], record["cause"]) for record in alone} == {("skipped", "unsupported")}
+    assert all("at least 2 ranks" in record["message"] for record in alone)
 
 
 @pytest.mark.parametrize(("framework", "who"), [("test-server-dies", "rank 0"), ("test-worker-dies", "rank 2")])
@@ -91,7 +91,7 @@ def languages(trained) -> dict[tuple[str, str, int], dict]:
 
 def test_every_way_follows_its_reference_in_both_languages(shared, languages):
     assert len(languages) == 14
-    assert {one["status"] for one in languages.values()} == {"ok"}, [one["message"] for one in languages.values()]
+    assert {r["status"] for r in languages.values()} == {"ok"}, [r["message"] for r in languages.values()]
     assert all(0 <= values(record)["equality_ratio"] <= 1 for record in languages.values())
     (data,) = (r for r in shared.records("shared", "dataset").values() if "images-mlp" in r["cell_id"])
     assert data["details"]["generated"] is True and "textures" in data["details"]["source"]
@@ -122,7 +122,7 @@ def test_a_record_tells_what_has_to_be_installed_and_what_it_holds_at_rest(langu
 
 def test_the_report_says_what_was_published_beside_what_ran(shared):
     summary = json.loads((shared.folder / "results/shared/summary.json").read_text())
-    found = {one["kind"]: one for one in summary["findings"]}
+    found = {finding["kind"]: finding for finding in summary["findings"]}
     assert found["near-linear"]["confidence"] == "confirmed" and found["sum-rate"]["confidence"] == "provisional"
     assert {"rank-stop", "point-to-point", "language", "installed"} <= found.keys()
 
@@ -169,14 +169,14 @@ def test_a_cell_of_parts_follows_the_reference(parts, key):
 
 def test_stages_say_which_layers_they_are(parts):
     ranks = parts["torch-pipeline", "zbv-zero-bubble"]["details"]["ranks"]
-    assert [one["stages"] for one in ranks] == [[0, 3], [1, 2]]
-    spans = sorted(span for one in ranks for span in one["layers"])
+    assert [rank["stages"] for rank in ranks] == [[0, 3], [1, 2]]
+    spans = sorted(span for rank in ranks for span in rank["layers"])
     assert [a for a, _ in spans][1:] == [b for _, b in spans][:-1]
 
 
 def test_what_cannot_be_cut_is_skipped_with_its_reason(trained, parts):
     pipelines = of(trained, strategy="mpi-pipeline", batch=60)
-    few, cut = sorted((one for one in pipelines if one["status"] == "skipped"), key=lambda one: one["message"])
+    few, cut = sorted((r for r in pipelines if r["status"] == "skipped"), key=lambda record: record["message"])
     for record, reason in (
         (parts["torch-pipeline", "1f1b"], "2 stages, not 1"),
         (parts["tensor-parallel", "digits-cnn"], "no two linear layers"),
@@ -194,11 +194,11 @@ def test_pipelines_follow_the_float64_path_and_say_who_had_which_layers(trained)
         found = values(record)
         assert 0 < found["equality_ratio"] < 1 and found["restart_ratio"] < 1
         assert 0 < found["weights_equality_ratio"] < 1 and 0 <= found["bubble"] < 1
-    (record,) = (one for one in cells if "numpy" in one["cell_id"] and "gpipe" in one["cell_id"])
+    (record,) = (record for record in cells if "numpy" in record["cell_id"] and "gpipe" in record["cell_id"])
     details = record["details"]
     assert details["layout"] == {"replicas": 2, "model_parts": 2, "micro_batches": 4, "servers": 0}
-    assert [one["layers"] for one in details["ranks"]] == [[0, 4], [4, 8]] * 2
-    assert [one["replica"] for one in details["ranks"]] == [0, 0, 1, 1]
+    assert [rank["layers"] for rank in details["ranks"]] == [[0, 4], [4, 8]] * 2
+    assert [rank["replica"] for rank in details["ranks"]] == [0, 0, 1, 1]
 
 
 # Each mistake between ranks with the strategy that it spoils.
@@ -212,7 +212,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_mistakes_between_ranks_are_wrong_results(trained, wrong):
-    found = {one["cell"]["strategy"]: one for one in of(trained, batch=32)}
+    found = {record["cell"]["strategy"]: record for record in of(trained, batch=32)}
     assert set(found) == {*WRONG, *WRONG.values()}
     right = found[WRONG[wrong]]
     assert right["status"] == "ok", right["message"]
@@ -221,10 +221,10 @@ def test_mistakes_between_ranks_are_wrong_results(trained, wrong):
 
 
 def test_single_files_join_a_run(shared):
-    records = {one["cell_id"].split("~")[0]: one for one in shared.records("shared").values()}
-    own = {name: one for name, one in records.items() if "extra" in name or name == "logs"}
-    assert len(own) == 4 and any("extra-runtime" in name for name in own)
-    assert {one["status"] for one in own.values()} == {"ok"}, own
+    records = {record["cell_id"].split("~")[0]: record for record in shared.records("shared").values()}
+    extra = {name: record for name, record in records.items() if "extra" in name or name == "logs"}
+    assert len(extra) == 4 and any("extra-runtime" in name for name in extra)
+    assert {record["status"] for record in extra.values()} == {"ok"}, extra
     trained = records["iris-mlp-ce.extra-framework.extra-reduce-broadcast.n1x2.b16.fp32"]
     assert 0 <= values(trained)["equality_ratio"] <= 1
     (read,) = records["logs"]["details"]["runs"]

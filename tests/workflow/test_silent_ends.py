@@ -34,7 +34,7 @@ def test_no_name_of_a_folder_or_file_reaches_a_pattern_language_or_a_shell(tmp_p
     assert len(records) == len(NAMES) + 1
     assert {record["status"] for record in records} == {"ok"}
     counts = [record["details"]["status_counts"] for record in records]
-    assert sum(one["ok"] for one in counts) == 2 * len(NAMES) * counts[-1]["ok"]
+    assert sum(count["ok"] for count in counts) == 2 * len(NAMES) * counts[-1]["ok"]
     assert "\x1b" not in run.stderr
     assert (checkout.folder / "results/names/report.html").is_file()
 
@@ -60,8 +60,8 @@ def test_a_cell_whose_plug_in_quits_has_a_record_of_it_and_a_report_and_check_sa
         assert expected in record["message"], (where, record["message"])
     html = (place.folder / "results/quits/report.html").read_text()
     assert "SystemExit: 0" in html and "quits/report.py" in html
-    told = place.transect("check", "quits.yaml")
-    assert told.returncode == 0 and "SystemExit: 0" in told.stdout and "5 cells" in told.stdout
+    checked = place.transect("check", "quits.yaml")
+    assert checked.returncode == 0 and "SystemExit: 0" in checked.stdout and "5 cells" in checked.stdout
 
 
 QUITS = {

@@ -34,15 +34,15 @@ def test_a_longer_run_and_a_search_go_on_with_what_is_there(place):
     assert {short["status"], long["status"]} == {"ok"}
     assert long["details"]["went_on_from"] == short["cell_id"]
     assert long["details"]["history"][:1] == short["details"]["history"]
-    assert any(one.startswith("state.npz ") for one in long["inputs"])
-    places = {(one["cell"]["rung"], one["cell"]["place"]): one for one in place.records("told", "search").values()}
+    assert any(line.startswith("state.npz ") for line in long["inputs"])
+    places = {(r["cell"]["rung"], r["cell"]["place"]): r for r in place.records("told", "search").values()}
     assert sorted(places) == [(0, 0), (0, 1), (1, 0)]
-    first = {one["status"]: one for key, one in places.items() if not key[0]}
+    first = {record["status"]: record for key, record in places.items() if not key[0]}
     assert (first["failed"]["cause"], first["failed"]["metrics"]) == ("diverged", [])
     last = places[1, 0]
     assert last["status"] == "ok" and last["details"]["from"] == first["ok"]["cell_id"]
     assert last["details"]["point"] == first["ok"]["details"]["point"] == {"learning_rate": 0.01}
-    before = {name: one["ended"] for name, one in place.records("told").items()}
+    before = {name: record["ended"] for name, record in place.records("told").items()}
     file.write_text(STUDY.replace("epochs: [3, 1]", "epochs: [3, 1, 4]"))
     assert place.transect("run", FILE, "classify").returncode == 0
     after = place.records("told", "classify")

@@ -70,7 +70,7 @@ def holding(study, secret: str) -> list[str]:
 
 
 def accuracy(record) -> list[float]:
-    return [one["value"] for one in record["metrics"] if one["name"] == "accuracy"]
+    return [metric["value"] for metric in record["metrics"] if metric["name"] == "accuracy"]
 
 
 def test_a_study_holds_nobody_and_follows_its_salt(study, tmp_path):

@@ -71,10 +71,10 @@ EDITS = {
 @pytest.mark.parametrize("file", EDITS)
 def test_an_edit_of_the_stage_reruns_it_alone(done, file):
     with edited(done.folder / "mine/toy" / file, *EDITS[file]):
-        told = done.why(FILE)
-    assert told.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
+        reasons_of = done.why(FILE)
+    assert reasons_of.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
     expected = ("parameter", "offset: 0 -> 1") if file == "stage.py" else ("source", f"mine/toy/{file}")
-    assert all(reasons == [expected] for reasons in told.values()), told
+    assert all(reasons == [expected] for reasons in reasons_of.values()), reasons_of
 
 
 def test_an_edit_of_its_report_reruns_the_report_alone(done):

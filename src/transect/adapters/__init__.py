@@ -1,1 +1,1 @@
-"""Whoever runs the engine: Snakemake, Slurm."""
+"""What runs the engine: Snakemake, Slurm."""

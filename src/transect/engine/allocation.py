@@ -41,7 +41,7 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
     scheduler's hosts, or a user's own, do not have it.
     """
     job = scheduler().job()
-    if job and not all(_asks_no_scheduler(one.spec["system"]) for one in jobs):
+    if job and not all(_asks_no_scheduler(cell_job.spec["system"]) for cell_job in jobs):
         # A login node's: `sbatch` hands it on, and srun knows the job's nodes alone.
         os.environ.pop(HOSTS, None)
     if (os.environ.get(HOSTS) or not job) and (given := allocation()) is not None:
@@ -54,7 +54,7 @@ def prepare_allocation(jobs: Sequence[Job]) -> None:
 
 
 class AllocationGuard(Guard):
-    """Asks a small watcher on each node. One that does not answer is named, never waited for."""
+    """Asks a small watcher on each node. A node that does not answer is named, and not waited for."""
 
     def __init__(self, hosts: list[str], connections: dict[str, socket.socket]) -> None:
         self._hosts = hosts
@@ -75,8 +75,8 @@ class AllocationGuard(Guard):
         if not self._connections:
             return {}
         with ThreadPoolExecutor(len(self._connections)) as pool:
-            told = pool.map(partial(_answer, order), self._connections.values())
-            answers = dict(zip(self._connections, told, strict=True))
+            texts = pool.map(partial(_answer, order), self._connections.values())
+            answers = dict(zip(self._connections, texts, strict=True))
         for host in [host for host, text in answers.items() if not text]:
             # An answer that comes late must not be taken for the next one.
             self._connections.pop(host).close()
@@ -183,7 +183,7 @@ def lost_daemon(guard: Guard) -> str:
 
 
 def job_is_over(system: Mapping[str, Any]) -> bool:
-    """Tell, and say, whether the scheduler holds this runner's job for ended although the runner lives.
+    """Tell whether the scheduler takes this runner's job for over although the runner lives; print it then.
 
     A node's daemon that dies ends the job and leaves the runner, also when it comes back: no step of it
     is taken any more, and another job has its cells.

@@ -29,7 +29,7 @@ class Attempt:
         self.path = folder / "attempt.json"
 
     def begin(self, fingerprint: str, kept: str = "") -> None:
-        """Note who runs the payload now. `kept` says what of an earlier attempt it goes on with."""
+        """Note who runs the payload now. `kept`: the parts of an earlier attempt that it continues from."""
         facts = {"fingerprint": fingerprint, "kept": kept, "job": scheduler().job(), "session": os.environ.get(SESSION)}
         write_atomic(self.path, json.dumps(Owner.me().facts() | facts))
 

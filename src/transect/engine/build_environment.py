@@ -52,8 +52,8 @@ class _Failed(ValueError):
     """A command of a build failed, or what is built changed under it."""
 
 
-def said(log: str) -> str:
-    """Return what a failed build said: the lines around its first error, and its last lines."""
+def failure_excerpt(log: str) -> str:
+    """Return the lines of a failed build's log around its first error, and its last lines."""
     lines = [line[:300] for line in log.splitlines()]  # a compiler's command line can be kilobytes long
     last = max(0, len(lines) - 15)
     first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), len(lines))
@@ -61,19 +61,19 @@ def said(log: str) -> str:
 
 
 def _needs(name: str, log: Path) -> dict[str, str]:
-    """Build what the environment stands on; return the variables that tell where each lies."""
+    """Build the environments that this one needs; return variables with their paths."""
     variables = {}
-    for other in needed_environments(name):
-        facts = build(other, log.with_name(f"{log.stem}.{other}.log"))
+    for needed in needed_environments(name):
+        facts = build(needed, log.with_name(f"{log.stem}.{needed}.log"))
         if facts["status"] != "ok":
-            raise _Failed(f"it needs environment '{other}', which {facts['message']}")
-        word = re.sub(r"\W", "_", other).upper()
+            raise _Failed(f"it needs environment '{needed}', which {facts['message']}")
+        word = re.sub(r"\W", "_", needed).upper()
         variables[f"TRANSECT_NEEDS_{word}"] = str(Path(facts["python"]).parents[1])
     return variables
 
 
 def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
-    """Create the virtual environment; return what took how long. Raises _Failed and OSError; the log tells why."""
+    """Create the virtual environment; return the seconds of each step. Raises _Failed (see the log), OSError."""
     source = environment_source(name)
     python = folder / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]
@@ -102,8 +102,8 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
 
 
 def _made(folder: Path, name: str) -> dict[str, Any] | None:
-    for other in needed_environments(name):
-        if _made(environments_folder() / f"{other}-{lock_hash(other)}", other) is None:
+    for needed in needed_environments(name):
+        if _made(environments_folder() / f"{needed}-{lock_hash(needed)}", needed) is None:
             return None
     try:
         facts: dict[str, Any] = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
@@ -155,7 +155,7 @@ def build(name: str, log: Path, planned: str | None = None, machine: Path | None
         text = log.read_text(errors="replace") if log.exists() else ""
         hint = "" if isinstance(error, ValueError) else "; TRANSECT_ENVS names another folder"
         say(f"[transect] environment '{name}' failed, see {log}")
-        return facts | {"status": "failed", "message": f"could not be built: {error}{hint}\n{said(text)}"}
+        return facts | {"status": "failed", "message": f"could not be built: {error}{hint}\n{failure_excerpt(text)}"}
 
 
 def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:

@@ -92,9 +92,9 @@ def _try(wrapper: str, folder: Path, python: str) -> None:
     none = subprocess.DEVNULL
     done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=none, timeout=_TRY_S)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()
-        fault = image_fault(wrapper, str(folder), said)
-        raise NotMade(fault or f"its Python does not start under {wrapper}: {said[-400:]}")
+        output = (done.stderr or done.stdout).strip()
+        fault = image_fault(wrapper, str(folder), output)
+        raise NotMade(fault or f"its Python does not start under {wrapper}: {output[-400:]}")
 
 
 def build_image(name: str, built: dict[str, Any], planned: str | None = None) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
 
 
 def image_changed(name: str, facts: dict[str, Any]) -> bool:
-    """Whether the stamp of `ENVIRONMENT@WRAPPER` no longer tells how things are here.
+    """Whether the stamp of `ENVIRONMENT@WRAPPER` no longer describes what is here.
 
     Its image has gone, or a wrapper's program that was not there has come.
     """
@@ -152,7 +152,7 @@ def image_changed(name: str, facts: dict[str, Any]) -> bool:
 
 
 def lost(name: str, stamp: Path) -> bool:
-    """Whether a stamp no longer tells how things are here: what it names has gone, or nobody can read it.
+    """Whether a stamp no longer describes what is here: what it names has gone, or it cannot be read.
 
     It may have been removed from the cache, or be in one that we cannot see.
     """

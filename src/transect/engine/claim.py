@@ -30,12 +30,12 @@ def check_environments(paths: StudyPaths, locks: Mapping[str, str]) -> None:
     Studies of one results folder share the stamps of environments: its next cells would find one exchanged, and fail.
     """
     for file in sorted(paths.claim.parent.glob("*.json")):
-        other = StudyPaths(results=paths.results, study=file.stem)
-        theirs = stamp_entry(other.flow, "environments") or {}
+        other_study = StudyPaths(results=paths.results, study=file.stem)
+        theirs = stamp_entry(other_study.flow, "environments") or {}
         names = [name for name, lock in locks.items() if theirs.get(name, lock) != lock]
         if names and file != paths.claim and Held(file, lambda: None).holder() is not None:
             raise BadInput(
-                f"study '{other.study}' runs in results folder {paths.results} with another state of environment "
+                f"study '{other_study.study}' runs in results folder {paths.results} with another state of environment "
                 f"{', '.join(names)} than is here now: wait for it, or use another folder with --config results=FOLDER"
             )
 

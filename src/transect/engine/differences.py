@@ -1,4 +1,4 @@
-"""What differs between how a cell is planned and what the last run of it was told."""
+"""What differs between a cell's specification as planned and that of its last run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from transect.domain.paths import StudyPaths
 
-# What `differences` compares by itself, and what is told to the runner and not to the payload.
+# Keys that `differences` compares on their own, and keys for the runner, not for the payload.
 # No parameters of the payload: compared as what they are.
 _PARTS = {
     *("sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits", "taken"),
@@ -48,11 +48,11 @@ def differences(paths: StudyPaths, new: Mapping[str, Any], sources: Callable[[st
         reasons += _sources(paths, str(old.get("sources")), lambda: sources(new["sources"]))
     locks = [{side.get("environment"): side.get("lock"), **side.get("other_environments", {})} for side in (old, new)]
     names = sorted(name for name in locks[1] if name and locks[0].get(name) != locks[1][name])
-    reasons += [Reason("environment", f"environment '{one}': its pins or what builds it changed") for one in names]
+    reasons += [Reason("environment", f"environment '{name}': its pins or what builds it changed") for name in names]
     for role in sorted(new["inputs"].keys() | old.get("inputs", {}).keys()):
         if old.get("inputs", {}).get(role) != new["inputs"].get(role):
             reasons.append(Reason("input", f"it takes its {role} from another cell"))
-    return reasons or [Reason("parameter", "what it is told changed")]
+    return reasons or [Reason("parameter", "its specification changed")]
 
 
 def _sources(paths: StudyPaths, old: str, new: Callable[[], Mapping[str, str]]) -> list[Reason]:
@@ -66,8 +66,8 @@ def _sources(paths: StudyPaths, old: str, new: Callable[[], Mapping[str, str]]) 
 
 def other_inputs(now: Sequence[str], before: Sequence[str]) -> list[Reason]:
     """Compare checksums of inputs, `NAME CHECKSUM` each, with those that a record was made from."""
-    names = dict.fromkeys(one.rpartition(" ")[0] for one in sorted(set(now) ^ set(before)))
-    return [Reason("input", name) for name in names] or [Reason("missing", "what it ran with is not known")]
+    names = dict.fromkeys(line.rpartition(" ")[0] for line in sorted(set(now) ^ set(before)))
+    return [Reason("input", name) for name in names] or [Reason("missing", "the input of its last run is not known")]
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
@@ -80,8 +80,8 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 def _parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Reason]:
     # As JSON gives it back: a tuple becomes a list.
-    told = json.loads(json.dumps([old, dict(new)]))
-    before, now = (dict(_flat({k: v for k, v in one.items() if k not in _PARTS})) for one in told)
+    specs = json.loads(json.dumps([old, dict(new)]))
+    before, now = (dict(_flat({k: v for k, v in spec.items() if k not in _PARTS})) for spec in specs)
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key):
             values = (str(side.get(key, "nothing"))[:_SHOWN] for side in (before, now))

@@ -82,19 +82,19 @@ def make_root(root: Path, definition: ImageDefinition, beside: Path, environment
     for name, text in _FILES.items():
         if not (root / "etc" / name).exists():
             (root / "etc" / name).write_text(text)
-    own = definition.base == "host"
-    for name in _LINKS if own else ():
+    host_base = definition.base == "host"
+    for name in _LINKS if host_base else ():
         if Path(name).is_symlink():
             # Scripts name their shell by /bin, and programs their loader by /lib64.
             _place(root, Path(name))
     files = list(_take_python(root, environment))
-    if own:
+    if host_base:
         programs = (shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin") for name in definition.programs)
         files += [_take(root, Path(path)) for path in programs if path is not None]
         for path in ("/etc/os-release", "/etc/ld.so.cache", "/usr/lib/locale/C.utf8"):
             if Path(path).exists():
                 _take(root, Path(path))
-    return facts | _libraries(root, files, own=own)
+    return facts | _libraries(root, files, host_base=host_base)
 
 
 def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
         (root / "usr/bin/sh").symlink_to("dash")
     names = (root / _EXTRACTED).read_text().split()
     found = [name.removesuffix(".deb").replace("%3a", ":").split("_") for name in names if name.endswith(".deb")]
-    return {"suite": definition.suite, "packages": {one[0]: one[1] for one in sorted(found)}}
+    return {"suite": definition.suite, "packages": {parts[0]: parts[1] for parts in sorted(found)}}
 
 
 def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, Any]:
@@ -180,10 +180,10 @@ def _take(root: Path, path: Path, leave: Iterable[str] = ()) -> Path:
 
 def _take_python(root: Path, environment: Path) -> Iterator[Path]:
     python = environment / "bin" / "python"
-    told = subprocess.run([str(python), "-I", "-c", _ASK], capture_output=True, text=True)
-    if told.returncode:
-        raise NotMade(f"{python} does not run: {told.stderr.strip()[-300:]}")
-    program, library, platform_library, shared = map(Path, json.loads(told.stdout))
+    done = subprocess.run([str(python), "-I", "-c", _ASK], capture_output=True, text=True)
+    if done.returncode:
+        raise NotMade(f"{python} does not run: {done.stderr.strip()[-300:]}")
+    program, library, platform_library, shared = map(Path, json.loads(done.stdout))
     # First the folders: links that lead to a file are made on the way, and would stand in their way.
     taken = [*(_take(root, folder, _LEFT_OUT) for folder in {library, platform_library}), _take(root, environment)]
     yield from (Path(where, name) for folder in taken for where, _, names in os.walk(folder) for name in names)
@@ -206,7 +206,7 @@ def _libraries_here() -> dict[str, Path]:
     return known
 
 
-def _libraries(root: Path, files: list[Path], *, own: bool) -> dict[str, Any]:
+def _libraries(root: Path, files: list[Path], *, host_base: bool) -> dict[str, Any]:
     """Bring in what ELF files ask for, and what that asks for; with a foreign base only look.
 
     Raises NotMade where a foreign base lacks what this machine has.
@@ -215,7 +215,7 @@ def _libraries(root: Path, files: list[Path], *, own: bool) -> dict[str, Any]:
     present = {name for _, _, names in os.walk(root) for name in names if _SHARED_OBJECT.search(name)}
     unread = [path for path in files if not path.is_symlink()]
     absent: dict[str, str] = {}
-    if own:
+    if host_base:
         unread += [_take(root, known[name]) for name in _OPENED if name in known]
     while unread:
         path = unread.pop()
@@ -228,7 +228,7 @@ def _libraries(root: Path, files: list[Path], *, own: bool) -> dict[str, Any]:
             if short in present and name not in loader:
                 continue
             here = Path(name) if name in loader else known.get(name)
-            if own and here is not None and here.exists():
+            if host_base and here is not None and here.exists():
                 unread.append(_take(root, here))
                 present.add(short)
             elif here is not None or name in loader:

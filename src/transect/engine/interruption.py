@@ -1,4 +1,4 @@
-"""Runners whose Snakemake ends: told at once where it can tell, and ended by the next run where it was killed.
+"""Runners whose Snakemake ends: signalled at once where it can, else ended by the next run.
 
 A block would go on for as long as it has cells, beside the run that a person starts again.
 """
@@ -28,8 +28,8 @@ _PATIENCE_S = 15
 
 def _results(process: psutil.Process) -> Path | None:
     line = process.cmdline()
-    told = [word.removeprefix(_RESULTS) for word in line if word.startswith(_RESULTS)]
-    return (Path(process.cwd()) / told[0]).resolve() if told and _RUNNER in line else None
+    folders = [word.removeprefix(_RESULTS) for word in line if word.startswith(_RESULTS)]
+    return (Path(process.cwd()) / folders[0]).resolve() if folders and _RUNNER in line else None
 
 
 def end_abandoned(results: Path) -> int:

@@ -67,7 +67,7 @@ class Job:
 
     @property
     def spec_file(self) -> Path:
-        """What the payload is told, written when it starts; with the record it says what ran."""
+        """The payload's specification, written when it starts; with the record it says what ran."""
         return self.folder / "spec.json"
 
     @property
@@ -101,8 +101,8 @@ class Job:
     def _wrapped(self, environment: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
         system = self.spec["system"]
         program = system.get("program") or {}
-        own = [*(environment.get("modules") or ()), *(program.get("modules") or ())]
-        argv, variables = modules([*system.get("modules", ()), *own])
+        of_environment = [*(environment.get("modules") or ()), *(program.get("modules") or ())]
+        argv, variables = modules([*system.get("modules", ()), *of_environment])
         scratch = system.get("scratch")
         if scratch:
             # The variables are the job's: the same on each of its nodes.
@@ -110,10 +110,10 @@ class Job:
         image = self.image_of(environment)
         if image is not None:
             gpus = self.cell.device == "cuda" or self.cell.get("provider") in GPU_PROVIDERS
-            inside, told = wrapped(
+            inside, wrapper_variables = wrapped(
                 image[0], wrapper=image[1], gpus=gpus, binds=self._binds(variables), workdir=str(self.folder)
             )
-            argv, variables = [*argv, *inside], told | variables
+            argv, variables = [*argv, *inside], wrapper_variables | variables
         return argv, variables
 
     def image_of(self, environment: dict[str, Any]) -> tuple[str, str] | None:
@@ -128,7 +128,7 @@ class Job:
         outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
         options = self.spec.get("parameters", {}).get("dataset_options") or {}
         named = [*self.spec.get("files", ()), *self.spec.get("named", ())]
-        named += [one for one in options.values() if isinstance(one, str)]
+        named += [value for value in options.values() if isinstance(value, str)]
         outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
         return [*dict.fromkeys(str(path.absolute()) for path in outside), *filter(None, [variables.get("TMPDIR")])]
 

@@ -30,21 +30,21 @@ _BEAT_S = 15.0
 
 
 def still_lives(facts: dict[str, Any], silent_s: float = 0.0) -> bool:
-    """Tell whether the owner that a file tells of still runs; of one on another host, its scheduler may know.
+    """Tell whether the owner that a file names still runs; for one on another host its scheduler may know.
 
     Raises ValueError, KeyError or TypeError where the facts are none.
     """
     owner, job = Owner.of(facts), facts.get("job")
     # A job that was requeued is not what it was before.
     if job and not owner.is_here and job != scheduler().job():
-        told = scheduler().runs(str(job))
-        if told is not None:
-            return told
+        runs = scheduler().runs(str(job))
+        if runs is not None:
+            return runs
     return owner.lives(silent_s)
 
 
 class Held:
-    """A file that says who holds something; `more` is told beside user, process and host."""
+    """A lock file that names its owner: user, process, host and `more`."""
 
     def __init__(self, path: Path, on_loss: Callable[[], None], **more: Any) -> None:
         self.path = path
@@ -180,7 +180,7 @@ _POLL_S = 2.0
 
 
 class Busy(TransectError):
-    """Another job runs these cells: nobody's fault, and the same again may do later."""
+    """Another job runs these cells: no fault; try again later."""
 
     exit_code = 75
 
@@ -193,32 +193,32 @@ def _lease(path: Path, block: str, **more: object) -> Held:
     return Held(path, lost, block=block, job=scheduler().job(), **more)
 
 
-def _told(holder: dict[str, Any]) -> str:
+def _describe(holder: dict[str, Any]) -> str:
     job, log = holder.get("job"), holder.get("log")
     where = f"pid {holder.get('pid', '?')} on {holder.get('host', '?')}"
-    told = f"job {job} ({where})" if job else f"{holder.get('user', '?')}'s {where}"
-    return f"{told}; its log is {log}" if log else told
+    owner = f"job {job} ({where})" if job else f"{holder.get('user', '?')}'s {where}"
+    return f"{owner}; its log is {log}" if log else owner
 
 
 def runs_elsewhere(paths: StudyPaths, rule: str, name: str) -> str | None:
     """Return who runs the cells of a block now, or None."""
     holder = _lease(paths.lease(rule, name), f"{rule}.{name}").holder()
-    return None if holder is None else _told(holder)
+    return None if holder is None else _describe(holder)
 
 
 @contextmanager
 def _held(path: Path, block: str, patience_s: float = math.inf, **more: object) -> Iterator[None]:
-    lock, begin, told = _lease(path, block, **more), time.monotonic(), False
+    lock, begin, announced = _lease(path, block, **more), time.monotonic(), False
     while (holder := lock.take()) is not None:
         if is_abandoned():
             raise Interruption(1)
         if time.monotonic() - begin > patience_s:
             job = holder.get("job")
             how = f": end it by `{scheduler().how_to_cancel(job)}`, or wait for its end" if job else ""
-            raise Busy(f"{block}: its cells are run by {_told(holder)}{how}")
-        if not told:
-            say(f"[transect] {block} waits: {holder.get('block', 'what it needs')} is run by {_told(holder)}")
-            told = True
+            raise Busy(f"{block}: its cells are run by {_describe(holder)}{how}")
+        if not announced:
+            say(f"[transect] {block} waits: {holder.get('block', 'what it needs')} is run by {_describe(holder)}")
+            announced = True
         time.sleep(_POLL_S)
     try:
         yield

@@ -72,7 +72,7 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
         title=study.title or study.name,
         questions=list(study.questions),
         again=_again(paths),
-        published=[one.model_dump() for one in study.published],
+        published=[entry.model_dump() for entry in study.published],
         planned=None if cells is None else cell_keys(cells),
         analysis_plan=planned_analysis(paths),
     )

@@ -80,8 +80,8 @@ def refuse(job: Job) -> Result | None:
 def _lacks(job: Job, code: int, log: str) -> str | None:
     for facts in (job.environment, *job.others.values()):
         image = job.image_of(facts)
-        if image is not None and (said := image_fault(image[1], image[0], log)):
-            return said
+        if image is not None and (fault := image_fault(image[1], image[0], log)):
+            return fault
     return modules_fault(code, log)
 
 
@@ -95,15 +95,15 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
         return Result.failed(Cause.NODE_FAILURE, outcome.why)
     if outcome.code:
         log = _text(job.log)
-        if said := unreached(log):
-            return Result.failed(Cause.SCHEDULER, said)
-        told = scheduler().step_cause(log)
-        if told is not None and told[0] is not None:
-            return Result.failed(told[0], told[1])
+        if message := unreached(log):
+            return Result.failed(Cause.SCHEDULER, message)
+        reported = scheduler().step_cause(log)
+        if reported is not None and reported[0] is not None:
+            return Result.failed(reported[0], reported[1])
         # Also where srun tells that a rank ended by itself: it may never have become the payload.
         if fault := _lacks(job, outcome.code, log):
             return Result.failed(Cause.MISSING_DEPENDENCY, fault)
-        if told is not None:
+        if reported is not None:
             return stage.collect(job, outcome)
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
@@ -131,12 +131,12 @@ def note_energy(job: Job, outcome: Outcome, result: Result) -> None:
     """Add the energy of the cell's job step to its result, or to its details why that is not known."""
     if not counts_energy(job) or result.status is not Status.OK:
         return
-    told = scheduler().step_energy(step_name(job))
-    if isinstance(told, str):
-        result.details["step_energy"] = {"missing": told}
+    energy = scheduler().step_energy(step_name(job))
+    if isinstance(energy, str):
+        result.details["step_energy"] = {"missing": energy}
         return
     result.details["step_energy"] = {"seconds": outcome.seconds}
-    result.metrics.append(MetricValue.of("energy", told, label=COUNTER))
+    result.metrics.append(MetricValue.of("energy", energy, label=COUNTER))
 
 
 def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:

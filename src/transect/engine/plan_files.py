@@ -72,8 +72,8 @@ def study_file(paths: StudyPaths) -> Path | None:
 
 def system_file(paths: StudyPaths) -> Path | None:
     """Return the file of the system for which a study was planned last; None if unknown."""
-    told = _facts(paths).get("system")
-    return Path(told) if told else None
+    file = _facts(paths).get("system")
+    return Path(file) if file else None
 
 
 def _name_in(file: Path) -> object:
@@ -87,7 +87,7 @@ def _name_in(file: Path) -> object:
 
 
 def check_origin(paths: StudyPaths, file: Path) -> str | None:
-    """Return what to tell of a study whose file was moved, or None. Changes nothing.
+    """Return a message about a study whose file was moved, or None. Changes nothing.
 
     Raises BadInput when the results are those of another study file of the same name: cells of two
     such studies have the same ids, and would overwrite each other.
@@ -102,8 +102,8 @@ def check_origin(paths: StudyPaths, file: Path) -> str | None:
     if not earlier.exists():
         return f"study '{paths.study}' was planned from {before['file']}, which has gone: now from {now['file']}"
     if isinstance(name := _name_in(earlier), str) and name != paths.study:
-        told = f"study '{paths.study}' was planned from {before['file']}, which is '{name}' today"
-        return f"{told}: now from {now['file']}"
+        message = f"study '{paths.study}' was planned from {before['file']}, which is '{name}' today"
+        return f"{message}: now from {now['file']}"
     raise BadInput(
         f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of {before['file']}, "
         f"another study file of that name: give one of them another name, or remove it or {paths.folder}"
@@ -119,8 +119,8 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
         file = paths.block(block.rule, block.name)
         head: dict[str, Any] = {"study": plan.study.name, "rule": block.rule, "name": block.name}
         head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
-        # What its cells are told besides what their fingerprints cover.
-        named = sorted({one for p in block.cells for one in p.spec.get("named", ())})
+        # Input of its cells that their fingerprints do not cover.
+        named = sorted({name for p in block.cells for name in p.spec.get("named", ())})
         taken = (p.id for p in block.cells if p.spec["taken"])
         head["told"] = digest([limits, *named, *taken])[:16]
         if any(p.optional for p in block.cells):
@@ -161,7 +161,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
 
 def _linked(path: Path) -> bool:
     """Whether a file is reached through a link: then it is not the study's own to delete."""
-    return any(one.is_symlink() for one in (path, path.parent, path.parents[1]))
+    return any(place.is_symlink() for place in (path, path.parent, path.parents[1]))
 
 
 def _head(file: Path) -> dict[str, Any] | None:

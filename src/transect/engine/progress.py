@@ -27,7 +27,7 @@ def start_progress(paths: StudyPaths, todo: dict[str, int]) -> None:
 
 
 class Journal:
-    """Reads what was appended since the last look, and keeps the sums."""
+    """Reads the lines appended since the last call, and keeps sums of them."""
 
     def __init__(self, paths: StudyPaths) -> None:
         self._path = paths.progress
@@ -75,11 +75,11 @@ class Journal:
             # Cells of a stage cost alike: what is left is estimated stage by stage.
             known = self._done[name]
             left += max(0, count - known) * (self._seconds[name] / known if known else every)
-        (minutes, rest), in_stage = divmod(round(left), 60), self._done[stage]
+        (minutes, seconds), in_stage = divmod(round(left), 60), self._done[stage]
         return (
             f"{stage} {in_stage}/{max(in_stage, self.todo.get(stage, 0))} · "
             f"all {done}/{max(total, done)} done, {self._ends['failed']} failed, "
-            f"{self._ends['skipped']} skipped · about {minutes}:{rest:02d} left"
+            f"{self._ends['skipped']} skipped · about {minutes}:{seconds:02d} left"
         )
 
 
@@ -130,7 +130,7 @@ _SHARE = 20
 
 
 def make_report_of(paths: StudyPaths) -> None:
-    """Make the report in a process of its own; a failure is told and harms nothing."""
+    """Make the report in a process of its own; a failure is printed and harms nothing."""
     command = [sys.executable, "-m", "transect.engine.make_report", f"--folder={paths.folder}"]
     subprocess.run(command, check=False)
 

@@ -1,4 +1,4 @@
-"""Holds what a study's questions name to what its report can say."""
+"""Checks that the rules and sections that a study's questions name exist in the report."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def check_questions(study: Study, file: Path) -> None:
 
     Imports the report, which takes as long as a plan does: so planning itself does not ask.
     """
-    asked = [one for one in study.questions if isinstance(one, Question)]
-    if not any(one.answered_by or one.shown_in for one in asked):
+    asked = [question for question in study.questions if isinstance(question, Question)]
+    if not any(question.answered_by or question.shown_in for question in asked):
         return
     from transect.report.collect import all_parts
     from transect.report.rules import unknown_names
 
-    told = [f"{file}: question '{ask}': {what}" for ask, what in unknown_names(asked, all_parts())]
-    if told:
-        raise BadInput(*told)
+    faults = [f"{file}: question '{ask}': {what}" for ask, what in unknown_names(asked, all_parts())]
+    if faults:
+        raise BadInput(*faults)

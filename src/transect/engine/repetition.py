@@ -27,7 +27,7 @@ MAXIMUM, BUDGET, TIME = "max_repeats", "budget", "time of the job"
 
 
 def repeat_until_of(spec: dict[str, Any]) -> str:
-    """Return what tells one `repeat_until` from another; empty for a cell that only others need."""
+    """Return what identifies a `repeat_until`; empty for a cell that only others need."""
     return digest([canonical_json(spec["repeat_until"])])[:16] if "repeat_until" in spec else ""
 
 
@@ -84,14 +84,14 @@ class Repetition:
             for job in wanted:
                 if not self._is_over(job):
                     # What several of them need runs once, before the first.
-                    for one in (*self._needs(job), job):
+                    for current in (*self._needs(job), job):
                         if self._deadline is not None and time.monotonic() > self._deadline:
                             for cell in self._of_cell:
                                 self.stop_reasons.setdefault(cell.id, TIME)
                             return
-                        run_one(one)
-                        if self._record(one) is None:
-                            raise BadInput(f"{one.folder / 'record.json'}: gone or unreadable right after its cell ran")
+                        run_one(current)
+                        if self._record(current) is None:
+                            raise BadInput(f"{current.folder / 'record.json'}: gone or unreadable after its cell ran")
 
     def _next(self) -> list[Job]:
         wanted: list[Job] = []
@@ -128,16 +128,16 @@ class Repetition:
         budget_s = job.spec["repeat_until"]["budget_s"]
         return budget_s is not None and budget_s <= sum(
             (datetime.fromisoformat(record.ended) - datetime.fromisoformat(record.started)).total_seconds()
-            for one in self._jobs.values()
-            if one.spec.get("optional") and (record := self._record(one)) is not None
+            for job in self._jobs.values()
+            if job.spec.get("optional") and (record := self._record(job)) is not None
         )
 
     def _repeat_until(self, cell: Cell) -> dict[str, Any]:
         return dict(self._of_cell[cell][0].spec["repeat_until"])
 
     def _looks(self, cell: Cell) -> Sequence[int]:
-        told = self._repeat_until(cell)
-        return looks_of(told["min_repeats"], told["max_repeats"])
+        rule = self._repeat_until(cell)
+        return looks_of(rule["min_repeats"], rule["max_repeats"])
 
     def _by_repeat_until(self) -> list[list[Cell]]:
         """Part cells by stage and `repeat_until`, whatever their own numbers of repeats: those that are judged together."""
@@ -151,8 +151,8 @@ class Repetition:
         return sum(self._record(job) is not None for job in self._of_cell[cell])
 
     def _between_looks(self, cell: Cell) -> bool:
-        told, done = self._repeat_until(cell), self._done(cell)
-        return told["min_repeats"] < done < told["max_repeats"] and done not in self._looks(cell)
+        rule, done = self._repeat_until(cell), self._done(cell)
+        return rule["min_repeats"] < done < rule["max_repeats"] and done not in self._looks(cell)
 
     def _up_to_next_look(self, cell: Cell) -> list[Job]:
         target = next((n for n in self._looks(cell) if n > self._done(cell)), 0)
@@ -160,25 +160,25 @@ class Repetition:
 
     def _needs(self, job: Job) -> list[Job]:
         sources = (self._jobs.get(tuple(source)) for source in job.spec["inputs"].values())
-        return [one for one in sources if one is not None and one.spec.get("optional") and self._record(one) is None]
+        return [job for job in sources if job is not None and job.spec.get("optional") and self._record(job) is None]
 
     def _standings(self, cells: Sequence[Cell]) -> dict[Cell, Standing]:
         # Only a block that may go on pays for scipy.
         from transect.analysis.contests import standings
         from transect.analysis.groups import Floors, group_records
 
-        told = self._repeat_until(cells[0])
+        rule = self._repeat_until(cells[0])
         records = [record for cell in cells for job in self._of_cell[cell] if (record := self._record(job)) is not None]
         groups = group_records(records)
-        floors = Floors(groups, AnalysisPlan(margin=told["equivalence_margin"], looks={cells[0].stage: told["looks"]}))
+        floors = Floors(groups, AnalysisPlan(margin=rule["equivalence_margin"], looks={cells[0].stage: rule["looks"]}))
         return standings(
             groups,
-            ComparisonRule.of(told["comparison"]),
+            ComparisonRule.of(rule["comparison"]),
             floors,
-            interval=told["ci_half_width"],
-            decide=told["decide"],
-            looks=told["looks"],
-            ways=told["ways"],
+            interval=rule["ci_half_width"],
+            decide=rule["decide"],
+            looks=rule["looks"],
+            ways=rule["ways"],
         )
 
     def _record(self, job: Job) -> Record | None:

@@ -44,9 +44,9 @@ def read_sets(folders: Sequence[Path], *, over_time: bool = False) -> list[Resul
             raise BadInput(f"{folder}: is the same folder as {seen[real]}: expected another one")
         seen[real] = folder
     sets = [_read(folder, letter_of(place)) for place, folder in enumerate(folders)]
-    expanded = with_log_runs([one.loaded.records for one in sets], over_time=over_time)
-    for one, records in zip(sets, expanded, strict=True):
-        one.loaded.records = records
+    expanded = with_log_runs([result_set.loaded.records for result_set in sets], over_time=over_time)
+    for result_set, records in zip(sets, expanded, strict=True):
+        result_set.loaded.records = records
     return sets
 
 
@@ -94,7 +94,7 @@ def _folder(folder: Path) -> Path:
 def _checked(folder: Path) -> Path:
     real = _folder(folder)
     if not _is_run(folder):
-        below = ", ".join(sorted(one.name for one in _below(folder, 1))[:5]) or "such as results/quick"
+        below = ", ".join(sorted(path.name for path in _below(folder, 1))[:5]) or "such as results/quick"
         raise BadInput(f"{folder}: no records there, expected a folder with some: {below}")
     return real
 

@@ -63,11 +63,9 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
             continue
         found, record = intact(job.paths, job.spec), job.folder / "record.json"
         if isinstance(found, Damaged):
-            aside, told = (
-                set_aside(job.paths, job.cell.stage, job.cell.id),
-                f"{job.cell.stage}/{job.cell.id}: {found.what}",
-            )
-            say(f"[transect] {told}: made again; the old record is kept as {aside}")
+            aside = set_aside(job.paths, job.cell.stage, job.cell.id)
+            message = f"{job.cell.stage}/{job.cell.id}: {found.what}"
+            say(f"[transect] {message}: made again; the old record is kept as {aside}")
         elif found is not MISSING and takes:
             record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
         else:
@@ -106,7 +104,7 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
         def run_one(job: Job) -> None:
             nonlocal ran
             if is_abandoned() or job_is_over(job.spec["system"]):
-                say("[transect] its Snakemake or its job has gone: the rest is left")
+                say("[transect] its Snakemake or its job has gone: the remaining cells are left")
                 raise Interruption(1)
             if _holds_again(job):
                 return

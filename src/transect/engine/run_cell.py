@@ -26,8 +26,8 @@ from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
 _TAIL_BYTES = 6000
-# Of a spec, what stands elsewhere in the record, or is told to the runner and not to the payload.
-_NOT_TOLD = {
+# Keys of a spec that stand elsewhere in the record, or are for the runner and not for the payload.
+_NOT_GIVEN = {
     *("study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources"),
     *("fingerprint", "about", "cell_limits", "taken", "repeat_until", "optional"),
     # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
@@ -112,7 +112,7 @@ def make_record(
     **more: Any,
 ) -> Record:
     """Return the record of a result, without secrets."""
-    message = result.message.strip() or ("" if result.status is Status.OK else f"{result.cause}, and nobody said why")
+    message = result.message.strip() or ("" if result.status is Status.OK else f"{result.cause}, without a reason")
     return Record(
         study=job.spec["study"],
         stage=job.cell.stage,
@@ -126,7 +126,7 @@ def make_record(
         ended=_now(),
         metrics=result.metrics,
         samples=result.samples,
-        details=without_secrets(result.details | {"told": _told(job.spec, inputs)}),
+        details=without_secrets(result.details | {"told": _given(job.spec, inputs)}),
         parameters=without_secrets(job.spec.get("parameters", {})),
         limits=used_limits(job.spec["cell_limits"]),
         # Names and checksums by which others find them: nothing in them is replaced.
@@ -136,18 +136,18 @@ def make_record(
     )
 
 
-def _told(spec: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
-    """Return what the payload was told besides its parameters: results of other settings are no repeats of these.
+def _given(spec: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
+    """Return the payload's input besides its parameters: results of other settings are no repeats of these.
 
-    Of files that an option names what they hold, by their checksums among the inputs, and not where they lie.
+    Files that an option names count by their checksums among the inputs, not by their paths.
     """
-    told = {name: value for name, value in spec.items() if name not in _NOT_TOLD}
-    names = {Path(one).name for one in spec.get("named", ())}
-    if held := [one for one in inputs if one.rpartition(" ")[0] in names]:
-        told["named"] = held
-    if isinstance(rule := told.get("rule"), dict):
-        told["rule"] = {name: value for name, value in rule.items() if name != "path"}
-    return told
+    given = {name: value for name, value in spec.items() if name not in _NOT_GIVEN}
+    names = {Path(path).name for path in spec.get("named", ())}
+    if held := [line for line in inputs if line.rpartition(" ")[0] in names]:
+        given["named"] = held
+    if isinstance(rule := given.get("rule"), dict):
+        given["rule"] = {name: value for name, value in rule.items() if name != "path"}
+    return given
 
 
 def _files(job: Job, result: Result) -> dict[str, str]:
@@ -241,8 +241,8 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
 
 
 def _provenance(job: Job, result: Result, variables: dict[str, str], seen: dict[str, Any]) -> dict[str, Any]:
-    told = ("name", "lock_hash", "wrapper", "wrapper_version", "image")
-    environment = {k: job.environment[k] for k in told if k in job.environment}
+    keys = ("name", "lock_hash", "wrapper", "wrapper_version", "image")
+    environment = {k: job.environment[k] for k in keys if k in job.environment}
     return {
         **collect(),
         "environment": environment,

@@ -34,7 +34,7 @@ class Refusal:
 
 
 class Scheduler(ABC):
-    """One scheduler. What is not abstract answers as where nobody knows of jobs."""
+    """One scheduler. Methods that are not abstract answer as where there is no scheduler."""
 
     @abstractmethod
     def is_here(self) -> bool:
@@ -46,22 +46,22 @@ class Scheduler(ABC):
 
     @abstractmethod
     def fate(self, job: str) -> Fate:
-        """Return what became of a job that ended without its runner saying so."""
+        """Return why a job ended whose runner left no record of it."""
 
     def runs(self, job: str) -> bool | None:
-        """Tell whether a job may still run something, queued ones included; None: nobody says."""
+        """Tell whether a job may still run something, queued ones included; None: unknown."""
         return None
 
     def final_state(self, job: str) -> str | None:
-        """Return the state of a job that is over, or forgotten; None: it goes on, or nobody can be asked now."""
+        """Return the state of a job that is over or forgotten; None: it is not, or the scheduler does not answer."""
         return None
 
     def queued(self, names: Sequence[str], patience_s: float = 0) -> list[str] | None:
-        """Return the ids of the jobs of these names that are queued or running; None: nobody says."""
+        """Return the ids of the jobs of these names that are queued or running; None: unknown."""
         return None
 
     def cancel(self, jobs: Sequence[str], patience_s: float) -> bool:
-        """Ask for the end of jobs; return whether that was heard."""
+        """Ask for the end of jobs; return whether the scheduler accepted it."""
         return False
 
     def how_to_cancel(self, *jobs: str) -> str:
@@ -85,7 +85,7 @@ class Scheduler(ABC):
         return None
 
     def step_cause(self, log: str) -> tuple[Cause | None, str] | None:
-        """Return the cause that the first telling line names, with that line; None when no line tells.
+        """Return the cause that the first line with one names, and that line; None where no line does.
 
         The cause is None when a rank ended by itself first: its own files say more.
         """
@@ -139,4 +139,4 @@ SCHEDULERS: Registry[Scheduler] = _Schedulers("scheduler", "transect.adapters", 
 def scheduler() -> Scheduler:
     """Return the scheduler of this machine."""
     found = map(SCHEDULERS.get, SCHEDULERS)
-    return next((one for one in found if one.is_here()), NoScheduler())
+    return next((candidate for candidate in found if candidate.is_here()), NoScheduler())

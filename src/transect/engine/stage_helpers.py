@@ -85,20 +85,20 @@ def facts_of(path: Path, paths: StudyPaths) -> str:
 
 def named_facts(job: Job) -> list[str]:
     """Return name and checksum of each file or folder that the cell's options name (`planning.named_paths`)."""
-    return [f"{Path(one).name} {facts_of(Path(one), job.paths)}" for one in job.spec.get("named", ())]
+    return [f"{Path(path).name} {facts_of(Path(path), job.paths)}" for path in job.spec.get("named", ())]
 
 
 def not_ok(job: Job) -> list[str]:
     """Return role and status of each input cell whose record says that it did not end well."""
-    told = []
+    lines = []
     for role in job.spec["inputs"]:
         try:
             status = record_of(job.input(role) / "record.json").status
         except (OSError, BadInput):
             continue  # what needs it says so
         if status is not Status.OK:
-            told.append(f"{role} {status}")
-    return told
+            lines.append(f"{role} {status}")
+    return lines
 
 
 def need(job: Job, role: str) -> Path:
@@ -144,26 +144,26 @@ class StageRunner(ABC):
     def inputs(self, job: Job) -> list[str]:
         """Return what of its inputs the outcome depends on: `NAME CHECKSUM` for each."""
         roles = job.spec["inputs"]
-        taken = [one for role in roles for one in self.stage.taken(role).checksums(role, job.input(role), job.spec)]
+        taken = [line for role in roles for line in self.stage.taken(role).checksums(role, job.input(role), job.spec)]
         files = self.stage.files(job.spec)
-        return taken + [f"{one.name} {facts_of(one, job.paths) if one.exists() else 'absent'}" for one in files]
+        return taken + [f"{file.name} {facts_of(file, job.paths) if file.exists() else 'absent'}" for file in files]
 
     def folders(self, job: Job) -> dict[str, Path]:
         """Return the folders of the cells that the payload reads. Raises MissingDependency for one that is not ok."""
         return {role: need(job, role) for role in job.spec["inputs"]}
 
-    def told(self, job: Job) -> dict[str, Any]:
-        """Return what the payload is told that is known only when it starts: `spec["run"]`."""
+    def run_values(self, job: Job) -> dict[str, Any]:
+        """Return the values of `spec["run"]`, which are known only when the payload starts."""
         programs = self.stage.programs(job.cell)
-        return {"programs": {name: job.program(one) for name, one in programs.items()}} if programs else {}
+        return {"programs": {name: job.program(env) for name, env in programs.items()}} if programs else {}
 
     def command(self, job: Job) -> list[str]:
         """Return the argv of the payload."""
         arguments = [self.stage.payload, "--spec", str(job.spec_file), "--out", str(job.folder)]
         for role, folder in self.folders(job).items():
             arguments += ["--take", f"{role}={folder}"]
-        if told := self.told(job):
-            arguments += ["--run", json.dumps(told)]
+        if values := self.run_values(job):
+            arguments += ["--run", json.dumps(values)]
         # What starts programs is a process of the driver.
         python = sys.executable if self.stage.programs(job.cell) else job.python
         return [python, "-m", "transect.payloads", *arguments]
@@ -173,7 +173,7 @@ class OneProcess(StageRunner):
     """One process that leaves `result.json`."""
 
     def prepare(self, job: Job) -> tuple[str, Request]:
-        """One process, held to the cell's threads."""
+        """One process, limited to the cell's threads."""
         wrap, variables = job.wrap()
         return "plain", Request(
             command=self.command(job),

@@ -60,9 +60,9 @@ def stale_stamps(plan: StudyPlan, blocks: Iterable[Block], states: Iterable[str]
         seen = stamp_entry(stamp, "records_ns")
         looked = seen if isinstance(seen, int) else -1
         times = [_changed(plan.paths.record(*planned.key)) for planned in block.cells]
-        told = zip(block.cells, times, strict=True)
+        changes = zip(block.cells, times, strict=True)
         skipped = stamp_entry(stamp, "skipped_optional") or {}
-        if any(_is_broken(plan.paths, p, changed > looked, same, skipped) for p, changed in told):
+        if any(_is_broken(plan.paths, p, changed > looked, same, skipped) for p, changed in changes):
             yield stamp
         elif not same or max(times) > looked:
             _note(stamp, {"limits": limits, "records_ns": max(times)})
@@ -126,8 +126,8 @@ class Staleness:
     def _unneeded(self, planned: Planned) -> list[Reason]:
         """Return why a repeat without a record may be needed now.
 
-        It had one, or began, and nobody said that it is not needed; or it was not needed, or not there, for
-        another `repeat_until`.
+        It had one, or began, and was not skipped as not needed; or another `repeat_until` skipped it, or did
+        not have it.
         """
         name = "/".join(planned.key)
         before, now = self._stamped["skipped_optional"].get(name), repeat_until_of(planned.spec)

@@ -1,8 +1,8 @@
-"""What a study's cells left, and whether it holds: the one place that decides.
+"""Decides whether the record of a cell is there, whole and up to date: the only place that does.
 
 `intact` asks whether a record is there and whole, with its files and within its cell's limits: cheap enough for every
-cell of a plan. `state` also compares what it was made from with what its cell is told now. Whoever wants to know
-whether a cell runs again asks here: the block's runner, `transect why` and `verify`, a dry run, what settles a run.
+cell of a plan. `state` also compares what it was made from with its cell's present specification. All who
+ask whether a cell runs again ask here: the block's runner, `transect why` and `verify`, a dry run, what settles a run.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """No record, or one that was made otherwise than its cell is told now."""
+    """No record, or one of another specification than its cell has now."""
 
     reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A record that is not what was written, or whose files are not."""
+    """A record that differs from what was written, or with files that do."""
 
     what: str
 
@@ -105,7 +105,7 @@ def state(
     upstream: Sequence[Reason] = (),
     sources: Callable[[str], Mapping[str, str]] | None = None,
 ) -> State:
-    """Return whether a cell's record holds: there, whole, within limits, and made as its cell is told now.
+    """Return whether a cell's record holds: there, whole, within limits, and of the cell's present specification.
 
     `upstream`: reasons of the cells that it takes from, which would run again. `sources` gives the files that a hash
     of sources stands for; without it those are asked that the study's plan noted.
@@ -113,17 +113,17 @@ def state(
     found = intact(paths, spec)
     if not isinstance(found, Holds):
         return found
-    told = sources or (lambda name: stored_sources(paths, name))
+    source_files = sources or (lambda name: stored_sources(paths, name))
     try:
         job = job or load_job(spec, paths)
         fingerprint, inputs = fingerprint_of(job, RUNNERS.get(job.cell.stage))
     except FAULTS as error:  # unreadable inputs, or a plug-in's fault: its turn tells
-        reasons = [*upstream, *differences(paths, spec, told)]
+        reasons = [*upstream, *differences(paths, spec, source_files)]
         return Stale(tuple(reasons or [Reason("input", f"{type(error).__name__}: {error}")]))
     if found.record["fingerprint"] == fingerprint:
         # What stands beside a record may be older than it, or not there; its runner keeps it.
         return Stale(tuple(upstream)) if upstream else found
-    reasons = [*upstream, *differences(paths, spec, told)]
+    reasons = [*upstream, *differences(paths, spec, source_files)]
     return Stale(tuple(reasons or other_inputs(inputs, found.record["inputs"])))
 
 
@@ -145,19 +145,19 @@ def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
 # The files beside a record.
 
 
-def checksums_beside(folder: Path, told: object = None) -> dict[str, str]:
+def checksums_beside(folder: Path, reported: object = None) -> dict[str, str]:
     """Return the SHA-256 of each file that a payload left in its cell's folder, by relative path.
 
-    Those that the payload told, by name, are not taken again. Links are left out, and names that are no
-    text, and what cannot be read.
+    Those in `reported`, by name, are not computed again. Links, names that are no text and files that
+    cannot be read are left out.
     """
-    known = told if isinstance(told, dict) else {}
+    known = reported if isinstance(reported, dict) else {}
     found: dict[str, str] = {}
     for path in (Path(here, name) for here, _, names in os.walk(folder) for name in names):
         name = path.relative_to(folder).as_posix()
         if name not in _OURS and name.isprintable() and path.is_file() and not path.is_symlink():
             with contextlib.suppress(OSError):
-                found[name] = str(own) if len(own := known.get(name, "")) == _SHA256 else sha256_file(path)
+                found[name] = str(checksum) if len(checksum := known.get(name, "")) == _SHA256 else sha256_file(path)
     return dict(sorted(found.items()))
 
 
@@ -172,12 +172,12 @@ def changed_file(folder: Path, files: Mapping[str, str], *, read_up_to: float = 
         written = (folder / "record.json").stat().st_ctime_ns
     except OSError:
         written = 0
-    for name, told in files.items():
+    for name, expected in files.items():
         path = folder / name
         try:
             facts = path.stat()
             younger = max(facts.st_mtime_ns, facts.st_ctime_ns) > written
-            if (younger or facts.st_size <= read_up_to) and sha256_file(path) != told:
+            if (younger or facts.st_size <= read_up_to) and sha256_file(path) != expected:
                 return f"{name} is not what its record says"
         except FileNotFoundError:
             return f"{name} is not there"
@@ -213,8 +213,8 @@ def changed_input(job: Job, inputs: Collection[str]) -> Result | None:
         if wrong is not None:
             with contextlib.suppress(FileNotFoundError):  # another job was faster
                 set_aside(job.paths, record.stage, record.cell_id)
-            told = f"it takes its {role} from {record.cell_id}, whose {wrong}: the next run makes it again"
-            return Result.skipped(Cause.MISSING_DEPENDENCY, told)
+            message = f"it takes its {role} from {record.cell_id}, whose {wrong}: the next run makes it again"
+            return Result.skipped(Cause.MISSING_DEPENDENCY, message)
     return None
 
 
@@ -251,7 +251,7 @@ def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None
     if took is not None and took > seconds and not ("seconds" in was and seconds >= was["seconds"]):
         return f"it took {took:.3g} s, more than limits.seconds: {seconds:g} now allows"
     # srun's ranks are none of the payload's children: they tell themselves.
-    ranks = sum(one for one in details.get("rank_peak_memory_bytes") or () if one)
+    ranks = sum(peak for peak in details.get("rank_peak_memory_bytes") or () if peak)
     held = max(details.get("payload_peak_bytes") or 0, ranks / record.get("cell", {}).get("nodes", 1))
     kept_to = was.get("memory_mb")
     if memory is not None and held > memory * _MIB and not (kept_to and memory >= kept_to):

@@ -20,7 +20,7 @@ _POLL_S = 0.5
 
 @dataclass(slots=True)
 class Submissions:
-    """What Snakemake's executor and the Snakefile's handlers tell each other.
+    """What Snakemake's executor shares with the Snakefile's handlers: the run, and the jobs that failed.
 
     `failed` holds the last message of each rule whose job failed or was refused. `run` is what the
     executor calls the run, "" where there is none.

@@ -22,7 +22,7 @@ _ALONE = "what it was made from is not all here: there is no folder environments
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What became of one record. `wrong` is empty for one that holds; `note`: what was not checked.
+    """The verification of one record. `wrong` is empty for one that holds; `note`: what was not checked.
 
     `edited` are source files of it that are other ones now: it is what was written, and its cell would run again.
     """

@@ -1,8 +1,8 @@
 """Reads an archive of logs, and a second time only what changed.
 
 What a file gave is kept by its facts (inode, size, time of content, time of any change) and by the sources of all that
-reads it, in an SQLite database of the user's cache folder. A cache that cannot be read or written is said once and done
-without: nothing is lost but time.
+reads it, in an SQLite database of the user's cache folder. A cache that cannot be read or written is reported once;
+without it nothing is lost but time.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def sources_hash() -> str:
 
 def _facts(path: Path) -> tuple[str, int]:
     try:
-        told = path.stat()
-        facts = (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+        status = path.stat()
+        facts = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         text = " ".join(map(str, facts))
-        if stat.S_ISREG(told.st_mode) and time.time_ns() - told.st_ctime_ns < _SETTLED_NS:
+        if stat.S_ISREG(status.st_mode) and time.time_ns() - status.st_ctime_ns < _SETTLED_NS:
             text += f" {sha256_file(path)}"
     except OSError:
         return "", 0
-    return text, told.st_size
+    return text, status.st_size
 
 
 class _Cache:

@@ -14,13 +14,13 @@ from transect.hpc.values import impossible, log_metric
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
-    """What is known of one run so far.
+    """A run that a parser is still building.
 
-    A parser climbs the ladder in the order in which its benchmark tells things, and the first rung that holds
+    A parser calls the `mark_` methods in the order that suits its benchmark, and the first that applies
     decides: `mark_invalid` (the log refutes its result), `mark_truncated` and `mark_incomplete` (something is missing:
     `failed` with the words of what stopped the program, else `truncated`), `mark_no_result` (`no-result`). Where none
-    held the run is `ok`. `stops` are the words that the parser found itself; those of launchers and schedulers come from the
-    block, and are taken only when they are asked for: they stand in passing runs too.
+    applied the run is `ok`. `stops` are messages that the parser found itself; those of launchers and schedulers come
+    from the block, and are read only on demand: passing runs have such lines too.
     """
 
     block: Block
@@ -47,7 +47,7 @@ class Draft:
     def stop(self) -> str:
         """What stopped the program, as the log says it; empty when it does not."""
         if self._stop is None:
-            self._stop = "; ".join(one for one in (*self.stops, self.block.take_trouble()) if one)
+            self._stop = "; ".join(reason for reason in (*self.stops, self.block.take_trouble()) if reason)
         return self._stop
 
     def add_metric(
@@ -78,7 +78,7 @@ class Draft:
         """Call it invalid for its first value that cannot be."""
         if self.ok:
             values = self.metrics if metrics is None else metrics
-            self.mark_invalid(next((said for one in values if (said := why(one)) is not None), None))
+            self.mark_invalid(next((reason for metric in values if (reason := why(metric)) is not None), None))
 
     def mark_truncated(self, where: str, lacks: str = "") -> None:
         """Say where the log breaks off: `stopped WHERE` by something, or it only ends there."""

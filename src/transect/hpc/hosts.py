@@ -25,7 +25,7 @@ _NUMBERS = re.compile(rb"\d+")
 
 
 class Hosts:
-    """Whose lines of a file are kept: those of one host, and while it is the first, those of nobody.
+    """Keeps one host's lines of a file; while that is the first host, lines without a label too.
 
     `front` is the pattern of what may stand before a label in a line. Other hosts' lines become blank, so that
     lines keep their numbers.
@@ -44,15 +44,15 @@ class Hosts:
     @property
     def others(self) -> list[bytes]:
         """Hosts that were met beside the one whose lines are kept, in the order of the file."""
-        return [] if self._joined else [one for one in self._found if one != self._only]
+        return [] if self._joined else [host for host in self._found if host != self._only]
 
     def adopt(self, label: bytes, *, joined: bool) -> None:
         """Take a label, and what looks like it, for a host's; the first one's lines are kept.
 
         All are when they are `joined`: what the hosts print belongs together.
         """
-        name, rest = self._parts(label)
-        behind = rb"[ \t]{1,60}\|[ \t]" if b"|" in rest else re.escape(rest)
+        name, ending = self._parts(label)
+        behind = rb"[ \t]{1,60}\|[ \t]" if b"|" in ending else re.escape(ending)
         self._shapes.add(_NUMBERS.sub(rb"\\d{1,9}", re.escape(name)) + behind)
         if self._only is None:
             self._only, self._joined = name, joined
@@ -87,7 +87,7 @@ class Hosts:
     def _compile(self) -> None:
         assert self._only is not None
         either = b"|".join(sorted(self._shapes))
-        own = re.escape(self._only) + rb"(?=:?[ \t])"
-        mine = b"" if self._joined else own
+        kept_host = re.escape(self._only) + rb"(?=:?[ \t])"
+        mine = b"" if self._joined else kept_host
         self._mine = re.compile(rb"(\n\0?%b)(?=%b)(?=%b)" % (self._front, mine, either))
-        self._other = re.compile(rb"(\n(\0?)%b)(?!%b)(%b)[^\n]*%b" % (self._front, own, either, _REWRITTEN))
+        self._other = re.compile(rb"(\n(\0?)%b)(?!%b)(%b)[^\n]*%b" % (self._front, kept_host, either, _REWRITTEN))

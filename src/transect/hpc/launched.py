@@ -84,7 +84,7 @@ def launch_pattern(parsers: Iterable[Parser]) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class Launch:
-    """A program that a launcher was told to start, and what stood in the log after that."""
+    """A program that a launcher started, and the log's lines after that."""
 
     line: int
     benchmark: str
@@ -104,7 +104,7 @@ class Launch:
         for parser in parsers:
             if parser.programs:
                 matches = re.finditer(rf"(?<![^\s]){_programs(parser)}", line.text)
-                match = next((one for one in matches if _started(line.text, one)), None)
+                match = next((candidate for candidate in matches if _started(line.text, candidate)), None)
                 if match is not None:
                     found.append((match.start(), parser.benchmark, match[0]))
         if not found:
@@ -141,13 +141,13 @@ class Launch:
         """Keep the first lines that say why a program stopped, each once."""
         self.seen += 1
         text = line.text.strip()
-        said = excerpt(text)
-        if said in self.words or len(self.words) >= _KEPT or text.startswith(("+", "#")):
+        message = excerpt(text)
+        if message in self.words or len(self.words) >= _KEPT or text.startswith(("+", "#")):
             return
         troubled = _TROUBLE.match(text) is not None
         if troubled or _WORDS.search(text):
             self.troubled = self.troubled or troubled
-            self.words.append(said)
+            self.words.append(message)
 
     def run(self, file: str, last_line: str) -> Run:
         """Return what it left: no result, `failed` with the log's own words, else `truncated`."""

@@ -32,10 +32,10 @@ class Refusal:
         """Return the run with its suspicions, as `invalid` where these rules refuse it."""
         if run.status is not RunStatus.OK:
             return run
-        values = (doubtful(one, LIMITS) for one in run.metrics)
-        found = [*run.suspicions, *(one for one in values if one is not None)]
+        values = (doubtful(metric, LIMITS) for metric in run.metrics)
+        found = [*run.suspicions, *(doubt for doubt in values if doubt is not None)]
         suspicions = list(dict.fromkeys(found))[:_MAX_COUNT]
-        outside = next((why for one in run.metrics if (why := doubtful(one, self.limits))), None)
+        outside = next((why for metric in run.metrics if (why := doubtful(metric, self.limits))), None)
         if outside is not None:
             reason = f"the given limits refuse it: {outside}"
         elif self.strict and suspicions:
@@ -82,10 +82,10 @@ def refusal_of(given: str | None) -> Refusal:
     if given == STRICT:
         return Refusal(strict=True)
     try:
-        told = json.loads(Path(given).read_text(encoding="utf-8"))
+        limits = json.loads(Path(given).read_text(encoding="utf-8"))
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(f"--limits {given!r}: expected 'strict' or a JSON file: {why}") from error
     except ValueError as error:
         raise BadInput(f"--limits {given!r}: no JSON: {error}") from error
-    return Refusal(limits=checked_limits(told, f"--limits {given!r}"))
+    return Refusal(limits=checked_limits(limits, f"--limits {given!r}"))

@@ -86,8 +86,8 @@ def rule(
         wanted = f"{behind}(?:{found})" if behind else found
 
     def mark(method: Method) -> Method:
-        one = Rule(compiled, (wanted,) if wanted else (), method)
-        setattr(method, _RULES, (one, *getattr(method, _RULES, ())))
+        new_rule = Rule(compiled, (wanted,) if wanted else (), method)
+        setattr(method, _RULES, (new_rule, *getattr(method, _RULES, ())))
         return method
 
     return mark
@@ -146,16 +146,16 @@ class Output(ABC):
 
     def __init_subclass__(cls) -> None:
         """Gather the rules in their order, those of the class above last."""
-        own = vars(cls).values()
+        members = vars(cls).values()
         # A dataclass with slots is made of its class once more, with the same methods.
         cls.rules = tuple(
-            dict.fromkeys(rule for one in own for rule in getattr(one, _RULES, ())) | dict.fromkeys(cls.rules)
+            dict.fromkeys(rule for member in members for rule in getattr(member, _RULES, ())) | dict.fromkeys(cls.rules)
         )
 
     @classmethod
     def wanted(cls) -> tuple[str, ...]:
         """Return what is searched for so that every rule sees its lines."""
-        return tuple(dict.fromkeys(one for rule in cls.rules for one in rule.wanted))
+        return tuple(dict.fromkeys(pattern for rule in cls.rules for pattern in rule.wanted))
 
     @staticmethod
     def text_of(line: Line) -> str:

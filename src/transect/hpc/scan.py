@@ -57,10 +57,10 @@ class Scanner:
             return self._every
         pattern = self._inside.get(parser.benchmark)
         if pattern is None:
-            starts = [start for other in self._others(parser) for start in other.start_patterns]
+            starts = [start for other_parser in self._others(parser) for start in other_parser.start_patterns]
             starts += [] if self._forced else [self._launched.pattern]
-            own = (*parser.line_patterns, *(parser.start_patterns if self._forced else ()))
-            pattern = self._inside[parser.benchmark] = line_pattern(starts, TROUBLE, own)
+            patterns = (*parser.line_patterns, *(parser.start_patterns if self._forced else ()))
+            pattern = self._inside[parser.benchmark] = line_pattern(starts, TROUBLE, patterns)
         return pattern
 
     def _others(self, parser: Parser) -> list[Parser]:
@@ -99,9 +99,9 @@ class Scanner:
         launch: Launch | None = None
         adopted: set[bytes] = set()
 
-        def believed(one: Launch, *, last: bool = False) -> bool:
+        def believed(candidate: Launch, *, last: bool = False) -> bool:
             # Before other output the words behind a line of a script that is shown may be the script's own.
-            return one.believed(source=is_source(file, reader.head, named=last))
+            return candidate.believed(source=is_source(file, reader.head, named=last))
 
         while True:
             # After a launcher's line every line counts, for a while: a program may die with any words.
@@ -155,11 +155,11 @@ class Scanner:
         return before
 
     def _launches(self, line: Line, others: list[Parser]) -> bool:
-        """Tell whether a launcher is told to start one of these: what it prints is nobody else's."""
+        """Tell whether a launcher starts one of these, so that the lines after it belong to that program."""
         if not others or not self._launched.match(line.text.lstrip()):
             return False
         launch = Launch.of(line, self._parsers)
-        return launch is not None and launch.benchmark in {other.benchmark for other in others}
+        return launch is not None and launch.benchmark in {other_parser.benchmark for other_parser in others}
 
     def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:
         reader.pattern = self._inside_pattern(parser)
@@ -170,10 +170,10 @@ class Scanner:
             else re.compile("|".join((*parser.line_patterns, *parser.start_patterns)))
         )
 
-        def ends(one: Line) -> bool:
-            if one.found_by not in (0, STARTS):
+        def ends(next_line: Line) -> bool:
+            if next_line.found_by not in (0, STARTS):
                 return False
-            return self._opener(one, others) is not None or self._launches(one, others)
+            return self._opener(next_line, others) is not None or self._launches(next_line, others)
 
         return Block(file, parser.benchmark, reader, line, ends, wanted)
 

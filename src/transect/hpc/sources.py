@@ -52,7 +52,7 @@ def log_sources(paths: Sequence[Path]) -> dict[str, Path]:
     for path in paths:
         # Not resolved: a link keeps its own name.
         given.setdefault(os.path.realpath(path), os.path.normpath(Path.cwd() / path))
-    parts = {real: [_text(one) for one in Path(path).parts[1:]] for real, path in given.items()}
+    parts = {real: [_text(part) for part in Path(path).parts[1:]] for real, path in given.items()}
     depth = dict.fromkeys(given, 1)
     while True:
         names = {real: _name(parts[real], depth[real]) for real in given}
@@ -80,8 +80,8 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not os.path.lexists(path):
             raise BadInput(f"{path}: no such file or folder; expected a benchmark log or a folder of them")
-        for one in _walk(path, folders):
-            found.setdefault(os.path.realpath(one), one)
+        for file in _walk(path, folders):
+            found.setdefault(os.path.realpath(file), file)
     return list(found.values())
 
 
@@ -99,8 +99,8 @@ def _walk(path: Path, folders: set[tuple[int, int]]) -> Iterator[Path]:
     except OSError:
         yield path  # reading it fails again, and that is reported
         return
-    for one in inside:
-        yield from _walk(one, folders)
+    for entry in inside:
+        yield from _walk(entry, folders)
 
 
 def log_facts(

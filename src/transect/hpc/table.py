@@ -48,7 +48,7 @@ def format_table(runs: Sequence[Run]) -> str:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         lines.append("  ".join((*cells, row[5])).rstrip())
         lines += [f"    {run.reason}"] if run.reason else []
-        lines += [f"    suspicious: {one}" for one in run.suspicions]
+        lines += [f"    suspicious: {suspicion}" for suspicion in run.suspicions]
         lines += [f"    warning: {warning}" for warning in run.warnings]
     return "\n".join(map(printable, lines)) + "\n"
 

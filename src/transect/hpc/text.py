@@ -66,9 +66,9 @@ def line_pattern(*alternatives: Sequence[str], hosts: bool = False) -> LinePatte
     if not alternatives:
         # The literal newline in front lets `re` skip from line to line at memory speed.
         return re.compile(rf"\n\0?{_TIME}({_LABELS})(?=[^\n])".encode())
-    either = ["|".join(one) for one in alternatives if one]
+    either = ["|".join(patterns) for patterns in alternatives if patterns]
     if len(alternatives) > 1:
-        either = [f"({'|'.join(one) or '(?!)'})" for one in alternatives]
+        either = [f"({'|'.join(patterns) or '(?!)'})" for patterns in alternatives]
     labels = rf"{_LABELS}(?:{HOST}{_LABEL})??" if hosts else _LABELS
     return LinePattern(rf"\n\x00?{_TIME}({labels})[ \t]*+(?:{'|'.join(either)})")
 

@@ -91,8 +91,8 @@ def last_digit(printed: str) -> tuple[float, float]:
     plain = _PLAIN.fullmatch(printed)
     if plain is not None:
         # Whole numbers divide exactly, as decimals subtract.
-        ones, scale = int(printed.replace(".", "", 1)), 10 ** len(plain[1] or "")
-        return (ones - 1) / scale, (ones + 1) / scale
+        digits, scale = int(printed.replace(".", "", 1)), 10 ** len(plain[1] or "")
+        return (digits - 1) / scale, (digits + 1) / scale
     try:
         exact = Decimal(printed)
         exponent = exact.as_tuple().exponent

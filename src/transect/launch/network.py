@@ -73,21 +73,21 @@ def free_port(count: int = 1, seed: str = "") -> int:
     raise OSError(f"no {count} free ports in a row between {PORTS.start} and {PORTS.stop - 1}")
 
 
-def addresses_of(names: Sequence[str], said: Callable[[], str] | None) -> tuple[str, ...]:
-    """Return the IPv4 address of each host: as this one resolves it, or as it has `said` itself.
+def addresses_of(names: Sequence[str], answers: Callable[[], str] | None) -> tuple[str, ...]:
+    """Return the IPv4 address of each host: as this one resolves it, or as it `answers` itself.
 
-    `said` has a line `host address` for each, or `rank address` where each has a rank: only a host knows
+    `answers` gives a line `host address` for each, or `rank address` where each has a rank: only a host knows
     the address of one of its interfaces, and hosts may go by other names than their own.
     Raises MissingDependency for an unknown host, BadInput for an address that no other can reach.
     """
     if len(names) == 1:
         return ("127.0.0.1",)
-    if said is not None:
-        told = dict(line.split() for line in said().splitlines() if len(line.split()) == 2)
-        addresses = [told.get(str(n)) or told.get(name) or told.get(name.split(".")[0]) for n, name in enumerate(names)]
-        if None in addresses:
-            raise MissingDependency(f"node {names[addresses.index(None)]} did not tell the address of its interface")
-        return tuple(filter(None, addresses))
+    if answers is not None:
+        known = dict(line.split() for line in answers().splitlines() if len(line.split()) == 2)
+        listed = [known.get(str(n)) or known.get(name) or known.get(name.split(".")[0]) for n, name in enumerate(names)]
+        if None in listed:
+            raise MissingDependency(f"node {names[listed.index(None)]} did not report the address of its interface")
+        return tuple(filter(None, listed))
     found = []
     for name in names:
         try:

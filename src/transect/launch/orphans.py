@@ -1,4 +1,4 @@
-"""Ends what a container program or mpiexec started apart from us, when we are ended by SIGKILL.
+"""Ends detached processes of a container program or of mpiexec when we are ended by SIGKILL.
 
 The kernel ends our children then (`transect.launch.parent.die_with_parent`), and podman's `conmon`, which is none, would
 keep its container; Open MPI's mpiexec, told to end, now and then leaves a rank. `python -m transect.launch.orphans
@@ -48,7 +48,7 @@ def guarded(
 
 
 def main() -> int:
-    """Wait, and end what is left unless we were told that all is over."""
+    """Wait, and end what is left unless a message says that all is over."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.buffer.read() != b"over":

@@ -1,4 +1,4 @@
-"""A rank's parent: it labels output, runs services beside it, forwards signals, tells the end.
+"""A rank's parent process: it labels output, runs services, forwards signals and reports the exit.
 
 Standard library only, Python 3.8 or later: rank.py loads this file beside it.
 """
@@ -46,19 +46,19 @@ def copy_lines(source: int, target: int, prefix: bytes, end: bytes = b"") -> Non
 
     Bytes stay as they are. A last line without an end gets one, and so does one of 64 KiB.
     """
-    rest = b""
+    partial = b""
     while True:
         try:
             piece = os.read(source, _MAX_LENGTH)
         except OSError:
             piece = b""
-        if end and end in rest + piece:
-            rest, piece = (rest + piece).partition(end)[0], b""
-        lines = (rest + piece).split(b"\n")
-        rest = lines.pop()
-        if rest and (not piece or len(rest) >= _MAX_LENGTH):
-            lines.append(rest)
-            rest = b""
+        if end and end in partial + piece:
+            partial, piece = (partial + piece).partition(end)[0], b""
+        lines = (partial + piece).split(b"\n")
+        partial = lines.pop()
+        if partial and (not piece or len(partial) >= _MAX_LENGTH):
+            lines.append(partial)
+            partial = b""
         pending = b""
         # Where nobody reads any more, go on reading, so that the rank does not stop.
         with contextlib.suppress(OSError):
@@ -140,11 +140,11 @@ class Child:
         for name in FORWARDED:
             signal.signal(getattr(signal, name), self.forward)
         try:
-            for one in services:
-                label = f"{one['name']} {node}" if one["on"] == "every-node" else one["name"]
-                argv = one["argv"] or self.command
-                pid = self.start(argv, {**self.environ, **one["variables"]}, label)
-                self.pids[pid] = label if one["ends"] else ""
+            for service in services:
+                label = f"{service['name']} {node}" if service["on"] == "every-node" else service["name"]
+                argv = service["argv"] or self.command
+                pid = self.start(argv, {**self.environ, **service["variables"]}, label)
+                self.pids[pid] = label if service["ends"] else ""
             for place in waits:
                 self.wait_for(place)
             self.main = self.start(self.command, self.environ, self.rank, reads=True)

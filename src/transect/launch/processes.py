@@ -147,23 +147,23 @@ def end_all(roots: list[int], session: str, grace_s: float) -> None:
 
 
 class _Ends:
-    """Waits for the end of a child: at once where the kernel tells, else every few ms."""
+    """Waits for the end of a child: at once where the kernel reports it, else by a look every few ms."""
 
     def __init__(self, children: list[subprocess.Popen[bytes]]) -> None:
         self._poll = select.poll()
         self._open: dict[int, subprocess.Popen[bytes]] = {}
-        self._told = True
+        self._polls = True
         try:
             for child in children:
                 descriptor = os.pidfd_open(child.pid)
                 self._open[descriptor] = child
                 self._poll.register(descriptor, select.POLLIN)
         except (AttributeError, OSError):  # an older Python, an older kernel
-            self._told = False
+            self._polls = False
 
     def wait(self, seconds: float) -> None:
         """Return when a child has ended that `poll` has not seen ended, or after `seconds`."""
-        if not self._told:
+        if not self._polls:
             time.sleep(min(seconds, _POLL_S))
             return
         for descriptor, child in list(self._open.items()):
@@ -244,9 +244,9 @@ def run(
                             break
                         next_question = now + _QUESTIONS_S
                 ends.wait(min(next_look, seconds) - now)
-            failed = [(code, one.pid) for code, one in zip(codes, children, strict=True) if code]
+            failed = [(code, child.pid) for code, child in zip(codes, children, strict=True) if code]
             # One that died by a signal comes first: others fail because it is gone.
-            first, pid = min(failed, key=lambda one: one[0] > 0, default=(0, None))
+            first, pid = min(failed, key=lambda failure: failure[0] > 0, default=(0, None))
             is_over = True
         finally:
             if ends is not None:

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-# How each launcher tells (rank, world size, local rank); the first that is set counts.
-_TOLD = {
+# Each launcher's variables of (rank, world size, local rank); the first that is set counts.
+_VARIABLES = {
     "mpi": (
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
         ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
@@ -43,18 +43,18 @@ class Numbers(NamedTuple):
     cross_size: int = 1
 
 
-def find_numbers(environ: Mapping[str, str], told_by: str = "auto", ranks_per_node: Sequence[int] = ()) -> Numbers:
-    """Read the rank's numbers as the launcher told them.
+def find_numbers(environ: Mapping[str, str], numbered_by: str = "auto", ranks_per_node: Sequence[int] = ()) -> Numbers:
+    """Read the rank's numbers from the launcher's variables.
 
     `ranks_per_node`: of each node, or one number that holds for all; nothing: one node has all.
     Raises ValueError when no launcher did, or when it placed the ranks in another order than
     node by node, by which addresses were given out.
     """
-    kinds = ("mpi", "slurm", "given") if told_by == "auto" else (told_by,)
-    names = [triple for kind in kinds for triple in _TOLD[kind] if environ.get(triple[0])]
+    kinds = ("mpi", "slurm", "given") if numbered_by == "auto" else (numbered_by,)
+    names = [triple for kind in kinds for triple in _VARIABLES[kind] if environ.get(triple[0])]
     if not names:
-        wanted = ", ".join(triple[0] for kind in kinds for triple in _TOLD[kind])
-        raise ValueError(f"no launcher told the rank: none of {wanted} is set")
+        wanted = ", ".join(triple[0] for kind in kinds for triple in _VARIABLES[kind])
+        raise ValueError(f"no launcher has set the rank: expected one of {wanted}")
     rank_name, size_name, local_name = names[0]
     rank = int(environ[rank_name])
     size = int(environ.get(size_name) or environ.get("WORLD_SIZE") or sum(ranks_per_node) or 1)
@@ -143,8 +143,8 @@ def take_stdin(name: str) -> None:
         except OSError:
             return
         # Python 3.8 has no socket.recv_fds.
-        _, told, _, _ = giver.recvmsg(1, socket.CMSG_SPACE(4))
-    for _, _, data in told:
+        _, messages, _, _ = giver.recvmsg(1, socket.CMSG_SPACE(4))
+    for _, _, data in messages:
         found = int.from_bytes(data[:4], sys.byteorder)
         os.dup2(found, 0)
         os.close(found)
@@ -152,7 +152,7 @@ def take_stdin(name: str) -> None:
 
 def environment(options: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Numbers, dict[str, str]]:
     """Return the rank's numbers and its whole environment, without binding."""
-    numbers = find_numbers(environ, options.told_by, options.ranks_per_node)
+    numbers = find_numbers(environ, options.numbered_by, options.ranks_per_node)
     variables = dict(environ)
     for pair in options.set:
         name, _, template = pair.partition("=")
@@ -163,7 +163,7 @@ def environment(options: argparse.Namespace, environ: Mapping[str, str]) -> tupl
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Start one rank; `transect launch` calls this.")
     add = parser.add_argument
-    add("--told-by", choices=["auto", *_TOLD], default="auto", help="who numbers the ranks")
+    add("--numbered-by", choices=["auto", *_VARIABLES], default="auto", help="who numbers the ranks")
     add("--ranks-per-node", type=lambda text: [*map(int, text.split(","))], default=(), metavar="N[,N...]")
     add("--threads", type=int, default=1)
     add("--set", action="append", default=[], metavar="NAME=TEMPLATE")
@@ -184,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     who = "?"
     try:
         if options.address:
-            mpi = options.told_by == "mpi"
+            mpi = options.numbered_by == "mpi"
             who = str(find_numbers(os.environ, "mpi", [1]).rank) if mpi else socket.gethostname()
             # One write: ranks share a pipe.
             print(f"{who} {address_of(options.address)}\n", end="")
@@ -197,14 +197,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"[{who}] transect: on {socket.gethostname()}: {error}", file=sys.stderr)
         return 2
-    services = [
-        one for one in options.service if numbers.local_rank == 0 and (one["on"] == "every-node" or numbers.node == 0)
-    ]
-    waits = [one["wait_for"] for one in options.service if one["wait_for"]]
+    starts = numbers.local_rank == 0
+    services = [s for s in options.service if starts and (s["on"] == "every-node" or numbers.node == 0)]
+    waits = [service["wait_for"] for service in options.service if service["wait_for"]]
     if options.label or services or waits:
         import parent  # type: ignore[import-not-found]  # the file beside this one
 
-        forwards = options.told_by != "slurm"
+        forwards = options.numbered_by != "slurm"
         child = parent.Child(options.command, environ, rank=who, label=options.label, forwards=forwards)
         return int(child.run(services, waits, numbers.node))
     try:

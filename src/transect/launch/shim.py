@@ -30,20 +30,20 @@ def rank_command(
     kind: Rendezvous,
     world: World,
     *,
-    told_by: Literal["mpi", "slurm", "given"],
+    numbered_by: Literal["mpi", "slurm", "given"],
     bind: Literal["never", "auto", "always"],
 ) -> list[str]:
     """Return the argv of one rank. Without anything to do it is the wrapped command itself."""
     command = [*request.wrap, *request.command]
     # Plain processes have got theirs from the launcher.
-    numbers = kind.per_rank(world).items() if told_by != "given" else ()
+    numbers = kind.per_rank(world).items() if numbered_by != "given" else ()
     options = [word for name, template in numbers for word in ("--set", f"{name}={template}")]
     if request.bind and bind != "never" and request.ranks_per_node > 1:
         options += ["--bind", bind, "--threads", str(request.threads)]
     if request.gpus_per_rank:
         options += ["--gpus-per-rank", str(request.gpus_per_rank)]
         options += ["--share-gpus"] if request.share_gpus else []
-    if request.stdin_at and told_by == "mpi":
+    if request.stdin_at and numbered_by == "mpi":
         options += ["--stdin-at", request.stdin_at]
     if request.label:
         options.append("--label")
@@ -52,5 +52,5 @@ def rank_command(
     if not options:
         return command
     counts = request.counts or (request.ranks_per_node,)
-    place = ["--told-by", told_by, "--ranks-per-node", ",".join(map(str, counts))]
+    place = ["--numbered-by", numbered_by, "--ranks-per-node", ",".join(map(str, counts))]
     return [request.shim_python, rank.__file__, *place, *options, "--", *command]

@@ -27,7 +27,7 @@ def _expand(part: str) -> list[str]:
     if match is None:
         return [part]
     before, after = part[: match.start()], part[match.end() :]
-    return [before + n + rest for n in _numbers(match[1]) for rest in _expand(after)]
+    return [before + n + ending for n in _numbers(match[1]) for ending in _expand(after)]
 
 
 def expand_hosts(text: str) -> list[str]:
@@ -48,7 +48,7 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _ANSWER_S = 120
-# Whoever waits for longer is told why.
+# A longer wait prints its reason.
 _IN_SILENCE_S = 10
 
 
@@ -57,7 +57,7 @@ def ask(*argv: str, patience_s: float = 300) -> str:
 
     Raises MissingDependency when it fails for another reason, or goes on to after `patience_s`.
     """
-    begin, told = time.monotonic(), False
+    begin, announced = time.monotonic(), False
     while True:
         try:
             done = subprocess.run(argv, capture_output=True, text=True, timeout=_ANSWER_S)
@@ -68,16 +68,16 @@ def ask(*argv: str, patience_s: float = 300) -> str:
         else:
             if not done.returncode:
                 return done.stdout.strip()
-            said = done.stderr or done.stdout
-            last = (said.strip().splitlines() or ["nothing"])[-1]
+            output = done.stderr or done.stdout
+            last = (output.strip().splitlines() or ["nothing"])[-1]
             problem = f"{' '.join(argv)}: exit code {done.returncode}: {last}"
-            passes = _PASSING.search(said) is not None
+            passes = _PASSING.search(output) is not None
         waited = time.monotonic() - begin
         if not passes or waited >= patience_s:
             raise MissingDependency(problem)
-        if waited >= _IN_SILENCE_S and not told:
+        if waited >= _IN_SILENCE_S and not announced:
             say(f"[transect] {problem}: asked again for {patience_s:g} s at most")
-            told = True
+            announced = True
         time.sleep(1)
 
 
@@ -114,7 +114,7 @@ def cores_per_node(environ: Mapping[str, str] = os.environ, ranks: Sequence[int]
     """
     cpus = each_node(environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if ranks and len(cpus) >= len(ranks):
-        share = min(count // one for count, one in zip(cpus, ranks, strict=False))
+        share = min(count // n_ranks for count, n_ranks in zip(cpus, ranks, strict=False))
         if share:
             return share * max(ranks)
     if cpus:
@@ -166,7 +166,7 @@ def signal_step(name: str, number: int) -> bool:
         return False
     try:
         lines = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
-        steps = [step for step, _, one in (line.strip().partition(" ") for line in lines) if one == name]
+        steps = [step for step, _, label in (line.strip().partition(" ") for line in lines) if label == name]
         for step in steps:
             # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
             argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]

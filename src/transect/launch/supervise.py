@@ -54,10 +54,10 @@ class _Listener(threading.Thread):
     def run(self) -> None:
         with os.fdopen(self.source, "rb") as stream:
             for line in stream:
-                rest, over, _ = line.partition(self.end)
-                self.code = self.code or _reported(rest.decode(errors="replace"))
+                text, over, _ = line.partition(self.end)
+                self.code = self.code or _reported(text.decode(errors="replace"))
                 with contextlib.suppress(OSError):
-                    sys.stderr.buffer.write(rest)
+                    sys.stderr.buffer.write(text)
                     sys.stderr.buffer.flush()
                 if over:
                     return
@@ -225,14 +225,14 @@ def _wait(
             return first, grace_s
         if deadline is not None and time.monotonic() > deadline:
             return first or 128 + signal.SIGTERM, 0.0
-        told = signal.sigtimedwait(waited, 0.2)
-        if told is None or told.si_signo == signal.SIGCHLD:
+        received = signal.sigtimedwait(waited, 0.2)
+        if received is None or received.si_signo == signal.SIGCHLD:
             continue
-        if told.si_signo in ENDING:
+        if received.si_signo in ENDING:
             if deadline is not None:
-                return first or 128 + told.si_signo, 0.0
+                return first or 128 + received.si_signo, 0.0
             deadline = time.monotonic() + grace_s
-        if signal_ranks is None or not signal_ranks(told.si_signo):
+        if signal_ranks is None or not signal_ranks(received.si_signo):
             for child in children:
                 if child.poll() is None:
-                    child.send_signal(told.si_signo)
+                    child.send_signal(received.si_signo)

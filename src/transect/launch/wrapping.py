@@ -81,7 +81,7 @@ class Wrapper(Plugin, ABC):
     detaches = False
     # What its own words begin with, or hold, where an image lacks something: a regular expression.
     faults = r"(?!)"
-    # Characters at which it cuts what it is told to show.
+    # Characters that separate the parts of a folder to bind.
     separators = ":"
 
     def __init_subclass__(cls) -> None:
@@ -97,7 +97,7 @@ class Wrapper(Plugin, ABC):
         return None
 
     def variables(self, inside: Inside) -> dict[str, str]:
-        """Return what its program or the ranks inside must be told besides."""
+        """Return environment variables for its program or for the ranks inside."""
         return {}
 
 
@@ -111,8 +111,8 @@ def outermost(folders: Sequence[str]) -> tuple[str, ...]:
     ('/tmp', '/work')
     """
     kept: list[str] = []
-    for folder in sorted({os.path.normpath(one) for one in folders}):
-        if not any(Path(folder).is_relative_to(one) for one in kept):
+    for folder in sorted({os.path.normpath(path) for path in folders}):
+        if not any(Path(folder).is_relative_to(outer) for outer in kept):
             kept.append(folder)
     return tuple(kept)
 
@@ -124,13 +124,13 @@ def program_says(wrapper: str) -> tuple[str, str] | None:
         found = shutil.which(program)
         if found is not None:
             # Charliecloud will not even tell its version to somebody without a name.
-            told = subprocess.run(
+            done = subprocess.run(
                 [found, "--version"],
                 capture_output=True,
                 text=True,
                 env=os.environ | {"USER": os.environ.get("USER") or "nobody"},
             )
-            return program, (told.stdout or told.stderr).strip().partition("\n")[0]
+            return program, (done.stdout or done.stderr).strip().partition("\n")[0]
     return None
 
 

@@ -19,7 +19,7 @@ from stat import S_ISLNK
 
 _WRITTEN_BY_USE = "__pycache__"
 # Below the standard library, but no part of it.
-_OTHERS = frozenset({"site-packages", "dist-packages"})
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def interpreter() -> Footprint:
     standard = Path(sysconfig.get_path("stdlib"))
     library = Path(str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("INSTSONAME")))
     # A name that leads to the program is not the program.
-    return footprint([Path(sys.executable).resolve(), library.resolve(), standard], _OTHERS)
+    return footprint([Path(sys.executable).resolve(), library.resolve(), standard], _PACKAGES)
 
 
 def of_package(environment: Path, name: str) -> list[Path]:

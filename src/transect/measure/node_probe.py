@@ -61,9 +61,9 @@ def _fault(program: dict[str, Any]) -> str:
         return f"no end within {_ANSWER_S} s"
     if not done.returncode:
         return ""
-    said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     # Slurm hands on 1 KiB of a line, in which one sign may take six.
-    return " | ".join(said[-3:])[-120:] or f"exit code {done.returncode}"
+    return " | ".join(lines[-3:])[-120:] or f"exit code {done.returncode}"
 
 
 def probe(order: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def probe(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def told(facts: dict[str, Any]) -> str:
+def report_lines(facts: dict[str, Any]) -> str:
     """Return what `gathered` reads: a line for each fact, for each member where a fact has members.
 
     Slurm hands on at most 1 KiB of a line at once, and the pieces of two nodes' lines mix.
@@ -97,7 +97,7 @@ def told(facts: dict[str, Any]) -> str:
 
 
 def gathered(text: str) -> list[dict[str, Any]]:
-    """Return the facts of every node that said all of them; other lines count for nothing."""
+    """Return the facts of every node that reported all of them; other lines are ignored."""
     nodes: dict[str, dict[str, Any]] = {}
     whole = []
     for line in text.splitlines():
@@ -119,7 +119,7 @@ def gathered(text: str) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Print the answer to the order that is the only argument."""
-    sys.stdout.write(told(probe(json.loads(sys.argv[1]))))
+    sys.stdout.write(report_lines(probe(json.loads(sys.argv[1]))))
     return 0
 
 

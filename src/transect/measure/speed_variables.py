@@ -171,7 +171,7 @@ _NAMES = {
     "PYTHON": "MALLOC OPTIMIZE _GIL _JIT",
 }
 
-_CLOSED = frozenset(f"{prefix}{rest}" for prefix, rests in _NAMES.items() for rest in rests.split())
+_CLOSED = frozenset(f"{prefix}{suffix}" for prefix, suffixes in _NAMES.items() for suffix in suffixes.split())
 
 # Open MPI names a parameter after its framework, component and what it sets; there are thousands, and
 # `ompi_info --all` lists them. These frameworks move messages, read files and place ranks.

@@ -1,4 +1,4 @@
-"""What training used: CPU time, GPU utilisation, energy where the machine tells it."""
+"""What training used: CPU time, GPU utilisation, energy where the machine reports it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def nvml_counter(library: Any, handle: Any, index: int) -> list[EnergyCounter]:
 
     try:
         return [EnergyCounter(f"nvml:{index}", value, 1e-3)]
-    except Exception:  # an older GPU, a part of one, no right: all mean that it is not told
+    except Exception:  # an older GPU, a part of one, no right: all mean that it is unknown
         return []
 
 
@@ -113,7 +113,7 @@ class Gpu:
         self._memory: list[int] = []
 
     def sample(self) -> None:
-        """Note utilisation and used memory; a GPU that does not tell one of them, not that one."""
+        """Note utilisation and used memory; a GPU that does not report one of them is left out for that one."""
         library = self.library
         with suppress(Exception):  # a part of a GPU has no utilisation
             self._busy.append(library.nvmlDeviceGetUtilizationRates(self.handle).gpu / 100)

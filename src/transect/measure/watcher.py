@@ -32,8 +32,8 @@ def watch(address: str, token: str) -> None:
         connection.sendall(f"{token} {_name()}\n".encode())
         for line in connection.makefile():
             order, _, step = line.strip().partition(" ")
-            said = {"died": daemon_died(step)} if order == "step" else snapshot()
-            connection.sendall((json.dumps(said) + "\n").encode())
+            answer = {"died": daemon_died(step)} if order == "step" else snapshot()
+            connection.sendall((json.dumps(answer) + "\n").encode())
 
 
 def main() -> int:

@@ -110,11 +110,11 @@ def imprecise_outputs(
     if not longest or exact is None:
         return {}
     found = {}
-    for name, one in outputs.items():
-        if isinstance(one, NoTensor) or one.dtype.kind != "f" or name not in exact:
+    for name, output in outputs.items():
+        if isinstance(output, NoTensor) or output.dtype.kind != "f" or name not in exact:
             continue
         wanted = np.asarray(exact[name], np.float64)
-        error, rounding = _error(one, wanted), _rounding(wanted, longest)
+        error, rounding = _error(output, wanted), _rounding(wanted, longest)
         ratio = error / rounding if rounding else math.inf if error else 0.0
         if ratio > IMPRECISE:
             found[name] = ratio

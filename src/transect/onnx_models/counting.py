@@ -107,7 +107,7 @@ def graph_costs(graph: Any) -> dict[str, Any]:
     looked_up -= {
         name for node in graph.node for place, name in enumerate(node.input) if place or node.op_type != "Gather"
     }
-    arrays = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer if one.name in read}
+    arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer if tensor.name in read}
     # Integers are shapes and axes.
     weights = sum(
         array.nbytes // (len(array) if name in looked_up and array.ndim else 1)
@@ -115,7 +115,7 @@ def graph_costs(graph: Any) -> dict[str, Any]:
         if array.dtype.kind == "f"
     )
     ends = 0
-    weights_of = {one.name for one in graph.initializer}
+    weights_of = {tensor.name for tensor in graph.initializer}
     for value in (*graph.input, *graph.output):
         if value.name in weights_of:
             continue

@@ -66,10 +66,10 @@ def dynamic_tolerance(expected: np.ndarray, others: Sequence[np.ndarray], float3
     that of the float32 file. All are finite and of one shape, and not empty.
     """
     right = expected.astype(np.float64)
-    apart = [np.abs(other.astype(np.float64) - right) for other in others]
+    apart = [np.abs(run.astype(np.float64) - right) for run in others]
     converted = np.abs(float32.astype(np.float64) - right)
-    spread = max((float(one.max()) for one in apart), default=0.0)
-    mean_spread = max((float(one.mean()) for one in apart), default=0.0)
+    spread = max((float(difference.max()) for difference in apart), default=0.0)
+    mean_spread = max((float(difference.mean()) for difference in apart), default=0.0)
     distance, mean_distance = float(converted.max()), float(converted.mean())
     arithmetic = _ARITHMETIC * float(np.abs(right).max())
     tolerance = max(2 * max(spread, distance), arithmetic)

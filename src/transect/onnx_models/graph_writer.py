@@ -63,7 +63,7 @@ class GraphWriter:
 
     def input(self, name: str, dtype: str, shape: tuple[int | str, ...]) -> str:
         """Declare an input of the graph, once."""
-        if all(one.name != name for one in self.graph.input):
+        if all(value.name != name for value in self.graph.input):
             self.graph.input.append(value_info(name, dtype, shape))
         return name
 

@@ -38,7 +38,7 @@ def inspect_model(path: Path, sizes: Mapping[str, int] | None = None) -> dict[st
         "initialisers_shared": sum(readers[i.name] > 1 for i in graph.initializer),
         "initialisers_duplicated": sum(count - 1 for count in contents.values()),
         "dynamic_batch": all(
-            one["shape"] and isinstance(one["shape"][0], str) for group in ends.values() for one in group
+            end["shape"] and isinstance(end["shape"][0], str) for group in ends.values() for end in group
         ),
         "checker": "onnx.checker full check and strict shape inference passed",
         **ends,
@@ -85,9 +85,9 @@ def _all_ends(graph: Any) -> dict[str, list[dict[str, Any]]]:
 def _countable(ends: dict[str, list[dict[str, Any]]]) -> bool:
     """Whether the size of all ends is known: no texts, sequences or maps, one unknown axis at most."""
     return not any(
-        one["dtype"] in ("string", "undefined") or sum(isinstance(axis, str) for axis in one["shape"]) > 1
+        end["dtype"] in ("string", "undefined") or sum(isinstance(axis, str) for axis in end["shape"]) > 1
         for group in ends.values()
-        for one in group
+        for end in group
     )
 
 

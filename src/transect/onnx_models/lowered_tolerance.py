@@ -60,6 +60,6 @@ def lowered_tolerance(expected: np.ndarray, spread: float, distance: float, prec
         limits.append((_MAX_SHARE, "largest share"))
     tolerance, source = min(limits)
     if source == "distance to float32" and spread > tolerance:
-        told = (_TAILS * spread, "executions that differ like float32")
-        tolerance, source = told if real else min(told, (_MAX_SHARE, "largest share"))
+        fallback = (_TAILS * spread, "executions that differ like float32")
+        tolerance, source = fallback if real else min(fallback, (_MAX_SHARE, "largest share"))
     return LoweredTolerance(tolerance=tolerance, source=source)

@@ -25,8 +25,8 @@ def lower(
     # What exporters note of shapes in between no longer holds when nodes are replaced.
     del model.graph.value_info[:]
     # Older exporters list weights among the inputs, which keep their type.
-    weights = {one.name for one in model.graph.initializer}
-    inputs = [one for one in model.graph.input if one.name not in weights]
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     if precision == "fp16":
@@ -93,7 +93,7 @@ def is_lowered(path: Path, precision: str) -> bool:
     if precision == "fp16":
         half = onnx.TensorProto.FLOAT16
         casts = (node for node in graph.node if node.op_type == "Cast")
-        return any(one.data_type == half for one in graph.initializer) or any(
+        return any(tensor.data_type == half for tensor in graph.initializer) or any(
             a.name == "to" and a.i == half for node in casts for a in node.attribute
         )
     words = ("Quantize", "Integer", "QLinear")

@@ -39,7 +39,7 @@ def unpack(archive: Path, tests: Iterable[NodeTest], folder: Path) -> None:
     """Unpack some of an archive's tests into `folder`. Raises BadInput naming the archive."""
     wanted = {test.name for test in tests}
     with _opened(archive) as packed:
-        members = [one for one in packed if one.name.partition("/")[0] in wanted]
+        members = [member for member in packed if member.name.partition("/")[0] in wanted]
         packed.extractall(folder, members, filter="data")
 
 

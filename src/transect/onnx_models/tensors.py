@@ -55,8 +55,8 @@ class NoTensor:
 
         What names none of them, as where a language gives tensors only, is like all of them.
         """
-        own, others = _outermost(self.kind), _outermost(other.kind)
-        return own is None or others is None or own == others
+        kind, other_kind = _outermost(self.kind), _outermost(other.kind)
+        return kind is None or other_kind is None or kind == other_kind
 
 
 def _outermost(kind: str) -> str | None:

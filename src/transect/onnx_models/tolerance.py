@@ -131,10 +131,10 @@ def _chain(layers: Any, exact: Any, absolute: Any, value: Any, error: Any) -> tu
                 longest = max(longest, area)
                 error = (error + (area + 1) * UNIT_ROUNDOFF * (value.abs() + error)).mean((2, 3))
             case Residual(body, shortcut):
-                one = _chain(body, run.body, run_absolute.body, value, error)
-                other = _chain(shortcut, run.shortcut, run_absolute.shortcut, value, error)
-                value, longest = one[0] + other[0], max(longest, one[2], other[2])
-                error = one[1] + other[1]
+                of_body = _chain(body, run.body, run_absolute.body, value, error)
+                of_shortcut = _chain(shortcut, run.shortcut, run_absolute.shortcut, value, error)
+                value, longest = of_body[0] + of_shortcut[0], max(longest, of_body[2], of_shortcut[2])
+                error = of_body[1] + of_shortcut[1]
                 error = error + UNIT_ROUNDOFF * (value.abs() + error)
                 continue
             case Sigmoid():

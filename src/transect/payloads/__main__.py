@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         given.out.mkdir(parents=True, exist_ok=True)
         module, _, function = given.payload.partition(":")
         spec = json.loads(given.spec.read_text(encoding="utf-8")) if given.spec else {}
-        folders = {role: Path(folder) for role, _, folder in (one.partition("=") for one in given.take)}
+        folders = {role: Path(folder) for role, _, folder in (take.partition("=") for take in given.take)}
         result = getattr(importlib.import_module(module), function)(spec | {"run": given.run}, folders, given.out)
         if result is None:
             return 0

@@ -89,7 +89,7 @@ def fit(spec: dict[str, Any], hyperparameters: dict[str, Any], folders: dict[str
         )
     for part, shares in fitted.probabilities.items():
         if not np.isfinite(shares).all():
-            raise BadInput(f"the classifier told probabilities of `{part}` that are not finite")
+            raise BadInput(f"the classifier returned probabilities of `{part}` that are not finite")
     stream = io.BytesIO()
     np.savez(stream, **fitted.probabilities)  # type: ignore[arg-type]
     write_atomic(out / "probabilities.npz", stream.getvalue())
@@ -109,7 +109,7 @@ def _bundle(task: Task, spec: dict[str, Any], made: dict[str, Any], encode: Path
         "kind": spec["classifier"]["kind"],
         "hyperparameters": task.hyperparameters,
         "synthetic": made["details"]["synthetic"],
-        "scores": {one["name"]: one["value"] for one in made["metrics"]},
+        "scores": {metric["name"]: metric["value"] for metric in made["metrics"]},
     }
     vocabulary = json.loads((encode / "vocabulary.json").read_text(encoding="utf-8"))
     length = made["details"]["length"]

@@ -33,7 +33,7 @@ from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.training.inputs import load_arrays
 
 # Executions that do not change the batch: optimisation and threads.
-OTHERS = (("off", 1), ("basic", 1), ("all", 2))
+EXECUTIONS = (("off", 1), ("basic", 1), ("all", 2))
 _JIGGLES = 8
 
 
@@ -42,7 +42,7 @@ class DynamicRuns:
 
     def __init__(self, path: Path, inputs: Arrays, float32: Outputs) -> None:
         self._session = open_session(path)
-        self._others = [open_session(path, optimisation=o, threads=n) for o, n in OTHERS]
+        self._others = [open_session(path, optimisation=o, threads=n) for o, n in EXECUTIONS]
         self._inputs, self._float32 = inputs, float32
         self._jiggled = [jiggled(inputs, seed) for seed in range(_JIGGLES)]
 
@@ -52,7 +52,7 @@ class DynamicRuns:
         Raises BadInput where outputs of one run are of other types or shapes than those of another.
         """
         expected = run_session(self._session, self._inputs, batch)
-        runs = [run_session(other, self._inputs, batch) for other in self._others]
+        runs = [run_session(session, self._inputs, batch) for session in self._others]
         runs += [run_session(self._session, inputs, batch) for inputs in self._jiggled]
         every: dict[str, dict[str, Any]] = {}
         distance = differences(self._float32, expected)
@@ -71,8 +71,8 @@ class DynamicRuns:
                     "spread": spread[name],
                     "distance": distance[name],
                 }
-        keys = dict.fromkeys(key for told in every.values() for key in told)
-        return expected, {key: {name: told[key] for name, told in every.items() if key in told} for key in keys}
+        keys = dict.fromkeys(key for facts in every.values() for key in facts)
+        return expected, {key: {name: facts[key] for name, facts in every.items() if key in facts} for key in keys}
 
 
 def write_batches(
@@ -83,16 +83,16 @@ def write_batches(
     With fewer rows than a batch has, the runner gets them repeated, which gives the same ranges as
     all rows once.
     """
-    told = {}
+    facts_by_size = {}
     for size in sizes:
         folder = out / batch_folder(size)
-        expected, one = runs.of(size)
+        expected, facts = runs.of(size)
         write_tensors(folder / "expected", expected)
         write_facts(
-            folder, tolerance=one["tolerance"], mean_tolerance=one.get("mean_tolerance"), batched=True, costs=costs
+            folder, tolerance=facts["tolerance"], mean_tolerance=facts.get("mean_tolerance"), batched=True, costs=costs
         )
-        told[str(size)] = one
-    return told
+        facts_by_size[str(size)] = facts
+    return facts_by_size
 
 
 MODEL = "model.onnx"
@@ -157,7 +157,7 @@ def _batches(session: Any, samples: _Samples) -> list[Outputs]:
 
 
 def _others(path: Path, samples: _Samples) -> list[Outputs]:
-    sessions = (open_session(path, optimisation=level, threads=n) for level, n in OTHERS)
+    sessions = (open_session(path, optimisation=level, threads=n) for level, n in EXECUTIONS)
     return [run_session(session, samples.inputs) for session in sessions]
 
 
@@ -189,7 +189,7 @@ def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str
     import onnx
 
     model = onnx.load(str(path))
-    arrays = [onnx.numpy_helper.to_array(one) for one in model.graph.initializer]
+    arrays = [onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer]
     weights = sum(array.nbytes for array in arrays if array.dtype.kind == "f" or array.itemsize == 1)
     domains = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
     return {
@@ -241,8 +241,8 @@ def convert(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
     """Convert one cell's file; return its result."""
     cell, sizes = Cell.of(**spec["cell"]), spec.get("batches", [])
     model, data = folders["model"], folders.get("data")
-    told = facts_of_model(model)
-    samples = _samples(model, data, batched=told["batched"])
+    model_facts = facts_of_model(model)
+    samples = _samples(model, data, batched=model_facts["batched"])
     path, precision = out / MODEL, cell.precision
     batched = samples.batched
     try:
@@ -250,7 +250,7 @@ def convert(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
     except FAULTS as error:
         return refused(error, "the converter gives no file of this model")
     if not is_lowered(path, precision):
-        return result(skipped=f"the converter finds nothing that it could turn into {precision}")
+        return result(skipped=f"the converter finds nothing to convert to {precision}")
     before = open_session(model / MODEL)
     wanted = run_session(before, samples.inputs)
     # Where native code crashes, the tail of the log says what was under way.
@@ -269,7 +269,7 @@ def convert(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
         "max_abs_difference": max(apart.values()),
         "top1_agreement": _agreement(found, wanted),
     }
-    facts = _facts(path, precision, told["costs"])
+    facts = _facts(path, precision, model_facts["costs"])
     rules = _write_outputs(cell, samples, sizes, found, runs, wanted, facts["costs"], out)
     details = (
         facts

@@ -55,9 +55,9 @@ def build(spec: dict[str, Any], salt: Salt, out: Path) -> dict[str, Any]:
         corpus, rows = _take(kind.tickets(*given), spec, salt, people, out)
     causes = dict(corpus.causes.most_common())
     if not len(rows):
-        told = ", ".join(f"{cause} {many}" for cause, many in causes.items())
+        counts = ", ".join(f"{cause} {many}" for cause, many in causes.items())
         raise BadInput(
-            f"{path or rule['format']}: no ticket to use of {corpus.read}{told and ': '}{told}; expected "
+            f"{path or rule['format']}: no ticket to use of {corpus.read}{counts and ': '}{counts}; expected "
             f"some with text and {rule['label']}; rejected.jsonl lists the others"
         )
     arrays, details = corpus.columns.arrays(rows)
@@ -93,7 +93,7 @@ def _take(
     corpus = Corpus(label=rule["label"], redacts=rule["redact"], salt=salt, people=people)
     # Redacted, but which stay is not known yet; without a name nothing is left of it.
     with tempfile.TemporaryFile(dir=out) as every, writing_lines(out / "rejected.jsonl") as write:
-        lines = corpus.lines(tickets, lambda one: write(asdict(one)))
+        lines = corpus.lines(tickets, lambda rejection: write(asdict(rejection)))
         while some := "".join(islice(lines, _TOGETHER)):
             every.write(some.encode())
         first = corpus.columns.first_of_each_id()
@@ -120,5 +120,5 @@ def _checksum(path: Path) -> str:
     """Return SHA-256 of a file; of a folder, that of the names and checksums of its files."""
     if path.is_file():
         return sha256_file(path)
-    files = sorted(one for one in path.rglob("*") if one.is_file())
-    return digest(f"{one.relative_to(path)} {sha256_file(one)}" for one in files)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    return digest(f"{file.relative_to(path)} {sha256_file(file)}" for file in files)

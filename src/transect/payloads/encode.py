@@ -65,10 +65,10 @@ def write_rows(
             last = piece.first + len(rows)
             for part, chosen in filled.items():
                 begin, end = np.searchsorted(chosen, [piece.first, last])
-                own = chosen[begin:end] - piece.first
-                if len(own):
-                    files[part].append(rows[own])
-                    sums[part] += _sums(rows[own], piece.lengths[own], length)
+                local = chosen[begin:end] - piece.first
+                if len(local):
+                    files[part].append(rows[local])
+                    sums[part] += _sums(rows[local], piece.lengths[local], length)
     for part, chosen in filled.items():
         for name, values in (("y", labels[chosen]), ("rows", chosen)):
             with growing(out / f"{name}_{part}.npy", "<i8") as file:
@@ -134,6 +134,6 @@ def encode(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     return result(details=details, libraries=versions("numpy"))
 
 
-def bayes_accuracy(told: dict[str, dict[str, Any]] | None, cell: EncodeCell) -> Any:
+def bayes_accuracy(known: dict[str, dict[str, Any]] | None, cell: EncodeCell) -> Any:
     """Return what the corpus knows of the best accuracy that this view with these names allows."""
-    return None if told is None else told[cell.view][cell.names]
+    return None if known is None else known[cell.view][cell.names]

@@ -86,7 +86,7 @@ def _problem(
     clip: float | None,
     out: Path,
 ) -> tuple[Course, dict[str, Any]]:
-    """Write what a retraining is told and held to; return its course and what is known of it."""
+    """Write the input of a retraining and the path it is checked against; return its course and facts of it."""
     shape = problem["steps"], problem["accumulate"], problem["batch"]
     order = row_order(len(data["y_train"]), int(np.prod(shape)), seed, problem["repeat"])
     rates = retraining_rates(parameters.learning_rate, problem["rate"], problem["steps"])
@@ -106,8 +106,8 @@ def _problem(
     reached = score(model, trained, data["x_test"], data["y_test"])
     out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / "order.bin", order.tobytes())
-    told = rates.tolist() if len(set(rates.tolist())) > 1 else float(rates[0])
-    write_atomic(out / "schedule.json", json.dumps({"lr": told}) + "\n")
+    rate = rates.tolist() if len(set(rates.tolist())) > 1 else float(rates[0])
+    write_atomic(out / "schedule.json", json.dumps({"lr": rate}) + "\n")
     np.savez(
         out / "path.npz",
         loss=exact.loss,
@@ -132,13 +132,13 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
     data_folder = folders["data"]
     weights = folders["weights"] / "weights.npz" if "weights" in folders else None
     model = model_of(WORKLOADS.get(cell.workload))
-    own = Parameters.model_validate(spec["parameters"])
-    parameters = own.model_copy(update={"optimiser": cell.optimiser})
+    original = Parameters.model_validate(spec["parameters"])
+    parameters = original.model_copy(update={"optimiser": cell.optimiser})
     data = load_arrays(data_folder, np.float32)
     train, test = ({"x": np.asarray(data[f"x_{part}"][:]), "y": data[f"y_{part}"]} for part in ("train", "test"))
     write_tensors(out / "data", train)
     write_tensors(out / "test", test)
-    bases = Bases(cell=cell, model=model, parameters=own, data=data_folder, weights=weights)
+    bases = Bases(cell=cell, model=model, parameters=original, data=data_folder, weights=weights)
     repeats = sorted({problem["repeat"] for problem in spec["problems"]})
     base = {repeat: bases.weights_of(repeat) for repeat in repeats}
     begin = time.perf_counter()
@@ -146,8 +146,8 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
     export_time_s = time.perf_counter() - begin
     _write_states(out, base)
     scores = {
-        repeat: score(model, trainer_of(model, parameters, one, "fp64"), test["x"], test["y"])
-        for repeat, one in base.items()
+        repeat: score(model, trainer_of(model, parameters, arrays, "fp64"), test["x"], test["y"])
+        for repeat, arrays in base.items()
     }
     # Float64 from the rounded rows, which are all that a runtime gets.
     exact = {f"{k}_{part}": v for part, rows in (("train", train), ("test", test)) for k, v in rows.items()}
@@ -228,8 +228,8 @@ def _losses(
         for name in ("step", "accumulate")
         if name in manifest.graphs
     }
-    hyper = {one.name: np.float64(one.default) for one in manifest.hyper}
-    following = {one.next: one.name for one in manifest.state if one.next}
+    hyper = {parameter.name: np.float64(parameter.default) for parameter in manifest.hyper}
+    following = {tensor.next: tensor.name for tensor in manifest.state if tensor.next}
     losses = []
     for batches, rate in zip(course.rows[:_STEPS], rates, strict=False):
         of_step = []
@@ -237,9 +237,9 @@ def _losses(
             name = "step" if turn == len(batches) else "accumulate"
             graph = manifest.graphs[name]
             known = state | hyper | {"lr": np.float64(rate), "x": course.x[rows], "y": course.y[rows]}
-            feed = {one: np.asarray(known[one]) for one in graph.inputs}
+            feed = {name: np.asarray(known[name]) for name in graph.inputs}
             made = dict(zip(graph.outputs, sessions[name].run([*graph.outputs], feed), strict=True))
-            state = state | {following[one]: made[one] for one in graph.outputs if one in following}
+            state = state | {following[name]: made[name] for name in graph.outputs if name in following}
             of_step.append(float(made["loss"]))
         losses.append(float(np.mean(of_step)))
     return losses

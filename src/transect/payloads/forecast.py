@@ -56,7 +56,7 @@ def forecast(
     layout, traffic = strategy.layout(trained), strategy.traffic(trained)
     assert traffic is not None
     known = profiled(profile, profile_of(cell, layout, cores).batch)
-    network, told = _network(spec, messages)
+    network, network_facts = _network(spec, messages)
     measured = {role: Measured(tuple(collective_points(read_record(path)))) for role, path in collectives.items()}
     network = replace(network, gamma_s_per_byte=known.gamma_s_per_byte)
     inside = network if cell.nodes == 1 else _within(network)
@@ -72,7 +72,7 @@ def forecast(
             "for": trained.id,
             "pattern": traffic.pattern,
             "carrier": traffic.carrier,
-            "network": told,
+            "network": network_facts,
             "cores": cores,
             "gamma_s_per_byte": known.gamma_s_per_byte,
             **found.details(),

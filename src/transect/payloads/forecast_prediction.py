@@ -1,4 +1,4 @@
-"""One step of a training, simulated from what a rank computes and how its ranks talk."""
+"""One step of a training, simulated from what a rank computes and how ranks communicate."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def _work(given: Setting) -> Work:
     exchange = traffic.copies * known.exchange_s if given.layout.replicas > 1 else 0.0
     if traffic.pattern == "pipeline":
         # A batch is brought to the device once, and each stage hands out its own gradients.
-        own = known.input_s * given.layout.micro_batches + exchange / given.layout.model_parts
-        return replace(known.stretched(known.whole_s), step_s=own)
+        step_s = known.input_s * given.layout.micro_batches + exchange / given.layout.model_parts
+        return replace(known.stretched(known.whole_s), step_s=step_s)
     if traffic.cuts:
         # Ranks go through these parts one by one, as the profile did.
         return replace(known.work.joined(traffic.cuts), step_s=known.input_s + exchange)
@@ -107,7 +107,7 @@ def _best(given: Setting, work: Work) -> tuple[Step, str]:
         return _simulate(given, work, given.measured), "measured"
     if given.layout.replicas == 1 or given.traffic.pattern not in _SUMS:
         return _simulate(given, work, {}), ""
-    steps = {name: _simulate(given, work, {"allreduce": one}) for name, one in ALLREDUCES.items()}
+    steps = {name: _simulate(given, work, {"allreduce": collective}) for name, collective in ALLREDUCES.items()}
     fastest = min(steps, key=lambda name: steps[name].seconds)
     return steps[fastest], fastest
 

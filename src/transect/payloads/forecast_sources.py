@@ -25,9 +25,9 @@ _PINGPONG = "pingpong_median"
 def _probed(record: Record) -> list[Point]:
     """Return (bytes, median s) of the network probe."""
     return sorted(
-        (float(one.log.size), one.value)
-        for one in record.metrics
-        if one.log is not None and one.log.series == _PINGPONG and one.log.size is not None
+        (float(metric.log.size), metric.value)
+        for metric in record.metrics
+        if metric.log is not None and metric.log.series == _PINGPONG and metric.log.size is not None
     )
 
 
@@ -35,7 +35,7 @@ def _swept(record: Record) -> list[Point]:
     """Return (bytes, median s) of a sweep over sizes, of the slowest rank in each repeat."""
     runs = record.details.get("runs") or [{}]
     series = runs[0].get("samples", {})
-    return sorted((float(size), 1e-6 * median(one["values"])) for size, one in series.items())
+    return sorted((float(size), 1e-6 * median(sweep["values"])) for size, sweep in series.items())
 
 
 def message_points(record: Record) -> list[Point]:
@@ -70,8 +70,8 @@ def lasting_rate(line: AlphaBeta, points: list[Point]) -> float:
     A probe sends the same small buffer again and again, a training all of its gradients once.
     """
     size, seconds = points[-1]
-    rest = seconds - line.alpha_s
-    return min(line.beta, size / rest) if rest > 0 and size > 0 else line.beta
+    transfer_s = seconds - line.alpha_s
+    return min(line.beta, size / transfer_s) if transfer_s > 0 and size > 0 else line.beta
 
 
 def profile_of(cell: ForecastCell, layout: Layout, cores: int) -> ProfileCell:
@@ -129,7 +129,7 @@ def profiled(profile: Mapping[str, Any], batch: int) -> Profiled:
     """Return what a rank does in micro-batches of `batch`. Raises BadInput for a profile without samples."""
     costs = measured_costs([profile], batch)
     columns: dict[str, Any] = {
-        name: np.array([getattr(one, name) for one in costs], dtype=float)
+        name: np.array([getattr(cost, name) for cost in costs], dtype=float)
         for name in ("forward_s", "backward_s", "update_s", "out_bytes")
     }
     gradients = np.array([layer["gradient_bytes"] for layer in profile["layers"]], dtype=float)

@@ -99,8 +99,8 @@ def make(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     try:
         apart = largest_differences(runs, expected)
     except BadInput as error:
-        told = f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}"
-        return result(wrong=told, libraries=versions(*_LIBRARIES.split()))
+        message = f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}"
+        return result(wrong=message, libraries=versions(*_LIBRARIES.split()))
     write_tensors(out / "inputs", inputs)
     write_tensors(out / "expected", expected)
     write_tensors(out / "calibration", _named(facts["input"], built.calibration, "inputs"))

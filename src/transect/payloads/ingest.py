@@ -18,8 +18,8 @@ RUNS: TypeAdapter[list[Run]] = TypeAdapter(list[Run])
 
 def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> None:
     """Read the logs of one cell."""
-    told = spec.get("limits")
-    strict = told == STRICT
-    limits = checked_limits(told, "limits") if told and not strict else {}
+    given = spec.get("limits")
+    strict = given == STRICT
+    limits = checked_limits(given, "limits") if given and not strict else {}
     runs = ingest([Path(spec["path"])], refusal=Refusal(strict=strict, limits=limits))
     write_atomic(out / RUNS_FILE, RUNS.dump_json(runs, exclude_defaults=True).decode())

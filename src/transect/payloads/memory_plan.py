@@ -56,7 +56,7 @@ def swap_rates(size: int = _RATE_BYTES, repeats: int = 3) -> tuple[float, float]
 
 
 def handling_seconds(tensors: int = 50, repeats: int = 5) -> float:
-    """Return what the smallest tensor that is offloaded costs the thread that computes: a median."""
+    """Return the median time that the smallest offloaded tensor costs the computing thread."""
     import torch
 
     store = Store(SwapFile(), MIN_COUNT)
@@ -68,8 +68,8 @@ def handling_seconds(tensors: int = 50, repeats: int = 5) -> float:
             began = time.perf_counter()
             kept = [store.put(flat, MIN_COUNT) for flat in flats]
             store.turn()
-            for one in reversed(kept):
-                store.take(one)
+            for handle in reversed(kept):
+                store.take(handle)
             times.append((time.perf_counter() - began) / tensors)
     finally:
         store.close()

@@ -69,7 +69,7 @@ def _arrays(values: Iterable[Any], declared: Iterable[Any]) -> dict[str, np.ndar
     values, declared = list(values), list(declared)
     if len(values) != len(declared):
         raise _Outside(f"{len(values)} values where its model declares {len(declared)}")
-    return {one.name: _array(value, one) for value, one in zip(values, declared, strict=True)}
+    return {declaration.name: _array(value, declaration) for value, declaration in zip(values, declared, strict=True)}
 
 
 def _draws(node: Any, inputs: dict[str, np.ndarray]) -> bool:

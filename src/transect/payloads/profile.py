@@ -131,9 +131,9 @@ class _Chain:
         for part in self.parts:
             if not isinstance(part, TellsKept):
                 return None
-            own = {place: size for place, size in part.kept(0).items() if place not in seen}
-            seen |= own.keys()
-            found.append(sum(own.values()))
+            new = {place: size for place, size in part.kept(0).items() if place not in seen}
+            seen |= new.keys()
+            found.append(sum(new.values()))
         return found
 
 
@@ -195,10 +195,10 @@ def _as_trained(trainer: Trainer, x: np.ndarray, y: np.ndarray, samples: int) ->
     return {name: values[_WARM_UP:] for name, values in found.items()}
 
 
-def _until_told(work: Callable[[], object], told: Path) -> None:
-    """Go on with the same work until rank 0 has told: what it measures is what it shares with others."""
+def _until_written(work: Callable[[], object], profile_file: Path) -> None:
+    """Repeat the same work until rank 0 has written its profile: it measures what it shares with others."""
     for _ in range(_MAX_BESIDE):
-        if told.exists():
+        if profile_file.exists():
             return
         work()
 
@@ -249,10 +249,10 @@ def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
     layers, whole = found["layers"], found["whole"]
     passes = ("forward_s", "backward_s")
     alone = sum(median(layer[key]) for layer in layers for key in passes)
-    told = [(f"{name}_time", whole[f"{name}_s"]) for name in ("forward", "backward")]
+    series = [(f"{name}_time", whole[f"{name}_s"]) for name in ("forward", "backward")]
     return result(
-        metrics=[{"name": name, "value": median(values)} for name, values in told],
-        samples={name: {"unit": "s", "values": values} for name, values in told},
+        metrics=[{"name": name, "value": median(values)} for name, values in series],
+        samples={name: {"unit": "s", "values": values} for name, values in series},
         details={
             "layers": len(layers),
             "kept": found["kept"],
@@ -275,12 +275,12 @@ def profile(
     rows, whole, kept = layer_rows(framework, plan, x, y, samples)
     as_trained = _as_trained(FRAMEWORKS.get(cell.framework).trainer(plan), x, y, samples)
     axes = ("workload", "framework", "batch", "threads", "precision", "device")
-    told = {"kept": kept, "layers": rows, "whole": whole, "trainer": as_trained}
-    return {axis: getattr(cell, axis) for axis in axes} | told, framework.libraries()
+    measured = {"kept": kept, "layers": rows, "whole": whole, "trainer": as_trained}
+    return {axis: getattr(cell, axis) for axis in axes} | measured, framework.libraries()
 
 
-def beside(cell: ProfileCell, parameters: Parameters, seed: int, told: Path) -> None:
-    """Do the steps of another rank until rank 0 has told what its own took."""
+def beside(cell: ProfileCell, parameters: Parameters, seed: int, profile_file: Path) -> None:
+    """Do the steps of another rank until rank 0 has written its profile."""
     plan = _plan(cell, parameters, seed)
     trainer = FRAMEWORKS.get(cell.framework).trainer(plan)
     x, y = _drawn(plan.model, cell, seed)
@@ -290,4 +290,4 @@ def beside(cell: ProfileCell, parameters: Parameters, seed: int, told: Path) -> 
         trainer.update(0.0)
         trainer.finish_step()
 
-    _until_told(step, told)
+    _until_written(step, profile_file)

@@ -85,7 +85,7 @@ def reference(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
     # No framework trains in one that the table lacks: its cells are skipped, and need no tolerance.
     precisions = [name for name in spec["precisions"] if name in PRECISIONS]
     tolerances = {name: measure_tolerance(problem, exact, name) for name in precisions}
-    arrays = {"loss": loss} | {f"tolerance_{name}": one.loss for name, one in tolerances.items()}
+    arrays = {"loss": loss} | {f"tolerance_{name}": tolerance.loss for name, tolerance in tolerances.items()}
     restarts = restart_arrays(problem, exact, tolerances)
     np.savez(out / "trajectory.npz", **arrays)  # type: ignore[arg-type]
     np.savez(out / "weights.npz", **exact.weights)  # type: ignore[arg-type]
@@ -113,9 +113,9 @@ def reference(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
             f"detects_learning_rate_error_{sharpest.replace('-', '_')}": (
                 _finite(PROBED_ERROR / max(seen, moved)) if max(seen, moved) else None
             ),
-            "largest_tolerance": {p: _finite(float(one.loss.max())) for p, one in tolerances.items()},
-            "weights_tolerance": {p: _finite(one.weights) for p, one in tolerances.items()},
-            "not_checkable_from": {p: blind_from(loss, one.loss) for p, one in tolerances.items()},
+            "largest_tolerance": {p: _finite(float(tolerance.loss.max())) for p, tolerance in tolerances.items()},
+            "weights_tolerance": {p: _finite(tolerance.weights) for p, tolerance in tolerances.items()},
+            "not_checkable_from": {p: blind_from(loss, tolerance.loss) for p, tolerance in tolerances.items()},
             "restarts": restarts["first"].tolist(),
         },
         "libraries": FRAMEWORKS.get("numpy").libraries(),
@@ -158,7 +158,7 @@ def even_points(problem: Problem) -> list[int]:
 def restart_arrays(problem: Problem, exact: Path64, tolerances: Mapping[str, Tolerance]) -> dict[str, np.ndarray]:
     """Return the content of the file of restarts; `exact` has kept the states of `even_points`."""
     states = dict(exact.states)
-    blind = [blind_from(exact.loss, one.loss) for one in tolerances.values()]
+    blind = [blind_from(exact.loss, tolerance.loss) for tolerance in tolerances.values()]
     first_blind = min((step for step in blind if step is not None), default=None)
     # A point less than a restart away shows the same; a short path has no room for another.
     if (
@@ -170,18 +170,18 @@ def restart_arrays(problem: Problem, exact: Path64, tolerances: Mapping[str, Tol
         states |= again.states
     every = [_restart(problem, first, states[first], exact, tolerances) for first in sorted(states)]
     # A reference whose loss overflows from there on says nothing.
-    restarts = [one for one in every if np.isfinite(one.loss).all()]
+    restarts = [restart for restart in every if np.isfinite(restart.loss).all()]
     arrays = {
-        "first": np.array([one.first for one in restarts], np.int64),
-        "count": np.array([len(one.loss) for one in restarts], np.int64),
-        "loss": _padded([one.loss for one in restarts]),
+        "first": np.array([restart.first for restart in restarts], np.int64),
+        "count": np.array([len(restart.loss) for restart in restarts], np.int64),
+        "loss": _padded([restart.loss for restart in restarts]),
     }
     for name in tolerances:
-        arrays[f"tolerance_{name}"] = _padded([one.tolerance[name] for one in restarts])
-        arrays[f"sharp_{name}"] = np.array([one.sharp(name) for one in restarts], bool)
-    for one in restarts:
-        if one.first:
-            arrays |= state_arrays(one.first, one.state)
+        arrays[f"tolerance_{name}"] = _padded([restart.tolerance[name] for restart in restarts])
+        arrays[f"sharp_{name}"] = np.array([restart.sharp(name) for restart in restarts], bool)
+    for restart in restarts:
+        if restart.first:
+            arrays |= state_arrays(restart.first, restart.state)
     return arrays
 
 
@@ -192,7 +192,7 @@ def _restart(
     if first == 0:
         from_here = replace(problem, steps=min(LENGTH, problem.steps))
         loss = exact.loss[: from_here.steps]
-        tolerance = {name: one.loss[: from_here.steps] for name, one in tolerances.items()}
+        tolerance = {name: limit.loss[: from_here.steps] for name, limit in tolerances.items()}
     else:
         state = rounded(state)
         from_here = replace(problem, first=first, state=state, steps=LENGTH)

@@ -40,8 +40,8 @@ def retrain(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[s
     try:
         return retrain_cell(cell, spec, folders["step"], out, spec["run"]["programs"])
     except FileNotFoundError as error:
-        told = f"{error.filename}: no such program or file"
-        return result(status=Status.FAILED, cause=Cause.MISSING_DEPENDENCY, message=told)
+        message = f"{error.filename}: no such program or file"
+        return result(status=Status.FAILED, cause=Cause.MISSING_DEPENDENCY, message=message)
 
 
 def retrain_cell(
@@ -105,4 +105,4 @@ def evaluate(step: Path, manifest: Manifest, out: Path, programs: dict[str, Any]
         raise BadInput(f"eval.onnx on the final state: {record.get('message', record)}")
     found = read_tensors(work / "outputs")
     shutil.rmtree(work)
-    return {one.name: float(found[one.name]) for one in manifest.metrics}  # type: ignore[arg-type]
+    return {metric.name: float(found[metric.name]) for metric in manifest.metrics}  # type: ignore[arg-type]

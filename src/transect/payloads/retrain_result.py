@@ -1,4 +1,4 @@
-"""What a retraining's records say together, held to PyTorch's float64 path."""
+"""The result of a retraining, from its runners' records, compared with PyTorch's float64 path."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from transect.measure.intervals import wilson
 from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors
 from transect.payloads.retrain_turn import CHECKPOINT, Turn
-from transect.payloads.retrain_verdict import Path64, judge, read_path, told_losses
+from transect.payloads.retrain_verdict import Path64, judge, read_path, reported_losses
 from transect.portable_step.state import read_tensors as read_state_file
-from transect.runtimes._records import TOLD, require_series
+from transect.runtimes._records import REPORTED, require_series
 
 # Steps after a start that are left out of medians, and kept in the samples: caches and allocators
 # settle, and virtual machines compile.
@@ -43,7 +43,7 @@ class Part:
     def seconds(self, name: str) -> np.ndarray:
         """Return the time of one part of each step, or of the whole step."""
         names = _PARTS if name == "step" else (name,)
-        series = [np.array(self.record[f"{one}_ns"], float) * _NANO for one in names]
+        series = [np.array(self.record[f"{part}_ns"], float) * _NANO for part in names]
         total: np.ndarray = np.sum(series, axis=0)
         return total
 
@@ -69,7 +69,7 @@ def refused(parts: Sequence[Part], cell: RetrainCell, step: Path, spec: Mapping[
             message=f"{last.turn.runtime}: {message}",
             details=_facts(parts, step, spec),
         )
-    loss = told_losses([(part.first, part.record.get("losses", [])) for part in parts], cell.steps)
+    loss = reported_losses([(part.first, part.record.get("losses", [])) for part in parts], cell.steps)
     verdict = judge(loss, path)
     also = "diverges as well" if path.diverges else "stays finite"
     if verdict.fault:
@@ -96,7 +96,7 @@ def conclude(
     for part in parts:
         _check_record(part, cell)
     path = read_path(parts[-1].turn.problem)
-    loss = told_losses([(part.first, part.record["losses"]) for part in parts], cell.steps)
+    loss = reported_losses([(part.first, part.record["losses"]) for part in parts], cell.steps)
     state, _ = read_state_file(out / CHECKPOINT)
     verdict = judge(loss, path, state)
     values, series = dict(verdict.ratios), _loss_series(loss, path)
@@ -121,13 +121,13 @@ def _check_record(part: Part, cell: RetrainCell) -> None:
     if record.get("provider_used") != cell.provider:
         raise BadInput(f"runner '{name}' ran on {record.get('provider_used')}, the cell asks for {cell.provider}")
     if record.get("state_step") != part.turn.end:
-        raise BadInput(f"runner '{name}' left a state of {record.get('state_step')} updates, expected {part.turn.end}")
-    require_series(name, record, ("losses", *(f"{one}_ns" for one in _PARTS)), part.turn.end - part.first)
+        raise BadInput(f"runner '{name}' wrote a state of {record.get('state_step')} updates, expected {part.turn.end}")
+    require_series(name, record, ("losses", *(f"{kind}_ns" for kind in _PARTS)), part.turn.end - part.first)
 
 
 def _times(parts: Sequence[Part], cell: RetrainCell) -> dict[str, float]:
     """Return the times of a runtime; several in turn have none in common."""
-    checkpoints = [one["ns"] for part in parts for one in part.record.get("checkpoints", ())]
+    checkpoints = [checkpoint["ns"] for part in parts for checkpoint in part.record.get("checkpoints", ())]
     values = {}
     if checkpoints:
         values["checkpoint_time"] = float(np.median(checkpoints)) * _NANO
@@ -166,10 +166,10 @@ def _quality(evaluated: Mapping[str, float], step: Path, details: dict[str, Any]
 
 
 def _facts(parts: Sequence[Part], step: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is told of the conditions, the problem and each turn."""
+    """Return the conditions, the problem and each turn, for the record."""
     known = json.loads((step / "facts.json").read_text(encoding="utf-8"))
     problem = spec["problem"]
-    own = known["problems"][problem["name"]]
+    facts = known["problems"][problem["name"]]
     last = parts[-1].record
     turns = [
         {
@@ -192,11 +192,11 @@ def _facts(parts: Sequence[Part], step: Path, spec: Mapping[str, Any]) -> dict[s
         "problem": dict(problem),
         "score": known["score"],
         "base_score": known["base_scores"][str(problem["repeat"])],
-        "reference_score": own["score"],
-        "not_checkable_from": own["not_checkable_from"],
+        "reference_score": facts["score"],
+        "not_checkable_from": facts["not_checkable_from"],
         "tolerance_rule": known["tolerance_rule"],
         "resumed_from": [part.first for part in parts if part.first > part.turn.begin],
-        **({key: last[key] for key in TOLD if key in last} if len(parts) == 1 else {}),
+        **({key: last[key] for key in REPORTED if key in last} if len(parts) == 1 else {}),
     }
 
 

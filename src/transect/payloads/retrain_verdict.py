@@ -29,7 +29,7 @@ class Path64:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Deviations and what they are of their tolerance; `fault` says what is wrong, if anything."""
+    """Deviations, absolute and relative to their tolerance; `fault` is empty or says what is wrong."""
 
     fault: str
     ratios: Mapping[str, float] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def read_path(problem: Path) -> Path64:
         )
 
 
-def told_losses(parts: Sequence[tuple[int, Sequence[float]]], steps: int) -> np.ndarray:
+def reported_losses(parts: Sequence[tuple[int, Sequence[float]]], steps: int) -> np.ndarray:
     """Return the loss of each step, (steps,), NaN where no record tells it.
 
     `parts` are first steps and losses. Raises BadInput for more losses than there are steps.
@@ -54,7 +54,7 @@ def told_losses(parts: Sequence[tuple[int, Sequence[float]]], steps: int) -> np.
     loss = np.full(steps, np.nan)
     for first, losses in parts:
         if not 0 <= first <= first + len(losses) <= steps:
-            raise BadInput(f"{len(losses)} losses from step {first} on are told, of {steps} steps")
+            raise BadInput(f"{len(losses)} losses reported from step {first} on, expected {steps} steps")
         loss[first : first + len(losses)] = losses
     return loss
 
@@ -62,11 +62,11 @@ def told_losses(parts: Sequence[tuple[int, Sequence[float]]], steps: int) -> np.
 def judge(loss: np.ndarray, path: Path64, state: Mapping[str, np.ndarray] | None = None) -> Verdict:
     """Hold losses, and the tensors of a final state where there is one, to the path.
 
-    Steps that nobody tells are not looked at, nor where the path itself is no longer finite; a
-    retraining that goes on where PyTorch's diverges has computed something else.
+    Steps without a reported loss are not checked, nor those where the path itself is no longer finite;
+    a retraining that goes on where PyTorch's diverges has computed something else.
     """
-    told = ~np.isnan(loss)
-    checked = told & np.isfinite(path.loss)
+    reported = ~np.isnan(loss)
+    checked = reported & np.isfinite(path.loss)
     deviation = np.abs(loss - path.loss)[checked]
     ratios, fault = {}, ""
     if len(deviation):

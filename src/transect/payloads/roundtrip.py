@@ -37,7 +37,7 @@ def _computed(loader: Loader, path: Path, inputs: dict[str, Any]) -> list[Any]:
     # A copy: onnx2tf writes its simplified graph over the file that it was given.
     with tempfile.TemporaryDirectory() as folder:
         found = loader.load(Path(shutil.copy(path, folder)))(inputs)
-    return [one if isinstance(one, (list, tuple, dict)) else np.asarray(one) for one in found]
+    return [output if isinstance(output, (list, tuple, dict)) else np.asarray(output) for output in found]
 
 
 def _named(found: list[Any], expected: Outputs) -> Outputs:
@@ -48,8 +48,8 @@ def _named(found: list[Any], expected: Outputs) -> Outputs:
     if len(found) != len(expected):
         raise BadInput(f"it gives {len(found)} outputs, expected {list(expected)}")
     return {
-        name: one if isinstance(one, np.ndarray) else NoTensor(type(one).__name__)
-        for name, one in zip(expected, found, strict=True)
+        name: output if isinstance(output, np.ndarray) else NoTensor(type(output).__name__)
+        for name, output in zip(expected, found, strict=True)
     }
 
 
@@ -92,7 +92,7 @@ def roundtrip(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
 def _refused(error: BaseException) -> dict[str, Any]:
     failed = refused(error)
     # A translator that has a module for each operator lacks one of its own, not a package.
-    own = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
-    if own or failed["cause"] == Cause.BAD_INPUT.value:
+    lacks_operator = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
+    if lacks_operator or failed["cause"] == Cause.BAD_INPUT.value:
         failed["cause"] = Cause.UNSUPPORTED.value
     return failed | {"libraries": versions(*_LIBRARIES.split())}

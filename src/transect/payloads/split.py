@@ -69,15 +69,15 @@ def facts(rows: Rows, parts: dict[str, np.ndarray]) -> dict[str, Any]:
     classes = int(labels.max(initial=-1)) + 1
     whole = np.bincount(labels, minlength=classes) / max(1, len(labels))
     trained = np.unique(labels[parts["train"]])
-    told: dict[str, dict[str, Any]] = {key: {} for key in ("sizes", "balance", "unseen", "owners", "times")}
+    found: dict[str, dict[str, Any]] = {key: {} for key in ("sizes", "balance", "unseen", "owners", "times")}
     for part, taken in parts.items():
-        told["sizes"][part] = len(taken)
+        found["sizes"][part] = len(taken)
         if not len(taken):
             continue
-        own = np.bincount(labels[taken], minlength=classes) / len(taken)
-        told["balance"][part] = float(np.abs(own - whole).sum() / 2)
-        told["unseen"][part] = float(1 - np.isin(labels[taken], trained).mean())
-        told["owners"][part] = len(np.unique(owners[taken][owners[taken] >= 0]))
+        shares = np.bincount(labels[taken], minlength=classes) / len(taken)
+        found["balance"][part] = float(np.abs(shares - whole).sum() / 2)
+        found["unseen"][part] = float(1 - np.isin(labels[taken], trained).mean())
+        found["owners"][part] = len(np.unique(owners[taken][owners[taken] >= 0]))
         if not np.isnan(times[taken]).any():
-            told["times"][part] = [float(times[taken].min()), float(times[taken].max())]
-    return {**told, "tickets": len(labels), "left_over": len(labels) - sum(len(parts[p]) for p in PARTS)}
+            found["times"][part] = [float(times[taken].min()), float(times[taken].max())]
+    return {**found, "tickets": len(labels), "left_over": len(labels) - sum(len(parts[p]) for p in PARTS)}

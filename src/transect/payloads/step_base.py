@@ -34,13 +34,13 @@ def write_inference_models(
     """Write `inference-EXPORTER.onnx` of both exporters of torch; the first axis is dynamic.
 
     `inputs` holds a batch of two rows or more for each of `names`. Returns by exporter None, or
-    what it said; a file that could not be written is not there. The module's mode and weights are
+    its error; a file that could not be written is not there. The module's mode and weights are
     as before.
     """
     import torch
 
     was_training = module.training
-    said: dict[str, str | None] = {}
+    answers: dict[str, str | None] = {}
     try:
         module.train()
         for exporter in ("dynamo", "torchscript"):
@@ -57,13 +57,13 @@ def write_inference_models(
                         output_names=[OUTPUT],
                         **_options(exporter, list(names)),
                     )
-                said[exporter] = None
+                answers[exporter] = None
             except Exception as error:  # whatever an exporter raises is its answer
                 file.unlink(missing_ok=True)
-                said[exporter] = f"{type(error).__name__}: {error}"
+                answers[exporter] = f"{type(error).__name__}: {error}"
     finally:
         module.train(was_training)
-    return said
+    return answers
 
 
 def _options(exporter: str, names: list[str]) -> dict[str, Any]:
@@ -155,9 +155,8 @@ def export(
         "clip": cell.clip,
         "accumulates": cell.accumulates,
     }
-    said = write_inference_models(module, example[:1], ["x"], folder)
-    # For ONNX Runtime training: null, or what the exporter said in place of a file.
-    facts["inference_models"] = said
+    # For ONNX Runtime training: null, or the exporter's error where there is no file.
+    facts["inference_models"] = write_inference_models(module, example[:1], ["x"], folder)
     write_atomic(folder / WORKLOAD, json.dumps(facts, indent=1) + "\n")
 
 

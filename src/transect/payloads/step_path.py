@@ -141,8 +141,8 @@ def _accumulate(trainer: Any, batches: Sequence[tuple[np.ndarray, np.ndarray]]) 
     for x, y in batches:
         losses.append(trainer.forward_backward(*trainer.batch(x, y)))
         if len(batches) > 1:
-            own = [parameter.grad.clone() for parameter in trainer.parameters]
-            total = own if total is None else [a + b for a, b in zip(total, own, strict=True)]
+            gradients = [parameter.grad.clone() for parameter in trainer.parameters]
+            total = gradients if total is None else [a + b for a, b in zip(total, gradients, strict=True)]
     for parameter, gradient in zip(trainer.parameters, total or (), strict=False):
         parameter.grad = gradient / len(batches)
     return float(np.mean(losses))
@@ -158,14 +158,14 @@ def tolerance(course: Course, exact: Followed, precision: str = "fp32") -> Toler
 def rate_error_seen(course: Course, exact: Followed, allowed: Tolerance) -> float | None:
     """Return the relative error of the learning rate that just leaves the tolerance, to first order.
 
-    None where the error that is tried changes nothing that could be told.
+    None where the tried error changes nothing that could be seen.
     """
     wrong = follow(replace(course, rates=course.rates * (1 + _PROBED_ERROR)))
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.abs(wrong.loss - exact.loss) / allowed.loss
     moved = weights_distance(wrong.weights, exact.weights) / allowed.weights
-    told = [share for share in (*shares, moved) if np.isfinite(share)]
-    most = max(told, default=0.0)
+    finite = [share for share in (*shares, moved) if np.isfinite(share)]
+    most = max(finite, default=0.0)
     return float(_PROBED_ERROR / most) if most else None
 
 
@@ -173,8 +173,8 @@ def _perturbed(course: Course, unit: float, noise: float) -> Iterator[Followed]:
     return (follow(course, unit, noise, seed) for seed in range(1, 1 + PERTURBED_RUNS))
 
 
-def retraining_rates(own: float, rule: Mapping[str, Any], steps: int) -> np.ndarray:
-    """Return float64 (steps,): `own` is the workload's rate, `rule` the fields of a RateRule.
+def retraining_rates(workload_rate: float, rule: Mapping[str, Any], steps: int) -> np.ndarray:
+    """Return float64 (steps,): `workload_rate` is the full one, `rule` the fields of a RateRule.
 
     A warm-up of w steps has the rates 1/w, 2/w, … of the full one. What follows stays, or goes to
     `end` along half a period of a cosine (I. Loshchilov and F. Hutter, "SGDR", arXiv:1608.03983,
@@ -187,4 +187,4 @@ def retraining_rates(own: float, rule: Mapping[str, Any], steps: int) -> np.ndar
         done = np.arange(steps - warm) / max(1, steps - warm - 1)
         span = rule["factor"] - rule["end"]
         factors[warm:] = rule["end"] + span * (1 + np.cos(np.pi * done)) / 2
-    return own * factors
+    return workload_rate * factors

@@ -258,7 +258,7 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
 
 
 def _depart(strategy: Strategy) -> None:
-    """Part from the other ranks; the work is done, so a fault here is told but costs no result."""
+    """Part from the other ranks; the work is done, so a fault here is printed but costs no result."""
     try:
         # Nobody's peer may vanish while it still communicates.
         strategy.barrier()

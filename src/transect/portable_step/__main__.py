@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
             if importlib.util.find_spec(library) is None:
                 raise MissingDependency(f"{library}: not installed in {sys.executable}")
         step = load_step(given.reference)
-        options: dict[str, Any] = {one.name: getattr(step, one.name) for one in fields(step)}
+        options: dict[str, Any] = {field.name: getattr(step, field.name) for field in fields(step)}
         manifest = export_step(folder=given.out, **options)
     except Exception as error:
         return say_fault(error, given.out)

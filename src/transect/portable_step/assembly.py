@@ -245,10 +245,10 @@ def adamw(
     w -= lr sqrt(c2) / c1 m / (sqrt(v) + eps sqrt(c2)), c = 1 - beta^updates.
     """
     scalar = {name: writer.cast(value, dtype) for name, value in _adamw_scalars(writer, group, updates).items()}
-    apart = writer.node("Mul", writer.node("Sub", gradient, states["exp_avg"]), scalar["beta1_rest"])
+    apart = writer.node("Mul", writer.node("Sub", gradient, states["exp_avg"]), scalar["beta1_complement"])
     mean = writer.node("Add", states["exp_avg"], apart)
     kept = writer.node("Mul", states["exp_avg_sq"], scalar["beta2"])
-    square = writer.node("Mul", writer.node("Mul", gradient, gradient), scalar["beta2_rest"])
+    square = writer.node("Mul", writer.node("Mul", gradient, gradient), scalar["beta2_complement"])
     variance = writer.node("Add", kept, square)
     root = writer.node("Add", writer.node("Sqrt", variance), scalar["epsilon"])
     change = writer.node("Mul", writer.node("Div", mean, root), scalar["rate"])
@@ -262,18 +262,18 @@ def _adamw_scalars(writer: GraphWriter, group: Group, updates: str) -> dict[str,
     one, hyper = writer.constant(1.0, "float64"), group.hyper
     number = writer.cast(updates, "float64")
 
-    def rest(value: str) -> str:
+    def complement(value: str) -> str:
         return writer.node("Sub", one, value)
 
-    first = rest(writer.node("Pow", hyper["beta1"], number))
-    second = writer.node("Sqrt", rest(writer.node("Pow", hyper["beta2"], number)))
+    first = complement(writer.node("Pow", hyper["beta1"], number))
+    second = writer.node("Sqrt", complement(writer.node("Pow", hyper["beta2"], number)))
     scalars = {
-        "beta1_rest": rest(hyper["beta1"]),
+        "beta1_complement": complement(hyper["beta1"]),
         "beta2": hyper["beta2"],
-        "beta2_rest": rest(hyper["beta2"]),
+        "beta2_complement": complement(hyper["beta2"]),
         "epsilon": writer.node("Mul", hyper["eps"], second),
         "rate": writer.node("Div", writer.node("Mul", hyper["lr"], second), first),
     }
     if "weight_decay" in hyper:
-        scalars["decay"] = rest(writer.node("Mul", hyper["lr"], hyper["weight_decay"]))
+        scalars["decay"] = complement(writer.node("Mul", hyper["lr"], hyper["weight_decay"]))
     return scalars

@@ -102,10 +102,10 @@ def _reason(error: Exception) -> str:
 
 def _chain(error: BaseException) -> str:
     texts = []
-    one: BaseException | None = error
-    while one is not None:
-        texts.append(str(one))
-        one = one.__cause__ or one.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        texts.append(str(cause))
+        cause = cause.__cause__ or cause.__context__
     return "\n".join(reversed(texts))
 
 

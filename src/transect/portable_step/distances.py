@@ -9,7 +9,7 @@ import numpy as np
 
 def is_finite(arrays: Mapping[str, np.ndarray]) -> bool:
     """Tell whether no array holds an infinity or what is no number."""
-    return all(np.isfinite(one).all() for one in arrays.values())
+    return all(np.isfinite(array).all() for array in arrays.values())
 
 
 def distance(found: np.ndarray, want: np.ndarray) -> float:
@@ -22,15 +22,15 @@ def distance(found: np.ndarray, want: np.ndarray) -> float:
             far = float(np.abs(found - want).max(initial=0.0))
         if np.isfinite(far):
             return far
-    one, other = found.astype(np.float64), want.astype(np.float64)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    far = float(np.abs(np.where(same, 0.0, one - np.where(same, one, other))).max(initial=0.0))
+    found64, want64 = found.astype(np.float64), want.astype(np.float64)
+    same = (found64 == want64) | (np.isnan(found64) & np.isnan(want64))
+    far = float(np.abs(np.where(same, 0.0, found64 - np.where(same, found64, want64))).max(initial=0.0))
     return far if far == far else float("inf")
 
 
 def distances(found: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Return the largest difference of each array that is wanted."""
-    return {key: distance(found[key], one) for key, one in want.items()}
+    return {key: distance(found[key], array) for key, array in want.items()}
 
 
 def say_farthest(found: np.ndarray, want: np.ndarray) -> str:

@@ -77,7 +77,7 @@ class Eager:
             outputs = module(*inputs)
             made = {"loss": self.model.loss(outputs, target)}
             made |= {name: f(outputs, target) for name, f in self.model.metrics.items()}
-            made |= {f"output {i}": one for i, one in enumerate(pytree.tree_leaves(outputs))}
+            made |= {f"output {i}": leaf for i, leaf in enumerate(pytree.tree_leaves(outputs))}
         for part, training in modes.items():
             part.training = training
         return {name: tensor.numpy().copy() for name, tensor in made.items()}
@@ -96,15 +96,15 @@ class Eager:
         parameters = {f"model.{name}": p for name, p in module.named_parameters()}
         for name, kind in ((name, kind) for kind, name in self.rule.states):
             array = state[f"optimiser.{kind}.{name.removeprefix('model.')}"]
-            own = self.optimiser.state[parameters[name]]
-            own[STATES[self.rule.rule][kind]] = torch.from_numpy(array.copy())
+            slots = self.optimiser.state[parameters[name]]
+            slots[STATES[self.rule.rule][kind]] = torch.from_numpy(array.copy())
             if self.rule.rule == "adamw":
-                own["step"] = torch.tensor(float(state["step"]))
-        for group, told in zip(self.rule.groups, self.optimiser.param_groups, strict=True):
+                slots["step"] = torch.tensor(float(state["step"]))
+        for group, torch_group in zip(self.rule.groups, self.optimiser.param_groups, strict=True):
             values = {name: hyper[given] for name, given in group.hyper.items()}
             if "beta1" in values:
-                told["betas"] = (values.pop("beta1"), values.pop("beta2"))
-            told.update(values)
+                torch_group["betas"] = (values.pop("beta1"), values.pop("beta2"))
+            torch_group.update(values)
 
     @contextlib.contextmanager
     def borrowed(self) -> Iterator[None]:
@@ -130,9 +130,9 @@ class Eager:
                 parameter.grad = gradient
             self.optimiser.state.clear()
             self.optimiser.state.update(states)
-            for told, group in zip(self.optimiser.param_groups, groups, strict=True):
-                told.clear()
-                told.update(group)
+            for torch_group, group in zip(self.optimiser.param_groups, groups, strict=True):
+                torch_group.clear()
+                torch_group.update(group)
 
 
 def unit_of(dtype: np.dtype) -> float:
@@ -173,7 +173,7 @@ def rounding(seed: int) -> Iterator[None]:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             made = func(*args, **(kwargs or {}))
             # What is a view, or was written into, must stay the tensor that it is.
-            if any(one.alias_info is not None for one in func._schema.returns):
+            if any(returned.alias_info is not None for returned in func._schema.returns):
                 return made
             with torch.no_grad():
                 return torch.utils._pytree.tree_map(off, made)

@@ -116,34 +116,34 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
         module=step.module,
         loss=step.loss,
         metrics=_metrics(step.metrics),
-        data=tuple(one.name for one in data),
+        data=tuple(tensor.name for tensor in data),
         outputs=step.outputs,
     )
     optimiser = _optimiser(step)
     options = Options(accumulation=step.accumulation, clip=step.clip, proximal=step.proximal)
     hyper = describe_hyper(optimiser, options, step.defaults)
-    names = (*model.data, *(one.name for one in hyper), SEED, "step", ACCUMULATED)
+    names = (*model.data, *(parameter.name for parameter in hyper), SEED, "step", ACCUMULATED)
     refuse_twice((*names, "loss", *model.metrics))
     for name in (*model.data, *model.metrics, *(step.outputs or ())):
         if not name or "." in name:
             raise BadInput(f"{name!r}: expected a name without a dot: those are the step's own")
     gradients, models = _trace(step, model, data)
     tensors, values = describe_state(model, optimiser, options, gradients)
-    order = (*names[:-2], *(one.name for one in tensors))
+    order = (*names[:-2], *(tensor.name for tensor in tensors))
     outputs = describe_outputs(models["infer"])
-    refuse_twice((*order, "loss", *model.metrics, *(one.name for one in outputs)))
+    refuse_twice((*order, "loss", *model.metrics, *(output.name for output in outputs)))
     plan = Plan(
         gradients=gradients,
         optimiser=optimiser,
         options=options,
         state=tensors,
         metrics=("loss", *model.metrics),
-        hyper=tuple(one.name for one in hyper),
+        hyper=tuple(parameter.name for parameter in hyper),
     )
     models = {"step": step_model(plan)} | models
     if options.accumulation:
         models["accumulate"] = accumulate_model(plan)
-    models = {name: order_inputs(one, order) for name, one in models.items()}
+    models = {name: order_inputs(proto, order) for name, proto in models.items()}
     manifest = Manifest(
         step_graph="",
         state_file=STATE,
@@ -152,8 +152,8 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
         seed=_seed(models["step"]),
         state=tensors,
         outputs=outputs,
-        graphs={k: _graph(k, one) for k, one in models.items()},
-        metrics=tuple(Metric(name=one.name, dtype=one.dtype) for one in describe_outputs(models["eval"])),
+        graphs={k: _graph(k, proto) for k, proto in models.items()},
+        metrics=tuple(Metric(name=output.name, dtype=output.dtype) for output in describe_outputs(models["eval"])),
     )
     files = {graph.file: models[name].SerializeToString(deterministic=True) for name, graph in manifest.graphs.items()}
     eager = Eager(

@@ -34,18 +34,18 @@ def scatter_flat(graph: ir.Graph) -> None:
     for node in graph:
         if node.op_type != "ScatterElements" or len(node.inputs) < 3:
             continue
-        rest, shape = made_by(viewed(node.inputs[1]), "Mod"), axes_of(node.inputs[0])
-        pool = made_by(rest.inputs[0], "MaxPool") if rest is not None else None
-        if rest is None or pool is None:
+        mod, shape = made_by(viewed(node.inputs[1]), "Mod"), axes_of(node.inputs[0])
+        pool = made_by(mod.inputs[0], "MaxPool") if mod is not None else None
+        if mod is None or pool is None:
             continue
-        plane = numbers_of(rest.inputs[1])
+        plane = numbers_of(mod.inputs[1])
         if plane is None or not shape or shape[-1] != plane or len(shape) != 3:
             continue
         pooled = axes_of(pool.inputs[0])
-        if rest.inputs[0].index() != 1 or not pooled or pooled[:2] != shape[:2] or not isinstance(shape[1], int):
+        if mod.inputs[0].index() != 1 or not pooled or pooled[:2] != shape[:2] or not isinstance(shape[1], int):
             continue
         line = constant(graph, [-1])
-        flat = [put_before(node, "Reshape", one, line) for one in (node.inputs[0], rest.inputs[0], node.inputs[2])]
+        flat = [put_before(node, "Reshape", value, line) for value in (node.inputs[0], mod.inputs[0], node.inputs[2])]
         reduction = "none" if _are_apart(pool) else "add"
         whole = put_before(node, "ScatterElements", *flat, axis=0, reduction=reduction)
         rewrite(node, "Reshape", whole, constant(graph, [-1, shape[1], int(plane)]))
@@ -55,7 +55,7 @@ def _are_apart(pool: ir.Node) -> bool:
     kernel = attribute(pool, "kernel_shape")
     strides, dilations = (attribute(pool, part, [1] * len(kernel)) for part in ("strides", "dilations"))
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
-    return all(one <= s for one, s in zip(reach, strides, strict=True))
+    return all(length <= s for length, s in zip(reach, strides, strict=True))
 
 
 def join_padded(graph: ir.Graph) -> None:
@@ -65,7 +65,7 @@ def join_padded(graph: ir.Graph) -> None:
     """
     for node in graph:
         found = [_padded_part(pad) for pad in _addends(node)] if node.op_type == "Add" else []
-        parts = sorted((one for one in found if one is not None), key=lambda one: one[1])
+        parts = sorted((part for part in found if part is not None), key=lambda part: part[1])
         if not parts or len(parts) < len(found):
             continue
         ends = [0, *(end for _, _, end, _, _ in parts)]
@@ -137,8 +137,8 @@ def sum_by_product(graph: ir.Graph) -> None:
             continue
         count = shape[0]
         if len(shape) > 2:
-            symbols = [one for one in shape[:-1] if isinstance(one, str)]
-            length = math.prod(one for one in shape[:-1] if isinstance(one, int))
+            symbols = [axis for axis in shape[:-1] if isinstance(axis, str)]
+            length = math.prod(axis for axis in shape[:-1] if isinstance(axis, int))
             count = f"{length}*{symbols}" if symbols else length
             rows = put_before(node, "Reshape", rows, constant(graph, [-1, width]))
             rows.shape, rows.dtype = type(node.inputs[0].shape)([count, width]), node.inputs[0].dtype
@@ -161,8 +161,8 @@ def view_once(graph: ir.Graph) -> None:
 
 
 def _view(graph: ir.Graph, node: ir.Node, source: ir.Value, shape: list[int | str] | None) -> None:
-    """Let a view be one of `source`, where its shape can be told by constants."""
-    lengths = [one if isinstance(one, int) else -1 for one in shape or [0]]
+    """Let a view be one of `source`, where constants give its shape."""
+    lengths = [length if isinstance(length, int) else -1 for length in shape or [0]]
     given = numbers_of(node.inputs[1]) if node.op_type == "Reshape" else None
     if lengths.count(-1) > 1 or 0 in lengths:
         if given is None or 0 in given:

@@ -1,4 +1,4 @@
-"""What changes of a graph ask of its values, and how they write nodes into it, on top of onnx-ir."""
+"""Helpers to inspect the values of a graph and to add nodes to it, on top of onnx-ir."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def axes_of(value: ir.Value) -> list[int | str] | None:
     """Return a value's axes, lengths or names, or None where one is not known."""
     if value.shape is None:
         return None
-    axes = [one if isinstance(one, int) else one.value for one in value.shape]
+    axes = [axis if isinstance(axis, int) else axis.value for axis in value.shape]
     return axes if all(axes) else None
 
 

@@ -85,7 +85,7 @@ class Graph:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """What the graphs were compared with PyTorch by when they were made, and with which lengths.
+    """How the graphs were compared with PyTorch at the export: the runtime, and the lengths of axes.
 
     `lengths`: those of each axis that may vary. `unchecked`: what was not compared and why, or None.
     """
@@ -146,7 +146,7 @@ def _build(kind: Any, value: Any, where: str = "") -> Any:
     """Make a value of a field's type out of JSON; raises ValueError that says where it is not."""
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
-        needed = {one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING}
+        needed = {field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
         if not isinstance(value, dict) or not needed <= set(value) <= set(hints):
             given = sorted(value) if isinstance(value, dict) else type(value).__name__
             raise ValueError(f"{where or 'the whole'}: expected the keys {sorted(hints)}, got {given}")
@@ -156,11 +156,11 @@ def _build(kind: Any, value: Any, where: str = "") -> Any:
         return tuple(_build(get_args(kind)[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if get_origin(kind) is Mapping and isinstance(value, dict):
         return {k: _build(get_args(kind)[1], v, f"{where}.{k}") for k, v in value.items()}
-    for one in get_args(kind) or (kind,):
-        if dataclasses.is_dataclass(one) and isinstance(value, dict):
-            return _build(one, value, where)
-        number = one is float and type(value) is int
-        if number or (isinstance(one, type) and type(value) is one):
+    for member in get_args(kind) or (kind,):
+        if dataclasses.is_dataclass(member) and isinstance(value, dict):
+            return _build(member, value, where)
+        number = member is float and type(value) is int
+        if number or (isinstance(member, type) and type(value) is member):
             return float(value) if number else value
     raise ValueError(f"{where}: {value!r} is not of the type that the format says")
 
@@ -173,13 +173,13 @@ def _check(manifest: Manifest) -> None:
         *manifest.metrics,
         *manifest.outputs,
     )
-    for one in ends:
-        if one.dtype not in DTYPES:
-            raise ValueError(f"{one.name}: dtype {one.dtype!r}, expected one of {', '.join(DTYPES)}")
+    for entry in ends:
+        if entry.dtype not in DTYPES:
+            raise ValueError(f"{entry.name}: dtype {entry.dtype!r}, expected one of {', '.join(DTYPES)}")
     for tensor in manifest.state:
         if tensor.role not in ROLES:
             raise ValueError(f"{tensor.name}: role {tensor.role!r}, expected one of {', '.join(ROLES)}")
-    if [one.name for one in manifest.state if one.role == "counter"] != ["step"]:
+    if [tensor.name for tensor in manifest.state if tensor.role == "counter"] != ["step"]:
         raise ValueError('state: expected one tensor with the role "counter", named "step"')
     if not manifest.metrics or manifest.metrics[0].name != "loss":
         raise ValueError('metrics: the first is expected to be "loss"')
@@ -187,13 +187,13 @@ def _check(manifest: Manifest) -> None:
     if missing or unknown:
         raise ValueError(f"graphs: expected step, eval, infer and perhaps accumulate, got {sorted(manifest.graphs)}")
     seeds = (manifest.seed,) if manifest.seed else ()
-    names = [one.name for one in (*manifest.data, *manifest.hyper, *seeds, *manifest.state)]
+    names = [entry.name for entry in (*manifest.data, *manifest.hyper, *seeds, *manifest.state)]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"{sorted(twice)[0]}: two inputs have this name")
     for key, graph in manifest.graphs.items():
         if strange := [name for name in graph.inputs if name not in names]:
             raise ValueError(f"graphs.{key}.inputs: {strange[0]} is no data, hyper-parameter or state")
     outputs = manifest.graphs["step"].outputs
-    made = [one.next for one in manifest.state if one.next] + [one.name for one in manifest.metrics]
+    made = [entry.next for entry in manifest.state if entry.next] + [entry.name for entry in manifest.metrics]
     if lost := [name for name in made if name not in outputs]:
         raise ValueError(f"graphs.step.outputs: {lost[0]} is not there")

@@ -101,7 +101,7 @@ class ModuleStep:
 
         with torch.no_grad(), self._predicting(), self._holding(tensors):
             leaves = pytree.tree_leaves(self.module(*self._inputs(tensors)))
-        if strange := [one for one in leaves if not isinstance(one, torch.Tensor)]:
+        if strange := [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]:
             raise BadInput(f"module: one of its outputs is {strange[0]!r}, expected tensors alone")
         names = self.outputs or (["output"] if len(leaves) == 1 else [f"output.{i}" for i in range(len(leaves))])
         if len(names) != len(leaves):
@@ -154,25 +154,25 @@ def forgetting(module: torch.nn.Module, functions: Mapping[str, Any]) -> Iterato
     A trace leaves tensors without content in them.
     """
     owners = [
-        one.__dict__
-        for one in (*module.modules(), *functions.values())
-        if isinstance(getattr(one, "__dict__", None), dict)
+        owner.__dict__
+        for owner in (*module.modules(), *functions.values())
+        if isinstance(getattr(owner, "__dict__", None), dict)
     ]
-    tensors = [one[kind] for one in owners for kind in ("_parameters", "_buffers") if kind in one]
-    kept = [(one, dict(one)) for one in (*owners, *tensors)]
-    lists = [(held, held[:]) for one in owners for held in one.values() if type(held) is list]
+    tensors = [owner[kind] for owner in owners for kind in ("_parameters", "_buffers") if kind in owner]
+    kept = [(attributes, dict(attributes)) for attributes in (*owners, *tensors)]
+    lists = [(held, held[:]) for owner in owners for held in owner.values() if type(held) is list]
     try:
         yield
     finally:
         for held, items in lists:
             held[:] = items
-        for one, before in kept:
-            one.clear()
-            one.update(before)
+        for attributes, before in kept:
+            attributes.clear()
+            attributes.update(before)
 
 
 # Dictionaries of a module in which its tensors and parts stand.
-_OWN = ("_parameters", "_buffers", "_modules")
+_TORCH_ATTRIBUTES = ("_parameters", "_buffers", "_modules")
 
 
 def _plain(value: Any) -> Any:
@@ -180,8 +180,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (Number, str, bytes)):
         return value
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple, deque)) else None
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple, deque)) else None
 
 
 def python_values(module: torch.nn.Module, functions: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,12 +189,12 @@ def python_values(module: torch.nn.Module, functions: Mapping[str, Any]) -> dict
     parts = {f"{name or 'the module'} ({type(part).__name__})": part for name, part in module.named_modules()}
     state = np.random.get_state(legacy=False)["state"]
     found = {"Python: random": random.getstate(), "numpy: random": (state["pos"], state["key"].tobytes())}
-    for name, one in (parts | dict(functions)).items():
-        classes = [kind for kind in type(one).__mro__ if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
-        for owner in (one, *classes):
+    for name, part in (parts | dict(functions)).items():
+        classes = [cls for cls in type(part).__mro__ if cls.__module__.partition(".")[0] not in ("torch", "builtins")]
+        for owner in (part, *classes):
             for key, value in dict(getattr(owner, "__dict__", {})).items():
-                if key not in _OWN and not key.startswith("__") and (told := _plain(value)) is not None:
-                    found[f"{name}: {key}"] = told
+                if key not in _TORCH_ATTRIBUTES and not key.startswith("__") and (plain := _plain(value)) is not None:
+                    found[f"{name}: {key}"] = plain
     return found
 
 

@@ -58,16 +58,16 @@ def read_optimiser(optimiser: torch.optim.Optimizer, parameters: Mapping[str, to
     _refuse_strangers(optimiser, names)
     values = [_hyper_values(group, rule) for group in optimiser.param_groups]
     groups, defaults = [], {}
-    for number, (parameter_names, own, group) in enumerate(zip(members, values, optimiser.param_groups, strict=True)):
+    for number, (trained, numbers, group) in enumerate(zip(members, values, optimiser.param_groups, strict=True)):
         hyper = {}
-        for name, value in own.items():
+        for name, value in numbers.items():
             if name in DROPPED and value == 0:
                 continue
             differs = any(other[name] != value for other in values)
             hyper[name] = f"{name}.{number}" if differs and number else name
             defaults[hyper[name]] = value
         nesterov = bool(group.get("nesterov", False))
-        groups.append(Group(parameters=parameter_names, hyper=hyper, nesterov=nesterov))
+        groups.append(Group(parameters=trained, hyper=hyper, nesterov=nesterov))
     states, step = _read_states(optimiser, rule, groups, parameters)
     return Optimiser(rule=rule, groups=tuple(groups), defaults=defaults, states=states, step=step)
 

@@ -57,18 +57,18 @@ def _as_tensor(module: GraphModule, node: Node, made: dict[Node, Node]) -> Node:
 
     aten = torch.ops.aten
 
-    def operand(one: Any) -> Node:
-        if one in made:
-            return made[one]
-        if isinstance(one, float):
-            return _constant(module, one)
+    def operand(value: Any) -> Node:
+        if value in made:
+            return made[value]
+        if isinstance(value, float):
+            return _constant(module, value)
         kind = {"dtype": torch.float64}
-        return module.graph.call_function(aten.scalar_tensor.default, (one,), kind)
+        return module.graph.call_function(aten.scalar_tensor.default, (value,), kind)
 
     with module.graph.inserting_after(node):
         result = module.graph.call_function(getattr(aten, ARITHMETIC[node.target]).Tensor)
     with module.graph.inserting_before(result):
-        result.args = tuple(operand(one) for one in node.args)
+        result.args = tuple(operand(argument) for argument in node.args)
     return result
 
 
@@ -91,19 +91,19 @@ def _widen(module: GraphModule, node: Node, made: dict[Node, Node]) -> None:
     import torch
 
     aten = torch.ops.aten
-    values = [getattr(one, "meta", {}).get("val") for one in node.args]
-    dtypes = {one.dtype for one in values if isinstance(one, torch.Tensor)}
+    values = [getattr(argument, "meta", {}).get("val") for argument in node.args]
+    dtypes = {value.dtype for value in values if isinstance(value, torch.Tensor)}
     if len(dtypes) != 1 or len(node.args) != 2:
         return
     (dtype,) = dtypes
     arguments = []
     with module.graph.inserting_before(node):
-        for one in node.args:
-            if one in made:
-                one = module.graph.call_function(aten._to_copy.default, (made[one],), {"dtype": dtype})
-            elif _is_rounded(one) and dtype == torch.float64:
-                one = _constant(module, one)
-            arguments.append(one)
+        for argument in node.args:
+            if argument in made:
+                argument = module.graph.call_function(aten._to_copy.default, (made[argument],), {"dtype": dtype})
+            elif _is_rounded(argument) and dtype == torch.float64:
+                argument = _constant(module, argument)
+            arguments.append(argument)
     if tuple(arguments) != node.args:
         packet = node.target.overloadpacket
         node.target = getattr(packet, OVERLOADS[node.target._overloadname])

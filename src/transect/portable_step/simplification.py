@@ -155,14 +155,14 @@ def mask_by_product(graph: ir.Graph) -> None:
     """
     for node in graph:
         less = made_by(node.inputs[0], "LessOrEqual") if node.op_type == "Where" else None
-        zeros = [numbers_of(one) for one in (node.inputs[1], less.inputs[1])] if less else [None]
-        if not less or any(one is None or one.size > 1 or one.any() for one in zeros):
+        zeros = [numbers_of(value) for value in (node.inputs[1], less.inputs[1])] if less else [None]
+        if not less or any(zero is None or zero.size > 1 or zero.any() for zero in zeros):
             continue
         shape, kept = axes_of(node.outputs[0]), less.inputs[0]
         if (
             made_by(kept, "Relu") is None
             or shape is None
-            or math.prod(one for one in shape[1:] if isinstance(one, int)) < MANY
+            or math.prod(axis for axis in shape[1:] if isinstance(axis, int)) < MANY
             or kept.dtype is None
             or kept.dtype.name != "FLOAT"
             or not _is_tame(node.inputs[2])
@@ -187,10 +187,10 @@ def _is_tame(value: ir.Value, depth: int = 200) -> bool:
     last = len(node.inputs) if node.op_type in BINARY else first + 1
     size = axes_of(node.outputs[0])
     # What is broadcast is the same for many places.
-    parts = [one for one in node.inputs[first:last] if node.op_type not in BINARY or axes_of(one) == size]
+    parts = [part for part in node.inputs[first:last] if node.op_type not in BINARY or axes_of(part) == size]
     if node.op_type == "Div" and axes_of(node.inputs[1]) == size:
         return False
-    return all(_is_tame(one, depth - 1) for one in parts)
+    return all(_is_tame(part, depth - 1) for part in parts)
 
 
 def share_gelu(graph: ir.Graph) -> None:
@@ -208,7 +208,8 @@ def _distribution(value: ir.Value | None) -> ir.Value | None:
     """Return (1 + erf(x / sqrt(2))) / 2, where the graph has it."""
     for operator, number in (("Mul", math.sqrt(0.5)), ("Erf", None), ("Add", 1.0), ("Mul", 0.5)):
         readers = [node for node, place in value.uses() if node.op_type == operator and place == 0] if value else []
-        value = next((one.outputs[0] for one in readers if number is None or _is_number(one.inputs[1], number)), None)
+        values = [node.outputs[0] for node in readers if number is None or _is_number(node.inputs[1], number)]
+        value = values[0] if values else None
     return value
 
 
@@ -227,7 +228,7 @@ def clean(model: ir.Model, inputs: list[str], outputs: list[str]) -> ModelProto:
     from onnx_ir.passes import common
 
     graph = model.graph
-    if strange := sorted({f"{one.domain}::{one.op_type}" for one in graph.all_nodes() if one.domain}):
+    if strange := sorted({f"{node.domain}::{node.op_type}" for node in graph.all_nodes() if node.domain}):
         raise ValueError(f"operators outside of the standard domain: {', '.join(strange)}")
     simplify(model)
     common.OutputFixPass()(model)

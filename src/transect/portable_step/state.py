@@ -63,12 +63,12 @@ def read_state(path: Path, manifest: Manifest) -> dict[str, np.ndarray]:
     tensors, metadata = read_tensors(path)
     if (given := metadata.get("step_graph")) != manifest.step_graph:
         raise BadInput(f"{path}: state of the step {given}, expected {manifest.step_graph}")
-    names = [one.name for one in manifest.state]
+    names = [tensor.name for tensor in manifest.state]
     if strange := [name for name in tensors if name not in names]:
         raise BadInput(f"{path}: {strange[0]} is no tensor of this step")
     if missing := [name for name in names if name not in tensors]:
         raise BadInput(f"{path}: {missing[0]} is not there")
-    return {one.name: _checked(tensors[one.name], one, str(path)) for one in manifest.state}
+    return {tensor.name: _checked(tensors[tensor.name], tensor, str(path)) for tensor in manifest.state}
 
 
 def transfer(

@@ -83,7 +83,7 @@ def refuse_fixed(lengths: Any, symbols: Mapping[str, Any]) -> None:
     names = {symbol: name for name, symbol in symbols.items()}
     for number, guard in enumerate(lengths.guards):
         cases = [dict.fromkeys(names, length) for length in LENGTHS]
-        cases += [{symbol: length if symbol == one else 7 for symbol in names} for one in names for length in LENGTHS]
+        cases += [{symbol: length if symbol == key else 7 for symbol in names} for key in names for length in LENGTHS]
         if all(guard.expr.subs(case) == True for case in cases):  # noqa: E712 - sympy's truth
             continue
         text = str(guard.expr)
@@ -151,7 +151,7 @@ def _trace(
     _refuse_random(graph)
     _refuse_types(graph)
     keep_precision(graph)
-    dims = {name: torch.export.Dim(name) for one in axes.values() for name in one.values()}
+    dims = {name: torch.export.Dim(name) for names in axes.values() for name in names.values()}
     dynamic = tuple({axis: dims[name] for axis, name in axes.get(key, {}).items()} for key in arguments)
     # Tensors of their own: export takes arguments that are one tensor for one argument.
     blanks = tuple(torch.empty_like(tensor) for tensor in arguments.values())
@@ -173,8 +173,8 @@ def _name_lengths(graph: ir.Graph, program: torch.export.ExportedProgram, argume
     for node in graph.all_nodes():
         for value in node.outputs:
             if value.shape is not None:
-                lengths = [one if isinstance(one, int) else one.value for one in value.shape]
-                value.shape = type(value.shape)([names.get(str(one), one) for one in lengths])
+                lengths = [axis if isinstance(axis, int) else axis.value for axis in value.shape]
+                value.shape = type(value.shape)([names.get(str(length), length) for length in lengths])
 
 
 def _refuse_random(graph: torch.fx.GraphModule) -> None:
@@ -191,12 +191,12 @@ def _refuse_types(graph: torch.fx.GraphModule) -> None:
 
     for node in graph.graph.nodes:
         value = node.meta.get("val")
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            if not isinstance(one, torch.Tensor):
+        for result in value if isinstance(value, (list, tuple)) else [value]:
+            if not isinstance(result, torch.Tensor):
                 continue
-            if one.is_complex():
+            if result.is_complex():
                 raise OperatorError(f"{node.target}: it gives complex numbers, which cannot be exported")
-            if (name := str(one.dtype).removeprefix("torch.")) not in DTYPES:
+            if (name := str(result.dtype).removeprefix("torch.")) not in DTYPES:
                 raise OperatorError(
                     f"{node.target}: it computes in {name}, as under autocast; expected "
                     f"{', '.join(DTYPES)}: leave out autocast, or export a module in float16"

@@ -1,4 +1,4 @@
-"""The exported graphs against PyTorch, before anything is written: what nobody thought of is found here.
+"""Compares the exported graphs with PyTorch before anything is written, to find unforeseen errors.
 
 The user's own module, loss and optimiser run eagerly, for the example's lengths and for longer ones,
 twice each: what is remembered outside of the state shows in the second run. What is tolerated follows
@@ -57,8 +57,8 @@ def verify(
     )
     varying = {
         axis: length
-        for one, tensor in zip(manifest.data, example, strict=True)
-        for axis, length in zip(one.shape, tensor.shape, strict=True)
+        for entry, tensor in zip(manifest.data, example, strict=True)
+        for axis, length in zip(entry.shape, tensor.shape, strict=True)
         if isinstance(axis, str)
     }
     asked = (0, 1) if varying else (0,)
@@ -98,17 +98,15 @@ class _Check:
         self._repeats(self.eager.step(self.values, batch, hyper, SEED), want, where)
         self._step(self.values, batch, hyper, want, where, (1, 2))
         # The state of after, but with weights of before: the rate is far from one that trains.
-        after = {
-            one.name: want[one.next] if one.role in ("buffer", "optimiser") and one.next else self.values[one.name]
-            for one in self.manifest.state
-        } | {"step": np.array(self.values["step"] + 1)}
+        updated = {t.name: want[t.next] for t in self.manifest.state if t.role in ("buffer", "optimiser") and t.next}
+        after = self.values | updated | {"step": np.array(self.values["step"] + 1)}
         want = self.eager.step(after, batch, hyper, SEED)
         if is_finite(want):
             self._step(after, batch, hyper, want, f"{where}, second step", (3,))
         want = self.eager.predict(after, batch)
         with rounding(4):
             moved = distances(self.eager.predict(after, batch), want)
-        names = [one.name for one in self.manifest.outputs]
+        names = [output.name for output in self.manifest.outputs]
         renamed = {f"output {i}": name for i, name in enumerate(names)}
         for graph in ("eval", "infer"):
             found = self._run(graph, after, batch, hyper)
@@ -147,10 +145,10 @@ class _Check:
         return None
 
     def _hyper(self) -> dict[str, float]:
-        hyper = {one.name: one.default for one in self.manifest.hyper}
+        hyper = {parameter.name: parameter.default for parameter in self.manifest.hyper}
         rates = [name for name in hyper if name.partition(".")[0] == "lr"]
         largest = max(hyper[name] for name in rates)
-        short = any(one.dtype == "float16" for one in self.manifest.state)
+        short = any(tensor.dtype == "float16" for tensor in self.manifest.state)
         rate = SHORT_RATE if short else RATE
         for name in rates:
             hyper[name] = hyper[name] / largest * rate if largest > 0 else rate
@@ -160,7 +158,7 @@ class _Check:
         # PyTorch's sums over threads may differ in the last bits, which is all of a gradient that is 0.
         gradients = [np.abs(v).max(initial=0.0) for k, v in want.items() if k.startswith("gradient.")]
         rounding_error = 1e-6 * float(max(gradients))
-        updated = {one.next for one in self.manifest.state if one.role in ("parameter", "optimiser")}
+        updated = {tensor.next for tensor in self.manifest.state if tensor.role in ("parameter", "optimiser")}
         for key in (key for key in want if key not in updated):
             value, size = want[key], float(np.abs(want[key]).max(initial=0.0))
             least = rounding_error if key.startswith("gradient.") else 0.0
@@ -218,7 +216,7 @@ class _Check:
 
     def _compare(self, graph: str, found: Arrays, want: Arrays, moved: Mapping[str, float], where: str) -> None:
         """Raise BadInput when a tensor is farther off than rounding can make it."""
-        roles = {one.next: one.role for one in self.manifest.state}
+        roles = {tensor.next: tensor.role for tensor in self.manifest.state}
         largest: dict[str, float] = {}
         for key in found:
             role = roles.get(key, key)
@@ -269,9 +267,9 @@ def _batch(data: Sequence[Data], example: Sequence[torch.Tensor], more: int, liv
     import torch
 
     generator = torch.Generator().manual_seed(SEED)
-    for one, tensor in zip(data, example, strict=True):
+    for entry, tensor in zip(data, example, strict=True):
         made = tensor.detach()
-        for axis, name in enumerate(one.shape):
+        for axis, name in enumerate(entry.shape):
             if isinstance(name, str):
                 places = torch.arange(tensor.shape[axis] + more) % tensor.shape[axis]
                 made = made.index_select(axis, places)

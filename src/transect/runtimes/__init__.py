@@ -95,7 +95,7 @@ RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes", Runtime)
 
 def check_providers(names: Iterable[str], where: str) -> None:
     """Raise BadInput for an execution provider that no runtime knows; `where` is file and key."""
-    known = dict.fromkeys([*PROVIDERS, *(one for name in RUNTIMES for one in RUNTIMES.get(name).providers)])
+    known = dict.fromkeys([*PROVIDERS, *(provider for name in RUNTIMES for provider in RUNTIMES.get(name).providers)])
     for name in names:
         if name not in known:
             raise unknown_name("execution provider", name, known, where)

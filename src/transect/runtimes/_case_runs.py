@@ -29,7 +29,7 @@ _BY_US = ("crash", "timeout")
 
 
 class RunnerFault(TransectError):
-    """A runner did not keep the contract, so that nothing can be said of its cases."""
+    """A runner broke the contract, so that nothing is known of its cases."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class CaseEnd:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Attempt:
-    """How one start of the runner ended. `log` is the end of what it said."""
+    """How one start of the runner ended. `log` is the end of its output."""
 
     code: int
     hung: bool
@@ -59,7 +59,7 @@ class _Attempt:
             return f"was ended by signal {-self.code}"
 
     def saying(self) -> str:
-        """Return its last line after a colon, or nothing where it said nothing."""
+        """Return its last line after a colon, or nothing where it printed nothing."""
         lines = self.log.strip().splitlines()
         return f": {lines[-1].strip()}" if lines else ""
 
@@ -123,9 +123,9 @@ class CaseRun:
                     # Nobody else has this mark: only the child and what it has started.
                     end_all([child.pid], f"case run {child.pid}", _GRACE_S)
                 child.wait()
-        with self._log.open("rb") as said:
-            said.seek(max(begin, self._log.stat().st_size - _LOG_BYTES))
-            text = said.read().decode("utf-8", "replace")
+        with self._log.open("rb") as stream:
+            stream.seek(max(begin, self._log.stat().st_size - _LOG_BYTES))
+            text = stream.read().decode("utf-8", "replace")
         return _Attempt(code=child.returncode, hung=hung, log=text)
 
     def _watch(self, child: subprocess.Popen[bytes]) -> bool:
@@ -182,10 +182,10 @@ class CaseRun:
             content = self._record.read_bytes()
         except FileNotFoundError:
             content = b""
-        whole, _, rest = content.rpartition(b"\n")
-        if rest:
+        whole, _, cut = content.rpartition(b"\n")
+        if cut:
             with self._record.open("r+b") as record:
-                record.truncate(len(content) - len(rest))
+                record.truncate(len(content) - len(cut))
         self._ends, self._open = [], False
         for number, line in enumerate(whole.splitlines() if whole else (), 1):
             self._take(line, f"{self._record}: line {number}")
@@ -200,8 +200,8 @@ class CaseRun:
             raise RunnerFault(f"{where}: expected case, name and status, got {shown:.200}") from None
         at = len(self._ends) - (status in _BY_US and not self._open)
         if case != at or not 0 <= at < len(self._names) or name != self._names[at]:
-            told = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no case more"
-            raise RunnerFault(f"{where}: case {case!r} {name!r}, expected {told}")
+            expected = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no further case"
+            raise RunnerFault(f"{where}: case {case!r} {name!r}, expected {expected}")
         allowed = _BY_RUNNER if self._open else ("started",)
         if status not in (*allowed, *_BY_US):
             raise RunnerFault(f"{where}: status {status!r}, expected {', '.join(allowed)}")

@@ -1,4 +1,4 @@
-"""What a runner says of its run, whatever the mode: docs/runner-contract.md."""
+"""The record that a runner writes of its run, in every mode: docs/runner-contract.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Cause
 
 # Told as they are; some runners have more to say than others.
-TOLD = (
+REPORTED = (
     "session_options",
     "options_not_set",
     "runtime_version",
@@ -51,11 +51,13 @@ def require_series(runner: str, record: Mapping[str, Any], names: Iterable[str],
     """Raise BadInput unless each is a list of numbers, of times >= 0, all of one length: `amount` where it is given."""
     for name in names:
         series, least = record.get(name), 0 if name.endswith("_ns") else -math.inf
-        if not isinstance(series, list) or not all(isinstance(one, (int, float)) and one >= least for one in series):
-            raise BadInput(f"runner '{runner}' tells {name} {series!r:.80}, expected a list of numbers >= {least}")
+        if not isinstance(series, list) or not all(
+            isinstance(number, (int, float)) and number >= least for number in series
+        ):
+            raise BadInput(f"runner '{runner}' reported {name} {series!r:.80}, expected a list of numbers >= {least}")
         amount = len(series) if amount is None else amount
         if len(series) != amount:
-            raise BadInput(f"runner '{runner}' tells {len(series)} {name}, expected {amount}")
+            raise BadInput(f"runner '{runner}' reported {len(series)} {name}, expected {amount}")
 
 
 def _no_record(code: int, when: str) -> dict[str, Any]:

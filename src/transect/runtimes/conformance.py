@@ -30,7 +30,7 @@ from transect.runtimes.options import EQUAL, session_options, thread_variables
 OUTCOMES = ("pass", "wrong", "failed", "unsupported", "crash", "timeout")
 # Without a word of the runner for so long, a case hangs: tests take milliseconds, starts seconds.
 PATIENCE_S = 120.0
-# Beside the record: every test with its whole message, what the runner wrote, what it said.
+# Beside the record: every test with its whole message, what the runner wrote, its output.
 VERDICTS, RECORD, LOG = "verdicts.json", "runner.jsonl", "runner.log"
 _WORK = "work"
 _MAX_REASON_LENGTH = 300
@@ -146,13 +146,13 @@ def conformance_result(
         raise MissingDependency(f"{error.filename}: no such program") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    write_atomic(out / VERDICTS, json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
+    write_atomic(out / VERDICTS, json.dumps([asdict(verdict) for verdict in verdicts], indent=1) + "\n")
     return _summary(verdicts, only, len(every))
 
 
 def _summary(verdicts: Sequence[Verdict], only: str, known: int) -> dict[str, Any]:
-    outcomes = Counter(one.outcome for one in verdicts)
-    rows = sorted({one.opset for one in verdicts}, key=opset_order)
+    outcomes = Counter(verdict.outcome for verdict in verdicts)
+    rows = sorted({verdict.opset for verdict in verdicts}, key=opset_order)
     return result(
         metrics=[
             {"name": "conformance_pass_rate", "value": outcomes["pass"] / len(verdicts)},
@@ -170,17 +170,17 @@ def _summary(verdicts: Sequence[Verdict], only: str, known: int) -> dict[str, An
 
 def _row(verdicts: Iterable[Verdict], opset: str) -> dict[str, int]:
     """Count the outcomes of an opset's tests; those that none has are left out."""
-    outcomes = Counter(one.outcome for one in verdicts if one.opset == opset)
+    outcomes = Counter(verdict.outcome for verdict in verdicts if verdict.opset == opset)
     return {name: outcomes[name] for name in OUTCOMES if outcomes[name]}
 
 
 def _not_passed(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in verdicts:
-        if one.outcome != "pass":
-            reasons[one.outcome, said(one.reason)[:_MAX_REASON_LENGTH]].append(one.name)
+    for verdict in verdicts:
+        if verdict.outcome != "pass":
+            reasons[verdict.outcome, own_words(verdict.reason)[:_MAX_REASON_LENGTH]].append(verdict.name)
     found = [{"outcome": outcome, "reason": reason, "tests": names} for (outcome, reason), names in reasons.items()]
-    return sorted(found, key=lambda one: (OUTCOMES.index(str(one["outcome"])), -len(one["tests"])))
+    return sorted(found, key=lambda group: (OUTCOMES.index(str(group["outcome"])), -len(group["tests"])))
 
 
 # onnx.backend.test.runner: two steps of a bfloat16, whose mantissa has seven bits.
@@ -262,10 +262,10 @@ _PLACE = re.compile(
 _NODE = re.compile(r"In Node, .*?, Error ")
 
 
-def said(message: str) -> str:
+def own_words(message: str) -> str:
     """Return the message's own words, on one line.
 
-    >>> said("Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from /a/b.onnx failed:no such operator")
+    >>> own_words("Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from /a/b.onnx failed:no such operator")
     'no such operator'
     """
     text = _BEFORE.sub("", " ".join(message.split()))

@@ -17,7 +17,7 @@ from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
-from transect.runtimes._records import TOLD, read_runner_record, require_series
+from transect.runtimes._records import REPORTED, read_runner_record, require_series
 from transect.runtimes.outputs import judge
 from transect.runtimes.prepare import RECORD, expected_outputs
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
@@ -34,7 +34,7 @@ _LEVELS = {"0": "disabled", "1": "basic", "2": "extended", "3": "layout", "4": "
 
 
 def options_seen(log: str) -> dict[str, Any]:
-    """Return the session options that the last session told in a log; {} where none did."""
+    """Return the session options that the last session printed in a log; {} where none did."""
     found = _SESSION.findall(log)
     if not found:
         return {}
@@ -50,9 +50,9 @@ def options_seen(log: str) -> dict[str, Any]:
     }
     for kind in ("intra", "inter"):
         pool = re.search(_POOL % kind, text)
-        told = dict(_PAIR.findall(pool.group(1))) if pool else {}
-        seen[f"{kind}_op_num_threads"] = int(told.get("thread_pool_size", -1))
-        seen[f"{kind}_op_affinity"] = "" if "affinity_str" not in told else _affinity(pool)
+        settings = dict(_PAIR.findall(pool.group(1))) if pool else {}
+        seen[f"{kind}_op_num_threads"] = int(settings.get("thread_pool_size", -1))
+        seen[f"{kind}_op_affinity"] = "" if "affinity_str" not in settings else _affinity(pool)
     entries = _ENTRIES.search(text)
     if entries:
         seen |= {key: value.strip('"') for key, value in _PAIR.findall(entries.group(1))}
@@ -121,22 +121,22 @@ def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conditions(record: dict[str, Any], out: Path, log: str) -> dict[str, Any]:
-    """Return what ONNX Runtime said of the profiled session, and which library it was."""
-    facts: dict[str, Any] = {key: record[key] for key in TOLD if key in record}
+    """Return what ONNX Runtime reports of the profiled session, and which library it was."""
+    facts: dict[str, Any] = {key: record[key] for key in REPORTED if key in record}
     library = Path(str(record.get("library_file") or ""))
     if library.name:
         facts["library"] = library.name
         if library.is_file():
             facts["library_size"] = library.stat().st_size
-    told = record.get("profile_file")
-    if isinstance(told, str):
-        profile = Path(told) if Path(told).is_absolute() else out / told
+    profile_file = record.get("profile_file")
+    if isinstance(profile_file, str):
+        profile = Path(profile_file) if Path(profile_file).is_absolute() else out / profile_file
         facts |= {"session_options_seen": options_seen(log), "kernels": kernels_of(profile)}
         runs = profiled_runs(profile)
-        own = [ns * 1e-9 for ns in record.get("profile_run_ns", ())]
+        run_s = [ns * 1e-9 for ns in record.get("profile_run_ns", ())]
         # The first run also makes room; clocks of both have to tick often in a run.
-        if len(runs) == len(own) > 1 and sum(runs[1:]) > 0:
-            facts["run_over_profiler"] = sum(own[1:]) / sum(runs[1:])
+        if len(runs) == len(run_s) > 1 and sum(runs[1:]) > 0:
+            facts["run_over_profiler"] = sum(run_s[1:]) / sum(runs[1:])
         profile.unlink(missing_ok=True)
     return facts
 

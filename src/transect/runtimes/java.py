@@ -19,11 +19,11 @@ _JDK = f"install a JDK, version {_MIN_COUNT} or newer"
 def _old_java() -> str | None:
     """Return what is wrong with the version of `java`, or None."""
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
-    said = (done.stderr or done.stdout).strip().partition("\n")[0]
-    found = re.search(r'version "(\d+)', said)
+    version = (done.stderr or done.stdout).strip().partition("\n")[0]
+    found = re.search(r'version "(\d+)', version)
     if found is not None and int(found[1]) >= _MIN_COUNT:
         return None
-    return f"java on PATH is '{said}': {_JDK}"
+    return f"java on PATH is '{version}': {_JDK}"
 
 
 @RUNTIMES.register("java")

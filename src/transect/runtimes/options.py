@@ -111,9 +111,9 @@ def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
 
 def _check_key(key: str, where: str) -> None:
     if key in _EQUAL or key in CONFIG_KEYS or _OF_PROVIDER.fullmatch(key):
-        own = key.removeprefix("session.")
-        if own != key and own in _EQUAL:
-            raise BadInput(f"{where}: got '{key}', expected '{own}', which sets the same")
+        setting = key.removeprefix("session.")
+        if setting != key and setting in _EQUAL:
+            raise BadInput(f"{where}: got '{key}', expected '{setting}', which sets the same")
         return
     known = CONFIG_KEYS if "." in key else [name for name in _EQUAL if "." not in name]
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)

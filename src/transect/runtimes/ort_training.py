@@ -46,9 +46,9 @@ class OrtTrainingRuntime(PythonProgram):
 
     def code_files(self) -> list[Path]:
         """Return the programs and the contract."""
-        own = [_FOLDER / f"{name}.py" for name in ("program", "ort_trainer", "artifacts_of", "graphs", "moments")]
+        programs = [_FOLDER / f"{name}.py" for name in ("program", "ort_trainer", "artifacts_of", "graphs", "moments")]
         shared = [RUNNERS / "python" / f"{name}.py" for name in ("session", "step_workload")]
-        return [self.program, *own, *shared, *CONTRACT, *TRAINING]
+        return [self.program, *programs, *shared, *CONTRACT, *TRAINING]
 
 
 @RUNTIMES.register("ort-training-torchscript")

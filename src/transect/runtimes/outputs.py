@@ -82,12 +82,12 @@ def _compare(
         return
     if not wanted.size:
         return
-    one, other = got.astype(np.float64), wanted.astype(np.float64)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    nonfinite = int((~same & ~(np.isfinite(one) & np.isfinite(other))).sum())
-    finite = np.isfinite(one) & np.isfinite(other)
-    apart = np.where(finite, np.abs(np.where(finite, one - other, 0.0)), 0.0)
-    size = np.abs(np.where(np.isfinite(other), other, 0.0))
+    got64, wanted64 = got.astype(np.float64), wanted.astype(np.float64)
+    same = (got64 == wanted64) | (np.isnan(got64) & np.isnan(wanted64))
+    nonfinite = int((~same & ~(np.isfinite(got64) & np.isfinite(wanted64))).sum())
+    finite = np.isfinite(got64) & np.isfinite(wanted64)
+    apart = np.where(finite, np.abs(np.where(finite, got64 - wanted64, 0.0)), 0.0)
+    size = np.abs(np.where(np.isfinite(wanted64), wanted64, 0.0))
     floor = max(RELATIVE_FLOOR * float(size.max()), float(np.finfo(np.float32).tiny))
     largest = float(apart.max())
     verdict.max_abs_difference = max(verdict.max_abs_difference, largest)
@@ -95,7 +95,7 @@ def _compare(
     verdict.max_rel_difference = max(verdict.max_rel_difference, relative)
     verdict.nonfinite += nonfinite
     if wanted.ndim == 2 and wanted.shape[1] > 1 and verdict.top1_agreement is None:
-        verdict.top1_agreement = float((one.argmax(axis=1) == other.argmax(axis=1)).mean())
+        verdict.top1_agreement = float((got64.argmax(axis=1) == wanted64.argmax(axis=1)).mean())
     if nonfinite:
         verdict.wrong.append(f"output '{name}' has {nonfinite} NaN or infinite elements too many or too few")
     if largest > limit:

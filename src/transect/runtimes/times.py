@@ -50,7 +50,7 @@ def _series(out: Path, **series: np.ndarray) -> dict[str, Any]:
     else:
         np.savez(out / "samples.npz", **series)  # type: ignore[arg-type]
         kept = {name: {"file": "samples.npz", "key": name} for name in series}
-    return {name: {"unit": "s", "count": len(series[name]), **one} for name, one in kept.items()}
+    return {name: {"unit": "s", "count": len(series[name]), **entry} for name, entry in kept.items()}
 
 
 def run_samples(record: Mapping[str, Any], out: Path) -> dict[str, Any]:

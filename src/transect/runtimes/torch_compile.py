@@ -1,4 +1,4 @@
-"""`torch.compile`: the framework's own compiler, beside eager mode and ONNX."""
+"""`torch.compile`: the framework's own compiler, a baseline for eager mode and ONNX."""
 
 from __future__ import annotations
 

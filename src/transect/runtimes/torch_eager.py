@@ -1,4 +1,4 @@
-"""PyTorch in eager mode: what the exported model is set against."""
+"""PyTorch in eager mode: a baseline for the exported model."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class TorchEagerRuntime(Baseline):
 
     def code_files(self) -> list[Path]:
         """Return the programs' files, and what builds the module."""
-        own = [RUNNERS / "torch-eager" / f"{name}.py" for name in ("eager", "torch_trainer")]
+        programs = [RUNNERS / "torch-eager" / f"{name}.py" for name in ("eager", "torch_trainer")]
         shared = [RUNNERS / "python" / "step_workload.py", *TRAINING]
-        return [self.program, *own, *shared, *self.shared_files(*_BUILDING)]
+        return [self.program, *programs, *shared, *self.shared_files(*_BUILDING)]
 
 
 @RUNTIMES.register("torchscript")

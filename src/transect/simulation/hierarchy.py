@@ -96,15 +96,15 @@ class Hierarchy:
         added = np.full(count, machine.gamma_s_per_byte * chunk)
         ends = clocks.copy()
         held = _Held(clocks, count)
-        for one in self._rounds(machine.ranks):
-            arrived = held.of(one.children)  # (parents, children, chunks)
-            ready = np.maximum(arrived, clocks[one.parents][:, None, None])
-            took = machine.message_s(one.children[0], np.repeat(one.parents[:1], one.children.shape[1]), chunk)
+        for round_ in self._rounds(machine.ranks):
+            arrived = held.of(round_.children)  # (parents, children, chunks)
+            ready = np.maximum(arrived, clocks[round_.parents][:, None, None])
+            took = machine.message_s(round_.children[0], np.repeat(round_.parents[:1], round_.children.shape[1]), chunk)
             # Chunk by chunk, and of each one child after another.
-            flat = ready.transpose(0, 2, 1).reshape(len(one.parents), -1)
-            there = in_turn(flat, np.tile(took, count)).reshape(len(one.parents), count, -1)
-            ends[one.children] = np.maximum(ends[one.children], there[:, -1])
-            held.put(one.parents, in_turn(there[:, :, -1], added * one.children.shape[1]))
+            flat = ready.transpose(0, 2, 1).reshape(len(round_.parents), -1)
+            there = in_turn(flat, np.tile(took, count)).reshape(len(round_.parents), count, -1)
+            ends[round_.children] = np.maximum(ends[round_.children], there[:, -1])
+            held.put(round_.parents, in_turn(there[:, :, -1], added * round_.children.shape[1]))
         sums = held.of(np.array([0]))[0]
         ends[0] = max(ends[0], sums[-1])
         return ends, sums
@@ -115,15 +115,15 @@ class Hierarchy:
         held.put(np.array([0]), chunks[None])
         ends = clocks.copy()
         ends[0] = max(ends[0], chunks[-1])
-        for one in reversed(list(self._rounds(machine.ranks))):
+        for round_ in reversed(list(self._rounds(machine.ranks))):
             # Those with the longest way below them come first.
-            children = one.children[:, ::-1]
-            own = held.of(one.parents)
-            ready = np.maximum(own[:, :, None], clocks[children][:, None, :])
-            took = machine.message_s(np.repeat(one.parents[:1], children.shape[1]), children[0], chunk)
-            there = in_turn(ready.reshape(len(one.parents), -1), np.tile(took, count))
-            there = there.reshape(len(one.parents), count, -1)
-            ends[one.parents] = np.maximum(ends[one.parents], there[:, -1, -1])
+            children = round_.children[:, ::-1]
+            arrived = held.of(round_.parents)
+            ready = np.maximum(arrived[:, :, None], clocks[children][:, None, :])
+            took = machine.message_s(np.repeat(round_.parents[:1], children.shape[1]), children[0], chunk)
+            there = in_turn(ready.reshape(len(round_.parents), -1), np.tile(took, count))
+            there = there.reshape(len(round_.parents), count, -1)
+            ends[round_.parents] = np.maximum(ends[round_.parents], there[:, -1, -1])
             ends[children] = np.maximum(ends[children], there[:, -1])
             for place in range(children.shape[1]):
                 held.put(children[:, place], there[:, :, place])
@@ -157,7 +157,7 @@ class Hierarchy:
             chosen = np.arange(1 << bit, leaders, 2 << bit)
             if 1 << bit >= leaders:
                 chosen = np.array([0])
-            steps = np.array([1 << one for one in range(bit)])
+            steps = np.array([1 << place for place in range(bit)])
             counts = (chosen[:, None] + steps < leaders).sum(axis=1)
             for count in np.unique(counts):
                 yield chosen[counts == count], steps[:count].tolist()

@@ -29,7 +29,7 @@ def order(schedule: str, stage: int, stages: int, micro_batches: int, chunks: in
     if schedule == "interleaved":
         return _interleaved(stage, stages, micro_batches, chunks)
     passes = TRAINED[schedule](stage, stages, micro_batches)
-    return [Pass(not one.forward, one.micro_batch, 0) for one in passes]
+    return [Pass(not trained.forward, trained.micro_batch, 0) for trained in passes]
 
 
 def _interleaved(stage: int, stages: int, micro_batches: int, chunks: int) -> list[Pass]:
@@ -43,8 +43,8 @@ def _interleaved(stage: int, stages: int, micro_batches: int, chunks: int) -> li
         forward.append(Pass(False, micro, chunk))
         backward.append(Pass(True, micro, chunks - 1 - chunk))
     ahead = min(total, 2 * (stages - 1 - stage) + (chunks - 1) * stages)
-    rest = [one for pair in zip(forward[ahead:], backward, strict=False) for one in pair]
-    return [*forward[:ahead], *rest, *backward[len(forward) - ahead :]]
+    alternating = [entry for pair in zip(forward[ahead:], backward, strict=False) for entry in pair]
+    return [*forward[:ahead], *alternating, *backward[len(forward) - ahead :]]
 
 
 class Level(NamedTuple):
@@ -67,7 +67,7 @@ def levels(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple
     done: set[tuple[bool, int, int]] = set()
     at = [0] * stages
     found = []
-    while any(place < len(one) for place, one in zip(at, orders, strict=True)):
+    while any(place < len(passes) for place, passes in zip(at, orders, strict=True)):
         ready = []
         for stage, place in enumerate(at):
             if place == len(orders[stage]):

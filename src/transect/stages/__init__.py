@@ -6,12 +6,12 @@ the repository is written like one of the project's own.
 
 from transect.domain.registry import plugin_folders
 
-_OWN = list(__path__)
+_PACKAGE = list(__path__)
 
 
 def add_plugin_folders() -> None:
     """Find stages in the plug-in folders that are known by now."""
-    __path__[:] = [*_OWN, *map(str, plugin_folders())]
+    __path__[:] = [*_PACKAGE, *map(str, plugin_folders())]
 
 
 add_plugin_folders()

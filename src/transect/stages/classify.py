@@ -17,7 +17,7 @@ from transect.domain.takes import AllFiles, Takes
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage, points
 from transect.stages.corpus.stage import check_names
-from transect.stages.encode import TOLD, encoded
+from transect.stages.encode import CORPUS_FACTS, encoded
 from transect.text.classifiers import CLASSIFIERS, STATE, Classifier
 from transect.text.formats import FORMATS
 from transect.training.optimisers import OPTIMISERS
@@ -92,7 +92,7 @@ LISTS = {
 }
 
 # What every classifier takes: rows with what their classes stand for, and vectors.
-TEXT_TAKES: dict[str, Takes] = {"encode": AllFiles(details=TOLD), "embeddings": Takes("vectors.npy")}
+TEXT_TAKES: dict[str, Takes] = {"encode": AllFiles(details=CORPUS_FACTS), "embeddings": Takes("vectors.npy")}
 _TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings")
 
 
@@ -169,8 +169,8 @@ def check_points(
     for point in points:
         given = {axis: value for axis, value in point.items() if value is not None}
         for width, name in widths.items():
-            told = f"{where}: classifier '{model}' on vectors '{name}'"
-            classifier_of(context, model).check_hyperparameters(options, given, width, told)
+            described = f"{where}: classifier '{model}' on vectors '{name}'"
+            classifier_of(context, model).check_hyperparameters(options, given, width, described)
 
 
 def text_inputs(cell: Any) -> dict[str, Cell]:
@@ -271,9 +271,9 @@ def _points(grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier)
         if axis in classifier.hyperparameters:
             given = getattr(grid, LISTS[axis])
             lists[axis] = [usual.get(axis)] if given is None else list(dict.fromkeys(given))
-    for given, replaced in (("updates", "epochs"), ("epochs", "updates")):
+    for chosen, replaced in (("updates", "epochs"), ("epochs", "updates")):
         # What the grid gives stands in the place of the other, whichever of them the options have.
-        if getattr(grid, given) is not None and replaced in lists:
+        if getattr(grid, chosen) is not None and replaced in lists:
             lists[replaced] = [None]
     yield from points(**lists)
 
@@ -287,7 +287,7 @@ def _shorter(cell: ClassifyCell, context: Context) -> ClassifyCell | None:
     if cell.epochs is None:
         return None
     same = context.all_of("classify", _all_but_epochs, _all_but_epochs(cell))
-    shorter = [one for one in same if isinstance(one, ClassifyCell) and 0 < _epochs(one) < cell.epochs]
+    shorter = [point for point in same if isinstance(point, ClassifyCell) and 0 < _epochs(point) < cell.epochs]
     return max(shorter, key=_epochs, default=None)
 
 

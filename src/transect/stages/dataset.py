@@ -33,8 +33,8 @@ class Data(Stage[DataCell]):
 
     def __init__(self) -> None:
         # Whatever any dataset takes its samples from.
-        derived = (one for one in map(DATASETS.get, DATASETS) if isinstance(one, DerivedDataset))
-        self.needs = tuple(sorted({stage for one in derived for stage in one.stages}))
+        derived = (dataset for dataset in map(DATASETS.get, DATASETS) if isinstance(dataset, DerivedDataset))
+        self.needs = tuple(sorted({stage for dataset in derived for stage in dataset.stages}))
 
     def inputs(self, cell: DataCell, context: Context) -> dict[str, Cell]:
         """What the dataset takes."""

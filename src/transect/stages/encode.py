@@ -13,7 +13,7 @@ from transect.stages.corpus.stage import check_names
 from transect.stages.embeddings import tokens_of
 
 # What the record of a corpus says that classifiers and reports need too.
-TOLD = ("classes", "synthetic", "bayes_accuracy")
+CORPUS_FACTS = ("classes", "synthetic", "bayes_accuracy")
 _SHARED = ("corpus", "view", "names", "stop_words", "split", "embeddings")
 
 
@@ -28,7 +28,7 @@ class Encode(Stage[EncodeCell]):
 
     payload = "transect.payloads.encode:encode"
     takes = {
-        "corpus": Takes("labels.npy", details=TOLD),
+        "corpus": Takes("labels.npy", details=CORPUS_FACTS),
         "tokens": Takes("tokens.npy", "offsets.npy", "words.json"),
         "split": Takes("parts.npz"),
         "embeddings": Takes("vocabulary.json"),

@@ -1,4 +1,4 @@
-"""The forecast stage: what trainings will take, said before they run."""
+"""The forecast stage: what trainings will take, predicted before they run."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Forecast(Stage[ForecastCell]):
     placement = Placement(local=True)
 
     def check(self, section: ForecastSection, context: Context) -> None:
-        """What it selects by is there, and a network that the system is to tell is told."""
+        """The study has what it selects by, and the system describes the networks that it is to take from there."""
         for number, grid in enumerate(section.grids):
             where = f"forecast.grids.{number}"
             known = [
@@ -129,7 +129,7 @@ class Forecast(Stage[ForecastCell]):
         cores = context.system.cores_per_node or available_cores()
         found: dict[str, Cell] = {"profile": profile_of(cell, layout, cores)}
         traffic = _traffic(trained_as(cell))
-        if traffic is None or cell.ranks == 1 or self._told(cell, context):
+        if traffic is None or cell.ranks == 1 or self._from_system(cell, context):
             return found
         if traffic.carrier == "none":
             return found
@@ -143,7 +143,7 @@ class Forecast(Stage[ForecastCell]):
             found[role] = _like(cell, sweep, options=options)
         return found
 
-    def _told(self, cell: ForecastCell, context: Context) -> bool:
+    def _from_system(self, cell: ForecastCell, context: Context) -> bool:
         return cell.nodes > 1 and context.section(self.key).network == "system"
 
     def before(self, cell: ForecastCell, context: Context) -> Iterable[Cell]:
@@ -155,9 +155,9 @@ class Forecast(Stage[ForecastCell]):
         return [(WORKLOADS, cell.workload)]
 
     def supports(self, cell: ForecastCell) -> str | None:
-        """Strategies that say how they talk, and activations that are simply kept."""
+        """Strategies that describe their communication, and activations that are simply kept."""
         if _traffic(trained_as(cell)) is None:
-            return f"nobody said how the ranks of {cell.strategy} talk: it has no `traffic`"
+            return f"{cell.strategy} does not describe its communication: it has no `traffic`"
         if cell.memory != "plain":
             return f"what {cell.memory} memory costs is not simulated"
         if cell.memory_budget is not None:
@@ -170,7 +170,7 @@ class Forecast(Stage[ForecastCell]):
 
     def spec(self, cell: ForecastCell, context: Context) -> dict[str, Any]:
         """Where the network's numbers come from, and these where the system gives them."""
-        if not self._told(cell, context):
+        if not self._from_system(cell, context):
             return {"network_from": "probe"}
         name = cell.network or context.system.network
         known = context.system.networks.get(name) if name is not None else None
@@ -179,8 +179,7 @@ class Forecast(Stage[ForecastCell]):
                 f"{context.where('forecast.network')}: system '{context.system.name}' gives no "
                 f"`latency_s` and `bytes_per_s` of network '{name}'"
             )
-        told = {"latency_s": known.latency_s, "bytes_per_s": known.bytes_per_s}
-        return {"network_from": "system", "network": told}
+        return {"network_from": "system", "network": {"latency_s": known.latency_s, "bytes_per_s": known.bytes_per_s}}
 
     def sources(self, cell: ForecastCell) -> list[Path]:
         """The strategy, which says how its ranks talk."""

@@ -157,14 +157,14 @@ class Retrain(Stage[RetrainCell]):
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
             for workload in grid.workloads:
-                own = context.parameters(workload)
+                parameters = context.parameters(workload)
                 for point in points(
                     runtime=grid.runtimes,
                     base_epochs=grid.base_epochs,
-                    optimiser=grid.optimisers or [own.optimiser],
+                    optimiser=grid.optimisers or [parameters.optimiser],
                     rate=grid.rates,
                     steps=grid.steps,
-                    batch=grid.batches or [own.batch],
+                    batch=grid.batches or [parameters.batch],
                     accumulate=grid.accumulate,
                     clip=grid.clip,
                     provider=grid.providers,
@@ -245,7 +245,7 @@ def _check_grid(section: RetrainSection, grid: RetrainGrid, where: str, context:
         for name in names:
             RUNTIMES.get(name, f"{where}.runtimes")
             if not RUNTIMES.get(name).trains:
-                able = ", ".join(one for one in RUNTIMES if RUNTIMES.get(one).trains)
+                able = ", ".join(runtime for runtime in RUNTIMES if RUNTIMES.get(runtime).trains)
                 raise BadInput(f"{where}.runtimes: '{name}' does not train; those that do: {able}")
         for steps in grid.steps:
             if steps % len(names):

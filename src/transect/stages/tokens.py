@@ -23,5 +23,5 @@ class Tokens(Stage[TokensCell]):
         return {"texts": ExtractTextCell(corpus=cell.corpus, view=cell.view, names=cell.names)}
 
     def environment(self, cell: TokensCell) -> str:
-        """Where languages are told and stop words are listed."""
+        """The one with the libraries that detect languages and list stop words."""
         return "text"

@@ -37,13 +37,13 @@ def _layer(config: EncoderConfig, needed: bool) -> Operations:
     rectified = length * config.ffn
     forward = products + attention + 3 * scores + rectified + 2 * numbers + 2 * 7 * numbers
     # The gradients of in_proj's input and of the sum around attention end in the layer's input.
-    own = 2 * length * width * 3 * width + numbers
+    of_input = 2 * length * width * 3 * width + numbers
     inputs = products + 2 * attention + 4 * scores + rectified + 2 * numbers + 2 * 8 * numbers
     return Operations(
         prediction=forward,
         forward=forward,
         weights=products + biases + 2 * 3 * numbers,
-        inputs=inputs if needed else inputs - own,
+        inputs=inputs if needed else inputs - of_input,
     )
 
 

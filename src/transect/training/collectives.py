@@ -45,16 +45,16 @@ def links(rank: int, size: int, group: int, upper: Upper) -> Links:
     Links(parent=6, children=(), distance=3)
     """
     leaders = -(-size // group)
-    own, place = divmod(rank, group)
+    group_number, place = divmod(rank, group)
     children = []
     if place + 1 < group and rank + 1 < size:
         children.append(rank + 1)
     parent: int | None = rank - 1
     if place == 0:
-        above, below = _chain(own, leaders) if upper == "chain" else _binomial(own, leaders)
+        above, below = _chain(group_number, leaders) if upper == "chain" else _binomial(group_number, leaders)
         parent = None if above is None else above * group
         children += [leader * group for leader in below]
-    hops = own if upper == "chain" else own.bit_count()
+    hops = group_number if upper == "chain" else group_number.bit_count()
     return Links(parent, tuple(children), hops + place)
 
 
@@ -91,7 +91,7 @@ class Hierarchy:
             # Rank 0 leads a group, and is the first of the leaders.
             comm = comm.Split(0 if mine.rank == 0 else MPI.UNDEFINED, key=comm.rank)
             self._shared = SharedGroup(mine, max(chunk_bytes, 8))
-            self._owned = [one for one in (node, mine, comm) if one != MPI.COMM_NULL]
+            self._owned = [communicator for communicator in (node, mine, comm) if communicator != MPI.COMM_NULL]
             group = 1
         self._comm = comm
         self._place = _NOBODY
@@ -121,8 +121,8 @@ class Hierarchy:
         """Give memory and communicators back, but not the one that it was made of."""
         if self._shared is not None:
             self._shared.free()
-        for one in self._owned:
-            one.Free()
+        for communicator in self._owned:
+            communicator.Free()
 
     def _run(self, flat: np.ndarray, *, up: bool, down: bool) -> None:
         if not flat.size:
@@ -142,9 +142,9 @@ class Hierarchy:
                 falling.step(number - lag)
                 if self._shared is not None:
                     self._shared.give(chunks[number - lag])
-        for one in (rising, falling):
-            if one is not None:
-                one.finish()
+        for direction in (rising, falling):
+            if direction is not None:
+                direction.finish()
 
     def _chunks(self, flat: np.ndarray) -> list[np.ndarray]:
         """Cut it; the last one may be shorter."""
@@ -170,13 +170,13 @@ class _Rising:
             self._asked[child] = self._comm.Irecv(target, self._place.children[child], _UP)
 
     def step(self, number: int) -> None:
-        own = self._chunks[number]
+        chunk = self._chunks[number]
         for child, spare in enumerate(self._spare):
             self._asked[child].Wait()
             self._ask(child, number + 1)
-            np.add(own, spare[number % 2, : own.size], out=own)
+            np.add(chunk, spare[number % 2, : chunk.size], out=chunk)
         if self._place.parent is not None:
-            self._sends.append(self._comm.Isend(own, self._place.parent, _UP))
+            self._sends.append(self._comm.Isend(chunk, self._place.parent, _UP))
 
     def sent(self, number: int) -> None:
         if self._sends:

@@ -120,5 +120,5 @@ def read_ahead(
         while under_way:
             yield under_way.popleft().result()
     finally:
-        for one in under_way:
-            one.cancel()
+        for future in under_way:
+            future.cancel()

@@ -77,9 +77,9 @@ class TextEncoder:
         # the way to count is edited.
         count = import_module("transect.training._encoder_costs")
         prediction, training = count.encoder_operations(config, parameters.loss)
-        own = config.length * config.width
+        numbers, scores = config.length * config.width, config.heads * config.length**2
         # Written: looked up, projected, scores and shares, attended, added, normalised, inner twice …
-        of_layer = own * (3 + 1 + 1 + 2 + 1 + 2) + 2 * config.heads * config.length**2 + 2 * config.length * config.ffn
+        of_layer = numbers * (3 + 1 + 1 + 2 + 1 + 2) + 2 * scores + 2 * config.length * config.ffn
         shapes = [weight.shape for weight in self.weight_shapes() if weight.trained]
         table = config.vocabulary * config.width
         read = sum(prod(weight.shape) for weight in self.weight_shapes()) - table + config.width
@@ -88,7 +88,7 @@ class TextEncoder:
             training_flops=training,
             prediction_flops=prediction,
             prediction_weights=read,
-            activations=own + config.layers * of_layer + config.pooled + config.classes,
+            activations=numbers + config.layers * of_layer + config.pooled + config.classes,
             inputs=config.length,
             outputs=config.classes,
         )

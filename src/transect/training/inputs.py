@@ -125,7 +125,7 @@ class FileBatches(StoredBatches):
 
 
 class NoBatches(Batches):
-    """What a rank goes through that computes no part of them: as many steps, each (None, None)."""
+    """The batches of a rank that computes none: as many steps, each (None, None)."""
 
     def __init__(self, data: dict[str, Any], batch: int, model: Model, *, tested: bool) -> None:
         self.epochs = len(data["order"])

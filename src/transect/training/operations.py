@@ -148,8 +148,8 @@ def training_operations(layers: tuple[Layer, ...], sample: Shape, *, needed: boo
     """
     total, before = 0, sample
     for layer, after in zip(layers, shapes(layers, sample)[1:], strict=True):
-        own = layer_operations(layer, before, after)
-        total += own.forward + own.weights + needed * own.inputs
+        counts = layer_operations(layer, before, after)
+        total += counts.forward + counts.weights + needed * counts.inputs
         if isinstance(layer, Residual):
             total += sum(training_operations(part, before, needed=needed) for part in (layer.body, layer.shortcut))
         needed = needed or any(weight.trained for weight in weight_shapes((layer,)))

@@ -25,7 +25,7 @@ class PartList(ResumableTrainer):
 
     def gradient(self) -> np.ndarray:
         """Return all parts' in one buffer, a copy where there is more than one."""
-        flats = [one.gradient() for one in self.parts]
+        flats = [part.gradient() for part in self.parts]
         if len(flats) == 1:
             return flats[0]
         if self._flat is None:
@@ -39,34 +39,34 @@ class PartList(ResumableTrainer):
             self.parts[0].set_gradient(flat)
             return
         start = 0
-        for one in self.parts:
-            size = one.gradient().size
-            one.set_gradient(flat[start : start + size])
+        for part in self.parts:
+            size = part.gradient().size
+            part.set_gradient(flat[start : start + size])
             start += size
 
     def update(self, learning_rate: float) -> None:
-        for one in self.parts:
-            one.update(learning_rate)
+        for part in self.parts:
+            part.update(learning_rate)
 
     def finish_step(self) -> None:
-        for one in self.parts:
-            one.finish_step()
+        for part in self.parts:
+            part.finish_step()
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        for one in self.parts:
-            x = one.predict(x)
+        for part in self.parts:
+            x = part.predict(x)
         return x
 
     def weights(self) -> dict[str, np.ndarray]:
-        return {name: array for one in self.parts for name, array in one.weights().items()}
+        return {name: array for part in self.parts for name, array in part.weights().items()}
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        for one in self.parts:
-            one.load(weights)
+        for part in self.parts:
+            part.load(weights)
 
     def resume(self, state: TrainingState) -> None:
-        for one in self.parts:
-            one.resume(state)
+        for part in self.parts:
+            part.resume(state)
 
 
 class PartChain(PartList, PartTrainer):
@@ -77,18 +77,18 @@ class PartChain(PartList, PartTrainer):
         self.part = ModelPart(parts[0].part.first, parts[-1].part.last, parts[0].part.count)
 
     def begin_step(self) -> None:
-        for one in self.parts:
-            one.begin_step()
+        for part in self.parts:
+            part.begin_step()
 
     def forward(self, i: int, x: Any) -> np.ndarray:
-        for one in self.parts:
-            x = one.forward(i, x)
+        for part in self.parts:
+            x = part.forward(i, x)
         outputs: np.ndarray = x
         return outputs
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        for one in self.parts[:-1]:
-            x = one.forward(i, x)
+        for part in self.parts[:-1]:
+            x = part.forward(i, x)
         return self.parts[-1].loss(i, x, y, weight)
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
@@ -98,6 +98,6 @@ class PartChain(PartList, PartTrainer):
 
     def backwards(self, i: int, g: np.ndarray | None) -> Iterator[tuple[PartTrainer, np.ndarray | None]]:
         """Go back part by part; yield each one once it is done, with the gradient of its inputs."""
-        for one in reversed(self.parts):
-            g = one.backward(i, g)
-            yield one, g
+        for part in reversed(self.parts):
+            g = part.backward(i, g)
+            yield part, g

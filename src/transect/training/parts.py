@@ -22,7 +22,7 @@ def no_parts(model: Model) -> str | None:
     """Return why a model cannot be cut between its layers, or None."""
     if isinstance(model, LayeredModel):
         return None
-    return f"it cuts lists of layers, and a {type(model).__name__} is none"
+    return f"it cuts lists of layers, and a {type(model).__name__} is not one"
 
 
 def layers_of(model: Model) -> tuple[Layer, ...]:
@@ -43,7 +43,7 @@ def boundary_shapes(model: Model) -> list[Shape]:
 
 def trained_sizes(model: Model) -> list[int]:
     """Return how many trained numbers each layer has."""
-    return [sum(prod(one.shape) for one in weight_shapes((layer,)) if one.trained) for layer in layers_of(model)]
+    return [sum(prod(array.shape) for array in weight_shapes((layer,)) if array.trained) for layer in layers_of(model)]
 
 
 def parts_of(model: Model, cuts: tuple[int, ...]) -> list[ModelPart]:
@@ -72,7 +72,7 @@ def pieces_of(model: Model, part: ModelPart, least: int) -> list[ModelPart]:
 
 def part_weights(model: Model, part: ModelPart) -> list[Weight]:
     """Return the part's arrays, in the order of the model's and by its names."""
-    return [one for one in model.weight_shapes() if part.first <= _layer_of(one.name) < part.last]
+    return [weight for weight in model.weight_shapes() if part.first <= _layer_of(weight.name) < part.last]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,7 @@ class PartPlan:
     part: ModelPart
     plan: ModelPlan
 
-    def own(self, arrays: Mapping[str, Value]) -> dict[str, Value]:
+    def pick(self, arrays: Mapping[str, Value]) -> dict[str, Value]:
         """Pick those of the part, under the names that they have in it."""
         first, last = self.part.first, self.part.last
         return {_moved(name, -first): array for name, array in arrays.items() if first <= _layer_of(name) < last}
@@ -96,9 +96,9 @@ def part_plan(plan: ModelPlan, part: ModelPart) -> PartPlan:
     """Cut a part out of a plan. Raises TypeError for no list of layers."""
     model = _layered(plan.model)
     layers = model.layers[part.first : part.last]
-    own = LayeredModel(layers, boundary_shapes(model)[part.first])
+    part_model = LayeredModel(layers, boundary_shapes(model)[part.first])
     cut = PartPlan(part=part, plan=plan)
-    return replace(cut, plan=replace(plan, model=own, weights=cut.own(plan.weights)))
+    return replace(cut, plan=replace(plan, model=part_model, weights=cut.pick(plan.weights)))
 
 
 class PartByTrainer(PartTrainer):
@@ -148,18 +148,18 @@ class PartByTrainer(PartTrainer):
         return self._cut.whole(self.trainer.weights())
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
-        self.trainer.load(self._cut.own(weights))
+        self.trainer.load(self._cut.pick(weights))
 
     def resume(self, state: TrainingState) -> None:
         assert isinstance(self.trainer, ResumableTrainer)
-        states = tuple(self._cut.own(one) for one in state.states)
-        own = TrainingState(weights=self._cut.own(state.weights), states=states, updates=state.updates)
-        self.trainer.resume(own)
+        states = tuple(self._cut.pick(arrays) for arrays in state.states)
+        part_state = TrainingState(weights=self._cut.pick(state.weights), states=states, updates=state.updates)
+        self.trainer.resume(part_state)
 
 
 def _layered(model: Model) -> LayeredModel:
     if not isinstance(model, LayeredModel):
-        raise TypeError(f"{type(model).__name__} is no list of layers")
+        raise TypeError(f"{type(model).__name__} is not a list of layers")
     return model
 
 
@@ -168,5 +168,5 @@ def _layer_of(name: str) -> int:
 
 
 def _moved(name: str, by: int) -> str:
-    layer, _, rest = name.partition(".")
-    return f"{int(layer) + by}.{rest}"
+    layer, _, suffix = name.partition(".")
+    return f"{int(layer) + by}.{suffix}"

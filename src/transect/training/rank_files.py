@@ -76,14 +76,14 @@ def rank_place(rank: int, places: Iterable[Mapping[str, Any]]) -> str:
             layers = place["layers"]
             spans = layers if isinstance(layers[0], list) else [layers]
             word = "stage" if len(stages) == 1 else "stages"
-            told = ", ".join(f"{a} to {b - 1}" if b - a > 1 else str(a) for a, b in spans)
-            return f"rank {rank}, {word} {' and '.join(map(str, stages))} (layers {told})"
+            listed = ", ".join(f"{a} to {b - 1}" if b - a > 1 else str(a) for a, b in spans)
+            return f"rank {rank}, {word} {' and '.join(map(str, stages))} (layers {listed})"
     return f"rank {rank}"
 
 
 def _restarted(given: dict[str, Any], folder: Path, plan: dict[str, Any]) -> dict[str, list[list[float]]]:
     """Return the losses of each restart that the plan asks for. Raises ValueError for others."""
-    steps = {str(one["first"]): one["steps"] for one in plan.get("restarts", ())}
+    steps = {str(restart["first"]): restart["steps"] for restart in plan.get("restarts", ())}
     losses = {name: read_array(entry, folder) for name, entry in given.items()}
     shapes = {name: loss.shape for name, loss in losses.items()}
     if shapes != {name: (count,) for name, count in steps.items()}:
@@ -126,22 +126,22 @@ def _foreign(folder: Path, facts: dict[str, Any], plan: dict[str, Any]) -> dict[
 def read_rank(
     folder: Path, rank: int, plan: dict[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the facts and the series that a rank left; `plan` is what a foreign trainer was told.
+    """Return the facts and the series that a rank left; `plan` is what a foreign trainer was given.
 
     Raises OSError when a file is not there, and ValueError saying what is wrong with one.
     """
     facts = json.loads((folder / f"{rank_name(rank)}.json").read_text(encoding="utf-8"))
     missing = [name for name in _FACTS if name not in facts]
     if missing:
-        raise ValueError(f"{rank_name(rank)}.json says nothing of {', '.join(missing)}")
+        raise ValueError(f"{rank_name(rank)}.json lacks {', '.join(missing)}")
     # Beside ranks of a program of its own there may be some of ours.
-    own = folder / f"{rank_name(rank)}.npz"
-    if plan is not None and not own.exists():
+    series_file = folder / f"{rank_name(rank)}.npz"
+    if plan is not None and not series_file.exists():
         if "arrays" not in facts:
-            raise ValueError(f"{rank_name(rank)}.json says nothing of arrays")
+            raise ValueError(f"{rank_name(rank)}.json lacks arrays")
         series = _foreign(folder, facts, plan)
     else:
-        with np.load(own) as file:
+        with np.load(series_file) as file:
             series = {name: file[name] for name in file.files}
     steps = len(series.get("loss", ()))
     # A program of its own need not know of pipelines.
@@ -149,10 +149,10 @@ def read_rank(
     wanted = (*RANK_SERIES, "loss", "epoch_end", *(("score_sum",) if rank == 0 else ()))
     missing = [name for name in wanted if name not in series]
     if missing or not steps:
-        raise ValueError(f"rank {rank} left no series {', '.join(missing) or 'of any step'}")
+        raise ValueError(f"rank {rank} wrote no series {', '.join(missing) or 'of any step'}")
     for name in (*RANK_SERIES, "bubble"):
         if series[name].shape != (steps,):
             raise ValueError(f"rank {rank}: {name} has shape {series[name].shape}, not ({steps},)")
     if plan is not None and steps != plan["steps"]:
-        raise ValueError(f"rank {rank} left {steps} steps, it was told {plan['steps']}")
+        raise ValueError(f"rank {rank} wrote {steps} steps, expected {plan['steps']}")
     return facts, series

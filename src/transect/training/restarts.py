@@ -1,4 +1,4 @@
-"""The file of states from which a trainer is restarted, and what it has to do from there.
+"""The file of states from which a trainer is restarted, with the losses expected from there.
 
 A restart at step k hands a trainer the reference's weights, the optimiser's states and the number of
 updates before that step. Its next losses must follow the reference's within a tolerance that begins
@@ -40,7 +40,7 @@ class RestartPath:
 def rounded(state: TrainingState) -> TrainingState:
     """Return it as it is stored."""
     return TrainingState(
-        weights=_float32(state.weights), states=tuple(_float32(one) for one in state.states), updates=state.updates
+        weights=_float32(state.weights), states=tuple(map(_float32, state.states)), updates=state.updates
     )
 
 
@@ -51,11 +51,11 @@ def _float32(arrays: Mapping[str, np.ndarray]) -> Arrays:
 def state_arrays(first: int, state: TrainingState) -> Arrays:
     """Return how the state before step `first` is stored: by name, without what is all zero."""
     groups = {"weights": state.weights}
-    groups |= {f"state{number}": one for number, one in enumerate(state.states)}
+    groups |= {f"state{number}": arrays for number, arrays in enumerate(state.states)}
     return {
         f"{first}/{group}/{name}": array
-        for group, one in groups.items()
-        for name, array in one.items()
+        for group, arrays in groups.items()
+        for name, array in arrays.items()
         if group == "weights" or array.any()
     }
 

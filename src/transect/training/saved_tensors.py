@@ -42,15 +42,15 @@ class SavedLayer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SavedTensors:
-    """`sizes`: bytes of each tensor of a batch. Tensor 0 is the batch itself, which somebody else holds."""
+    """`sizes`: bytes of each tensor of a batch. Tensor 0 is the batch, which is in memory anyway."""
 
     sizes: tuple[int, ...]
     layers: tuple[SavedLayer, ...]
 
     def kept_bytes(self) -> int:
         """Bytes that a forward pass leaves behind, the batch not counted."""
-        saved = {one for layer in self.layers for one in layer.saved}
-        return sum(self.sizes[one] for one in saved - {0})
+        saved = {tensor for layer in self.layers for tensor in layer.saved}
+        return sum(self.sizes[tensor] for tensor in saved - {0})
 
 
 @dataclass(slots=True)
@@ -92,8 +92,8 @@ class _Count:
     def chain(self, layers: tuple[Layer, ...], before: int, shape: Shape) -> set[int]:
         saved: set[int] = set()
         for layer, after in zip(layers, shapes(layers, shape)[1:], strict=True):
-            own, before = self.layer(layer, before, shape, after)
-            saved |= own
+            layer_saved, before = self.layer(layer, before, shape, after)
+            saved |= layer_saved
             shape = after
         return saved
 

@@ -49,7 +49,7 @@ SCHEDULES: Mapping[str, Callable[[int, int, int], list[Pass]]] = MappingProxyTyp
 def live_micro_batches(passes: list[Pass]) -> int:
     """Return how many micro-batches a stage keeps at most between their two passes."""
     live = most = 0
-    for one in passes:
-        live += 1 if one.forward else -1
+    for entry in passes:
+        live += 1 if entry.forward else -1
         most = max(most, live)
     return most

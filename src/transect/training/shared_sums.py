@@ -60,8 +60,8 @@ class SharedGroup:
         """Turn the leader's chunk into the sum; `following`: those of the next calls, as far as known."""
         number, self._sums = self._sums, self._sums + 1
         self._deposit(number, chunk)
-        for ahead, one in enumerate(following[:AHEAD], number + 1):
-            self._deposit(ahead, one)
+        for ahead, next_chunk in enumerate(following[:AHEAD], number + 1):
+            self._deposit(ahead, next_chunk)
         slots = self._of(number, chunk)
         adders = max(1, min(self.size, chunk.nbytes // _MIN_SLICE))
         if self.rank < adders:
@@ -69,8 +69,8 @@ class SharedGroup:
             length = -(-chunk.size // adders)
             mine = slice(self.rank * length, (self.rank + 1) * length)
             total = slots[0, mine]
-            for other in slots[1 : self.size, mine]:
-                np.add(total, other, out=total)
+            for addend in slots[1 : self.size, mine]:
+                np.add(total, addend, out=total)
             self._tell(self._added, number + 1)
         if self.rank == 0:
             self._wait(self._added[:adders], number + 1)

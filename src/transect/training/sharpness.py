@@ -15,7 +15,7 @@ def blind_from(loss: np.ndarray, tolerance: np.ndarray) -> int | None:
 
     That is the reference's loss (steps,) itself, as a trainer that is wrong by so much is as good as any,
     or the loss's change up to that step, which is all that training has done. A later step may have
-    a large loss again: what happened in between is not told by it.
+    a large loss again: it does not show what happened in between.
     """
     could_tell = np.abs(loss)
     if len(loss) > 1:

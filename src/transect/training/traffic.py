@@ -1,4 +1,4 @@
-"""How the ranks of a strategy talk in one step: what a prediction of the step has to know."""
+"""How a strategy's ranks communicate in one step, for the prediction of the step's time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trainer in another language is told: one JSON file, see docs/trainer-contract.md."""
+"""The input of a trainer in another language: one JSON file, see docs/trainer-contract.md."""
 
 from __future__ import annotations
 

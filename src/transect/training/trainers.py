@@ -38,7 +38,7 @@ class ModelPlan:
     def layers(self) -> tuple[Layer, ...]:
         """Return the layers of a layered model. Raises TypeError for any other model."""
         if not isinstance(self.model, LayeredModel):
-            raise TypeError(f"{type(self.model).__name__} is no list of layers")
+            raise TypeError(f"{type(self.model).__name__} is not a list of layers")
         return self.model.layers
 
     @property
@@ -198,7 +198,7 @@ class PartTrainer(ResumableTrainer):
 
 
 class TellsKept(PartTrainer):
-    """A part's trainer that knows what it keeps between the passes: what profiles ask."""
+    """A part's trainer that reports the bytes it keeps between its passes, for profiles."""
 
     @abstractmethod
     def kept(self, i: int) -> dict[int, int]:

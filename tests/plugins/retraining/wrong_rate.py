@@ -16,9 +16,9 @@ class WrongRate(PythonRuntime):
     def command(self, python: str, arguments: list[str]) -> list[str]:
         if "--schedule" not in arguments:
             return super().command(python, arguments)
-        told = dict(zip(arguments[::2], arguments[1::2], strict=True))
-        schedule = Path(told["--record"]).with_name("other-schedule.json")
-        rate = json.loads(Path(told["--schedule"]).read_text())["lr"]
+        options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+        schedule = Path(options["--record"]).with_name("other-schedule.json")
+        rate = json.loads(Path(options["--schedule"]).read_text())["lr"]
         schedule.write_text(json.dumps({"lr": 1.01 * rate}))
-        told["--schedule"] = str(schedule)
-        return super().command(python, [part for pair in told.items() for part in pair])
+        options["--schedule"] = str(schedule)
+        return super().command(python, [part for pair in options.items() for part in pair])

@@ -16,15 +16,15 @@ def _hpl_mxp(truth: Truth, text: str, runs: list[Run]) -> Facts:
     run = runs[0]
     facts: Facts = [_recognised(runs)]
     if truth.get("result") == "NONE":
-        said = re.findall(r"out of memory|Killed|not in range|exit code 105", text)
-        failed = run.status == RunStatus.FAILED and said[0] in run.reason
+        words = re.findall(r"out of memory|Killed|not in range|exit code 105", text)
+        failed = run.status == RunStatus.FAILED and words[0] in run.reason
         return [*facts, ("status", failed), ("value none", not run.metrics)]
-    facts += values(run, truth, "gflops gflops_per_gpu lu_gflops residual", lambda one, said: same(one, said, 1e-4))
+    facts += values(run, truth, "gflops gflops_per_gpu lu_gflops residual", lambda m, stated: same(m, stated, 1e-4))
     facts += parameters(run, truth, "N NB P Q")
     facts.append(("value version", run.version == truth["version"]))
     if "sloppy_type" in truth:
-        said = str(run.parameters.get("SLOPPY-TYPE"))
-        facts.append(("value sloppy_type", said in truth["sloppy_type"]))
+        words = str(run.parameters.get("SLOPPY-TYPE"))
+        facts.append(("value sloppy_type", words in truth["sloppy_type"]))
         facts.append(("value precision", str(run.parameters.get("precision")) == "FP16"))
     return facts + status(runs, "ok" if truth["residual_pass"] == "true" else "invalid")
 
@@ -69,13 +69,13 @@ def _babelstream(truth: Truth, text: str, runs: list[Run]) -> Facts:
     facts: Facts = [_recognised(runs, count)]
     unit = truth.get("unit", "GB/s" if "triad_GBs" in truth else "MB/s")
     for kernel in ("copy", "mul", "add", "triad", "dot"):
-        said = next((truth[k] for k in (kernel, f"{kernel}_MBs", f"{kernel}_GBs") if k in truth), None)
-        if said == "NONE":
+        stated = next((truth[k] for k in (kernel, f"{kernel}_MBs", f"{kernel}_GBs") if k in truth), None)
+        if stated == "NONE":
             facts.append((f"value {kernel}", all(r.metric(kernel) is None for r in runs)))
-        elif said is not None:
+        elif stated is not None:
             found = [r.metric(kernel) for r in runs]
-            printed = [one.printed if one else "" for one in found]
-            right = printed == said.split(",") and all(one and one.unit == unit for one in found)
+            printed = [metric.printed if metric else "" for metric in found]
+            right = printed == stated.split(",") and all(metric and metric.unit == unit for metric in found)
             facts.append((f"value {kernel}", right))
     names = "precision n=number_of_elements n_elements reps=num_times num_times sizeof name=program"
     facts += parameters(run, truth, names)
@@ -104,8 +104,8 @@ def _minibude(truth: Truth, text: str, runs: list[Run]) -> Facts:
     if rows:
         found = [(str(r.parameters["ppwi"]), r.metric("average_time"), r.metric("gflops")) for r in runs]
         facts = [_recognised(runs, len(rows))]
-        for (ppwi, mean, rate), (n, one, two) in zip(rows, found, strict=False):
-            right = one is not None and two is not None and (one.printed, two.printed) == (mean, rate)
+        for (ppwi, mean, rate), (n, time, speed) in zip(rows, found, strict=False):
+            right = time is not None and speed is not None and (time.printed, speed.printed) == (mean, rate)
             facts.append((f"value ppwi {ppwi}", n == ppwi and right))
         best = max(runs, key=lambda r: m.value if (m := r.metric("gflops")) else 0.0)
         facts.append(("value best_ppwi", str(best.parameters["ppwi"]) == truth["best_ppwi"]))
@@ -119,10 +119,10 @@ def _minibude(truth: Truth, text: str, runs: list[Run]) -> Facts:
     for key, name in _BUDE.items():
         if key in truth:
             found_one = run.metric(name)
-            said = number(truth[key])
-            digits = len(said.partition(".")[2])
+            stated = number(truth[key])
+            digits = len(stated.partition(".")[2])
             printed = f"{found_one.value:.{digits}f}" if found_one is not None else ""
-            facts.append((f"value {key}", float(printed or "nan") == float(said)))
+            facts.append((f"value {key}", float(printed or "nan") == float(stated)))
     facts += parameters(run, truth, "poses iterations model")
     return facts + status(runs, "invalid" if "invalid" in text else "ok")
 
@@ -130,10 +130,10 @@ def _minibude(truth: Truth, text: str, runs: list[Run]) -> Facts:
 def _collected_budes(truth: Truth, runs: list[Run]) -> Facts:
     """A table of several implementations: the best row of each as a person found it."""
     facts = [_recognised(runs, int(truth["rows"]))]
-    for key, said in truth.items():
+    for key, stated in truth.items():
         if not key.startswith("best "):
             continue
-        wanted = dict(pair.split("=") for pair in f"ppwi={said}".split(","))
+        wanted = dict(pair.split("=") for pair in f"ppwi={stated}".split(","))
         found = [
             run
             for run in runs
@@ -147,9 +147,9 @@ def _collected_budes(truth: Truth, runs: list[Run]) -> Facts:
 
 
 def _several_budes(text: str, runs: list[Run]) -> Facts:
-    said = [part for part in text.split(";") if "avg_ms" in part]
-    facts = [_recognised(runs, len(said))]
-    for place, (part, run) in enumerate(zip(said, runs, strict=False)):
+    parts = [part for part in text.split(";") if "avg_ms" in part]
+    facts = [_recognised(runs, len(parts))]
+    for place, (part, run) in enumerate(zip(parts, runs, strict=False)):
         pairs = re.findall(r"(\w+)=([\d.]+)", part)
         right = all(same(run.metric(_BUDE[key]), value) for key, value in pairs)
         facts.append((f"value result {place}", right))
@@ -164,8 +164,8 @@ def _deep500(truth: Truth, text: str, runs: list[Run]) -> Facts:
     wanted = re.findall(r"TrainingAccuracy=([\d.]+),TestAccuracy=([\d.]+)", text)
     facts = [_recognised(runs, len(wanted))]
     for place, (pair, run) in enumerate(zip(wanted, runs, strict=False), 1):
-        for name, said in zip(("TrainingAccuracy", "TestAccuracy"), pair, strict=True):
-            facts.append((f"value run{place} {name}", printed(run.metric(name), said)))
+        for name, stated in zip(("TrainingAccuracy", "TestAccuracy"), pair, strict=True):
+            facts.append((f"value run{place} {name}", printed(run.metric(name), stated)))
     rates = [m.printed for r in runs for m in r.metrics if m.name == "training_rate"]
     facts.append(("value train_it_s", rates == truth["train_it_s"].split(",")))
     facts.append(("value epochs", all(str(r.parameters["epochs"]) == truth["epochs"] for r in runs)))

@@ -30,7 +30,7 @@ def _hpl(truth: Truth, text: str, runs: list[Run]) -> Facts:
         return [*facts, ("status", len(failed) == 1)]
     run = runs[0]
     facts = [("one run", len(runs) == 1)]
-    facts += values(run, truth, "gflops time_s=time residual", lambda one, said: same(one, said, 6e-4))
+    facts += values(run, truth, "gflops time_s=time residual", lambda metric, stated: same(metric, stated, 6e-4))
     facts += parameters(run, truth, "N NB P Q tv")
     passed = truth.get("residual_pass", "").startswith("true")
     version = truth.get("version", truth.get("impl", "")).removeprefix("HPL-NVIDIA ").split(" ")[0]
@@ -42,10 +42,10 @@ def _stream(truth: Truth, text: str, runs: list[Run]) -> Facts:
     run = runs[0]
     gpus = int(truth.get("gpus", "1").split("(")[0])
     facts = [("one run", len(runs) == gpus)]
-    for key, said in truth.items():
+    for key, stated in truth.items():
         if (named := re.fullmatch(r"gpu(\d)_best_(\w+)", key)) is not None:
-            one = next((r.metric(named[2]) for r in runs if r.parameters.get("gpu") == int(named[1])), None)
-            facts.append((f"value {key}", printed(one, said)))
+            metric = next((r.metric(named[2]) for r in runs if r.parameters.get("gpu") == int(named[1])), None)
+            facts.append((f"value {key}", printed(metric, stated)))
     for kernel in ("copy", "scale", "add", "triad", "read", "write"):
         expected = truth.get(f"{kernel}_MBs") or truth.get(kernel)
         found = run.metric(kernel)
@@ -75,8 +75,8 @@ def _hpcc(truth: Truth, text: str, runs: list[Run]) -> Facts:
     facts.append(("status", run.status == ("ok" if truth["Success"] == "1" else "invalid")))
     facts.append(("value version", run.version.startswith(truth["version"])))
     if "trap" in truth:
-        rest = [one.status.value for one in runs[1:]]
-        facts.append(("status of the second run", rest == ["truncated"]))
+        statuses = [later.status.value for later in runs[1:]]
+        facts.append(("status of the second run", statuses == ["truncated"]))
     return facts
 
 

@@ -29,8 +29,8 @@ def _mlperf(truth: Truth, text: str, runs: list[Run]) -> Facts:
             found = run.metric(key)
             negated = found is None  # an error that the log has as a negative accuracy
             found = run.metric("eval_accuracy") if negated else found
-            said = found.printed.lstrip("-") if found is not None else ""
-            facts.append((f"value final_{key}", said == printed))
+            stated = found.printed.lstrip("-") if found is not None else ""
+            facts.append((f"value final_{key}", stated == printed))
             lower = ("lower" in note or "error" in key) and not negated
             facts.append(("direction", found is not None and (found.direction == "lower") == lower))
     if "first_eval" in truth:
@@ -41,8 +41,8 @@ def _mlperf(truth: Truth, text: str, runs: list[Run]) -> Facts:
         facts.append(("value format", f":::MLPv{run.version}" == truth["format"]))
     if "epoch_num counts samples" in text:
         counted = re.search(r"counts samples \((\d+)\)", text)
-        said = run.parameters.get("last_epoch_num"), run.parameters.get("epoch_num_counts")
-        facts.append(("value epoch_num", said == (counted and counted[1], "samples")))
+        epochs = run.parameters.get("last_epoch_num"), run.parameters.get("epoch_num_counts")
+        facts.append(("value epoch_num", epochs == (counted and counted[1], "samples")))
     names = (
         "evals=evaluations global_batch=global_batch_size seed nodes=number_of_nodes ranks=number_of_ranks "
         "org=submission_org accelerators_per_node train_samples"
@@ -93,21 +93,21 @@ def _dl_training(truth: Truth, text: str, runs: list[Run]) -> Facts:
     facts = [_recognised(runs), ("value framework", run.variant == _FRAMEWORKS[truth["framework"]])]
     facts += values(run, truth, _DL)
     for place, part in (("first", 0), ("last", -1)):
-        told = re.search(rf"{place}:elapsed_ms=([\d.]+),samples_s=([\d.]+),tflops=([\d.]+)", text)
+        match = re.search(rf"{place}:elapsed_ms=([\d.]+),samples_s=([\d.]+),tflops=([\d.]+)", text)
         names = ("elapsed time per iteration (ms)", "samples per second", "tflops")
-        for name, value in zip(names, told.groups() if told else (), strict=False):
+        for name, value in zip(names, match.groups() if match else (), strict=False):
             facts.append((f"value {place} {name}", run.samples[name].values[part] == float(value)))
     facts += parameters(run, truth, "iterations=planned_iterations")
     if "last_total_ips" in truth:
         value, _, step = truth["last_total_ips"].partition(" at step ")
         facts.append(("value last_total_ips", same(run.metric("total_ips", "last"), value)))
-        said = f"({str(run.parameters['last_step']).replace(' ', '')})"
-        facts.append(("value last_step", said == step))
+        shown = f"({str(run.parameters['last_step']).replace(' ', '')})"
+        facts.append(("value last_step", shown == step))
     if "first_speed" in truth:
         first = run.samples["speed"].values[0]
         facts.append(("value first_speed", first == float(truth["first_speed"].split()[0])))
     if "examples_per_s" in truth:
-        wanted = [float(one) for one in truth["examples_per_s"].split(",")]
+        wanted = [float(part) for part in truth["examples_per_s"].split(",")]
         facts.append(("value examples_per_s", run.samples["examples/sec"].values == wanted))
     if "steps" in truth:
         last = str(run.parameters["last_step"]).rsplit(" ", 1)[-1]

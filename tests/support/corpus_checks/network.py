@@ -9,16 +9,16 @@ from transect.hpc.base import LogMetric, Run
 
 # The columns of OSU whose name is not the metric's.
 OSU_COLUMNS = {"us": "", "MBs": "bandwidth", "msgs": "message_rate", "overlap_pct": "overlap", "overall_us": "overall"}
-OSU_COLUMNS |= {f"{one}{unit}": f"{one}_latency" for one in ("avg", "min", "max") for unit in ("", "_us")}
+OSU_COLUMNS |= {f"{kind}{unit}": f"{kind}_latency" for kind in ("avg", "min", "max") for unit in ("", "_us")}
 IMB_COLUMNS = {"tmin": "t_min", "tmax": "t_max", "tavg": "t_avg", "t_us": "t", "us": "t", "MBs": "bandwidth"}
 
 
 def at(run: Run | None, name: str, size: int | None = None, phase: str = "") -> LogMetric | None:
     """Return the metric of a name (any latency when empty), size and phase."""
-    for one in run.metrics if run else []:
-        named = one.name == name or (not name and one.name in ("latency", "avg_latency"))
-        if named and (size is None or one.size == size) and (not phase or one.phase == phase):
-            return one
+    for metric in run.metrics if run else []:
+        named = metric.name == name or (not name and metric.name in ("latency", "avg_latency"))
+        if named and (size is None or metric.size == size) and (not phase or metric.phase == phase):
+            return metric
     return None
 
 
@@ -45,10 +45,10 @@ def osu(truth: Truth, text: str, runs: list[Run]) -> Facts:
         facts.append(("value variant", run.variant == kind.lower()))
     for size, unit, value in re.findall(r"size(\d+)_(us|MBs)=([\d.]+)", text):
         facts.append((f"value size {size}", same(at(run, OSU_COLUMNS[unit], int(size)), value)))
-    for size, rest in re.findall(r"size(\d+):([^;]+)", text):
-        for key, value in pairs_of(rest):
-            one = at(run, OSU_COLUMNS.get(key, key), int(size))
-            facts.append((f"value size {size} {key}", same(one, value)))
+    for size, pairs in re.findall(r"size(\d+):([^;]+)", text):
+        for key, value in pairs_of(pairs):
+            metric = at(run, OSU_COLUMNS.get(key, key), int(size))
+            facts.append((f"value size {size} {key}", same(metric, value)))
     if found := re.search(r"last_row=(\d+):([\d.]+)", text):
         facts.append(("value last row", same(at(run, "", int(found[1])), found[2])))
         facts.append(("value last size", max(m.size or 0 for m in run.metrics) == int(found[1])))
@@ -93,21 +93,21 @@ def imb(truth: Truth, text: str, runs: list[Run]) -> Facts:
         barrier = next(iter(pick(runs, test="Barrier")), None)
         for value in re.findall(r"Barrier tavg=([\d.]+)", text):
             facts.append(("value Barrier", same(at(barrier, "t_avg"), value)))
-        for name, size, rest in re.findall(r"([A-Z][\w-]+) (\d+):([^;]+)", text):
-            for key, value in pairs_of(rest):
+        for name, size, pairs in re.findall(r"([A-Z][\w-]+) (\d+):([^;]+)", text):
+            for key, value in pairs_of(pairs):
                 found = next(iter(pick(runs, test=name)), None)
-                one = at(found, IMB_COLUMNS[key], int(size))
-                facts.append((f"value {name} {size} {key}", same(one, value)))
+                metric = at(found, IMB_COLUMNS[key], int(size))
+                facts.append((f"value {name} {size} {key}", same(metric, value)))
         return facts + status(runs)
     run = runs[0]
     facts.append(("number of runs", len(runs) == 1))
     facts += parameters(run, truth, "test np=processes")
     for size, key, value in re.findall(r"bytes(\d+)_(us)=([\d.]+)", text):
         facts.append((f"value size {size}", same(at(run, IMB_COLUMNS[key], int(size)), value)))
-    for size, rest in re.findall(r"bytes(\d+):([^;]+)", text):
-        for key, value in pairs_of(rest):
-            one = at(run, IMB_COLUMNS[key], int(size))
-            facts.append((f"value size {size} {key}", same(one, value)))
+    for size, pairs in re.findall(r"bytes(\d+):([^;]+)", text):
+        for key, value in pairs_of(pairs):
+            metric = at(run, IMB_COLUMNS[key], int(size))
+            facts.append((f"value size {size} {key}", same(metric, value)))
     if found := re.search(r"max_MBs=([\d.]+) at (\d+)", text):
         best = max((m for m in run.metrics if m.name == "bandwidth"), key=lambda m: m.value)
         facts.append(("value maximum", same(best, found[1]) and best.size == int(found[2])))
@@ -152,11 +152,11 @@ def nccl_section(run: Run, section: str) -> Facts:
         facts.append(("value rows", rows(run) == int(found[1])))
     if found := re.search(r"avg_busbw=(NONE|[\d.]+)", section):
         none = found[1] == "NONE"
-        one = at(run, "avg_busbw")
-        facts.append(("value avg_busbw", one is None if none else same(one, found[1])))
+        metric = at(run, "avg_busbw")
+        facts.append(("value avg_busbw", metric is None if none else same(metric, found[1])))
     if found := re.search(r"(?:last_size=)?(\d{6,}) oop busbw=([\d.]+)", section):
-        one = at(run, "busbw", int(found[1]), "out-of-place")
-        facts.append(("value busbw", same(one, found[2])))
+        metric = at(run, "busbw", int(found[1]), "out-of-place")
+        facts.append(("value busbw", same(metric, found[2])))
     if found := re.search(r'time printed "([^"]+)"', section):
         facts.append(("value time", any(m.printed == found[1] for m in run.metrics)))
     ends = {"cancelled": "failed", "failed": "failed", "incomplete": "truncated"}

@@ -47,7 +47,7 @@ def io500(truth: Truth, text: str, runs: list[Run]) -> Facts:
     expected_status = "invalid" if "ERROR INVALID" in text else "ok"
     facts.append(("status", len(runs) == 1 and run.status == expected_status))
     if short and expected_status == "ok":
-        facts.append(("status doubted", any("300 s of writing" in one for one in run.suspicions)))
+        facts.append(("status doubted", any("300 s of writing" in suspicion for suspicion in run.suspicions)))
     return facts
 
 
@@ -66,8 +66,8 @@ def ior(truth: Truth, text: str, runs: list[Run]) -> Facts:
             found = [r.metric("bandwidth_max", operation) for r in runs]
             printed = [m.printed for m in found if m is not None]
             facts += [
-                (f"value max_{operation}_MiBs {i}", i < len(printed) and printed[i] == one)
-                for i, one in enumerate(expected)
+                (f"value max_{operation}_MiBs {i}", i < len(printed) and printed[i] == wanted_text)
+                for i, wanted_text in enumerate(expected)
             ]
         return facts
     run = runs[0]

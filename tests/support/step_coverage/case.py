@@ -109,7 +109,7 @@ class Case:
     def inputs(self, batch: int, seed: int) -> tuple[torch.Tensor, ...]:
         """Return the model's inputs, float64 or int64."""
         generator = torch.Generator().manual_seed(seed)
-        return tuple(one.draw(batch, generator) for one in self.x)
+        return tuple(part.draw(batch, generator) for part in self.x)
 
     def target(self, batch: int, seed: int) -> torch.Tensor:
         """Return the target, float64 or int64."""

@@ -58,18 +58,18 @@ def check(case: Case, onnx: ModelProto | None = None) -> Checked:
         doubled = {k: v.double() if v.is_floating_point() else v for k, v in given.items()}
         want = _eager(case, exact, doubled)
         found = dict(zip(names, _numpy(graph(*doubled.values())), strict=True))
-        own = _eager(case, module, given)
+        framework = _eager(case, module, given)
         noisy = list(_rounded(graph, names, doubled))
         runtime = _run(session, given)
         for key, value in want.items():
-            errors.append(_Error.of(key, value, found, runtime, own, noisy, _largest(want)))
+            errors.append(_Error.of(key, value, found, runtime, framework, noisy, _largest(want)))
     return Checked(
         name=case.name,
         operators=tuple(sorted({node.op_type for node in model.graph.node})),
-        float64=max(one.float64 for one in errors),
-        float32=max(one.float32 for one in errors),
-        framework=max(one.framework for one in errors),
-        excess=max(one.excess for one in errors),
+        float64=max(error.float64 for error in errors),
+        float32=max(error.float32 for error in errors),
+        framework=max(error.framework for error in errors),
+        excess=max(error.excess for error in errors),
         path=None if case.rate is None else path_excess(case, module, exact, session),
     )
 
@@ -98,19 +98,19 @@ class _Error:
         want: np.ndarray,
         found: Arrays,
         runtime: Arrays,
-        own: Arrays,
+        framework: Arrays,
         noisy: list[Arrays],
         largest: float,
     ) -> _Error:
         if not want.size:
             return cls(float64=0.0, float32=0.0, framework=0.0, excess=0.0)
         # From the graph's own result: what is wrong in it must not widen what is tolerated.
-        rounding = [_distance(own[key], want), *(_distance(n[key], found[key]) for n in noisy)]
+        rounding = [_distance(framework[key], want), *(_distance(n[key], found[key]) for n in noisy)]
         tolerated = SLACK * max(*rounding, UNIT * float(np.abs(want).max()), 1e-38)
         return cls(
             float64=_relative(found[key], want, largest),
             float32=_relative(runtime[key], want, largest),
-            framework=_relative(own[key], want, largest),
+            framework=_relative(framework[key], want, largest),
             excess=_distance(runtime[key], want) / tolerated,
         )
 

@@ -20,7 +20,7 @@ def _each(*functions: Callable[[Any], Any]) -> Any:
 
         def forward(self, x: Any) -> Any:
             features = self.features(x)
-            return self.head(torch.cat([one(features).flatten(1) for one in self.inside], dim=1))
+            return self.head(torch.cat([function(features).flatten(1) for function in self.inside], dim=1))
 
     return Each()
 

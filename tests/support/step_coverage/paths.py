@@ -37,11 +37,11 @@ def path_excess(case: Case, module: torch.nn.Module, exact: torch.nn.Module, ses
     """Return how far the losses of 100 steps of SGD are from float64's, in units of what is tolerated."""
     batches = [arguments_of(case, module, case.batch, 100 + i, "float32") for i in range(4)]
     data = [{k: b[k] for k in step_of(case, module).data} for b in batches]
-    doubled = [{k: v.double() if v.is_floating_point() else v for k, v in one.items()} for one in data]
+    doubled = [{k: v.double() if v.is_floating_point() else v for k, v in batch.items()} for batch in data]
     wanted = _losses(case, exact, doubled)
-    own = _losses(case, module, data)
+    float32 = _losses(case, module, data)
     found = _runtime_losses(case, module, data, session)
-    off = np.maximum.accumulate(np.abs(own - wanted))
+    off = np.maximum.accumulate(np.abs(float32 - wanted))
     # Without any error of PyTorch's own: one rounding of the loss per step.
     tolerated = SLACK * np.maximum(off, UNIT * np.abs(wanted).max() * np.arange(1, STEPS + 1))
     worst = float((np.abs(found - wanted) / tolerated).max())

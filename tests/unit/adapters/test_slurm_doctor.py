@@ -181,8 +181,8 @@ SERVES_NOT = "down down* idle* drained drng maint idle$ idle^ fail unknown futur
 
 
 def test_a_node_in_some_states_serves_jobs():
-    assert [one for one in SERVES.split() if not usable(one)] == []
-    assert [one for one in SERVES_NOT.split() if usable(one)] == []
+    assert [state for state in SERVES.split() if not usable(state)] == []
+    assert [state for state in SERVES_NOT.split() if usable(state)] == []
 
 
 def test_what_is_not_there_counts_for_nothing():

@@ -87,8 +87,8 @@ def test_the_controller_tells_states_while_sacct_is_silent(monkeypatch, capsys):
 
     def look():
         with ThreadPoolExecutor(1) as pool:
-            told = plugin._first_words("sacct -X --name run", logging.getLogger())
-            return pool.submit(asyncio.run, told).result()
+            answer = plugin._first_words("sacct -X --name run", logging.getLogger())
+            return pool.submit(asyncio.run, answer).result()
 
     assert look() == look() == ({"7": "CANCELLED"}, 0.1)
     # One line, and no second wait for an answer that may take a minute not to come.

@@ -38,8 +38,8 @@ STEPS = [
 
 @pytest.mark.parametrize(("log", "cause"), STEPS)
 def test_the_first_telling_line_of_srun_names_the_cause(log, cause):
-    told = step_cause(log)
-    assert told is not None and told[0] == cause
+    found = step_cause(log)
+    assert found is not None and found[0] == cause
     # A payload that prints such words is not believed.
     assert step_cause("n1: task 0: Killed\nexceeded memory limit\nNode failure on n1\n") is None
 
@@ -61,9 +61,9 @@ def job_is(state: str, reason: str = "None", nodes: str = "n1") -> str:
 )
 def test_what_became_of_a_job(says, tmp_path, state, reason, cause, words):
     says["scontrol"] = [job_is(state, reason, "n[1-2]")]
-    told = Slurm().fate("7", tmp_path)
-    assert told.cause is cause
-    assert words in told.message and "job 7 on n[1-2]" in told.message
+    fate = Slurm().fate("7", tmp_path)
+    assert fate.cause is cause
+    assert words in fate.message and "job 7 on n[1-2]" in fate.message
 
 
 def test_a_job_that_the_controller_has_forgotten_is_asked_of_accounting(says, tmp_path):
@@ -72,8 +72,8 @@ def test_a_job_that_the_controller_has_forgotten_is_asked_of_accounting(says, tm
     # The first question is for the job, the second one for the configuration.
     says["scontrol"] = [None, "AccountingStorageType = accounting_storage/slurmdbd"]
     says["sacct"] = ["CANCELLED by 1000|n3|None"]
-    told = Slurm().fate("7", tmp_path)
-    assert told.cause is Cause.KILLED and told.message == "job 7 on n3 was cancelled"
+    fate = Slurm().fate("7", tmp_path)
+    assert fate.cause is Cause.KILLED and fate.message == "job 7 on n3 was cancelled"
 
 
 def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(says, tmp_path, monkeypatch):
@@ -82,8 +82,8 @@ def test_a_job_whose_nodes_still_clean_up_is_asked_for_again(says, tmp_path, mon
     # One that never ends to clean up is called what Slurm calls it.
     says["scontrol"] = [job_is("COMPLETING")]
     monkeypatch.setattr(scheduler, "_CLEANING_S", 0)
-    told = Slurm().fate("7", tmp_path)
-    assert told.cause is Cause.KILLED and "COMPLETING" in told.message
+    fate = Slurm().fate("7", tmp_path)
+    assert fate.cause is Cause.KILLED and "COMPLETING" in fate.message
 
 
 def test_a_job_killed_for_memory_may_be_called_failed(says, tmp_path):
@@ -98,8 +98,8 @@ OUTCOME = Outcome(end="exited", code=0, seconds=12.5, peak_bytes=0)
 CELL = Cell.of(stage="train", workload="w", framework="numpy", strategy="single", batch=4)
 
 
-def job(*, told: bool = True) -> Job:
-    return cast("Job", SimpleNamespace(spec={"about": {"step_energy": told}}, cell=CELL))
+def job(*, reports: bool = True) -> Job:
+    return cast("Job", SimpleNamespace(spec={"about": {"step_energy": reports}}, cell=CELL))
 
 
 def row(step: str, joules: str, state: str = "COMPLETED", name: str | None = None) -> str:
@@ -128,7 +128,7 @@ def test_the_steps_energy_is_told_once_its_nodes_have_reported(says):
     [
         ("", "sacct knows no step transect-"),
         (row("1", ""), "calls the step 7.1 COMPLETED, and its energy ''"),
-        (row("1", "0"), "tells '0' as the energy"),
+        (row("1", "0"), "reports '0' as the energy"),
         (row("1", str(2**64 - 2)), "as the energy of the step 7.1"),
         (row("1", "12", "FAILED"), "calls the step 7.1 FAILED"),
         (None, "sacct does not answer"),
@@ -143,7 +143,7 @@ def test_what_sacct_does_not_tell_is_named_and_nothing_is_made_up(says, monkeypa
 
 
 def test_nothing_is_asked_where_nobody_counts(says, monkeypatch):
-    assert not counts_energy(job(told=False))
+    assert not counts_energy(job(reports=False))
     monkeypatch.delenv("SLURM_JOB_ID")
     assert not counts_energy(job()) and noted().details == {}
     assert says.asked == []

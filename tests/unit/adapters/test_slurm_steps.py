@@ -74,8 +74,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_refusal_passes_or_lasts_as_slurm_says(name):
     log, passes, step = CASES[name]
-    told = refusal(log)
-    assert told is not None and (told.passes, told.step) == (passes, step)
+    found = refusal(log)
+    assert found is not None and (found.passes, found.step) == (passes, step)
     # A launch that failed is the scheduler's, and not somebody's scancel.
     assert (step_cause(LAUNCH) or ())[0] is Cause.SCHEDULER
 
@@ -169,7 +169,7 @@ def run_step(
     return execute(job, Stage(program, launcher), guard)[0]  # type: ignore[arg-type]
 
 
-def said(text: str) -> str:
+def failing_with(text: str) -> str:
     quoted = text.replace("'", "")
     return f"printf '%s' '{quoted}' >&2; exit 1"
 
@@ -180,7 +180,7 @@ def test_a_refused_step_begins_anew_and_leaves_nothing(programs, tmp_path):
     script(programs, "scancel", f'echo "$@" >> {tmp_path}/cancelled')
     # The late node still starts its rank for a while.
     script(programs, "squeue", f"[ -e {tmp_path}/over ] || echo 8.0; touch {tmp_path}/over")
-    answers = [said(ALLOCATION), f"mkdir sub; touch rank-1 sub/x; {said(LAUNCH)}", "echo done"]
+    answers = [failing_with(ALLOCATION), f"mkdir sub; touch rank-1 sub/x; {failing_with(LAUNCH)}", "echo done"]
     program = script(programs, "step", counted(programs, answers))
     result = run_step(tmp_path / "cell", program)
     assert result.status is Status.OK, result.message
@@ -192,7 +192,7 @@ def test_a_refused_step_begins_anew_and_leaves_nothing(programs, tmp_path):
 @pytest.mark.env
 def test_a_refusal_that_lasts_ends_in_slurms_own_words(programs, tmp_path):
     line = CASES["too much"][0]
-    result = run_step(tmp_path / "cell", script(programs, "step", said(line)))
+    result = run_step(tmp_path / "cell", script(programs, "step", failing_with(line)))
     assert (result.cause, result.message) == (Cause.SCHEDULER, line.strip())
 
 
@@ -215,7 +215,7 @@ LIVES = "echo 'JobId=8 JobState=RUNNING Reason=None Dependency=(null) NodeList=n
 )
 def test_no_cell_is_blamed_when_the_runner_outlives_its_job(programs, tmp_path, scontrol, log, began):
     script(programs, "scontrol", scontrol)
-    program = script(programs, "step", said(log) if log else "exit 0")
+    program = script(programs, "step", failing_with(log) if log else "exit 0")
     folder = tmp_path / "cell"
     (tmp_path / "attempt").mkdir()
     side = Attempt(tmp_path / "attempt")
@@ -270,14 +270,14 @@ def test_the_node_of_a_killed_step_daemon_is_named(programs, guard):
     # The last step is the cell's; the first is that of the watchers.
     script(programs, "squeue", "printf '8.0\\n8.3\\n8.batch\\n8.extern\\n'")
     script(programs, "scontrol", f'[ "$2" = 8.3 ] || exit 0; {KILLED_DAEMON}')
-    orphan, other = (
+    orphan, unrelated = (
         subprocess.Popen(["sleep", "6000"], env={"SLURM_JOB_ID": "8", "SLURM_STEP_ID": step}) for step in ("3", "2")
     )
     nodes = "n1, n2" if isinstance(guard, AllocationGuard) else socket.gethostname()
     assert lost_daemon(guard) == f"the daemon of step 8.3 has died on {nodes}"
-    assert orphan.wait() == -signal.SIGKILL and other.poll() is None
-    other.kill()
-    other.wait()
+    assert orphan.wait() == -signal.SIGKILL and unrelated.poll() is None
+    unrelated.kill()
+    unrelated.wait()
     # An answer to this is none to the next look.
     assert guard.look()[0]["host"] == socket.gethostname()
     for text in (ENDED_DAEMON, "exit 0"):

@@ -14,10 +14,10 @@ TORCH = ["--framework", "torch", "--strategy", "ddp"]
         (["--framework", "torch", "--strategy", "dpd"], "Known: async, ddp, ddp-gloo"),
         (["--framework", "torch", "--strategy", "ddp-nccl"], "give --gpus-per-rank"),
         (["--framework", "torch", "--strategy", "single", "--ranks-per-node", "2"], "1 rank, not"),
-        ([*TORCH, "--nodes", "2"], "no scheduler has told hosts"),
+        ([*TORCH, "--nodes", "2"], "neither a scheduler"),
         ([*TORCH, "--launcher", "srun"], "allocation"),
         ([*TORCH, "--module", "a;b"], "module 'a;b'"),
-        ([*TORCH, "--launcher", "mpiexec", "--nodes", "2"], "no scheduler has told hosts"),
+        ([*TORCH, "--launcher", "mpiexec", "--nodes", "2"], "neither a scheduler"),
         *(([*TORCH, "--grace", grace], "0 or more") for grace in ("nan", "-5", "inf", "-0.1")),
     ],
 )

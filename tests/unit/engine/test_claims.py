@@ -55,8 +55,8 @@ def test_a_run_on_another_host_is_named_with_its_jobs_and_what_to_do(paths, slur
     held_by(paths.claim, silent_s=40)
     submissions.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
     slurm["squeue"] = "17\n18\n"
-    told = rf"pid 1 on elsewhere.*jobs 17, 18 in.* (40|41) s ago: after {SILENT_S:.0f} s .*counts as ended"
-    with pytest.raises(BadInput, match=told):
+    pattern = rf"pid 1 on elsewhere.*jobs 17, 18 in.* (40|41) s ago: after {SILENT_S:.0f} s .*counts as ended"
+    with pytest.raises(BadInput, match=pattern):
         Claim(paths.results, "s").take()
     assert Claim(paths.results, "s").held_by_another()
 
@@ -189,10 +189,10 @@ def test_a_job_holds_its_cells_for_as_long_as_slurm_says_or_it_gives_signs_of_li
     monkeypatch.setattr(slurm_adapter, "_CLEANING_S", 0)
     slurm["scontrol"] = says and f"JobId=17 {says} Reason=None"
     file = held_by(paths.lease("train", "n1"), silent_s, job="17")
-    told = runs_elsewhere(paths, "train", "n1")
-    assert (told is not None) == lives
+    holder = runs_elsewhere(paths, "train", "n1")
+    assert (holder is not None) == lives
     if lives:
-        assert "job 17" in str(told)
+        assert "job 17" in str(holder)
         return
     with leased(paths, [("train", "n1")]):
         assert json.loads(file.read_text())["pid"] == os.getpid() and paths.machine.exists()
@@ -243,15 +243,15 @@ def test_an_environment_that_another_clone_has_exchanged_is_not_used(paths):
 
 
 def test_an_environment_that_another_study_runs_with_is_not_exchanged(paths):
-    other = replace(paths, study="other")
-    other.specs.mkdir(parents=True)
-    other.flow.write_text(json.dumps({"environments": {"base": "a", "torch": "b"}}))
-    held_by(other.claim)
+    second_study = replace(paths, study="other")
+    second_study.specs.mkdir(parents=True)
+    second_study.flow.write_text(json.dumps({"environments": {"base": "a", "torch": "b"}}))
+    held_by(second_study.claim)
     check_environments(paths, {"base": "a", "jax": "c"})
-    check_environments(other, {"base": "c"})
+    check_environments(second_study, {"base": "c"})
     with pytest.raises(BadInput, match=r"study 'other' .*environment torch .*results=FOLDER"):
         check_environments(paths, {"base": "a", "torch": "c"})
-    held_by(other.claim, silent_s=SILENT_S + 5)
+    held_by(second_study.claim, silent_s=SILENT_S + 5)
     check_environments(paths, {"torch": "c"})
 
 
@@ -267,16 +267,16 @@ def test_a_dry_run_and_one_beside_another_study_leave_environments_that_they_can
     stamp = held_by(paths.environment(name), status="ok", lock_hash=locks[name], python="/no/python")
     flow.look()
     assert dry.dag.forcefiles == {str(stamp)} and stamp.exists()
-    other = replace(paths, study="other")
-    other.specs.mkdir(parents=True)
-    other.flow.write_text(json.dumps({"environments": locks}))
-    held_by(other.claim)
+    second_study = replace(paths, study="other")
+    second_study.specs.mkdir(parents=True)
+    second_study.flow.write_text(json.dumps({"environments": locks}))
+    held_by(second_study.claim)
     run = SimpleNamespace(executor_plugin="local", dryrun=False, touch=False, dag=SimpleNamespace(forcefiles=set()))
     flow = MainFlow(str(file), "laptop", str(paths.results), strict=False, workflow=run)
     with pytest.raises(BadInput, match="study 'other' runs"):
         list(flow.stale())
     assert stamp.exists()
-    other.claim.unlink()
+    second_study.claim.unlink()
     # As the rule of environments asks, of a call that names one: Snakemake has seen its stamp by then.
     assert flow.environment_inputs() == []
     assert not stamp.exists() and run.dag.forcefiles == {str(stamp)}
@@ -309,16 +309,16 @@ def test_jobs_of_an_earlier_run_are_cancelled_whichever_host_it_was_on(paths, sl
 
 
 @pytest.mark.parametrize(
-    ("queue", "told"),
+    ("queue", "message"),
     [
         (Queue("17\n18\n", ours=False), r"jobs 17, 18 .*`scancel 17 18`"),
         (lambda *_, patience_s=0: None, r"does not answer"),
     ],
 )
-def test_jobs_that_cannot_be_cancelled_keep_the_next_run_from_its_cells(paths, slurm, monkeypatch, queue, told):
+def test_jobs_that_cannot_be_cancelled_keep_the_next_run_from_its_cells(paths, slurm, monkeypatch, queue, message):
     monkeypatch.setattr(slurm_adapter, "ask", queue)
     submissions.begin(paths.runs / "1a2b.json", ["train.s.1a2b"])
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         submissions.cancel_earlier(paths.runs, "s")
     assert list(paths.runs.iterdir())
 

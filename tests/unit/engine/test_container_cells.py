@@ -78,9 +78,9 @@ def test_an_image_lock_follows_environment_and_definition(tmp_path, monkeypatch)
     (source / "requirements.txt").write_text("")
     (source / "image.yaml").write_text("base: host\n")
     monkeypatch.setenv("TRANSECT_PLUGINS", str(tmp_path))
-    first, own = image_lock("small"), lock_hash("small")
+    first, environment_lock = image_lock("small"), lock_hash("small")
     (source / "image.yaml").write_text("base: host\nprograms: [sh]\n")
-    assert image_lock("small") != first and lock_hash.__globals__["lock_hash_now"]("small") == own
+    assert image_lock("small") != first and lock_hash.__globals__["lock_hash_now"]("small") == environment_lock
     assert image_folder("small").name == f"small-{image_lock('small')}"
     (source / "image.yaml").unlink()
     with pytest.raises(BadInput, match="'small' has no image"):
@@ -110,25 +110,25 @@ def test_the_rank_is_told_its_image_its_folders_and_its_working_folder(tmp_path)
     image = tmp_path / "image"
     (image / "root").mkdir(parents=True)
     (image / "transect-image.json").write_text("{}")
-    one = job(tmp_path, {"image": str(image)})
-    wrap, variables = one.wrap()
+    made = job(tmp_path, {"image": str(image)})
+    wrap, variables = made.wrap()
     assert wrap[0] == "ch-run" and wrap[-2:] == [f"{image}/root", "--"]
-    assert f"--cd={one.folder}" in wrap and "--bind=/tmp" in wrap
+    assert f"--cd={made.folder}" in wrap and "--bind=/tmp" in wrap
     assert variables["PMIX_MCA_gds"] == "hash" and variables["USER"]
-    assert refuse(one) is None
+    assert refuse(made) is None
     # mpiexec is that of the environment from which the image was made.
-    assert one.bin == Path("/env/bin")
+    assert made.bin == Path("/env/bin")
 
 
 @pytest.mark.parametrize(
-    ("told", "status"),
+    ("facts", "status"),
     [({}, Status.FAILED), ({"status": "failed", "message": "ch-run is not on PATH", "skips": True}, Status.SKIPPED)],
 )
-def test_an_image_or_a_program_that_is_not_here_is_told_in_one_sentence(tmp_path, told, status):
-    result = refuse(job(tmp_path, {"image": f"{tmp_path}/gone"} | told))
+def test_an_image_or_a_program_that_is_not_here_is_told_in_one_sentence(tmp_path, facts, status):
+    result = refuse(job(tmp_path, {"image": f"{tmp_path}/gone"} | facts))
     assert result is not None and (result.status, result.cause) == (status, Cause.MISSING_DEPENDENCY)
-    said = told.get("message", f"image {tmp_path}/gone ")
-    assert result.message.startswith(f"environment 'base@charliecloud': {said}")
+    expected = facts.get("message", f"image {tmp_path}/gone ")
+    assert result.message.startswith(f"environment 'base@charliecloud': {expected}")
 
 
 def test_a_folder_as_image_counts_by_its_files_and_not_by_what_is_bound_in_it(tmp_path):

@@ -41,12 +41,12 @@ REAL = ("charliecloud", "podman")
 
 @dataclass(frozen=True)
 class Images:
-    """A plug-in folder with `envs/tiny`, its cache, and what two builders said of `tiny@charliecloud`."""
+    """A plug-in folder with `envs/tiny`, its cache, and what two builders printed of `tiny@charliecloud`."""
 
     plugins: Path
     cache: Path
     facts: dict[str, Any]
-    said: str
+    output: str
 
     @property
     def variables(self) -> dict[str, str]:
@@ -75,9 +75,9 @@ class Images:
     def built(self, name: str, out: Path) -> dict[str, Any]:
         """Build, and return the stamp."""
         process = self.build(name, out)
-        said, _ = process.communicate(timeout=600)
-        assert process.returncode == 0, said
-        return json.loads(out.read_text()) | {"said": said}
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, output
+        return json.loads(out.read_text()) | {"output": output}
 
 
 def make_images(folder: Path) -> Images:
@@ -88,11 +88,11 @@ def make_images(folder: Path) -> Images:
     (source / "image.yaml").write_text("base: host\nprograms: [sh, env, cat, sleep]\n")
     images = Images(folder / "plugins", folder / "cache", {}, "")
     builders = [images.build("tiny@charliecloud", folder / f"stamp-{i}.json") for i in range(2)]
-    said = "".join(builder.communicate(timeout=600)[0] for builder in builders)
-    assert [builder.returncode for builder in builders] == [0, 0], said
+    output = "".join(builder.communicate(timeout=600)[0] for builder in builders)
+    assert [builder.returncode for builder in builders] == [0, 0], output
     first, second = (json.loads((folder / f"stamp-{i}.json").read_text()) for i in range(2))
     assert first["image"] == second["image"] and first["status"] == second["status"]
-    return Images(images.plugins, images.cache, first, said)
+    return Images(images.plugins, images.cache, first, output)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def alive(word: str) -> list[psutil.Process]:
 
 
 def test_two_builders_make_one_image(images):
-    assert images.said.count("image of environment 'tiny'") == 1
+    assert images.output.count("image of environment 'tiny'") == 1
     assert sorted(path.name for path in images.image.iterdir()) == ["root", COMPLETE]
     assert not list(images.image.parent.glob(".*"))
 
@@ -207,7 +207,7 @@ def test_a_builder_that_was_killed_leaves_nothing_that_is_used(images, tmp_path)
     builder.wait()
     assert complaint(str(images.image)) is not None
     facts = images.built("tiny@charliecloud", tmp_path / "second.json")
-    assert facts["status"] == "ok" and "making the image" in facts["said"]
+    assert facts["status"] == "ok" and "making the image" in facts["output"]
     assert json.loads((images.image / COMPLETE).read_text())["name"] == "tiny"
     assert not list(images.image.parent.glob(".*"))
 
@@ -222,7 +222,7 @@ def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_
             with tarfile.open(archive, "w") as made:
                 # A base without Python, as one from a registry would be.
                 for name in ("usr/bin", "usr/lib", "usr/lib64", "lib64", "lib", "bin"):
-                    made.add(root / name, name, filter=lambda one, w=without: None if w and w in one.name else one)
+                    made.add(root / name, name, filter=lambda m, w=without: None if w and w in m.name else m)
             sha = hashlib.sha256(archive.read_bytes()).hexdigest()
             definition.write_text(f"base: archive\narchive: {archive}\nsha256: {sha}\n")
             stamps.append(images.built("tiny@charliecloud", tmp_path / "stamp.json"))
@@ -236,7 +236,7 @@ def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_
 
 
 @pytest.mark.parametrize(
-    ("kinds", "said"),
+    ("kinds", "message"),
     [
         ([("etc", "link"), ("etc/own", "file")], "outside the destination"),
         ([("own", "link"), ("own", "file")], "outside the destination"),
@@ -248,29 +248,29 @@ def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_
         ("cut", "cannot be read"),
     ],
 )
-def test_an_archive_is_whole_and_writes_nothing_outside_of_its_root(tmp_path, kinds, said):
+def test_an_archive_is_whole_and_writes_nothing_outside_of_its_root(tmp_path, kinds, message):
     outside, root, archive = tmp_path / "host", tmp_path / "root", tmp_path / "base.tar"
     outside.mkdir()
     root.mkdir()
-    own = outside / "own"
-    own.write_text("mine")
-    own.chmod(0o600)
+    file = outside / "own"
+    file.write_text("mine")
+    file.chmod(0o600)
     with tarfile.open(archive, "w") as made:
         for name, kind in kinds if isinstance(kinds, list) else ():
             member = tarfile.TarInfo(name)
             what, _, link = kind.partition(" ")
             member.type = {"file": tarfile.REGTYPE, "link": tarfile.SYMTYPE, "hard": tarfile.LNKTYPE}[what]
-            member.linkname = link.format(outside=outside) or str(outside if name == "etc" else own)
+            member.linkname = link.format(outside=outside) or str(outside if name == "etc" else file)
             member.mode = 0o755
             made.addfile(member)
     if kinds == "cut":
         archive.write_bytes(gzip.compress(os.urandom(200_000))[:100_000])
     sha = hashlib.sha256(archive.read_bytes()).hexdigest() if kinds != "another checksum" else "0" * 64
     definition = ImageDefinition(base="archive", archive="base.tar", sha256=sha)
-    with contextlib.nullcontext() if not said else pytest.raises(NotMade, match=re.escape(said)):
+    with contextlib.nullcontext() if not message else pytest.raises(NotMade, match=re.escape(message)):
         _unpack(root, definition, tmp_path)
-    assert said or (root / "bin").samefile(root / "usr/sh")
-    assert own.read_text() == "mine" and own.stat().st_mode & 0o777 == 0o600
+    assert message or (root / "bin").samefile(root / "usr/sh")
+    assert file.read_text() == "mine" and file.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in outside.iterdir()] == ["own"]
 
 
@@ -313,12 +313,12 @@ def test_launch_runs_ranks_in_the_image_of_an_environment(images, wrapper, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("container", "said"), [("tiny", "`transect image tiny`"), ("podman:/no/image", "image /no/image ")]
+    ("container", "message"), [("tiny", "`transect image tiny`"), ("podman:/no/image", "image /no/image ")]
 )
-def test_launch_says_which_image_is_not_made(images, tmp_path, container, said):
+def test_launch_says_which_image_is_not_made(images, tmp_path, container, message):
     command = [*LAUNCH, "--framework", "numpy", "--strategy", "single"]
     variables = os.environ | images.variables | {"TRANSECT_ENVS": str(tmp_path / "none")}
     done = subprocess.run(
         [*command, "--container", container, "--", "true"], env=variables, capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 3 and said in done.stderr
+    assert done.returncode == 3 and message in done.stderr

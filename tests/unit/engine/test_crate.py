@@ -52,29 +52,29 @@ def study(tmp_path: Path) -> StudyPaths:
 def graph(paths: StudyPaths) -> dict[str, dict[str, Any]]:
     content = json.loads((paths.folder / METADATA).read_text())
     assert content["@context"][0] == "https://w3id.org/ro/crate/1.1/context"
-    entities = {one["@id"]: one for one in content["@graph"]}
+    entities = {entity["@id"]: entity for entity in content["@graph"]}
     assert len(entities) == len(content["@graph"]), "no id is there twice"
     return entities
 
 
 def refs(value: Any) -> list[str]:
-    return [one["@id"] for one in (value if isinstance(value, list) else [value])]
+    return [reference["@id"] for reference in (value if isinstance(value, list) else [value])]
 
 
 def verify(paths: StudyPaths) -> tuple[int, str]:
-    told = CliRunner().invoke(app, ["verify", str(paths.folder)])
-    return told.exit_code, told.output
+    done = CliRunner().invoke(app, ["verify", str(paths.folder)])
+    return done.exit_code, done.output
 
 
 def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
     write_crate(study)
     entities = graph(study)
-    files = {uri: one for uri, one in entities.items() if "File" in one["@type"]}
+    files = {uri: entity for uri, entity in entities.items() if "File" in entity["@type"]}
     there = {path.relative_to(study.folder).as_posix(): path for path in study.folder.rglob("*") if path.is_file()}
     assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.json"}
-    for uri, one in files.items():
+    for uri, entity in files.items():
         path = there[name_of(uri)]
-        assert one["sha256"] == sha256_file(path) and one["contentSize"] == str(path.stat().st_size)
+        assert entity["sha256"] == sha256_file(path) and entity["contentSize"] == str(path.stat().st_size)
     assert sorted(refs(entities["./"]["hasPart"])) == sorted(files)
     assert entities["./"]["datePublished"] == "2026-01-01"
 
@@ -82,14 +82,14 @@ def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
 def test_cells_that_ran_are_actions_with_what_they_took_and_made(study: StudyPaths) -> None:
     write_crate(study)
     entities = graph(study)
-    for one in entities.values():
-        for value in (v for key, v in one.items() if key not in ("about", "conformsTo", "identifier", "url")):
+    for entity in entities.values():
+        for value in (v for key, v in entity.items() if key not in ("about", "conformsTo", "identifier", "url")):
             for uri in refs(value) if isinstance(value, (dict, list)) and value and "@id" in str(value) else ():
-                assert uri in entities or uri.startswith("https://spdx.org"), f"{one['@id']}: {uri} is nowhere"
-    actions = {uri: one for uri, one in entities.items() if one["@type"] == "CreateAction"}
+                assert uri in entities or uri.startswith("https://spdx.org"), f"{entity['@id']}: {uri} is nowhere"
+    actions = {uri: entity for uri, entity in entities.items() if entity["@type"] == "CreateAction"}
     assert len(actions) == 3, "the run and two cells; one was skipped"
-    ok = next(one for uri, one in actions.items() if "iris-mlp." in uri)
-    failed = next(one for uri, one in actions.items() if "digits-cnn" in uri)
+    ok = next(action for uri, action in actions.items() if "iris-mlp." in uri)
+    failed = next(action for uri, action in actions.items() if "digits-cnn" in uri)
     assert ok["actionStatus"].endswith("CompletedActionStatus") and "error" not in ok
     assert failed["actionStatus"].endswith("FailedActionStatus")
     assert failed["error"].startswith("crash: ") and "\x1b" not in failed["error"]
@@ -104,9 +104,9 @@ def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
     write_crate(study)
     assert (study.folder / METADATA).read_bytes() == before
     (study.folder / ".checksums.json").write_text('{"new": []}')
-    code, told = verify(study)
-    assert code == 0, told
-    assert "0 missing, 0 changed, 0 added" in told
+    code, output = verify(study)
+    assert code == 0, output
+    assert "0 missing, 0 changed, 0 added" in output
 
 
 @pytest.mark.parametrize("name", ["a b:#?", "caf\u00e9", "a%20b", "new\nline", "\udcff", "<b>", "\\"])
@@ -120,8 +120,8 @@ def test_files_of_any_name_are_found_again(study: StudyPaths, name: str) -> None
     assert check_crate(study.folder).changed == [f"train/strange/{name}"]
     (place / name).unlink()
     assert check_crate(study.folder).missing == [f"train/strange/{name}"]
-    code, told = verify(study)
-    assert code == 1 and "missing" in told and "\x1b" not in told
+    code, output = verify(study)
+    assert code == 1 and "missing" in output and "\x1b" not in output
 
 
 def test_missing_changed_and_added_files_are_each_named(study: StudyPaths) -> None:
@@ -131,13 +131,13 @@ def test_missing_changed_and_added_files_are_each_named(study: StudyPaths) -> No
     (study.folder / ".hidden").write_text("new")
     (study.folder / "train/new").mkdir()
     (study.folder / "train/new/[red]file").write_text("new")
-    code, told = verify(study)
+    code, output = verify(study)
     assert code == 1
-    lines = {" ".join(line.split()) for line in told.splitlines()}
+    lines = {" ".join(line.split()) for line in output.splitlines()}
     assert {"report.html changed", "workflow/Snakefile missing", ".hidden added", "train/new/[red]file added"} <= lines
     assert any(line.endswith("1 missing, 1 changed, 2 added") for line in lines)
-    told = json.loads(CliRunner().invoke(app, ["verify", str(study.folder), "--json"]).stdout)
-    assert told["crate"]["added"] == [".hidden", "train/new/[red]file"]
+    output = json.loads(CliRunner().invoke(app, ["verify", str(study.folder), "--json"]).stdout)
+    assert output["crate"]["added"] == [".hidden", "train/new/[red]file"]
 
 
 def test_links_are_named_and_not_followed(study: StudyPaths) -> None:
@@ -156,7 +156,7 @@ def test_links_are_named_and_not_followed(study: StudyPaths) -> None:
     report = study.folder / "report.html"
     report.unlink()
     report.symlink_to(outside)
-    assert any(f"link to {outside}" in one for one in check_crate(study.folder).changed)
+    assert any(f"link to {outside}" in change for change in check_crate(study.folder).changed)
 
 
 def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
@@ -165,8 +165,8 @@ def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
     write_crate(study)
     assert check_crate(study.folder).holds
     assert len([uri for uri in graph(study) if uri.startswith("#train/")]) == 1
-    code, told = verify(study)
-    assert code == 1 and "no JSON" in told, "the crate holds, the record does not"
+    code, output = verify(study)
+    assert code == 1 and "no JSON" in output, "the crate holds, the record does not"
 
 
 THEIRS = json.dumps({"@graph": [{"@id": "./", "@type": "Dataset", "description": "My pictures"}]})
@@ -229,7 +229,7 @@ def test_a_file_without_a_checksum_does_not_pass(study: StudyPaths) -> None:
     write_crate(study)
     path = study.folder / METADATA
     content = json.loads(path.read_text())
-    next(one for one in content["@graph"] if one["@id"] == "report.html").pop("sha256")
+    next(entity for entity in content["@graph"] if entity["@id"] == "report.html").pop("sha256")
     path.write_text(json.dumps(content))
     verdict = check_crate(study.folder)
     assert verdict.unsealed == ["report.html"] and not verdict.holds
@@ -260,8 +260,8 @@ def test_the_python_in_its_page_finds_a_change(
 def test_a_copy_without_environments_is_held_to_its_files(study: StudyPaths, tmp_path: Path) -> None:
     write_crate(study)
     shutil.copytree(study.folder, tmp_path / "elsewhere/small")
-    code, told = verify(StudyPaths(results=tmp_path / "elsewhere", study="small"))
-    assert code == 0, told
+    code, output = verify(StudyPaths(results=tmp_path / "elsewhere", study="small"))
+    assert code == 0, output
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,16 +106,16 @@ def test_after_a_killed_builder_the_next_builds_alone_and_another_waits(place, n
     second = place.builder()
     place.begun.read_text()
     assert not script.is_running() or script.status() == psutil.STATUS_ZOMBIE
-    (own,) = writers.read_text().split()
-    assert int(own) != script.pid
+    (writer,) = writers.read_text().split()
+    assert int(writer) != script.pid
     third = place.builder()
     # It says that it waits, so that nobody takes it for dead.
-    said = ""
-    while " waits: " not in said:
-        said += capfd.readouterr().err
-        assert third.poll() is None, said
+    printed = ""
+    while " waits: " not in printed:
+        printed += capfd.readouterr().err
+        assert third.poll() is None, printed
         time.sleep(0.05)
-    assert f"pid {second.pid} on " in said and "its log " in said, said
+    assert f"pid {second.pid} on " in printed and "its log " in printed, printed
     place.go.write_text("\n")
     assert (second.wait(), third.wait()) == (0, 0)
     assert len(writers.read_text().split()) == 1

@@ -57,15 +57,15 @@ def test_shared_files_count_where_the_script_uses_them(lock_hash, tmp_path):
     )
     found = environments.shared_files(tmp_path / "envs" / "one")
     assert [path.name for path in found] == ["deeper.txt", "tool.sh"]
-    one, two = lock_hash("one"), lock_hash("two")
+    first, two = lock_hash("one"), lock_hash("two")
     write(tmp_path / "envs", {"shared/other.sh": "2"})
-    assert (lock_hash("one"), lock_hash("two")) == (one, two)
+    assert (lock_hash("one"), lock_hash("two")) == (first, two)
     for name in ("shared/tool.sh", "shared/deeper.txt"):
         with (tmp_path / "envs" / name).open("a") as stream:
             stream.write("\n")
-        assert lock_hash("one") != one
+        assert lock_hash("one") != first
         assert lock_hash("two") == two
-        one = lock_hash("one")
+        first = lock_hash("one")
 
 
 def test_every_file_of_an_environment_counts_and_what_it_lists(lock_hash, tmp_path):
@@ -82,24 +82,24 @@ def test_every_file_of_an_environment_counts_and_what_it_lists(lock_hash, tmp_pa
     )
     (tmp_path / "src" / "runner" / "loop").symlink_to("..")
     (tmp_path / "src" / "runner" / "nowhere").symlink_to("gone")
-    one = lock_hash("one")
+    before = lock_hash("one")
     write(tmp_path, {"src/other.c": "2", "src/runner/__pycache__/x.pyc": "made by a reader"})
-    assert lock_hash("one") == one
+    assert lock_hash("one") == before
     for name in ("envs/one/patches/a.patch", "src/runner/deep/main.c", "src/common.h"):
         write(tmp_path, {name: "2"})
-        assert lock_hash("one") != one, name
-        one = lock_hash("one")
+        assert lock_hash("one") != before, name
+        before = lock_hash("one")
     (tmp_path / "src/runner/deep/main.c").rename(tmp_path / "src/runner/deep/other.c")
-    assert lock_hash("one") != one
+    assert lock_hash("one") != before
 
 
 @pytest.mark.parametrize("name", environments.environment_names())
 def test_what_a_build_script_compiles_is_among_its_sources(name):
     folder = environments.environment_source(name)
     scripts = [folder / "build.sh", *environments.shared_files(folder)]
-    told = "".join(path.read_text() for path in scripts if path.is_file() and path.suffix == ".sh")
+    script_text = "".join(path.read_text() for path in scripts if path.is_file() and path.suffix == ".sh")
     counted = environments.source_files(folder)
-    for place in set(re.findall(r"\bsrc/(?:kernels|runners|trainers)/[\w./-]+", told)):
+    for place in set(re.findall(r"\bsrc/(?:kernels|runners|trainers)/[\w./-]+", script_text)):
         source = (folder.parents[1] / place).resolve()
         inside = [path for path in counted if path.is_relative_to(source)]
         assert inside, f"an edit of {place} would not build {name} again"
@@ -155,7 +155,7 @@ ERROR = "x.cc:7:3: fatal error: mpi.h: No such file or directory"
     ],
 )
 def test_what_a_failed_build_said(lines, expected):
-    assert build_environment.said("\n".join(lines)) == "\n".join(expected)
+    assert build_environment.failure_excerpt("\n".join(lines)) == "\n".join(expected)
 
 
 @pytest.mark.env

@@ -107,8 +107,8 @@ def test_progress_line_counts_and_estimates(tmp_path):
     assert journal.read() == rows[1:]
     assert journal.read() == []
     # Two training cells at 3 s, and ten unknown ones at the mean of all known.
-    told = "train 2/4 · all 2/14 done, 1 failed, 0 skipped · about 0:36 left"
-    assert journal.line() == told
+    expected = "train 2/4 · all 2/14 done, 1 failed, 0 skipped · about 0:36 left"
+    assert journal.line() == expected
 
 
 def test_closure_holds_what_a_stage_imports_and_no_more():

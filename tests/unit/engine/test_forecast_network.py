@@ -40,17 +40,17 @@ NODES = "frameworks: [numpy], strategies: [mpi-allreduce], nodes: [2]"
 
 
 def test_a_systems_numbers_of_its_network_are_told_and_make_no_training_stale(tmp_path):
-    one = planned(tmp_path, NODES)
-    other = planned(tmp_path, NODES, "latency_s: 2.0e-6, bytes_per_s: 1.0e9")
-    (spec,) = (found.spec for found in one.stage("forecast").values())
+    first = planned(tmp_path, NODES)
+    second = planned(tmp_path, NODES, "latency_s: 2.0e-6, bytes_per_s: 1.0e9")
+    (spec,) = (found.spec for found in first.stage("forecast").values())
     assert spec["network"] == {"latency_s": 1e-6, "bytes_per_s": 1e9}
-    assert not one.stage("bench")
+    assert not first.stage("bench")
 
     def prints(made: StudyPlan, stage: str) -> list[str]:
         return [found.fingerprint for found in made.stage(stage).values()]
 
-    assert prints(one, "train") == prints(other, "train")
-    assert prints(one, "forecast") != prints(other, "forecast")
+    assert prints(first, "train") == prints(second, "train")
+    assert prints(first, "forecast") != prints(second, "forecast")
     with pytest.raises(BadInput, match="network 'fast'"):
         planned(tmp_path, NODES, "latency_s: 1.0e-6")
 
@@ -67,5 +67,5 @@ def test_what_is_not_simulated_is_not_profiled_and_says_why(tmp_path):
     (found,) = made.stage("forecast").values()
     job = load_job(found.spec, StudyPaths(results=tmp_path / "results", study="told"))
     assert RUNNERS.get("forecast").inputs(job) == []
-    told = refuse(job)
-    assert told is not None and told.cause is Cause.UNSUPPORTED and "recompute" in told.message
+    refusal = refuse(job)
+    assert refusal is not None and refusal.cause is Cause.UNSUPPORTED and "recompute" in refusal.message

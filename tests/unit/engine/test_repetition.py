@@ -156,8 +156,8 @@ def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> N
         for batch in (1, 8)
         for n in range(3)
     )
-    told = contests(groups, comparison, Floors(groups))
-    pairs = [tuple((g.cell.runtime, g.cell.threads, g.cell.batch) for g in pair[:2]) for pair in told]
+    found = contests(groups, comparison, Floors(groups))
+    pairs = [tuple((g.cell.runtime, g.cell.threads, g.cell.batch) for g in pair[:2]) for pair in found]
     # First at each batch, and most at any.
     assert sorted(pairs) == [(("a", 1, 1), ("b", 1, 1)), (("a", 1, 8), ("b", 1, 8)), (("a", 1, 8), ("b", 1, 8))]
     stand = standings(groups, comparison, Floors(groups), interval=None, decide=True, looks=1)
@@ -196,15 +196,15 @@ def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed
     comparison = STAGES.get("retrain").comparison
     assert ComparisonRule.of(comparison.stored()) == comparison
     made = contests(groups, comparison, Floors(groups))
-    told = {(best.cell.runtime, best.cell.rate, other.cell.runtime, other.cell.rate): one for best, other, one in made}
-    assert told.keys() == {
+    results = {(a.cell.runtime, a.cell.rate, b.cell.runtime, b.cell.rate): result for a, b, result in made}
+    assert results.keys() == {
         ("python", "new", "rust", "new"),
         ("python", "old", "rust", "old"),
         ("python", "new", "python", "old"),
         ("rust", "new", "rust", "old"),
     }
-    assert all(one.verdict is Verdict.BETTER for one in told.values())
-    quality = told["python", "new", "python", "old"]
+    assert all(result.verdict is Verdict.BETTER for result in results.values())
+    quality = results["python", "new", "python", "old"]
     # Not seed by seed the two would overlap.
     assert quality.a.low < quality.b.high and quality.decision is not None
     assert quality.decision.pairs == 4 and quality.decision.ratio == pytest.approx(1.2)
@@ -229,12 +229,12 @@ def test_what_was_killed_goes_on_from_its_records(tmp_path: Path) -> None:
     cut.floor(jobs)
 
     def killed(after: int) -> Callable[[Job], None]:
-        def one(job: Job) -> None:
+        def run_or_die(job: Job) -> None:
             if len(cut.ran) == after:
                 raise KeyboardInterrupt
             cut.run_one(job)
 
-        return one
+        return run_or_die
 
     with pytest.raises(KeyboardInterrupt):
         Repetition(jobs).run(killed(3))

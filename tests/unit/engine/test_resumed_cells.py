@@ -22,8 +22,8 @@ class Keeps(OneLine):
     """A stage whose payload notes what of an earlier attempt it found."""
 
     def prepare(self, job):
-        own = (job.spec_file.name, "attempt.json")
-        self.code = f"print({sorted(path.name for path in job.folder.iterdir() if path.name not in own)!r})"
+        runner_files = (job.spec_file.name, "attempt.json")
+        self.code = f"print({sorted(path.name for path in job.folder.iterdir() if path.name not in runner_files)!r})"
         return super().prepare(job)
 
     def collect(self, job, outcome):
@@ -53,8 +53,8 @@ def found(record) -> list[str]:
 @pytest.mark.parametrize("session", ["this session", "another one"])
 def test_the_same_work_goes_on(tmp_path, stage, monkeypatch, attempt, session):
     made = make_job(tmp_path)
-    with monkeypatch.context() as other:
-        other.setenv("TRANSECT_SNAKEMAKE", session)
+    with monkeypatch.context() as patched:
+        patched.setenv("TRANSECT_SNAKEMAKE", session)
         leave(made, stage)
     record = run_job(made, attempt, Noisy())
     assert record.status is Status.OK and found(record) == [STATE]

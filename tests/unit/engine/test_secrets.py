@@ -110,8 +110,8 @@ def test_what_is_no_secret_stays(text) -> None:
 
 def test_messages_hide_them(planted, capsys) -> None:
     complain(BadInput(SPOKEN, *(f"{name}={value}" for name, value in VARIABLES.items())))
-    told = capsys.readouterr().err
-    assert "git.example.org" in told and secrets_in(told) == []
+    printed = capsys.readouterr().err
+    assert "git.example.org" in printed and secrets_in(printed) == []
 
 
 @pytest.mark.parametrize("value", [REMOTE, "docker://me:pw@registry.example.org/image"])
@@ -121,9 +121,9 @@ def test_a_study_or_a_system_with_a_login_in_an_address_is_refused(tmp_path, val
     with pytest.raises(BadInput) as refused:
         load_yaml(file)
     assert "study.yaml:2" in str(refused.value) and value not in str(refused.value)
-    for told in ("ssh://git@example.org/x", "ssh://me@example.org/x", "docker://ubuntu@sha256:0123"):
-        file.write_text(f"image: {told}\n")
-        assert load_yaml(file) == {"image": told}
+    for address in ("ssh://git@example.org/x", "ssh://me@example.org/x", "docker://ubuntu@sha256:0123"):
+        file.write_text(f"image: {address}\n")
+        assert load_yaml(file) == {"image": address}
 
 
 class Speaks(OneLine):
@@ -139,8 +139,8 @@ class Speaks(OneLine):
 @pytest.mark.env
 def test_records_report_crate_and_output_have_none(tmp_path, planted, monkeypatch, capsys) -> None:
     code = f"import os; print(dict(os.environ)); print({SPOKEN!r})"
-    told = {"NCCL_SECRET": VARIABLES["NCCL_SECRET"], "OMP_NUM_THREADS": "1"}
-    monkeypatch.setattr(run_cell, "RUNNERS", {"bench": Speaks(code, **told)})
+    variables = {"NCCL_SECRET": VARIABLES["NCCL_SECRET"], "OMP_NUM_THREADS": "1"}
+    monkeypatch.setattr(run_cell, "RUNNERS", {"bench": Speaks(code, **variables)})
     job = make_job(tmp_path, facts={"name": "x", "status": "ok", "wrapper_version": VARIABLES["PIP_INDEX_URL"]})
     paths = job.paths
     Progress(paths).note(run_job(job, 1, Noisy()))
@@ -152,15 +152,15 @@ def test_records_report_crate_and_output_have_none(tmp_path, planted, monkeypatc
     study = tmp_path / "s.yaml"
     study.write_text("name: s\n")
     formats = [f"--format={name}" for name in ("html", "markdown", "json")]
-    told = CliRunner().invoke(app, ["report", str(study), "--results", str(tmp_path), *formats])
-    assert told.exit_code == 0, told.output
+    done = CliRunner().invoke(app, ["report", str(study), "--results", str(tmp_path), *formats])
+    assert done.exit_code == 0, done.output
     write_crate(paths)
     pages = [path for path in paths.folder.rglob("*") if path.is_file() and path != job.log]
     assert {"report.html", "ro-crate-metadata.json", "record.json"} <= {path.name for path in pages}
     leaked = {path.name: secrets_in(path.read_bytes().decode("utf-8", "replace")) for path in pages}
     assert {name: found for name, found in leaked.items() if found} == {}
     printed = capsys.readouterr()
-    assert secrets_in(printed.out + printed.err + told.output) == []
+    assert secrets_in(printed.out + printed.err + done.output) == []
 
 
 @pytest.mark.env

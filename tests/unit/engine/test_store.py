@@ -59,8 +59,8 @@ class Finished:
         job.spec_file.write_text(json.dumps(job.spec))
         (job.folder / name).write_text(job.cell.stage)
         files = {name: sha256_file(job.folder / name)}
-        told = {"files": files, "fingerprint": fingerprint, "inputs": inputs, "details": {"files": files}}
-        write_record(job.folder / "record.json", make_record(job.cell, study="mine", **told | changes))
+        facts = {"files": files, "fingerprint": fingerprint, "inputs": inputs, "details": {"files": files}}
+        write_record(job.folder / "record.json", make_record(job.cell, study="mine", **facts | changes))
 
     def stamp(self) -> None:
         """Write the stamps of all blocks."""
@@ -91,12 +91,12 @@ class Finished:
     def stale_blocks(self) -> set[str]:
         """Return the rules of the blocks whose stamp Snakemake is not to go by."""
         blocks = make_blocks(self.plan)
-        states = [one.state for one in facts_of_plan(self.plan, blocks).blocks]
+        states = [block.state for block in facts_of_plan(self.plan, blocks).blocks]
         return {path.parent.name for path in stale_stamps(self.plan, blocks, states)}
 
     def wrong(self) -> set[str]:
         """Return the stages whose record `verify` finds wrong."""
-        return {one.stage for one in verify_records(self.paths) if one.wrong}
+        return {verdict.stage for verdict in verify_records(self.paths) if verdict.wrong}
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from transect.engine.plan_files import check_origin
 
 
 @pytest.mark.parametrize(
-    ("today", "told"), [(None, "which has gone: now from"), ("name: other\n", "which is 'other' today: now from")]
+    ("today", "message"), [(None, "which has gone: now from"), ("name: other\n", "which is 'other' today: now from")]
 )
-def test_a_file_that_went_or_has_another_name_today_holds_nothing_up(tmp_path, today, told):
+def test_a_file_that_went_or_has_another_name_today_holds_nothing_up(tmp_path, today, message):
     paths, before, now = StudyPaths(results=tmp_path, study="mine"), tmp_path / "old.yaml", tmp_path / "new.yaml"
     paths.folder.mkdir()
     paths.plan.write_text(json.dumps({"origin": {"file": str(before), "project": ""}}))
@@ -23,4 +23,4 @@ def test_a_file_that_went_or_has_another_name_today_holds_nothing_up(tmp_path, t
     with pytest.raises(BadInput, match="another study file of that name"):
         check_origin(paths, now)
     before.unlink() if today is None else before.write_text(today)
-    assert told in (check_origin(paths, now) or "")
+    assert message in (check_origin(paths, now) or "")

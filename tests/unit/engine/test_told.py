@@ -36,16 +36,16 @@ def recorded(folder: Path, cell: Cell, inputs: Sequence[str] = (), made: Any = N
 
 
 def test_how_long_a_runtime_is_measured_is_in_its_record(tmp_path: Path) -> None:
-    told = {"limits": {"warmup": 20, "min_runs": 30, "max_seconds": 2.0}, "options": {"threads": 1}}
-    record = recorded(tmp_path, infer_cell("c"), parameters={"epochs": 3}, **told)
-    assert record.details["told"] == told and record.parameters == {"epochs": 3}
+    settings = {"limits": {"warmup": 20, "min_runs": 30, "max_seconds": 2.0}, "options": {"threads": 1}}
+    record = recorded(tmp_path, infer_cell("c"), parameters={"epochs": 3}, **settings)
+    assert record.details["told"] == settings and record.parameters == {"epochs": 3}
 
 
 def test_where_files_lie_is_not_in_the_record_but_what_options_name_holds_is(tmp_path: Path) -> None:
     rule = {"format": "jsonl", "path": "/home/somebody/tickets"}
-    told = {"rule": rule, "files": ["/a"], "path": "/b", "named": ["/home/somebody/table 1.csv"]}
+    spec = {"rule": rule, "files": ["/a"], "path": "/b", "named": ["/home/somebody/table 1.csv"]}
     inputs = ["train/x 0f", "table 1.csv 1a"]
-    record = recorded(tmp_path, infer_cell("c"), inputs, **told)
+    record = recorded(tmp_path, infer_cell("c"), inputs, **spec)
     assert record.details["told"] == {"rule": {"format": "jsonl"}, "named": ["table 1.csv 1a"]}
     assert record.inputs == inputs
 
@@ -99,6 +99,6 @@ CASES = [
 
 @pytest.mark.parametrize(("record", "limits", "words"), CASES)
 def test_a_record_holds_while_it_fits(record, limits, words):
-    told = outgrown(record, {"seconds": limits[0], "memory_mb": limits[1]})
-    assert (told is None) == (words is None)
-    assert words is None or words in told
+    reason = outgrown(record, {"seconds": limits[0], "memory_mb": limits[1]})
+    assert (reason is None) == (words is None)
+    assert words is None or words in reason

@@ -30,8 +30,8 @@ SYSTEM = "name: here\nscheduler: none\nlauncher: plain\nmpi_launcher: mpiexec\n"
 SLURM = "name: there\nscheduler: slurm\nlauncher: srun\nmpi_launcher: srun\nnodes: 4\ncores_per_node: 8\n"
 
 
-def until_plan(folder: Path, until: str = "", own: str = "", system: str = SYSTEM) -> StudyPlan:
-    return plan_study(folder, STUDY.format(until=until, own=own), system=system)
+def until_plan(folder: Path, until: str = "", section: str = "", system: str = SYSTEM) -> StudyPlan:
+    return plan_study(folder, STUDY.format(until=until, own=section), system=system)
 
 
 def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path) -> None:
@@ -44,14 +44,14 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
     assert [p.optional for p in made.stage("reference").values()].count(True) == 4
     assert not any(p.optional for p in made.stage("dataset").values())
     assert {p.id for p in plain.stage("train").values()} < {p.id for p in train}
-    told = next(iter(train)).spec["repeat_until"]
-    assert (told["equivalence_margin"], told["min_repeats"], told["max_repeats"], told["budget_s"]) == (
+    rule = next(iter(train)).spec["repeat_until"]
+    assert (rule["equivalence_margin"], rule["min_repeats"], rule["max_repeats"], rule["budget_s"]) == (
         0.04,
         3,
         7,
         120.0,
     )
-    assert told["ways"] == 1.0
+    assert rule["ways"] == 1.0
     assert made.analysis_plan.margin == 0.04 and made.analysis_plan.looks == {"train": len(looks_of(3, 7))}
 
 
@@ -82,12 +82,12 @@ def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -
 
 
 def test_another_margin_makes_a_block_stale_and_no_cell(tmp_path: Path) -> None:
-    one, two = (
+    first, two = (
         until_plan(tmp_path, f"repeat_until: {{equivalence_margin: {margin}, max_repeats: 5}}")
         for margin in ("4 %", "3 %")
     )
-    assert [p.fingerprint for p in one] == [p.fingerprint for p in two]
-    before, after = ({b.id: b.fingerprint for b in make_blocks(made)} for made in (one, two))
+    assert [p.fingerprint for p in first] == [p.fingerprint for p in two]
+    before, after = ({b.id: b.fingerprint for b in make_blocks(made)} for made in (first, two))
     changed = {name for name in before if before[name] != after[name]}
     assert len(changed) == 1 and changed.pop().startswith("train")
 
@@ -97,8 +97,8 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     write_plan(made, make_blocks(made))
     optional = {f"{p.cell.stage}/{p.id}": p for p in made if p.optional}
     assert optional and len(planned_cells(made.paths) or ()) == sum(1 for _ in made) - len(optional)
-    name, one = next(iter(optional.items()))
-    one_record = made.paths.record(*one.key)
+    name, planned = next(iter(optional.items()))
+    one_record = made.paths.record(*planned.key)
     one_record.parent.mkdir(parents=True)
     one_record.touch()
     assert optional.keys() & (planned_cells(made.paths) or {}).keys() == {name}
@@ -111,33 +111,33 @@ def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed
     gone, skipped, begun, unknown = optional
     stamp = made.paths.stamp("train", "iris-mlp.n1")
     stamp.parent.mkdir(parents=True)
-    state, other = repeat_until_of(skipped.spec), "an earlier one"
+    state, earlier = repeat_until_of(skipped.spec), "an earlier one"
 
-    def reasons(**told: dict[str, str]) -> dict[str, list[str]]:
-        stamp.write_text(json.dumps({"state": "s", **told}))
+    def reasons(**stamped: dict[str, str]) -> dict[str, list[str]]:
+        stamp.write_text(json.dumps({"state": "s", **stamped}))
         stale = Staleness(made)
-        return {p.id: [one.kind for one in stale.of(p)] for p in optional}
+        return {p.id: [reason.kind for reason in stale.of(p)] for p in optional}
 
     assert reasons() == {p.id: [] for p in optional}
     key = {p.id: f"train/{p.id}" for p in optional}
     begun_spec = made.paths.spec(*begun.key)
     begun_spec.parent.mkdir(parents=True)
     begun_spec.write_text("{}")
-    told = reasons(completed_optional={key[gone.id]: state}, skipped_optional={key[skipped.id]: state})
-    assert told == {gone.id: ["missing"], skipped.id: [], begun.id: ["missing"], unknown.id: []}
+    found = reasons(completed_optional={key[gone.id]: state}, skipped_optional={key[skipped.id]: state})
+    assert found == {gone.id: ["missing"], skipped.id: [], begun.id: ["missing"], unknown.id: []}
     # Who ran the block again without it did not need it.
-    told = reasons(
-        completed_optional={}, skipped_optional={key[gone.id]: state, key[skipped.id]: other, key[begun.id]: state}
+    found = reasons(
+        completed_optional={}, skipped_optional={key[gone.id]: state, key[skipped.id]: earlier, key[begun.id]: state}
     )
-    assert told == {gone.id: [], skipped.id: ["repeat_until"], begun.id: [], unknown.id: []}
+    assert found == {gone.id: [], skipped.id: ["repeat_until"], begun.id: [], unknown.id: []}
     # Nobody skipped it, but its cell's repeats ended: the maximum was a lower one.
-    told = reasons(stop_reasons={unknown.cell.without_repeat().id: "max_repeats"})
-    assert told[unknown.id] == ["repeat_until"] and told[skipped.id] == []
+    found = reasons(stop_reasons={unknown.cell.without_repeat().id: "max_repeats"})
+    assert found[unknown.id] == ["repeat_until"] and found[skipped.id] == []
 
 
 def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
-    own = "repeat_until: {ci_half_width: 2 %, min_repeats: 2, max_repeats: 4}"
-    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 7}", own)
+    section = "repeat_until: {ci_half_width: 2 %, min_repeats: 2, max_repeats: 4}"
+    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 7}", section)
     train = made.stage("train").values()
     assert {p.cell.repeat for p in train} == {0, 1, 2, 3}
     assert {p.cell.repeat for p in train if p.optional} == {2, 3}
@@ -147,7 +147,7 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("until", "own", "told"),
+    ("until", "section", "message"),
     [
         ("repeat_until: {max_repeats: 7}", "", "expected ci_half_width, equivalence_margin or both"),
         (
@@ -174,10 +174,10 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
         ("infer: {repeat_until: {ci_half_width: 3 %}}", "", "infer.repeat_until: no cell of this study is repeated"),
     ],
 )
-def test_what_cannot_be_meant_is_one_message(tmp_path: Path, until: str, own: str, told: str) -> None:
+def test_what_cannot_be_meant_is_one_message(tmp_path: Path, until: str, section: str, message: str) -> None:
     with pytest.raises(BadInput, match=r"study\.yaml") as raised:
-        until_plan(tmp_path, until, own)
-    assert told in str(raised.value)
+        until_plan(tmp_path, until, section)
+    assert message in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
 
 

@@ -27,8 +27,8 @@ def mean(values: list[float]) -> float:
 
 
 def scores(bw: dict[str, float], md: dict[str, float]) -> tuple[float, float, float]:
-    one, other = mean(list(bw.values())), mean(list(md.values()))
-    return one, other, math.sqrt(one * other)
+    bandwidth, metadata = mean(list(bw.values())), mean(list(md.values()))
+    return bandwidth, metadata, math.sqrt(bandwidth * metadata)
 
 
 def seconds(name: str) -> float:

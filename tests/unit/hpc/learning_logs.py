@@ -9,7 +9,7 @@ from log_scan import made, scan
 from transect.hpc.base import Run
 
 
-def one(text: str) -> Run:
+def only_run(text: str) -> Run:
     (run,) = scan(text)
     return run
 

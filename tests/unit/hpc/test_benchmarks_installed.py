@@ -31,7 +31,7 @@ def program(folder: Path, name: str, text: str = "") -> Path:
 def test_process_grids_are_as_square_as_they_can_be(ranks: int) -> None:
     p, q = near_square(ranks)
     assert p * q == ranks and p <= q
-    assert not any(ranks % one == 0 for one in range(p + 1, math.isqrt(ranks) + 1))
+    assert not any(ranks % divisor == 0 for divisor in range(p + 1, math.isqrt(ranks) + 1))
 
 
 @given(st.integers(0, 1 << 50), st.floats(0.001, 0.999), st.integers(1, 1024))
@@ -127,7 +127,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "argv"), COMMANDS, ids=lambda one: getattr(one, "id", ""))
+@pytest.mark.parametrize(("asked", "argv"), COMMANDS, ids=lambda value: getattr(value, "id", ""))
 def test_command_lines(asked: Cell, argv: str, tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get(str(asked.benchmark))
     assert benchmark.supports(asked) is None
@@ -144,12 +144,12 @@ def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None
         done = subprocess.run(argv, env=variables, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()[-1]
 
-    own = f"transect-{name}-{PLACE}"
-    assert last(TMPDIR="/scratch/of a job") == f"/scratch/of a job/{own}"
-    assert last() == f"./{own}"
+    folder = f"transect-{name}-{PLACE}"
+    assert last(TMPDIR="/scratch/of a job") == f"/scratch/of a job/{folder}"
+    assert last() == f"./{folder}"
     # Folders of one node do not reach another.
     argv = BENCHMARKS.get(name).command(bench_cell(name, nodes=2), tmp_path, "P", [])
-    assert argv[0] == "P" and argv[-1] == str(tmp_path / own)
+    assert argv[0] == "P" and argv[-1] == str(tmp_path / folder)
 
 
 REFUSED = [
@@ -175,7 +175,7 @@ REFUSED = [
     ("mdtest", {}, {"threads": 2}, "ask for 2 ranks instead"),
     ("osu", {"test": "osu_latency"}, {"ranks_per_node": 3}, "osu_latency runs on exactly 2 ranks"),
     ("osu", {"test": "osu_mbw_mr"}, {"ranks_per_node": 3}, "on pairs of ranks, not on 3"),
-    ("osu", {}, {}, "one has nobody to talk to"),
+    ("osu", {}, {}, "one has no partner"),
     ("osu", {"test": "../rm"}, {"nodes": 2}, "option test: expected the name of a test"),
     ("minibude", {"deck": "data/bm1"}, {}, "option deck: expected an absolute path"),
     ("minibude", {"ppwi": "1;2"}, {}, "option ppwi: expected e.g. 4"),
@@ -185,7 +185,7 @@ REFUSED = [
     ("nccl-tests", {}, {"nodes": 2}, "runs on cuda, not on 'cpu'"),
     ("nccl-tests", {"min_bytes": "1g"}, {"nodes": 2, "device": "cuda"}, "no more than max_bytes"),
     ("nccl-tests", {"test": "rm"}, {"nodes": 2, "device": "cuda"}, "option test"),
-    ("message-sweep", {}, {}, "one has nobody"),
+    ("message-sweep", {}, {}, "one has no partner"),
     ("message-sweep", {}, {"nodes": 2, "device": "cuda"}, "not of 'cuda'"),
     ("message-sweep", {}, {"nodes": 2, "threads": 2}, "one thread per rank"),
     ("message-sweep", {"test": "bw"}, {"nodes": 3}, "bw is between two ranks"),
@@ -197,7 +197,7 @@ REFUSED = [
     ("message-sweep-torch", {"library": "horovod"}, {"nodes": 2}, "gloo, nccl"),
     ("message-sweep-torch", {"library": "nccl"}, {"nodes": 2}, "of 'cuda'"),
     ("message-sweep-torch", {}, {"nodes": 2, "device": "cuda"}, "gloo sends from the memory of"),
-    ("network-probe", {}, {}, "one has nobody"),
+    ("network-probe", {}, {}, "one has no partner"),
     ("network-probe", {}, {"nodes": 2, "device": "cuda"}, "not on 'cuda'"),
     ("network-probe", {}, {"nodes": 2, "threads": 2}, "one thread per rank"),
     ("docking-probe", {}, {"device": "cuda"}, "not on 'cuda'"),
@@ -223,8 +223,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "options", "axes", "reason"), REFUSED)
 def test_what_cannot_run_is_refused_with_its_reason(name, options, axes, reason, tmp_path) -> None:
-    told = BENCHMARKS.get(name).supports(bench_cell(name, options, **axes))
-    assert told is not None and reason in told
+    refusal = BENCHMARKS.get(name).supports(bench_cell(name, options, **axes))
+    assert refusal is not None and reason in refusal
 
 
 def test_programs_are_found_under_their_other_names(tmp_path, monkeypatch) -> None:

@@ -9,12 +9,12 @@ from transect.cli.plugin_checks import check_log
 
 
 def failed(checks):
-    return [one.what for one in checks if not one.holds]
+    return [check.what for check in checks if not check.holds]
 
 
 @pytest.mark.parametrize("name", ["hpl", "stream", "osu"])
 def test_a_log_is_recognised_and_its_halves_say_nothing_else(name, tmp_path):
-    log = LOGS[next(one for one, log in LOGS.items() if log.benchmark == name)]
+    log = LOGS[next(key for key, log in LOGS.items() if log.benchmark == name)]
     (tmp_path / "run.log").write_text(log.text)
     assert failed(check_log(name, tmp_path / "run.log")) == []
     (tmp_path / "half.log").write_text(log.text[: len(log.text) // 2])

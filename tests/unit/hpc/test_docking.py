@@ -187,8 +187,8 @@ def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(docking_python: str
     assert float(str(run.parameters["largest_difference"])) < 1e-5
     assert re.search(r"alone on CPU \d+$", str(run.parameters["pin"]))
     assert len(run.samples["kernel"].values) == 3
-    metrics = {one.label: one for one in result_of([run], must_have=True).metrics}
-    assert {name: one.name for name, one in metrics.items()} == {
+    metrics = {metric.label: metric for metric in result_of([run], must_have=True).metrics}
+    assert {name: metric.name for name, metric in metrics.items()} == {
         "kernel_best": "kernel_flops",
         "kernel_median": "kernel_flops",
         "kernel-time_best": "benchmark_time",
@@ -246,10 +246,10 @@ def test_it_sweeps_threads_and_fills_in_the_deck(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SOME_DECK", str(tmp_path))
     options = (("deck", "$SOME_DECK"), ("implementation", "numpy"))
     for threads in (1, 2, 4):
-        one = docking_cell(threads=threads, options=options)
+        cell = docking_cell(threads=threads, options=options)
         benchmark = BENCHMARKS.get("docking-probe")
-        assert benchmark.supports(one) is None
-        argv = benchmark.command(one, tmp_path, "python", [])
+        assert benchmark.supports(cell) is None
+        argv = benchmark.command(cell, tmp_path, "python", [])
         assert argv[argv.index("--threads") + 1] == str(threads)
         assert argv[argv.index("--deck") + 1] == str(tmp_path)
         assert argv[argv.index("--poses") + 1] == "2048"

@@ -240,10 +240,10 @@ def test_openmp_is_told_in_its_own_words() -> None:
 
 def command(**options: object) -> list[str]:
     device = str(options.pop("device", "cpu"))
-    one = docking_cell(options=tuple(sorted(options.items())), device=device, threads=2)
+    cell = docking_cell(options=tuple(sorted(options.items())), device=device, threads=2)
     benchmark = BENCHMARKS.get("docking-probe")
-    assert benchmark.supports(one) is None
-    return benchmark.command(one, Path(), "python", [])
+    assert benchmark.supports(cell) is None
+    return benchmark.command(cell, Path(), "python", [])
 
 
 def test_a_cell_becomes_the_probes_arguments() -> None:
@@ -273,9 +273,9 @@ def test_a_cell_becomes_the_probes_arguments() -> None:
 def test_a_cell_runs_in_its_models_environment_and_depends_on_its_file() -> None:
     stage = STAGES.get("bench")
     for name in PROGRAMMING_MODELS:
-        one = docking_cell(options=(("implementation", name),))
-        assert stage.environment(one) == PROGRAMMING_MODELS.get(name).environment
-        assert (PROGRAMMING_MODELS, name) in stage.plugins(one)
+        cell = docking_cell(options=(("implementation", name),))
+        assert stage.environment(cell) == PROGRAMMING_MODELS.get(name).environment
+        assert (PROGRAMMING_MODELS, name) in stage.plugins(cell)
         for path in PROGRAMMING_MODELS.get(name).code_files():
             assert path.is_file()
     assert stage.environment(docking_cell(options=(("implementation", "fortran"),))) == "docking"

@@ -197,10 +197,10 @@ def test_a_cell_of_hpl_from_its_study_to_its_number(tmp_path, monkeypatch) -> No
     outcome = run(commands, log=job.log, cwd=job.folder, seconds=60)
     result = stage.collect(job, outcome)
     assert (result.status.value, result.message) == ("ok", "")
-    (metric,) = [one for one in result.metrics if one.name == "flops"]
+    (metric,) = [metric for metric in result.metrics if metric.name == "flops"]
     assert metric.value == pytest.approx((2 / 3 * 3840 + 1.5) * 3840**2 / 2, rel=1e-4)
-    (told,) = result.details["runs"]
-    assert (told["parameters"]["N"], told["parameters"]["NB"]) == (3840, 192)
+    (run_facts,) = result.details["runs"]
+    assert (run_facts["parameters"]["N"], run_facts["parameters"]["NB"]) == (3840, 192)
 
 
 def test_a_missing_program_is_a_missing_dependency(tmp_path, monkeypatch) -> None:
@@ -230,6 +230,6 @@ def test_a_cell_of_hpcc_runs_with_its_options(tmp_path) -> None:
     outcome = run(commands, log=job.log, cwd=job.folder, seconds=120)
     result = stage.collect(job, outcome)
     assert (result.status.value, result.message) == ("ok", ""), job.log.read_text()
-    (told,) = result.details["runs"]
-    assert (told["parameters"]["HPL_N"], told["parameters"]["HPL_NB"]) == (500, 50)
-    assert told["parameters"]["CommWorldProcs"] == 2
+    (run_facts,) = result.details["runs"]
+    assert (run_facts["parameters"]["HPL_N"], run_facts["parameters"]["HPL_NB"]) == (500, 50)
+    assert run_facts["parameters"]["CommWorldProcs"] == 2

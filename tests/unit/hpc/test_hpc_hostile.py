@@ -26,7 +26,7 @@ DRAWN = settings(max_examples=2, suppress_health_check=list(HealthCheck), phases
 def test_a_long_log_of_its_own_lines_takes_linear_time(name, size, data):
     parser = PARSERS.get(name)
     patterns = (*parser.start_patterns, *(parser.line_patterns or ()))
-    lines = [data.draw(st.from_regex(re.compile(one), alphabet=ASCII)).strip() for one in patterns]
+    lines = [data.draw(st.from_regex(re.compile(pattern), alphabet=ASCII)).strip() for pattern in patterns]
     text = "\n".join([*lines, *(f"{line} 1 2 3.5 4e9" for line in lines)]) + "\n"
     repeated = text * (size // len(text) + 1)
     begin = time.process_time()

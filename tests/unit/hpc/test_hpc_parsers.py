@@ -39,10 +39,10 @@ def test_hpl_rows_of_amd_and_nvidia_and_a_rewritten_n() -> None:
         "T/V            SWP       N    NB     P     Q          Time          Gflops\n"
         "WRC11C2R4o     Mix  100000   384     1     2        100.00      6.6668e+03\n" + residual
     )
-    one, two = scan(nvidia + "HPLinpack 2.3  --  x\n" + amd)
-    assert (one.variant, one.version, one.parameters["N"], one.status) == ("nvidia", "23.5.0", 99328, "ok")
-    assert one.metric("gflops_per_gpu") is not None and any("rewritten" in w for w in one.warnings)
-    assert (two.variant, two.version, two.parameters["SWP"], two.status) == ("amd", "2.3", "Mix", "ok")
+    first, second = scan(nvidia + "HPLinpack 2.3  --  x\n" + amd)
+    assert (first.variant, first.version, first.parameters["N"], first.status) == ("nvidia", "23.5.0", 99328, "ok")
+    assert first.metric("gflops_per_gpu") is not None and any("rewritten" in w for w in first.warnings)
+    assert (second.variant, second.version, second.parameters["SWP"], second.status) == ("amd", "2.3", "Mix", "ok")
 
 
 def test_hpl_names_the_tests_of_a_sweep_that_never_came() -> None:
@@ -82,8 +82,8 @@ def test_stream_of_microsoft_has_rates_and_no_times() -> None:
         ("triad", "515"),
         ("write", "228"),
     ]
-    told = {"cores": 2, "threads_requested": 4, "repetitions": 6, "vector_megabytes": "64.0"}
-    assert run.parameters == told
+    parameters = {"cores": 2, "threads_requested": 4, "repetitions": 6, "vector_megabytes": "64.0"}
+    assert run.parameters == parameters
     (cut,) = scan(STREAM_MICROSOFT[: STREAM_MICROSOFT.index("Write:")])
     assert (cut.status, "no row for write" in cut.reason) == ("truncated", True)
     assert [r.status for r in scan(STREAM_MICROSOFT * 2)] == ["ok", "ok"]

@@ -62,7 +62,7 @@ def test_a_line_at_the_end_of_the_region_is_found_by_its_end():
 
 
 @pytest.mark.parametrize(
-    ("rule", "line", "other"),
+    ("rule", "line", "unmatched"),
     [
         (re.compile(r"(N|NB)\s{0,3}:\s{1,3}(\S.*)$"), "NB :  5 6  ", "NB :\n5"),
         (re.compile(r"(?P<what>rate)[^=]{0,9}=\s*(\d+)"), "rate of it = 7", "rate\n= 7"),
@@ -70,13 +70,13 @@ def test_a_line_at_the_end_of_the_region_is_found_by_its_end():
         (re.compile(r"a[\s,]b(?:c|d)$"), "a bd", "a\nbd"),
     ],
 )
-def test_what_is_searched_for_follows_from_the_rule(rule, line, other):
+def test_what_is_searched_for_follows_from_the_rule(rule, line, unmatched):
     (pattern,) = searched(rule)
     compiled = re.compile(pattern)
     assert compiled.groups == 0
     assert rule.match(line.strip()) and compiled.match(line)
     # It never reaches into the next line.
-    assert not compiled.match(other)
+    assert not compiled.match(unmatched)
     fast = line_pattern([pattern])
     assert isinstance(fast, LinePattern) and fast.fast
     assert fast.search(f"\nx\n{line}\ny".encode(), 0, len(line) + 5) is not None

@@ -64,7 +64,7 @@ PATHS = st.lists(st.lists(PART, min_size=1, max_size=4), min_size=1, max_size=6)
 @given(PATHS, st.randoms())
 def test_names_are_distinct_and_do_not_depend_on_the_order(parts, random):
     root = Path("/no-such-folder-of-logs")
-    paths = [root.joinpath(*one) for one in parts]
+    paths = [root.joinpath(*names) for names in parts]
     found = log_sources(paths)
     assert set(found.values()) == {Path(os.path.realpath(path)) for path in paths}
     shuffled = random.sample(paths, len(paths))
@@ -111,13 +111,13 @@ def test_content_counts_and_no_time_stamp(tree):
     before = log_facts(tree)
     log = tree / "b.log"
     log.write_text("one")
-    one = log_facts(tree)
-    assert one != before
+    with_one = log_facts(tree)
+    assert with_one != before
     exchanged(log, "two")
-    assert log_facts(tree) != one
+    assert log_facts(tree) != with_one
     exchanged(log, "one")
     os.utime(log, ns=(1, 1))
-    assert log_facts(tree) == one
+    assert log_facts(tree) == with_one
 
 
 def test_large_files_and_large_folders_count_by_size_and_time(tree, monkeypatch):
@@ -146,9 +146,9 @@ def test_checksums_are_kept_and_see_what_a_time_stamp_hides(tmp_path, monkeypatc
 
     def look():
         known = Checksums(kept)
-        told = known.of(log, log.stat())
+        checksum = known.of(log, log.stat())
         known.save()
-        return told
+        return checksum
 
     assert look() == look() == hashlib.sha256(b"one").hexdigest()
     assert read == [log]

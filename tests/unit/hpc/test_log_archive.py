@@ -44,8 +44,8 @@ def test_a_second_reading_takes_what_has_not_changed(archive: Path, tmp_path: Pa
     assert (again.known, again.runs) == (5, first.runs)
     (archive / "notes.md").write_text(LOGS["mdtest 4.1.0"])
     seen: list[tuple[int, int, int, int]] = []
-    changed = read_archive([archive], cache=cache, progress=lambda *told: seen.append(told))
-    assert changed.known == 4 and [told[:2] for told in seen] == [(n, 5) for n in range(1, 6)]
+    changed = read_archive([archive], cache=cache, progress=lambda *progress: seen.append(progress))
+    assert changed.known == 4 and [progress[:2] for progress in seen] == [(n, 5) for n in range(1, 6)]
     assert {run.benchmark for run in changed.runs} == {"ior", "mdtest"}
     strict = read_archive([archive], cache=cache, refusal=Refusal(strict=True))
     assert strict.known == 5 and read_archive([archive], cache=cache).runs == changed.runs
@@ -55,9 +55,9 @@ def test_a_log_under_another_name_has_that_name(archive: Path, tmp_path: Path) -
     link = tmp_path / "link"
     link.symlink_to(archive)
     first = read_archive([archive], cache=tmp_path / "kept")
-    other = read_archive([link], cache=tmp_path / "kept")
-    assert other.known == first.files
-    assert all(run.file.startswith(str(link)) for run in other.runs)
+    renamed = read_archive([link], cache=tmp_path / "kept")
+    assert renamed.known == first.files
+    assert all(run.file.startswith(str(link)) for run in renamed.runs)
 
 
 @pytest.mark.parametrize("damage", ["text", "folder", "row"])
@@ -87,22 +87,22 @@ def test_a_log_behind_a_link_counts_in_the_summary(archive: Path, tmp_path: Path
     (archive / "link.txt").symlink_to(outside)
     for paths in ([archive], [archive / "birch", archive], [archive / ".." / "archive"]):
         arguments = ["ingest", *map(str, paths), "--summary", "--format", "json"]
-        told = json.loads(CliRunner().invoke(app, arguments).stdout)
-        assert told["files"] == 6
-        assert sum(sum(row["counts"].values()) for row in told["counted"]) == 6, paths
+        summary = json.loads(CliRunner().invoke(app, arguments).stdout)
+        assert summary["files"] == 6
+        assert sum(sum(row["counts"].values()) for row in summary["counted"]) == 6, paths
 
 
 def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
     done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    counted = {(row["benchmark"], row["system"], row["version"]): row["counts"] for row in told["counted"]}
+    summary = json.loads(done.stdout)
+    counted = {(row["benchmark"], row["system"], row["version"]): row["counts"] for row in summary["counted"]}
     assert counted["ior", "aster", "3.3.0"] == counted["ior", "birch", "3.3.0"] == {"ok": 1}
     assert counted["ior", "birch", "4.1.0"] == {"truncated": 1}
     assert counted["unknown", "", ""] == {"no-result": 1}
-    best = [row for row in told["best"] if row["benchmark"] == "ior"]
+    best = [row for row in summary["best"] if row["benchmark"] == "ior"]
     assert best and {row["systems"] for row in best} == {2}
-    (refused,) = told["refused"]
+    (refused,) = summary["refused"]
     assert (refused["benchmark"], refused["status"], refused["runs"]) == ("ior", "truncated", 1)
     table = CliRunner().invoke(app, ["ingest", str(archive), "--summary"])
     assert "5 files had not" in table.stdout
@@ -112,8 +112,8 @@ def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
 def test_tests_of_one_benchmark_do_not_compete(archive: Path) -> None:
     for system, log in (("aster", OSU_ALLREDUCE), ("birch", OSU_BARRIER)):
         (archive / system / "osu.txt").write_text(log)
-    told = json.loads(summary_of(archive, "--format", "json"))
-    best = [row for row in told["best"] if row["metric"] == "collective_time"]
+    summary = json.loads(summary_of(archive, "--format", "json"))
+    best = [row for row in summary["best"] if row["metric"] == "collective_time"]
     assert {(row["variant"], row["system"]) for row in best} == {("mpi allreduce", "aster"), ("mpi barrier", "birch")}
 
 
@@ -121,8 +121,8 @@ def test_a_best_value_with_a_doubt_says_so_and_why(archive: Path) -> None:
     log = archive / "aster" / "mdtest-3.3.0.txt"
     log.write_text(re.sub(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000", log.read_text()))
     rows = json.loads(summary_of(archive, "--format", "json"))["doubted"]
-    told = {(row["benchmark"], row["status"], row["runs"]) for row in rows}
-    assert told == {("mdtest", "suspicious", 1)}
+    doubted = {(row["benchmark"], row["status"], row["runs"]) for row in rows}
+    assert doubted == {("mdtest", "suspicious", 1)}
     table = summary_of(archive)
     assert "9e13 1/s (suspicious)" in table
     _, _, doubts = table.partition("Suspicious:")
@@ -174,14 +174,14 @@ def test_a_log_that_is_written_again_at_once_is_read_again(archive: Path, tmp_pa
     """Time stamps have steps: within one of them a log of the same size looks as it did before."""
     cache, log = tmp_path / "kept", archive / "notes.md"
     log.write_text("one line\n")
-    told = log.stat()
+    before = log.stat()
     read_archive([archive], cache=cache)
     with sqlite3.connect(next(cache.glob("*.sqlite"))) as connection:
         (facts,) = connection.execute("SELECT facts FROM runs WHERE CAST(path AS TEXT) LIKE '%notes.md'").fetchone()
     log.write_text("two line\n")
-    os.utime(log, ns=(told.st_atime_ns, told.st_mtime_ns))
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert len(facts.split()) == 6, "the content's hash stands with the stamps"
-    (run,) = (one for one in read_archive([archive], cache=cache).runs if one.file == str(log))
+    (run,) = (run for run in read_archive([archive], cache=cache).runs if run.file == str(log))
     assert "two line" in run.reason
 
 
@@ -209,5 +209,5 @@ def test_files_that_were_not_read_are_listed_as_such(archive: Path) -> None:
     (archive / "lost.txt").symlink_to("nowhere")
     done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
     refused = json.loads(done.stdout)["refused"]
-    said = {row["example"] for row in refused if row["benchmark"] == "unknown"}
-    assert said == {"the file is binary: packed data: unpack it first", "cannot be read: No such file or directory"}
+    reasons = {row["example"] for row in refused if row["benchmark"] == "unknown"}
+    assert reasons == {"the file is binary: packed data: unpack it first", "cannot be read: No such file or directory"}

@@ -39,23 +39,23 @@ def _cases() -> list[tuple[str, str, str, str]]:
 
 
 def _changed(log: str, change: str) -> str:
-    kind, _, rest = change.partition(": ")
-    words, _, new = rest.replace(r"\n", "\n").replace(r"\t", "\t").partition(" =>")
+    kind, _, edit = change.partition(": ")
+    words, _, new = edit.replace(r"\n", "\n").replace(r"\t", "\t").partition(" =>")
     if kind in ("before", "after"):
         return words + log if kind == "before" else log + words
     if kind in ("cut", "from"):
         at = log.index(words)
         return log[:at] + new[1:] if kind == "cut" else log[at:]
-    pattern, _, new = (rest if kind == "1" else change).partition(" =>")
+    pattern, _, new = (edit if kind == "1" else change).partition(" =>")
     return re.sub(pattern, new[1:], log, count=kind == "1", flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(("log", "status", "reason", "change"), _cases())
 def test_status_and_reason(log: str, status: str, reason: str, change: str) -> None:
     text = LOGS[log]
-    for one in change.split(" && ") if change != "as it is" else []:
-        before, text = text, _changed(text, one)
+    for step in change.split(" && ") if change != "as it is" else []:
+        before, text = text, _changed(text, step)
         assert text != before
     run = scan(text)[-1]
-    said = "; ".join((run.reason, *run.suspicions))
-    assert (run.status, reason in said) == (status, True), said
+    messages = "; ".join((run.reason, *run.suspicions))
+    assert (run.status, reason in messages) == (status, True), messages

@@ -63,19 +63,19 @@ def test_a_whole_log_is_ok(name: str) -> None:
         chief = runs[0].metric(CHIEF.get(log.benchmark, "gflops"))
         assert chief is not None and chief.printed == log.rate and chief.normalised is not None
     for run in runs:
-        assert any(one.normalised is not None for one in run.metrics)
+        assert any(metric.normalised is not None for metric in run.metrics)
         assert Run.model_validate_json(run.model_dump_json()) == run
 
 
 # Two of each log, one behind the other, in which all are; the others only in `make test-all`.
 FEW = {
-    (name, one) for place, name in enumerate(LOGS) for one in (2 * disguises(name))[2 * place % len(DISGUISES) :][:2]
+    (name, way) for place, name in enumerate(LOGS) for way in (2 * disguises(name))[2 * place % len(DISGUISES) :][:2]
 }
 
 
 @pytest.mark.parametrize(
     ("name", "disguise"),
-    [pytest.param(name, one, marks=() if (name, one) in FEW else EVERY) for name in LOGS for one in disguises(name)],
+    [pytest.param(name, way, marks=() if (name, way) in FEW else EVERY) for name in LOGS for way in disguises(name)],
 )
 def test_a_disguised_log_yields_the_same_results(name: str, disguise: str) -> None:
     text = LOGS[name].text
@@ -139,7 +139,7 @@ def check_lines(name: str, some: int | None) -> None:
     text = LOGS[name].text
     lines = text.splitlines(keepends=True)
     runs = scan(text)
-    whole, all_values = results(runs), {one for run in runs for one in values(run)}
+    whole, all_values = results(runs), {value for run in runs for value in values(run)}
     seen_ok = False
     ends = list(range(1, len(lines)))
     for end in ends if some is None else chosen(name, ends, some):
@@ -147,8 +147,8 @@ def check_lines(name: str, some: int | None) -> None:
         # The last of several numbers of which each one is a result.
         if any(ROWS_ALONE in run.suspicions for run in runs) or "stddev_TEPS" in lines[end - 1]:
             continue
-        said = {one for run in runs if run.status == "ok" for one in values(run)}
-        assert said <= all_values or name in CHANGES, lines[end - 1]
+        found = {value for run in runs if run.status == "ok" for value in values(run)}
+        assert found <= all_values or name in CHANGES, lines[end - 1]
         assert {run.status.value for run in runs} <= {"ok", "truncated", "no-result"}
         if all(run.status == "ok" for run in runs):
             seen_ok = True
@@ -192,22 +192,22 @@ SO_FAR = CHANGES | {
 def check_bytes(name: str, some: int | None) -> None:
     """Cut within lines: no number is read that the whole log does not print."""
     text = LOGS[name].text
-    whole = {one for run in scan(text) for one in values(run)}
-    printed = {one[-1] for one in whole} | set(NUMBERS.findall(text))
+    whole = {value for run in scan(text) for value in values(run)}
+    printed = {value[-1] for value in whole} | set(NUMBERS.findall(text))
     last = text.rstrip("\n").rfind("\n") + 1 if name in ENDS_IN_A_NUMBER else len(text)
     ends = list(range(last))
     for end in ends if some is None else chosen(name, ends, some):
         for run in scan(text[:end]):
-            said = set(values(run))
+            found = set(values(run))
             if ROWS_ALONE in run.suspicions:
                 best = run.metrics[0]
-                near = {one[-1] for one in whole if one[:2] == ("bandwidth_max", best.phase)}
-                assert any(abs(float(one) / best.value - 1) < 1e-3 for one in near)
+                near = {value[-1] for value in whole if value[:2] == ("bandwidth_max", best.phase)}
+                assert any(abs(float(text) / best.value - 1) < 1e-3 for text in near)
                 continue
             if run.status == "ok" or name not in ("stream", "babelstream mojo"):
-                assert {one[-1] for one in said if "computed" not in one[0]} <= printed, end
+                assert {value[-1] for value in found if "computed" not in value[0]} <= printed, end
             if name not in (CHANGES if run.status == "ok" else SO_FAR):
-                assert said <= whole, text[:end][-60:]
+                assert found <= whole, text[:end][-60:]
 
 
 @pytest.mark.parametrize("some", [25, pytest.param(None, marks=EVERY)])

@@ -41,13 +41,13 @@ def check(done: Result, test: str, library: str, folder: Path, ranks: int = 2) -
     assert (run.status, run.reason) == ("ok", "")
     assert (run.benchmark, run.variant) == ("message-sweep", library)
     assert (run.parameters["test"], run.parameters["ranks"]) == (TESTS[test].title, ranks)
-    sizes = {one.size for one in run.metrics}
+    sizes = {metric.size for metric in run.metrics}
     assert sizes >= {4, 16, 64, 256, 1024}, "these are measured whatever the budget"
     assert {str(size) for size in sizes} == set(run.samples)
     assert all(len(series.values) >= 3 for series in run.samples.values())
     metrics = result_of([run], must_have=True).metrics
-    assert {one.name for one in metrics} == METRICS.get(test, {"collective_time"})
-    labels = [one.label for one in metrics]
+    assert {metric.name for metric in metrics} == METRICS.get(test, {"collective_time"})
+    labels = [metric.label for metric in metrics]
     assert len(labels) == len(set(labels))
     return run
 
@@ -55,26 +55,26 @@ def check(done: Result, test: str, library: str, folder: Path, ranks: int = 2) -
 @pytest.mark.parametrize("test", messages.NAMES)
 def test_two_ranks_of_mpi4py(test: str, base_python: str, tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get("message-sweep")
-    one = bench_cell("message-sweep", ranks_per_node=2, options=options(test=test))
-    assert benchmark.supports(one) is None
-    argv = benchmark.command(one, tmp_path, base_python, prefix(base_python, 2))
+    cell = bench_cell("message-sweep", ranks_per_node=2, options=options(test=test))
+    assert benchmark.supports(cell) is None
+    argv = benchmark.command(cell, tmp_path, base_python, prefix(base_python, 2))
     run = check(start(argv), test, "mpi4py", tmp_path)
     assert "mpi4py" in str(run.parameters["library"])
 
 
 def test_three_ranks_sum_and_gather_in_order(base_python: str, tmp_path: Path) -> None:
     for test in ("reduce", "allgather"):
-        one = bench_cell("message-sweep", ranks_per_node=3, options=options(test=test, max_size=1024))
-        argv = BENCHMARKS.get("message-sweep").command(one, tmp_path, base_python, prefix(base_python, 3))
+        cell = bench_cell("message-sweep", ranks_per_node=3, options=options(test=test, max_size=1024))
+        argv = BENCHMARKS.get("message-sweep").command(cell, tmp_path, base_python, prefix(base_python, 3))
         check(start(argv), test, "mpi4py", tmp_path, ranks=3)
 
 
 @pytest.mark.parametrize("test", ["allgather", "bw"])
 def test_two_ranks_of_gloo(test: str, torch_python: str, tmp_path: Path) -> None:
     benchmark = BENCHMARKS.get("message-sweep-torch")
-    one = bench_cell("message-sweep-torch", ranks_per_node=2, options=options(test=test, max_size=1024))
-    assert benchmark.supports(one) is None
-    command = benchmark.command(one, tmp_path, torch_python, [])
+    cell = bench_cell("message-sweep-torch", ranks_per_node=2, options=options(test=test, max_size=1024))
+    assert benchmark.supports(cell) is None
+    command = benchmark.command(cell, tmp_path, torch_python, [])
     done = start([*LAUNCH, "--ranks-per-node", "2", "--", *command])
     run = check(done, test, "gloo", tmp_path)
     assert str(run.parameters["library"]).endswith("gloo")
@@ -141,8 +141,8 @@ def test_the_launch_gives_each_library_its_rendezvous(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bench, "ranks", lambda job, command, rendezvous: (rendezvous, command))
     for name, rendezvous in (("message-sweep", "mpi"), ("message-sweep-torch", "tcp"), ("network-probe", "mpi")):
         job = SimpleNamespace(cell=bench_cell(name, nodes=2), folder=tmp_path, python="python")
-        told, command = bench.BenchRunner(STAGES.get("bench")).prepare(job)  # type: ignore[arg-type]
-        assert told == rendezvous
+        found, command = bench.BenchRunner(STAGES.get("bench")).prepare(job)  # type: ignore[arg-type]
+        assert found == rendezvous
         assert command[0] == "python"
 
 

@@ -39,9 +39,9 @@ def test_two_ranks_measure_and_the_log_becomes_metrics(base_python: str, tmp_pat
     assert "allreduce-0" not in run.samples
     assert all(len(series.values) >= 3 for series in run.samples.values())
     metrics = result_of([run], must_have=True).metrics
-    assert {one.name for one in metrics} == {"message_time", "allreduce_time", "network_latency", "network_bandwidth"}
-    assert all(math.isfinite(one.value) and one.value > 0 for one in metrics)
-    labels = [one.label for one in metrics]
+    assert {m.name for m in metrics} == {"message_time", "allreduce_time", "network_latency", "network_bandwidth"}
+    assert all(math.isfinite(m.value) and m.value > 0 for m in metrics)
+    labels = [m.label for m in metrics]
     assert len(labels) == len(set(labels))
     (bandwidth,) = [m for m in metrics if m.label == "bandwidth_median 1024"]
     (time,) = [m for m in metrics if m.label == "pingpong_median 1024"]
@@ -51,8 +51,8 @@ def test_two_ranks_measure_and_the_log_becomes_metrics(base_python: str, tmp_pat
 def test_one_rank_per_node_has_an_all_reduce_of_its_own(base_python: str) -> None:
     program = [base_python, "-m", "mpi4py", "-m", "transect.hpc.probes.network", *QUICK]
     node = ["-x", "SLURMD_NODENAME=a", *program, "--nodes", "2"]
-    other = ["-n", "2", "-x", "SLURMD_NODENAME=b", *program, "--nodes", "2"]
-    done = start([*prefix(base_python, 2), *node, ":", *other])
+    second_node = ["-n", "2", "-x", "SLURMD_NODENAME=b", *program, "--nodes", "2"]
+    done = start([*prefix(base_python, 2), *node, ":", *second_node])
     assert done.returncode == 0, done.stderr
     (run,) = scan(done.stdout)
     assert (run.status, run.reason) == ("ok", "")

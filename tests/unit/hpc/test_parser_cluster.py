@@ -80,25 +80,25 @@ def test_what_speaks_against_a_log_is_said_with_both_numbers(
     assert old in text
     run = scan(text.replace(old, new, 1))[0]
     assert str(run.status) == status, run.reason
-    assert all(one in run.reason for one in numbers), run.reason
+    assert all(number in run.reason for number in numbers), run.reason
 
 
 def test_labels_of_ranks_part_no_training_from_what_its_script_asked_for() -> None:
-    script, _, rest = logs.FSDP.partition("\n")
-    labelled = script + "\n" + "".join(f"0: {line}\n" for line in rest.splitlines())
+    script, _, lines = logs.FSDP.partition("\n")
+    labelled = script + "\n" + "".join(f"0: {line}\n" for line in lines.splitlines())
     for text, status in ((labelled, "ok"), (labelled.replace("max_steps=3", "max_steps=9"), "truncated")):
         (run,) = scan(text)
         assert (str(run.status), run.parameters["rank"]) == (status, 0)
 
 
 def test_the_sizes_of_a_torchtitan_training_are_its_settings() -> None:
-    told = scan(logs.TITAN)[0].parameters
-    assert {"local_batch_size": 4, "global_batch_size": 32, "sequence_length": 2048}.items() <= (told.items())
+    parameters = scan(logs.TITAN)[0].parameters
+    assert {"local_batch_size": 4, "global_batch_size": 32, "sequence_length": 2048}.items() <= (parameters.items())
 
 
 def test_thousands_are_parted_by_commas() -> None:
     run = scan(logs.TITAN.replace("tps: 950", "tps: 11,500").replace("tps: 960", "tps: 11,600"))[0]
-    assert [one.printed for one in run.metrics if one.name == "tps"] == ["11500", "11600"]
+    assert [metric.printed for metric in run.metrics if metric.name == "tps"] == ["11500", "11600"]
 
 
 def test_perftest_says_mib_today_for_what_it_called_mb() -> None:
@@ -119,9 +119,9 @@ def test_how_often_perftest_did_it_in_given_seconds_is_no_setting() -> None:
 def test_a_case_of_nvbandwidth_with_another_name_gives_and_takes_no_number() -> None:
     case = "Running {0}.\nsome copy (GB/s)\n           0         1\n 0     {1}     {1}\n\nSUM {0} {2}\n"
     known = case.format("host_to_device_memcpy_ce", "55.50", "111.00")
-    other = case.format("device_local_copy_new", "99.25", "198.50")
+    unknown = case.format("device_local_copy_new", "99.25", "198.50")
     waived = "Running device_to_host_memcpy_sm.\nWaived: \n"
-    runs = scan(f"nvbandwidth Version: v0.10.0\n\n{known}{waived}{other}")
+    runs = scan(f"nvbandwidth Version: v0.10.0\n\n{known}{waived}{unknown}")
     assert [(run.variant, str(run.status), run.metrics[0].printed) for run in runs] == [
         ("host_to_device_memcpy_ce", "ok", "111.00"),
         ("device_local_copy_new", "ok", "198.50"),
@@ -151,7 +151,7 @@ def test_both_ways_are_one_variant_and_one_way_another() -> None:
 
 def test_a_read_is_timed_there_and_back_and_is_no_half_of_a_round_trip() -> None:
     run = scan(logs.PERFTEST_LATENCY.replace("RDMA_Write", "RDMA_Read"))[0]
-    assert str(run.status) == "ok" and all(one.normalised is None for one in run.metrics)
+    assert str(run.status) == "ok" and all(metric.normalised is None for metric in run.metrics)
 
 
 def test_a_copy_within_a_device_and_a_latency_are_no_bandwidth_of_a_link() -> None:
@@ -164,7 +164,7 @@ def test_a_copy_within_a_device_and_a_latency_are_no_bandwidth_of_a_link() -> No
 
 def test_what_tensor_cores_compute_is_no_rate_of_fp32() -> None:
     run = scan(logs.GPU_BURN.replace("using FLOATS", "using FLOATS, using Tensor Cores"))[0]
-    assert str(run.status) == "ok" and all(one.normalised is None for one in run.metrics)
+    assert str(run.status) == "ok" and all(metric.normalised is None for metric in run.metrics)
 
 
 @pytest.mark.parametrize(
@@ -213,10 +213,10 @@ def test_a_line_of_superbench_is_a_run_of_each_benchmark_of_a_node() -> None:
         "ib-traffic",
     ]
     found = {
-        one.normalised.name: (one.normalised.value, one.printed)
+        metric.normalised.name: (metric.normalised.value, metric.printed)
         for run in runs[4:]
-        for one in run.metrics
-        if one.normalised is not None
+        for metric in run.metrics
+        if metric.normalised is not None
     }
     assert found == {
         "flops": (9000.5e9, "9000.5"),

@@ -60,7 +60,7 @@ def test_hpcg_rating_line_of_another_run_is_a_run_of_its_own() -> None:
 
 
 def test_a_quick_run_of_hpcg_may_count_a_part_of_its_setup() -> None:
-    statuses = [str(scan(HPCG.replace("1.35932", told))[0].status) for told in ("1.366", "1.357", "1.377")]
+    statuses = [str(scan(HPCG.replace("1.35932", rating))[0].status) for rating in ("1.366", "1.357", "1.377")]
     assert statuses == ["ok", "invalid", "invalid"]
 
 

@@ -42,7 +42,7 @@ def test_babelstream_rate_that_fills_its_column() -> None:
 def test_babelstream_csv_of_julia_prints_all_bytes_as_sizeof() -> None:
     lines = BABEL_CSV.splitlines()
     sizes = {"Copy": 64, "Mul": 64, "Add": 96, "Triad": 96, "Dot": 64}
-    julia = [lines[0]] + [one.replace("4000000,8", f"4000000,{sizes[one.split(',')[0]]}000000") for one in lines[1:]]
+    julia = [lines[0]] + [line.replace("4000000,8", f"4000000,{sizes[line.split(',')[0]]}000000") for line in lines[1:]]
     assert [r.status for r in scan("\n".join(julia) + "\n")] == ["ok"]
 
 
@@ -61,11 +61,11 @@ def test_minibude_counts_as_its_source_does() -> None:
 
 
 def test_minibude_keeps_poses_per_work_item_and_raw_iterations() -> None:
-    one, four = scan(BUDE)
-    assert (one.parameters["ppwi"], four.parameters["ppwi"]) == (1, 4)
-    assert (one.parameters["poses"], one.parameters["deck_poses"]) == (10000, 65536)
-    assert one.samples["iterations"].values == [150.5, 120.0, 99.0, 101.0]
-    assert (one.version, one.variant) == ("2.1.0", "v2")
+    single, four = scan(BUDE)
+    assert (single.parameters["ppwi"], four.parameters["ppwi"]) == (1, 4)
+    assert (single.parameters["poses"], single.parameters["deck_poses"]) == (10000, 65536)
+    assert single.samples["iterations"].values == [150.5, 120.0, 99.0, 101.0]
+    assert (single.version, single.variant) == ("2.1.0", "v2")
     assert [r.parameters["ppwi"] for r in scan(BUDE_CSV)] == [1, 4]
 
 
@@ -106,5 +106,5 @@ def test_deep500_keeps_epochs_apart_from_progress() -> None:
 def test_deep500_metrics_alone_and_other_peoples_bars() -> None:
     (run,) = scan("WallclockTime: 12.50 ms\nMaxError: 1e-07\n")
     assert (run.variant, run.status, printed(run, "MaxError")) == ("metrics", "ok", "1e-07")
-    (other,) = scan("Testing: 100%|####| 20/20 [00:04<00:00, 5.00it/s]\n")
-    assert other.benchmark == "unknown"
+    (stranger,) = scan("Testing: 100%|####| 20/20 [00:04<00:00, 5.00it/s]\n")
+    assert stranger.benchmark == "unknown"

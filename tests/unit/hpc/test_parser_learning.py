@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from learning_logs import HOROVOD, ORT, TF, normalised, one, printed
+from learning_logs import HOROVOD, ORT, TF, normalised, only_run, printed
 from log_scan import scan
 
 
 def test_tf_cnn_total_steps_and_columns() -> None:
-    run = one(TF)
+    run = only_run(TF)
     assert (run.benchmark, run.variant, run.version, run.status) == ("tf-cnn-benchmarks", "training", "2.4", "ok")
     assert printed(run, "total") == "601.95" and normalised(run) == {"samples_per_second": 601.95}
     assert (printed(run, "jitter"), printed(run, "uncertainty")) == ("3.5", "1.1")
@@ -22,7 +22,7 @@ def test_tf_cnn_forward_only_with_accuracy_columns_and_time_stamps() -> None:
     text = TF.replace("training\n", "forward only\n", 1)
     text = text.replace("total_loss", "total_loss\ttop_1_accuracy\ttop_5_accuracy")
     text = re.sub(r"(\t7\.\d00)", r"\1\t0.001\t0.009 1604300399", text)
-    run = one(text)
+    run = only_run(text)
     assert run.variant == "forward only" and printed(run, "top_5_accuracy") == "0.009"
     assert normalised(run) == {"throughput": 601.95}
 
@@ -30,15 +30,15 @@ def test_tf_cnn_forward_only_with_accuracy_columns_and_time_stamps() -> None:
 def test_tf_cnn_evaluation() -> None:
     text = TF[: TF.index("Step\t")] + "20\t512.3 examples/sec\n"
     text += "Accuracy @ 1 = 0.7534 Accuracy @ 5 = 0.9251 [50000 examples]\n"
-    run = one(text + "-----\ntotal images/sec: 500.00\n")
+    run = only_run(text + "-----\ntotal images/sec: 500.00\n")
     assert run.status == "ok" and normalised(run)["accuracy"] == 0.7534
 
 
 def test_tf_cnn_older_header_and_a_table_alone() -> None:
-    assert one(TF.replace("TensorFlow:  2.4\n", "")).parameters["model"] == "resnet50"
-    run = one(TF[TF.index("Step\t") :])
+    assert only_run(TF.replace("TensorFlow:  2.4\n", "")).parameters["model"] == "resnet50"
+    run = only_run(TF[TF.index("Step\t") :])
     assert run.status == "ok" and printed(run, "total") == "601.95"
-    assert one(TF[TF.index("total") :]).status == "ok"
+    assert only_run(TF[TF.index("total") :]).status == "ok"
 
 
 def test_tf_cnn_several_runs_and_what_follows() -> None:
@@ -51,7 +51,7 @@ def doubled(text: str) -> str:
     """Two workers that print the same lines, the second one a little slower."""
     slower = text.replace("600.1", "599.1").replace("601.2", "598.2").replace("602.3", "597.3")
     pairs = zip(text.splitlines(keepends=True), slower.splitlines(keepends=True), strict=True)
-    return "".join(one + other for one, other in pairs)
+    return "".join(first + second for first, second in pairs)
 
 
 def test_two_workers_of_horovod_without_labels_are_two_runs() -> None:
@@ -78,7 +78,7 @@ def test_a_run_that_died_before_its_first_step_does_not_lend_its_settings() -> N
 
 
 def test_horovod_mean_spread_and_total() -> None:
-    run = one("NCCL version 2.20\n" + HOROVOD)
+    run = only_run("NCCL version 2.20\n" + HOROVOD)
     assert (run.benchmark, run.status, run.line) == ("horovod", "ok", 2)
     assert (printed(run, "per_device"), printed(run, "per_device_spread")) == ("301.0", "1.6")
     assert normalised(run) == {"samples_per_second": 1204.0}
@@ -89,20 +89,20 @@ def test_horovod_mean_spread_and_total() -> None:
 
 def test_horovod_dialects() -> None:
     tensorflow = HOROVOD.replace("GPU", "/gpu:0").replace("Number of /gpu:0s", "Number of GPUs")
-    assert one(tensorflow).parameters["device"] == "/gpu:0"
+    assert only_run(tensorflow).parameters["device"] == "/gpu:0"
     keras = HOROVOD.replace("#0: 300.0", "#0: 90.0").replace("301.0 +", "301.5 +")
-    run = one(keras.replace("1204.0", "1206.0"))
+    run = only_run(keras.replace("1204.0", "1206.0"))
     assert (run.variant, run.status) == ("keras", "ok")
     logged = "".join(f"INFO:root:{line}\n" for line in HOROVOD.splitlines())
-    assert printed(one(logged), "total") == "1204.0"
+    assert printed(only_run(logged), "total") == "1204.0"
     labelled = "".join(f"[1,0]<stdout>:{line}\n" for line in HOROVOD.splitlines())
-    assert printed(one(labelled), "total") == "1204.0"
+    assert printed(only_run(labelled), "total") == "1204.0"
     timed = re.sub(r"(Iter .*GPU)", r"\1, iteration time 106.3 ms", HOROVOD)
-    assert one(timed).parameters["iterations"] == 3
+    assert only_run(timed).parameters["iterations"] == 3
     noisy = HOROVOD.replace("Batch size", "WARNING:x\nsrun: job 1 queued\nBatch size")
-    assert one(noisy).parameters["model"] == "resnet50"
+    assert only_run(noisy).parameters["model"] == "resnet50"
     table = HOROVOD[HOROVOD.index("Img/sec") :]
-    assert one(table).status == "ok"
+    assert only_run(table).status == "ok"
 
 
 def test_horovod_several_runs() -> None:
@@ -112,12 +112,12 @@ def test_horovod_several_runs() -> None:
 
 
 def test_a_model_of_hardware_is_no_horovod() -> None:
-    assert one("Model: PowerEdge-R740\nVendor: x\nBatch: 1\n").benchmark == "unknown"
-    assert one("Model:       79\nModel name:  Xeon\n").benchmark == "unknown"
+    assert only_run("Model: PowerEdge-R740\nVendor: x\nBatch: 1\n").benchmark == "unknown"
+    assert only_run("Model:       79\nModel name:  Xeon\n").benchmark == "unknown"
 
 
 def test_ort_values_and_their_names_in_the_registry() -> None:
-    run = one(ORT)
+    run = only_run(ORT)
     assert (run.benchmark, run.status) == ("onnxruntime-perf-test", "ok")
     assert normalised(run) == {
         "session_time": 0.25,
@@ -141,13 +141,13 @@ def test_ort_values_and_their_names_in_the_registry() -> None:
     ],
 )
 def test_ort_wordings_of_other_versions(old: str, new: str) -> None:
-    run = one(ORT.replace(old, new))
+    run = only_run(ORT.replace(old, new))
     assert run.status == "ok", run.reason
     assert printed(run, "average").startswith("10") and printed(run, "latency_p50") == "0.0099"
 
 
 def test_ort_oldest_wording_without_units() -> None:
-    run = one("Total time cost:7.34606\nTotal iterations:10\nAverage time cost:734.606 ms\n")
+    run = only_run("Total time cost:7.34606\nTotal iterations:10\nAverage time cost:734.606 ms\n")
     assert run.status == "ok" and normalised(run) == {"latency": pytest.approx(0.734606)}
     assert run.parameters["requests"] == 10
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from learning_logs import OLD, T0, mll, mllog, mlperf, normalised, one, printed
+from learning_logs import OLD, T0, mll, mllog, mlperf, normalised, only_run, printed
 from log_scan import scan
 
 
 def test_mlperf_time_to_train_is_stop_minus_start_in_the_digits_of_the_log() -> None:
-    run = one(mlperf())
+    run = only_run(mlperf())
     assert (run.benchmark, run.variant, run.status, run.line) == ("mlperf-training", "resnet", "ok", 1)
     assert printed(run, "time_to_train") == "5.123" and printed(run, "eval_accuracy") == "0.7601"
     assert normalised(run) == {"time_to_quality": 5.123, "accuracy": 0.7601}
@@ -31,14 +31,14 @@ def test_mlperf_time_to_train_is_stop_minus_start_in_the_digits_of_the_log() -> 
     ],
 )
 def test_mlperf_benchmark_and_direction_of_its_quality(name: str, key: str, benchmark: str, direction: str) -> None:
-    run = one(mlperf(name, key, (0.9, 0.01)))
+    run = only_run(mlperf(name, key, (0.9, 0.01)))
     found = run.metric(key)
     assert (run.benchmark, run.status) == (benchmark, "ok")
     assert found is not None and found.direction == direction
 
 
 def test_mlperf_of_version_0_5_states_no_status() -> None:
-    run = one(OLD)
+    run = only_run(OLD)
     assert (run.variant, run.version, run.status) == ("transformer", "0.5.0", "ok")
     assert float(printed(run, "time_to_train")) == 20.0
     assert printed(run, "eval_accuracy") == "25.25" and run.parameters["evaluations"] == 2
@@ -52,30 +52,30 @@ def test_mlperf_lines_behind_loggers_and_doubled_by_them() -> None:
         for line in OLD.splitlines()
     )
     for text in (doubled, doubled.replace("I0122", "\x1b[1mI0122"), OLD.replace(":::", "x0: :::")):
-        run = one(text)
+        run = only_run(text)
         assert run.parameters["evaluations"] == 2 and run.status == "ok"
 
 
 def test_mlperf_0_6_and_a_deferred_value() -> None:
     text = OLD.replace("v0.5.0", "v0.6.0").replace("run_stop", 'run_stop: {"status": "success"}')
-    run = one(text)
+    run = only_run(text)
     assert (run.version, run.parameters["run_status"]) == ("0.6.0", "success")
     uuid = "1df9b2ab-3dc8-478b-8682-ce574b800024"
     late = text.replace('{"epoch": 1, "value": 25.25}', f'"DEFERRED: {uuid}"')
     late = late.replace("eval_target: 25.0\n", "x: 1\n")
-    assert one(late).status == "invalid"
+    assert only_run(late).status == "invalid"
     settled = late + f":::MLPv0.5.0 [{uuid}][1541632790.1][25.5]\n"
-    assert printed(one(settled), "eval_accuracy") == "25.5"
+    assert printed(only_run(settled), "eval_accuracy") == "25.5"
 
 
 def test_mlperf_0_6_without_a_number_in_its_lines() -> None:
-    run = one(mll("gnmt", (21.5, 24.25)))
+    run = only_run(mll("gnmt", (21.5, 24.25)))
     assert (run.benchmark, run.variant, run.version, run.status) == ("mlperf-training", "gnmt", "0.6", "ok")
     assert float(printed(run, "time_to_train")) == 200.625 and run.parameters["evaluations"] == 2
     assert printed(run, "eval_accuracy") == "24.25" and run.parameters["global_batch_size"] == 128
     assert run.parameters["run_status"] == "success" and run.parameters["last_epoch_num"] == "1"
     labelled = "".join(f"{i % 4}: {x}" for i, x in enumerate(mll().splitlines(keepends=True)))
-    assert one(labelled).status == "ok"
+    assert only_run(labelled).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -87,19 +87,19 @@ def test_mlperf_0_6_without_a_number_in_its_lines() -> None:
     ],
 )
 def test_mlperf_0_6_two_accuracies_of_one_evaluation(values: tuple[object, ...]) -> None:
-    run = one(mll("mask", values))
+    run = only_run(mll("mask", values))
     assert (printed(run, "eval_accuracy", "BBOX"), printed(run, "eval_accuracy", "SEGM")) == ("0.378", "0.341")
     assert run.status == "ok" and run.parameters["evaluations"] == 2
 
 
 def test_a_quoted_accuracy_is_a_number() -> None:
-    run = one(mll("transformer", ("21.5", "25.125")))
+    run = only_run(mll("transformer", ("21.5", "25.125")))
     assert printed(run, "eval_accuracy") == "25.125" and run.parameters["evaluations"] == 2
 
 
 def test_several_accuracies_without_names_are_told_apart_by_their_place() -> None:
-    other = one(mll("other", ([0.2, 0.19],)))
-    assert (printed(other, "eval_accuracy", "1"), printed(other, "eval_accuracy", "2")) == ("0.2", "0.19")
+    run = only_run(mll("other", ([0.2, 0.19],)))
+    assert (printed(run, "eval_accuracy", "1"), printed(run, "eval_accuracy", "2")) == ("0.2", "0.19")
 
 
 def test_a_submission_without_a_time_is_of_the_run_that_it_precedes() -> None:
@@ -113,7 +113,7 @@ def test_mlperf_ranks_repeat_lines_and_make_one_run() -> None:
     apart = "".join(line * 8 for line in lines)
     labelled = "".join(f"{rank}: {line}" for line in lines for rank in range(8))
     for text in (apart, labelled, "".join(f"[1,{i % 4}]<stdout>:{x}" for i, x in enumerate(lines))):
-        run = one(text)
+        run = only_run(text)
         assert run.parameters["evaluations"] == 2 and run.status == "ok"
 
 
@@ -129,20 +129,20 @@ def test_mlperf_several_runs_in_one_file() -> None:
 
 def test_mlperf_epoch_num_that_counts_samples() -> None:
     text = mlperf("openfold", values=(0.81,)).replace('"epoch_num": 1', '"epoch_num": 107520')
-    run = one(text)
+    run = only_run(text)
     assert run.parameters["last_epoch_num"] == "107520"
     assert run.parameters["epoch_num_counts"] == "samples"
-    assert one(mlperf()).parameters["epoch_num_counts"] == "epochs"
+    assert only_run(mlperf()).parameters["epoch_num_counts"] == "epochs"
 
 
 def test_mlperf_evaluation_after_run_stop() -> None:
     late = mlperf() + mllog("eval_accuracy", T0 + 9000, 0.99, epoch_num=3)
-    run = one(late)
+    run = only_run(late)
     assert printed(run, "eval_accuracy") == "0.7601" and run.parameters["evaluations"] == 3
     out_of_order = mlperf() + mllog("eval_accuracy", T0 + 5000, 0.77, epoch_num=3)
-    assert printed(one(out_of_order), "eval_accuracy") == "0.77"
+    assert printed(only_run(out_of_order), "eval_accuracy") == "0.77"
     only = mlperf(values=()) + mllog("eval_accuracy", T0 + 9000, 0.77, epoch_num=3)
-    assert any("after run_stop" in said for said in one(only).suspicions)
+    assert any("after run_stop" in suspicion for suspicion in only_run(only).suspicions)
 
 
 def test_mlperf_hpc_staging() -> None:
@@ -150,20 +150,20 @@ def test_mlperf_hpc_staging() -> None:
         mllog("run_start", T0),
         mllog("run_start", T0) + mllog("staging_start", T0 + 5) + mllog("staging_stop", T0 + 505),
     )
-    run = one(staged)
+    run = only_run(staged)
     assert printed(run, "staging_time") == "0.500" and printed(run, "time_to_train") == "5.123"
 
 
 def test_mlperf_broken_lines_are_counted() -> None:
     text = mlperf() + ':::MLLOG {"key": "epoch_stop", "time_ms": 17\n:::MLLOG [\n:::MLLOG {]\n'
-    assert any("cut or broken" in warning for warning in one(text).warnings)
+    assert any("cut or broken" in warning for warning in only_run(text).warnings)
 
 
 def test_a_second_run_that_died_before_run_start_is_a_run() -> None:
     died = mllog("cache_clear", T0 + 90_000, True) + mllog("init_start", T0 + 91_000)
     died += mllog("submission_benchmark", T0 + 92_000, "resnet")
     first, second = scan(mlperf() + died + "RuntimeError: out of memory\n")
-    assert (first.status, first.warnings) == ("ok", one(mlperf()).warnings)
+    assert (first.status, first.warnings) == ("ok", only_run(mlperf()).warnings)
     assert (second.status, second.variant) == ("failed", "resnet")
     assert "out of memory" in second.reason
     # What a script says after the run is part of it.
@@ -172,9 +172,9 @@ def test_a_second_run_that_died_before_run_start_is_a_run() -> None:
 
 def test_a_rank_that_aborted_outweighs_the_one_whose_log_came_first() -> None:
     late = mlperf(status="aborted").replace('"run_start"', '"rank_start"')
-    run = one(mlperf() + late)
+    run = only_run(mlperf() + late)
     assert run.status == "failed" and "aborted" in run.reason
-    assert one(mlperf() + late.replace("aborted", "success")).status == "ok"
+    assert only_run(mlperf() + late.replace("aborted", "success")).status == "ok"
 
 
 def test_a_run_that_died_in_its_setup_is_no_part_of_the_next():

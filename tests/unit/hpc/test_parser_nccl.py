@@ -66,8 +66,8 @@ def test_nccl_programs_without_mpi_print_at_once() -> None:
         f"#  Rank  0 Group  0 Pid {90 + i:6d} on      node1 device  0 [0000:03:00] NVIDIA X\n" for i in range(4)
     )
     fails = "".join(f"n1: Test NCCL failure x.cu:7 'y'\n .. n1 pid {i}: Test failure x.cu:9\n" for i in (91, 92, 93))
-    rest = nccl(n=1)
-    runs = scan(head * 4 + ranks + fails + rest[rest.index("#\n#     ") :])
+    log = nccl(n=1)
+    runs = scan(head * 4 + ranks + fails + log[log.index("#\n#     ") :])
     assert [r.status for r in runs] == ["invalid", "failed", "failed", "failed"]
 
 

@@ -71,8 +71,8 @@ def test_osu_table_without_a_title_and_columns_of_validation_and_tails() -> None
 
 def test_osu_first_test_crashes_and_the_second_is_fine() -> None:
     crash = OSU_IALLREDUCE[: OSU_IALLREDUCE.index("\n4 ")] + "\n[n1:99] *** Process received signal ***\n"
-    one, two = scan(crash + OSU_LATENCY)
-    assert (one.status, two.status) == ("failed", "ok") and "signal" in one.reason
+    crashed, two = scan(crash + OSU_LATENCY)
+    assert (crashed.status, two.status) == ("failed", "ok") and "signal" in crashed.reason
 
 
 def test_osu_ranks_with_labels_are_kept_apart() -> None:
@@ -80,8 +80,8 @@ def test_osu_ranks_with_labels_are_kept_apart() -> None:
     runs = scan("".join(f"{rank}: {line}\n" for line in lines for rank in range(4)))
     assert [r.status for r in runs] == ["ok"] * 4
     assert {len(r.metrics) for r in runs} == {len(first(OSU_LATENCY).metrics)}
-    other = "".join(f"0: {line}\n" for line in lines[:8]) + "3: Killed\n"
-    assert first(other).status == "failed"
+    killed = "".join(f"0: {line}\n" for line in lines[:8]) + "3: Killed\n"
+    assert first(killed).status == "failed"
 
 
 def test_a_printed_zero_is_kept_but_is_no_rate() -> None:
@@ -230,6 +230,6 @@ def test_rows_of_two_programs_in_one_table_are_doubted() -> None:
     for whole, benchmark in ((IMB_HEAD + IMB_ALLREDUCE + IMB_END, "imb"), (NCCL, "nccl-tests")):
         assert not first(whole).suspicions
         runs = scan("".join(line * 2 for line in whole.splitlines(keepends=True)))
-        told = [run for run in runs if run.status == "ok"]
-        assert told and {run.benchmark for run in told} == {benchmark}
-        assert all("two programs" in run.suspicions[0] for run in told)
+        valid = [run for run in runs if run.status == "ok"]
+        assert valid and {run.benchmark for run in valid} == {benchmark}
+        assert all("two programs" in run.suspicions[0] for run in valid)

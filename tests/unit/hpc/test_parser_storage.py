@@ -114,18 +114,18 @@ def test_ior_with_a_deadline_counts_the_bytes_that_it_says_it_used() -> None:
 
 
 def test_ior_tests_of_one_script_are_runs_of_their_own() -> None:
-    one = LOGS["ior 3.2.1"]
-    begin, end = one.index("TestID"), one.index("Summary of")
-    second = one[begin:end].replace(": 0\n", ": 1\n", 1).replace("POSIX", "MPIIO")
+    log = LOGS["ior 3.2.1"]
+    begin, end = log.index("TestID"), log.index("Summary of")
+    second = log[begin:end].replace(": 0\n", ": 1\n", 1).replace("POSIX", "MPIIO")
     rows_of_second = long_summary("3.2.1", 1).replace("POSIX", "MPIIO").split("\n", 2)[2]
-    text = one[:end] + second + long_summary("3.2.1") + rows_of_second + "Finished : x\n"
-    first, other = scan(text)
-    assert [first.status, other.status] == ["ok", "ok"]
-    assert (first.parameters["api"], other.parameters["api"]) == ("POSIX", "MPIIO")
-    assert first.line < other.line
+    text = log[:end] + second + long_summary("3.2.1") + rows_of_second + "Finished : x\n"
+    first, second_run = scan(text)
+    assert [first.status, second_run.status] == ["ok", "ok"]
+    assert (first.parameters["api"], second_run.parameters["api"]) == ("POSIX", "MPIIO")
+    assert first.line < second_run.line
     # The second test never came to its end: the first one did.
     end_of_it = "slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED DUE TO TIME LIMIT ***\n"
-    cut = scan(one[:end] + second[: second.index("read  ")] + end_of_it)
+    cut = scan(log[:end] + second[: second.index("read  ")] + end_of_it)
     assert [run.status for run in cut] == ["ok", "failed"]
 
 
@@ -133,8 +133,8 @@ def test_ior_csv_of_3_3_0_has_no_results() -> None:
     text = "3.3.0Fri Jan  2 20:28:45 2026ior -w -O summaryFormat=CSVLinux n10POSIX/fs/fsingle-shared-fileindependent1"
     (run,) = scan(text)
     assert (run.benchmark, run.variant, run.version, run.status) == ("ior", "csv", "3.3.0", "no-result")
-    (other,) = scan("3.3.0Fri Jan  2 20:28:45 2026 something else\n")
-    assert other.benchmark == "unknown"
+    (stranger,) = scan("3.3.0Fri Jan  2 20:28:45 2026 something else\n")
+    assert stranger.benchmark == "unknown"
 
 
 @pytest.mark.parametrize("name", ["ior 3.3.0", "ior 3.0.1"])
@@ -181,8 +181,8 @@ def test_mdtest_headers_alone_with_other_numbers_of_tasks_and_statistics_of_rank
     assert run.status == "ok" and run.version == "" and run.metric("rate_mean", "Tree removal")
     begin, end = text.index("4 tasks"), text.index("-- finished")
     again = text[:end] + text[begin:end].replace("4 tasks, 400", "2 tasks, 200") + text[end:]
-    one, two = scan(again)
-    assert (one.parameters["tasks"], two.parameters["tasks"], two.version) == (4, 2, "3.3.0")
+    first, two = scan(again)
+    assert (first.parameters["tasks"], two.parameters["tasks"], two.version) == (4, 2, "3.3.0")
     ranks = re.sub(r"(File stat +:)", r"\1 9.000 8.000 8.500    ", text)
     assert results(scan(ranks)) == results(scan(text))
 

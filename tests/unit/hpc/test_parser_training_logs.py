@@ -16,7 +16,7 @@ from learning_logs import (
     TRAININGS,
     megatron,
     normalised,
-    one,
+    only_run,
     printed,
 )
 
@@ -40,47 +40,47 @@ from learning_logs import (
     ],
 )
 def test_trainings_of_each_variant(name: str, rate: float | None) -> None:
-    run = one("noise\n" + TRAININGS[name])
+    run = only_run("noise\n" + TRAININGS[name])
     assert (run.benchmark, run.variant) == ("dl-training", name.split()[0])
     assert run.status == "ok", run.reason
     assert normalised(run).get("samples_per_second") == rate
 
 
 def test_training_values() -> None:
-    run = one(DLL)
+    run = only_run(DLL)
     assert run.samples["total_ips"].values == [6700.5, 6800.5, 6750.5]
     assert printed(run, "total_ips", "median") == "6750.5"
     assert (run.parameters["arch"], run.parameters["batch_size"]) == ("resnet50", 256)
-    assert one(DLLL).parameters["amp"] is True
-    run = one(FAIRSEQ)
+    assert only_run(DLLL).parameters["amp"] is True
+    run = only_run(FAIRSEQ)
     assert printed(run, "epoch_wps") == "26603" and printed(run, "valid_loss") == "10.5"
     assert normalised(run)["train_time"] == 95.5 and run.parameters["world_size"] == 16
-    assert printed(one(FAIRSEQ_JSON), "epoch_wps") == "2512.9"
-    run = one(megatron())
+    assert printed(only_run(FAIRSEQ_JSON), "epoch_wps") == "2512.9"
+    run = only_run(megatron())
     assert printed(run, "elapsed time per iteration (ms)", "median") == "502.0"
     assert normalised(run)["step_time"] == pytest.approx(0.502)
     assert run.parameters["planned_iterations"] == 4
-    run = one(HF)
+    run = only_run(HF)
     assert normalised(run)["train_time"] == 50.0 and printed(run, "eval_accuracy") == "0.75"
     assert run.parameters["total_optimization_steps"] == 100
-    run = one(ESTIMATOR)
+    run = only_run(ESTIMATOR)
     assert printed(run, "eval_top_1_accuracy") == "0.25" and normalised(run)["train_time"] == 142.0
-    assert one(BERT).samples["loss"].values == [5.9, 5.8]  # every line stands there twice
-    run = one(SPEED)
+    assert only_run(BERT).samples["loss"].values == [5.9, 5.8]  # every line stands there twice
+    run = only_run(SPEED)
     assert printed(run, "epoch_time") == "47.5" and printed(run, "train_accuracy") == "0.11"
 
 
 def test_trainings_in_other_dress() -> None:
-    assert one(megatron(prefix="[2025-08-01 07:19:37] ")).status == "ok"
+    assert only_run(megatron(prefix="[2025-08-01 07:19:37] ")).status == "ok"
     legacy = " iteration 5/ 5 | elapsed time per iteration (ms): 51.5 | learning rate 1.5E-04 | lm loss 9.7E+00 |\n"
-    assert printed(one(legacy), "lm loss") == "9.7E+00"
+    assert printed(only_run(legacy), "lm loss") == "9.7E+00"
     quoted = HF.replace("'loss': 2.5", "'loss': '2.5'").replace("50.0, 'train_s", "'50.0', 'train_s")
-    assert one(quoted).status == "ok" and one(quoted).samples["loss"].values == [2.5, 1.5]
+    assert only_run(quoted).status == "ok" and only_run(quoted).samples["loss"].values == [2.5, 1.5]
     logged = HF.replace("***** Run", "[INFO|trainer.py:1516] 2023-05-10 09:09:22,555 >> ***** Run")
-    assert one(logged).parameters["num_epochs"] == 1
+    assert only_run(logged).parameters["num_epochs"] == 1
     labelled = "".join(f"3: {line}\n" for line in HF.splitlines())
-    assert one(labelled).parameters["rank"] == 3
-    mixed = one(HF.replace("{'eval", DEEPSPEED + "{'eval"))
+    assert only_run(labelled).parameters["rank"] == 3
+    mixed = only_run(HF.replace("{'eval", DEEPSPEED + "{'eval"))
     assert mixed.variant == "hf-trainer" and mixed.parameters["also_prints"] == ["deepspeed"]
     old = "[2021-01-01 00:00:00,1] [INFO] [timer.py:157:stop] 0/10, SamplesPerSec=22.5\n"
-    assert normalised(one(old)) == {"samples_per_second": 22.5}
+    assert normalised(only_run(old)) == {"samples_per_second": 22.5}

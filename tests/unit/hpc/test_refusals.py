@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from io500_logs import bash
-from learning_logs import T0, mllog, mlperf, one
+from learning_logs import T0, mllog, mlperf, only_run
 from log_scan import scan
 from storage_logs import LOGS
 
@@ -71,11 +71,11 @@ def test_a_log_refutes_itself_or_is_believed(right: str, wrong: str, why: str) -
 
 
 def test_what_is_believed_against_a_guess_says_so() -> None:
-    assert any("its rows alone" in said for said in scan(ROWS_ALONE)[0].suspicions)
-    assert any("negated error" in said for said in one(negated(-0.1239)).suspicions)
+    assert any("its rows alone" in suspicion for suspicion in scan(ROWS_ALONE)[0].suspicions)
+    assert any("negated error" in suspicion for suspicion in only_run(negated(-0.1239)).suspicions)
     product = scan(product_total(bash()))[0]
     score = product.metric("score")
-    assert any("2017" in said for said in product.warnings)
+    assert any("2017" in warning for warning in product.warnings)
     assert score is not None and score.normalised is None, "it would lead the table of roots"
     assert scan(bash())[0].suspicions == []
 
@@ -94,15 +94,15 @@ def test_a_guessed_limit_refuses_only_where_it_is_asked_to(suspicious: Path) -> 
     (strict,) = ingest([suspicious], refusal=Refusal(strict=True))
     assert strict.status == "invalid" and "strict" in strict.reason
     limits = checked_limits({"metadata_rate": [None, 1e12]}, "x")
-    (own,) = ingest([suspicious], refusal=Refusal(limits=limits))
-    assert own.status == "invalid" and "the given limits" in own.reason
+    (limited,) = ingest([suspicious], refusal=Refusal(limits=limits))
+    assert limited.status == "invalid" and "the given limits" in limited.reason
     wide = checked_limits({"metadata_rate": [0, 1e15]}, "x")
     (kept,) = ingest([suspicious], refusal=Refusal(limits=wide))
     assert kept.status == "ok", "limits do not make what is suspicious wrong"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"metadata_rat": [0, 1]}, "metadata_rate"),
         ({"metadata_rate": [1]}, "[lowest, highest]"),
@@ -111,10 +111,10 @@ def test_a_guessed_limit_refuses_only_where_it_is_asked_to(suspicious: Path) -> 
         ([1], "expected 'strict'"),
     ],
 )
-def test_limits_that_cannot_be_used_are_refused(given: object, said: str, tmp_path: Path) -> None:
+def test_limits_that_cannot_be_used_are_refused(given: object, message: str, tmp_path: Path) -> None:
     file = tmp_path / "limits.json"
     file.write_text(json.dumps(given))
-    with pytest.raises(BadInput, match=re.escape(said)):
+    with pytest.raises(BadInput, match=re.escape(message)):
         refusal_of(str(file))
 
 
@@ -137,8 +137,8 @@ def test_a_job_that_died_before_its_first_line_is_named_and_failed() -> None:
     assert "not in range" in run.reason and not run.metrics
     (silent,) = scan(f"{STARTED}Done\n")
     assert silent.status == "truncated" and "Done" in silent.reason
-    (other,) = scan("+ srun ./my_program hpl.txt\nerror: x\n")
-    assert other.benchmark == "unknown"
+    (stranger,) = scan("+ srun ./my_program hpl.txt\nerror: x\n")
+    assert stranger.benchmark == "unknown"
 
 
 def test_a_launch_that_worked_leaves_no_run_of_its_own() -> None:

@@ -60,10 +60,10 @@ def test_gpus_are_told_to_what_asks_a_variable():
 
 def test_a_podman_that_is_root_asks_for_no_more_than_is_allowed(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    told = [word for word in WRAPPERS.get("podman").argv(MIN_COUNT) if word.startswith("--ulimit=")]
+    limits = [word for word in WRAPPERS.get("podman").argv(MIN_COUNT) if word.startswith("--ulimit=")]
     numbers = int(Path("/proc/sys/kernel/pid_max").read_text())
-    assert [word.split("=")[1] for word in told] == ["nofile", "nproc"]
-    assert int(told[1].rpartition(":")[2]) <= numbers
+    assert [word.split("=")[1] for word in limits] == ["nofile", "nproc"]
+    assert int(limits[1].rpartition(":")[2]) <= numbers
 
 
 @pytest.mark.parametrize("name", ["charliecloud", "enroot"])
@@ -144,8 +144,8 @@ def test_an_elf_file_is_read(tmp_path):
     assert read_elf(Path(__file__)) is None
     content = bytearray(Path(os.path.realpath(sys.executable)).read_bytes())
     # Of another machine, and cut.
-    for other in (content[:18] + b"\xff\xff" + content[20:], content[:100]):
-        (tmp_path / "other").write_bytes(other)
+    for damaged in (content[:18] + b"\xff\xff" + content[20:], content[:100]):
+        (tmp_path / "other").write_bytes(damaged)
         assert read_elf(tmp_path / "other") is None
 
 

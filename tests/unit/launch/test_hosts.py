@@ -87,7 +87,7 @@ def test_what_is_not_asked_for_is_the_allocations(given, asked, counts):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         ({"nodes": 3}, r"has 2: a,b"),
         ({"nodes": 2, "ranks": 1}, "a rank for each node"),
@@ -95,21 +95,21 @@ def test_what_is_not_asked_for_is_the_allocations(given, asked, counts):
         ({"ranks": 0}, "1 or more"),
     ],
 )
-def test_what_cannot_be_placed_is_refused(asked, said):
-    with pytest.raises(BadInput, match=said):
+def test_what_cannot_be_placed_is_refused(asked, message):
+    with pytest.raises(BadInput, match=message):
         ranks_on(TWO, **asked)
 
 
 @pytest.mark.env  # what each mpiexec says of itself decides how it is told where ranks go.
 @pytest.mark.parametrize(
-    ("says", "told"),
+    ("says", "placed"),
     [
         # Open MPI 4 begins with this machine where it is told how many ranks a host has.
         ("Open MPI", ["--host", "192.0.2.1,192.0.2.1,192.0.2.2", "--map-by", "seq:OVERSUBSCRIBE", "--bind-to", "none"]),
         ("HYDRA", ["-hosts", "192.0.2.1:2,192.0.2.2:1"]),
     ],
 )
-def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch, says, told):
+def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch, says, placed):
     program = tmp_path / "mpiexec"
     program.write_text(f"#!/bin/sh\necho {says}\n")
     program.chmod(0o755)
@@ -130,7 +130,7 @@ def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch,
     assert launcher.supports(request) is None
     [(argv, variables)] = launcher.processes(request)
     start = argv.index("-n")
-    assert argv[start + 1] == "3" and argv[start + 2 : start + 2 + len(told)] == told
+    assert argv[start + 1] == "3" and argv[start + 2 : start + 2 + len(placed)] == placed
     handed = {name for flag, name in pairwise(argv) if flag == "-x"}
     assert ({"MINE", "MASTER_ADDR", "PATH", "TRANSECT_PAYLOAD"} <= handed) is (says == "Open MPI")
     assert "OMPI_COMM_WORLD_RANK" not in handed
@@ -144,7 +144,7 @@ def test_mpiexec_starts_ranks_on_the_hosts_that_are_named(tmp_path, monkeypatch,
 
 def cells(*launchers: str) -> list[SimpleNamespace]:
     """Return what the runner of a block asks of its cells."""
-    return [SimpleNamespace(spec={"system": {"launcher": one, "mpi_launcher": one}}) for one in launchers]
+    return [SimpleNamespace(spec={"system": {"launcher": name, "mpi_launcher": name}}) for name in launchers]
 
 
 def test_this_machine_comes_first_where_a_study_runs_over_hosts(monkeypatch):
@@ -168,7 +168,7 @@ def test_a_study_begins_on_one_of_its_hosts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         # In the environment hosts count like the option, however much else is asked for.
         ({"nodes": 1, "ranks_per_node": 2, "launcher": "plain"}, "does not reach --hosts 192.0.2.7"),
@@ -176,30 +176,30 @@ def test_a_study_begins_on_one_of_its_hosts(monkeypatch):
         ({"hosts": ""}, "no list of nodes"),
     ],
 )
-def test_hosts_are_never_passed_over(monkeypatch, asked, said):
+def test_hosts_are_never_passed_over(monkeypatch, asked, message):
     monkeypatch.setenv(HOSTS, "192.0.2.7")
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         launch(["nowhere"], framework="torch", strategy="ddp", **asked)
 
 
 def test_hosts_that_go_by_other_names_tell_addresses_by_rank():
-    said = "1 192.0.2.2\n0 192.0.2.1\n"
-    assert addresses_of(("n1-ib", "n2-ib"), lambda: said) == ("192.0.2.1", "192.0.2.2")
+    answers = "1 192.0.2.2\n0 192.0.2.1\n"
+    assert addresses_of(("n1-ib", "n2-ib"), lambda: answers) == ("192.0.2.1", "192.0.2.2")
     assert addresses_of(("n1.site", "n2"), lambda: "n2 192.0.2.2\nn1 192.0.2.1\n") == ("192.0.2.1", "192.0.2.2")
-    with pytest.raises(MissingDependency, match="node n3 did not tell"):
+    with pytest.raises(MissingDependency, match="node n3 did not report"):
         addresses_of(("n1", "n3"), lambda: "n1 192.0.2.1\n")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "printed",
     [
         "-----\nORTE was unable to reliably start one or more daemons.\n* not finding",
         "[mpiexec@n1] ui_cmd_cb (pmiserv_pmci.c:51): Launch proxy failed.\n",
     ],
 )
-def test_a_host_that_mpiexec_does_not_reach_is_no_crash_of_the_cell(said, tmp_path):
+def test_a_host_that_mpiexec_does_not_reach_is_no_crash_of_the_cell(printed, tmp_path):
     log = tmp_path / "output.log"
-    log.write_text(f"root@n2: Permission denied (publickey).\n{said}")
+    log.write_text(f"root@n2: Permission denied (publickey).\n{printed}")
     job = SimpleNamespace(spec={"cell_limits": {}}, log=log)
     result = payload._judge(job, None, Outcome(end="exited", code=1, seconds=1.0, peak_bytes=0))  # type: ignore[arg-type]
     cause, words = result.cause, result.message

@@ -18,11 +18,11 @@ from transect.planning.stage import STAGES
 from transect.stages.bench import run as bench
 
 STEP = ["--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-interrupt"]
-NUMBERS = [word for name, told in rendezvous.NUMBERS.items() for word in ("--set", f"{name}={told}")]
+NUMBERS = [word for name, template in rendezvous.NUMBERS.items() for word in ("--set", f"{name}={template}")]
 
 
-def shim(told_by: str, ranks_per_node: int) -> list[str]:
-    return [sys.executable, rank.__file__, "--told-by", told_by, "--ranks-per-node", str(ranks_per_node)]
+def shim(numbered_by: str, ranks_per_node: int) -> list[str]:
+    return [sys.executable, rank.__file__, "--numbered-by", numbered_by, "--ranks-per-node", str(ranks_per_node)]
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_srun_for_torch(job):
     step = (
         "--ntasks=8 --ntasks-per-node=4 --distribution=block --cpus-per-task=3 --kill-on-bad-exit=1 --wait=0 --mpi=none"
     )
-    own = [*shim("slurm", 4), *NUMBERS, *["--bind", "auto", "--threads", "3", "--label", "--"], "python", "a b.py"]
-    assert argv == ["srun", "--nodes=2", *STEP, "--nodelist=n1,n2", *step.split(), "--job-name=mine", *own]
+    ranks = [*shim("slurm", 4), *NUMBERS, *["--bind", "auto", "--threads", "3", "--label", "--"], "python", "a b.py"]
+    assert argv == ["srun", "--nodes=2", *STEP, "--nodelist=n1,n2", *step.split(), "--job-name=mine", *ranks]
     assert variables["MASTER_ADDR"] == "n1" and 20000 <= int(variables["MASTER_PORT"]) < 30000
     assert variables["GLOO_SOCKET_IFNAME"] == "ib0" and variables["OMP_NUM_THREADS"] == "3"
     assert variables["UCX_NET_DEVICES"] == "mlx5_0:1" and variables["A"] == "1"
@@ -166,10 +166,10 @@ def test_bad_node_lists(text):
 
 def test_plain_ranks_are_told_by_their_launcher():
     request = Request(command=["x"], ranks_per_node=2, cores=2, rendezvous="tf-config", label=True)
-    (first, one), (second, two) = LAUNCHERS.get("plain").processes(request)
+    (first, rank_0), (second, rank_1) = LAUNCHERS.get("plain").processes(request)
     assert first == second == [*shim("given", 2), "--label", "--", "x"]
-    assert one["TF_CONFIG"].endswith('"index": 0}}') and two["TF_CONFIG"].endswith('"index": 1}}')
-    assert (one["RANK"], two["RANK"]) == ("0", "1")
+    assert rank_0["TF_CONFIG"].endswith('"index": 0}}') and rank_1["TF_CONFIG"].endswith('"index": 1}}')
+    assert (rank_0["RANK"], rank_1["RANK"]) == ("0", "1")
 
 
 def test_plain_without_wishes_is_the_command_itself():
@@ -200,8 +200,8 @@ def test_mpiexec(monkeypatch, tmp_path, cores, bind, expected):
     )
     # rank.py binds these: ranks that they spawn would inherit what mpiexec binds by.
     free = ["--bind-to", "none"] if "core" in expected else expected
-    own = [*shim("mpi", 2), *NUMBERS, *["--bind", "always", "--threads", "2", "--", "python"], "a b.py"]
-    assert argv == [program, "-n", "2", *free, *own]
+    ranks = [*shim("mpi", 2), *NUMBERS, *["--bind", "always", "--threads", "2", "--", "python"], "a b.py"]
+    assert argv == [program, "-n", "2", *free, *ranks]
     assert variables["MASTER_ADDR"] == "127.0.0.1" and "HYDRA_LAUNCHER" not in variables
     # Inside a scheduler's job too its ranks start here.
     monkeypatch.setenv("SLURM_JOB_ID", "7")

@@ -24,7 +24,7 @@ def numbers_of(environ: dict[str, str], *args: object) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(
-    ("told_by", "environ"),
+    ("numbered_by", "environ"),
     [
         ("slurm", {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}),
         ("mpi", {f"OMPI_COMM_WORLD_{k}": v for k, v in (("RANK", "5"), ("SIZE", "8"), ("LOCAL_RANK", "1"))}),
@@ -34,23 +34,23 @@ def numbers_of(environ: dict[str, str], *args: object) -> tuple[int, ...]:
         ("auto", {"PMI_RANK": "5", "PMI_SIZE": "8", "SLURM_PROCID": "0"}),
     ],
 )
-def test_numbers_are_found(told_by, environ):
-    assert numbers_of(environ, told_by, (4,)) == (5, 8, 1, 4, 1, 2)
+def test_numbers_are_found(numbered_by, environ):
+    assert numbers_of(environ, numbered_by, (4,)) == (5, 8, 1, 4, 1, 2)
 
 
 def test_nodes_may_have_unequal_numbers_of_ranks():
-    told = [find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)]
-    assert [(n.node, n.local_rank, n.local_size) for n in told] == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
+    numbers = [find_numbers({"PMI_RANK": str(rank), "PMI_SIZE": "3"}, "mpi", (2, 1)) for rank in range(3)]
+    assert [(n.node, n.local_rank, n.local_size) for n in numbers] == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
     # Horovod's "cross": local rank 1 has nobody of its kind on the second node.
-    assert [(n.cross_rank, n.cross_size) for n in told] == [(0, 2), (0, 1), (1, 2)]
+    assert [(n.cross_rank, n.cross_size) for n in numbers] == [(0, 2), (0, 1), (1, 2)]
     cyclic = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"}
-    for environ, told_by, each, said in (
+    for environ, numbered_by, each, message in (
         ({"PMI_RANK": "0", "PMI_SIZE": "4"}, "mpi", (2, 1), "expected one of 3 ranks"),
-        ({}, "auto", (), r"none of .*SLURM_PROCID"),
+        ({}, "auto", (), r"one of .*SLURM_PROCID"),
         (cyclic, "slurm", (2,), "node by node"),
     ):
-        with pytest.raises(ValueError, match=said):
-            find_numbers(environ, told_by, each)
+        with pytest.raises(ValueError, match=message):
+            find_numbers(environ, numbered_by, each)
 
 
 @given(rank=st.integers(0, 10**6), text=st.text(alphabet='{}rank"0 ', max_size=30))
@@ -60,10 +60,10 @@ def test_fill_leaves_other_braces(rank, text):
 
 
 def shim(*options: str, command: list[str], rank: int = 1, **environ: str) -> subprocess.CompletedProcess[str]:
-    told = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
+    variables = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
     return subprocess.run(
-        [*SHIM, "--told-by", "given", "--ranks-per-node", "2", *options, "--", *command],
-        env=os.environ | told | environ,
+        [*SHIM, "--numbered-by", "given", "--ranks-per-node", "2", *options, "--", *command],
+        env=os.environ | variables | environ,
         capture_output=True,
         text=True,
         timeout=600,
@@ -105,7 +105,7 @@ def test_shim_binds_unless_told_not_to():
 
 def test_labels_are_binary_safe_and_end_lines():
     code = "import sys; sys.stdout.buffer.write(b'a\\n\\xff\\n\\nlast'); sys.stderr.write('e\\n')"
-    argv = [*SHIM, "--told-by", "given", "--label", "--", sys.executable, "-c", code]
+    argv = [*SHIM, "--numbered-by", "given", "--label", "--", sys.executable, "-c", code]
     done = subprocess.run(argv, env=os.environ | {"RANK": "7"}, capture_output=True, timeout=600)
     assert done.stdout == b"[7] a\n[7] \xff\n[7] \n[7] last\n"
     assert done.stderr == b"[7] e\n"
@@ -123,13 +123,13 @@ def test_long_output_arrives_whole():
 
 
 @pytest.mark.parametrize(
-    ("script", "code", "said"),
+    ("script", "code", "message"),
     [("exit 5", 5, "rank 1 on .* code 5"), ("kill -9 $$", 137, r"signal 9 \(SIGKILL\)"), ("exit 0", 0, "^$")],
 )
-def test_parent_tells_the_end(script, code, said):
+def test_parent_tells_the_end(script, code, message):
     done = shim("--label", command=["sh", "-c", script])
     assert done.returncode == code
-    assert re.search(said, done.stderr)
+    assert re.search(message, done.stderr)
 
 
 def test_program_that_is_not_there():
@@ -140,8 +140,8 @@ def test_program_that_is_not_there():
 
 
 def service(**fields: object) -> str:
-    one = {"name": "s", "on": "every-node", "argv": None, "variables": {}, "wait_for": "", "ends": False}
-    return json.dumps(one | fields)
+    defaults = {"name": "s", "on": "every-node", "argv": None, "variables": {}, "wait_for": "", "ends": False}
+    return json.dumps(defaults | fields)
 
 
 def test_service_runs_beside_rank_0_and_ends_with_it(tmp_path):
@@ -158,7 +158,7 @@ def test_service_runs_beside_rank_0_and_ends_with_it(tmp_path):
 
 def test_failing_service_ends_its_rank():
     script = 'if [ "$ROLE" ]; then exit 6; fi; exec sleep 1000'
-    one = service(variables={"ROLE": "x"}, ends=True)
-    done = shim("--service", one, command=["sh", "-c", script], rank=0)
+    failing = service(variables={"ROLE": "x"}, ends=True)
+    done = shim("--service", failing, command=["sh", "-c", script], rank=0)
     assert done.returncode == 6
     assert "s 0 on" in done.stderr and "code 6" in done.stderr

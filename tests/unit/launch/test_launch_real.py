@@ -113,7 +113,7 @@ class Running:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: [signal.signal(one, signal.SIG_IGN) for one in ignored],
+            preexec_fn=lambda: [signal.signal(number, signal.SIG_IGN) for number in ignored],
         )
         self.pids = []
         for number in range(2):
@@ -247,7 +247,7 @@ def test_standard_input_reaches_rank_0_through_srun(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n1")
     for name, option in (("mine", "--input=0"), ("", "--input=none")):
         ((argv, _),) = Srun().processes(Request(command=["true"], rendezvous="mpi", stdin_at=name))
-        assert [one for one in argv if one.startswith("--input")] == [option]
+        assert [word for word in argv if word.startswith("--input")] == [option]
 
 
 # A shell that gives its terminal to a command, or goes on with it itself.

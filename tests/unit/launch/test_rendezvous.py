@@ -24,11 +24,11 @@ WORLD = World(
 LAST = Numbers(3, 4, 1, 2, 1, 2, "n2", 1, 2)
 
 
-def told(kind: str, world: World = WORLD, numbers: Numbers = LAST) -> dict[str, str]:
-    """Everything that one rank is told."""
-    one = RENDEZVOUS.get(kind)
-    own = {name: fill(template, numbers) for name, template in one.per_rank(world).items()}
-    return one.common(world) | own
+def settings(kind: str, world: World = WORLD, numbers: Numbers = LAST) -> dict[str, str]:
+    """All variables of one rank."""
+    found = RENDEZVOUS.get(kind)
+    of_rank = {name: fill(template, numbers) for name, template in found.per_rank(world).items()}
+    return found.common(world) | of_rank
 
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
@@ -58,25 +58,25 @@ def named(prefix: str, text: str) -> dict[str, str]:
     ],
 )
 def test_rank_is_told(kind, expected):
-    assert told(kind) == expected
+    assert settings(kind) == expected
 
 
 def test_tf_config_lists_all_workers_and_the_own_index():
-    variables = told("tf-config")
+    variables = settings("tf-config")
     assert json.loads(variables["TF_CONFIG"]) == {
         "cluster": {"worker": ["10.0.0.1:20000", "10.0.0.1:20001", "10.0.0.2:20000", "10.0.0.2:20001"]},
         "task": {"type": "worker", "index": 3},
     }
     assert variables["TF_NUM_INTRAOP_THREADS"] == "3"
     uneven = replace(WORLD, counts=(2, 1))
-    listed = json.loads(told("tf-config", uneven)["TF_CONFIG"])["cluster"]["worker"]
+    listed = json.loads(settings("tf-config", uneven)["TF_CONFIG"])["cluster"]["worker"]
     assert listed == ["10.0.0.1:20000", "10.0.0.1:20001", "10.0.0.2:20000"] and uneven.ranks == 3
 
 
 def test_one_node_needs_no_network():
     world, first = World(hosts=("127.0.0.1",), addresses=("127.0.0.1",), port=20000), Numbers(0, 1, 0, 1, 0, 1, "here")
-    assert told("horovod", world, first)["HOROVOD_GLOO_IFACE"] == "lo" and told("none", world, first) == {}
-    assert told("dmlc", world, first)["DMLC_NODE_HOST"] == "127.0.0.1"
+    assert settings("horovod", world, first)["HOROVOD_GLOO_IFACE"] == "lo" and settings("none", world, first) == {}
+    assert settings("dmlc", world, first)["DMLC_NODE_HOST"] == "127.0.0.1"
 
 
 def test_services():

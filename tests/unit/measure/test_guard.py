@@ -34,7 +34,7 @@ GPU = {"index": 0, "throttle_reasons": 0, "processes": []}
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"foreign": [{"pid": 5, "name": "make", "cores": 0.8}]}, r"make \(pid 5\) .*0\.8 cores"),
         ({"unseen_cores": 1.0}, "1 cores of n1"),
@@ -45,10 +45,10 @@ GPU = {"index": 0, "throttle_reasons": 0, "processes": []}
         ({"gpus": [GPU | {"processes": [77]}]}, "pid 77 .*GPU 0 of n1"),
     ],
 )
-def test_each_disturbance_is_told_in_words(change, told):
+def test_each_disturbance_is_told_in_words(change, message):
     assert disturbances([calm()], [calm()]) == []
     (reason,) = disturbances([calm()], [calm(**change)])
-    assert re.search(told, reason)
+    assert re.search(message, reason)
 
 
 def test_a_node_that_does_not_answer_is_named():
@@ -65,9 +65,9 @@ def test_the_guard_sees_a_busy_stranger_and_not_itself():
         os.setpriority(os.PRIO_PROCESS, busy.pid, -20)
     try:
         limit = time.monotonic() + 600
-        while not any(one["pid"] == busy.pid for one in snapshot()["foreign"]):
+        while not any(process["pid"] == busy.pid for process in snapshot()["foreign"]):
             assert time.monotonic() < limit, "never seen"
-        assert all(one["pid"] != os.getpid() for one in Guard().look()[0]["foreign"])
+        assert all(process["pid"] != os.getpid() for process in Guard().look()[0]["foreign"])
     finally:
         busy.kill()
         busy.wait()

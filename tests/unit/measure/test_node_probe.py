@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from transect.measure.node_probe import gathered, probe, told
+from transect.measure.node_probe import gathered, probe, report_lines
 
 pytestmark = pytest.mark.env
 
@@ -34,12 +34,12 @@ def order(folder: Path, scratch: Path) -> dict[str, object]:
 def test_probes_at_the_same_time_with_the_same_process_id_both_write(tmp_path):
     asked, both = order(tmp_path, tmp_path), Barrier(2)
 
-    def one(_: int) -> str:
+    def probed(_: int) -> str:
         both.wait()
         return str(probe(asked)["scratch"])
 
     with ThreadPoolExecutor(2) as pool:
-        assert set(pool.map(one, range(400))) == {""}
+        assert set(pool.map(probed, range(400))) == {""}
     assert not list(tmp_path.glob(".transect*"))
 
 
@@ -56,10 +56,10 @@ def test_answers_of_many_environments_survive_srun(tmp_path):
     asked = order(tmp_path, tmp_path) | {"programs": {}}
     first = probe(asked) | {"programs": {f"environment {i}": "\x1b" * 120 for i in range(60)}}
     second = first | {"host": "other", "answer": "other-1", "scratch": 'why "not"\n[1]'}
-    lines = [told(one).splitlines() for one in (first, second)]
-    assert max(len(line) for one in lines for line in one) < 1024
+    lines = [report_lines(facts).splitlines() for facts in (first, second)]
+    assert max(len(line) for part in lines for line in part) < 1024
     mixed = [line for pair in zip(*lines, strict=True) for line in pair]
-    said = "\n".join(["slurmstepd: hello", '["', '["a"', "[1, 2]", *mixed])
-    assert gathered(said) == [first, second]
+    printed = "\n".join(["slurmstepd: hello", '["', '["a"', "[1, 2]", *mixed])
+    assert gathered(printed) == [first, second]
     assert gathered("\n".join(mixed[:-1])) == [first]
     assert gathered("") == []

@@ -98,11 +98,11 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
 
 def test_packages_and_their_memory_are_counted_once_each(powercap):
     counters = rapl_counters(powercap)
-    assert [one.source for one in counters] == ["rapl:package-0", "rapl:package-0:dram", "rapl:package-1-die-0"]
+    assert [counter.source for counter in counters] == ["rapl:package-0", "rapl:package-0:dram", "rapl:package-1-die-0"]
     (powercap / "intel-rapl:0/energy_uj").write_text("3500000\n")
-    for one in counters:
-        one.read()
-    joules = {entry["source"]: entry["joules"] for one in counters for entry in one.result()}
+    for counter in counters:
+        counter.read()
+    joules = {entry["source"]: entry["joules"] for counter in counters for entry in counter.result()}
     assert joules == pytest.approx({"rapl:package-0": 2.5, "rapl:package-0:dram": 0.0, "rapl:package-1-die-0": 0.0})
 
 
@@ -129,7 +129,7 @@ def test_a_counter_that_goes_back_or_away_gives_no_number():
 def test_a_zone_that_cannot_be_read_is_absent(powercap):
     (powercap / "intel-rapl:0/energy_uj").write_text("")
     (powercap / "intel-rapl:1/max_energy_range_uj").unlink()
-    assert [one.source for one in rapl_counters(powercap)] == ["rapl:package-0:dram"]
+    assert [counter.source for counter in rapl_counters(powercap)] == ["rapl:package-0:dram"]
     assert rapl_counters(powercap / "nothing") == []
 
 
@@ -168,7 +168,7 @@ def test_the_time_is_that_of_all_threads(tmp_path):
     assert found["cpu_utilisation"] == found["cpu_s"] / found["wall_s"]
     assert found["energy"] == []
     assert set(found) == {"wall_s", "cpu_s", "cpu_utilisation", "energy"}
-    assert "usage" not in [one.name for one in threading.enumerate()]
+    assert "usage" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_gpu_is_sampled_and_its_counter_read(nvml, tmp_path, monkeypatch):

@@ -52,18 +52,18 @@ def test_executions_that_differ_like_float32_are_named() -> None:
 
 def test_jiggled_inputs_differ_by_some_roundings_and_integers_not_at_all() -> None:
     given = {"x": RIGHT, "n": np.arange(4)}
-    one = jiggled(given, 0)
-    apart = np.abs(one["x"] / RIGHT - 1)
-    assert one["x"].dtype == np.float32 and 2**-23 <= apart.max() <= 2**-21
-    assert (one["n"] == given["n"]).all()
-    assert (jiggled(given, 0)["x"] == one["x"]).all() and (jiggled(given, 1)["x"] != one["x"]).any()
+    moved = jiggled(given, 0)
+    apart = np.abs(moved["x"] / RIGHT - 1)
+    assert moved["x"].dtype == np.float32 and 2**-23 <= apart.max() <= 2**-21
+    assert (moved["n"] == given["n"]).all()
+    assert (jiggled(given, 0)["x"] == moved["x"]).all() and (jiggled(given, 1)["x"] != moved["x"]).any()
 
 
 def test_outputs_of_a_batch_that_was_not_computed_are_asked_for_with_those_that_were(tmp_path) -> None:
-    told = {"tolerance": {"y": 1.0}, "batched": True, "costs": None}
-    write_facts(tmp_path, **told)
+    facts = {"tolerance": {"y": 1.0}, "batched": True, "costs": None}
+    write_facts(tmp_path, **facts)
     assert of_batch(tmp_path, 8) == tmp_path
-    write_facts(tmp_path, **told, by_batch=True)
+    write_facts(tmp_path, **facts, by_batch=True)
     (tmp_path / "batch-32").mkdir()
     assert of_batch(tmp_path, 32) == tmp_path / "batch-32"
     with pytest.raises(BadInput, match=r"batch-8: not there; .* computed for batch-32"):

@@ -48,9 +48,9 @@ class Fake:
 
     def compute(self, inputs: Mapping[str, np.ndarray]) -> Sequence[Any]:
         """Raise what it was made with, or give it."""
-        for one in self.outputs:
-            if isinstance(one, Exception):
-                raise one
+        for output in self.outputs:
+            if isinstance(output, Exception):
+                raise output
         return self.outputs
 
 

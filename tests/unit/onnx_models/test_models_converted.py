@@ -52,8 +52,8 @@ def test_a_converted_model_is_smaller_and_near(
     limit, far = details[f"{kind}tolerance"]["output"], details[f"{kind}distance"]["output"]
     assert (limit <= 0.45 * far) == (source != "executions that differ like float32")
     facts, keys = facts_of_model(out), ("tolerance", "batched", "costs")
-    own = {"mean_tolerance": details["mean_tolerance"], "by_batch": True} if dynamic else {}
-    assert facts == {key: details[key] for key in keys} | own
+    dynamic_facts = {"mean_tolerance": details["mean_tolerance"], "by_batch": True} if dynamic else {}
+    assert facts == {key: details[key] for key in keys} | dynamic_facts
     assert "accuracy" not in values and details["batched"] is True
     # The float32 file's own tolerance tells the two apart: it is no check that all would pass.
     assert values["max_abs_difference"] > made["details"]["tolerance"]["output"]
@@ -68,15 +68,15 @@ def test_outputs_of_another_precision_s_file_are_a_wrong_result(torch_python, mo
         code, result, stderr = convert(torch_python, folder, out, precision)
         assert code == 0, stderr
         outputs[precision], details[precision] = read_tensors(out / "expected"), result["details"]
-    for precision, told in details.items():
-        limits = told["tolerance"], told.get("mean_tolerance")
+    for precision, facts in details.items():
+        limits = facts["tolerance"], facts.get("mean_tolerance")
         assert judge(outputs[precision], outputs[precision], *limits).wrong == []
-        if told["tolerance_from"]["output"] == "executions that differ like float32":
-            assert told["spread"]["output"] > 0.45 * told["distance"]["output"]
+        if facts["tolerance_from"]["output"] == "executions that differ like float32":
+            assert facts["spread"]["output"] > 0.45 * facts["distance"]["output"]
             assert precision == "int8-static"
             continue
-        for other in outputs.keys() - {precision}:
-            assert judge(outputs[other], outputs[precision], *limits).wrong, other
+        for wrong_precision in outputs.keys() - {precision}:
+            assert judge(outputs[wrong_precision], outputs[precision], *limits).wrong, wrong_precision
 
 
 def test_a_trained_model_is_scored_before_and_after(torch_python, tmp_path):
@@ -103,15 +103,15 @@ def test_what_cannot_be_converted_is_skipped_and_says_so(torch_python, model_cel
     folder, _ = model_cell("identity-1k", "onnx")
     _, result, _ = convert(torch_python, folder, tmp_path / "out", "int8-static")
     assert (result["status"], result["cause"]) == ("skipped", "unsupported")
-    assert "nothing that it could turn into int8-static" in result["message"]
+    assert "nothing to convert to int8-static" in result["message"]
 
 
 def test_conversions_take_made_models_and_trained_workloads(tmp_path):
     section = "convert: {workloads: [mlp, digits-cnn], exporters: [dynamo], precisions: [fp16]}"
     made = plan_models(tmp_path, f"{TRAIN}{section}")
     taken = {
-        one.cell.workload: {role: stage for role, (stage, _) in one.inputs.items()}
-        for one in made.stage("convert").values()
+        planned.cell.workload: {role: stage for role, (stage, _) in planned.inputs.items()}
+        for planned in made.stage("convert").values()
     }
     assert taken == {"mlp": {"model": "generated-model"}, "digits-cnn": {"model": "export", "data": "dataset"}}
     assert len(made.stage("generated-model")) == len(made.stage("export")) == 1

@@ -51,19 +51,19 @@ def infer(python: str, folder: Path, batch: int, runtime: str = "python") -> Any
 
 
 def test_each_size_of_batch_has_outputs_and_tolerances_of_its_own(folders):
-    told = json.loads((folders / DYNAMIC / "result.json").read_text())["details"]
-    assert list(told["by_batch"]) == [str(size) for size in SIZES]
+    details = json.loads((folders / DYNAMIC / "result.json").read_text())["details"]
+    assert list(details["by_batch"]) == [str(size) for size in SIZES]
     assert facts_of_model(folders / DYNAMIC)["by_batch"] is True
     assert "by_batch" not in facts_of_model(folders / "fp16")
     outputs = {}
     for size in SIZES:
         folder = folders / DYNAMIC / f"batch-{size}"
-        facts, one = facts_of_model(folder), told["by_batch"][str(size)]
-        assert facts["mean_tolerance"] == one["mean_tolerance"]
-        assert facts["tolerance"] == one["tolerance"]
-        assert one["mean_spread"]["output"] <= facts["mean_tolerance"]["output"]
+        facts, of_size = facts_of_model(folder), details["by_batch"][str(size)]
+        assert facts["mean_tolerance"] == of_size["mean_tolerance"]
+        assert facts["tolerance"] == of_size["tolerance"]
+        assert of_size["mean_spread"]["output"] <= facts["mean_tolerance"]["output"]
         # Otherwise the float32 file's outputs would pass.
-        assert facts["mean_tolerance"]["output"] <= 0.45 * one["mean_distance"]["output"]
+        assert facts["mean_tolerance"]["output"] <= 0.45 * of_size["mean_distance"]["output"]
         outputs[size] = read_tensors(folder / "expected")["output"]
     assert (outputs[1] != outputs[48]).any() and (outputs[48] != outputs[160]).any()
     whole = read_tensors(folders / DYNAMIC / "expected")["output"]
@@ -80,9 +80,9 @@ def test_outputs_of_other_precisions_and_of_other_batches_are_wrong(folders, siz
         return judge(read_tensors(found / "expected"), expected, *limits).wrong
 
     assert wrong(right) == []
-    others = [folders / DYNAMIC / f"batch-{other}" for other in SIZES if other != size]
-    for other in (folders / "fp32", folders / "fp16", *others):
-        assert wrong(other), other
+    others = [folders / DYNAMIC / f"batch-{another}" for another in SIZES if another != size]
+    for folder in (folders / "fp32", folders / "fp16", *others):
+        assert wrong(folder), folder
 
 
 @pytest.mark.parametrize("runtime", ["python", "python-iobinding"])
@@ -115,5 +115,5 @@ def test_a_conversion_is_told_of_the_sizes_of_batches_that_are_inferred(tmp_path
         "precisions: [int8-dynamic, int8-static]}, {workloads: [mlp], runtimes: [python], "
         "batches: [8], precisions: [int8-dynamic]}]}\n",
     )
-    told = {one.cell.precision: one.spec.get("batches") for one in made.stage("convert").values()}
-    assert told == {"int8-dynamic": [1, 8, 32], "int8-static": None}
+    batches = {planned.cell.precision: planned.spec.get("batches") for planned in made.stage("convert").values()}
+    assert batches == {"int8-dynamic": [1, 8, 32], "int8-static": None}

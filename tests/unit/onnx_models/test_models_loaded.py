@@ -78,7 +78,7 @@ def test_round_trips_are_planned_with_their_files(tmp_path):
     found = plan_models(tmp_path, f"roundtrip: {{{lists}}}")
     cells = list(found.stage("roundtrip").values())
     assert len(cells) == 8 and len(found.stage("generated-model")) == 4
-    for one in cells:
-        stage, cell_id = one.inputs["model"]
+    for planned in cells:
+        stage, cell_id = planned.inputs["model"]
         taken = found.stage(stage)[cell_id].cell
-        assert (taken.workload, taken.exporter) == (one.cell.workload, one.cell.exporter)
+        assert (taken.workload, taken.exporter) == (planned.cell.workload, planned.cell.exporter)

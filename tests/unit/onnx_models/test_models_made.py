@@ -44,11 +44,11 @@ def test_a_model_computes_in_onnx_what_it_does_in_its_framework(model_cell, mode
     assert list(inputs) == [end["name"] for end in details["input"]]
     assert list(expected) == [end["name"] for end in details["output"]]
     assert read_tensors(folder / "calibration").keys() == inputs.keys()
-    tensors = {name for name, one in expected.items() if isinstance(one, np.ndarray)}
+    tensors = {name for name, value in expected.items() if isinstance(value, np.ndarray)}
     assert details["tolerance"].keys() == tensors
     assert "batch" not in json.loads((folder / "inputs" / "header.json").read_text())
     if details["batched"]:
-        rows = {len(one) for one in (*inputs.values(), *expected.values())}
+        rows = {len(value) for value in (*inputs.values(), *expected.values())}
         assert len(rows) == 1 and rows.pop() >= (8 if model == "resnet50" else 128)
     values = metrics(result)
     assert values["max_abs_difference"] <= max(details["tolerance"].values())
@@ -68,9 +68,9 @@ def test_frameworks_compute_the_same_of_the_same_numbers(model_cell):
         for exporter in exporters:
             folder, _ = model_cell(model, exporter)
             arrays = read_tensors(folder / "expected").values()
-            found.append(max((one for one in arrays if one.dtype.kind == "f"), key=np.size))
-        for other in found[1:]:
-            assert np.abs(other - found[0]).max() < 1e-5 * np.abs(found[0]).max()
+            found.append(max((array for array in arrays if array.dtype.kind == "f"), key=np.size))
+        for output in found[1:]:
+            assert np.abs(output - found[0]).max() < 1e-5 * np.abs(found[0]).max()
 
 
 @pytest.mark.env

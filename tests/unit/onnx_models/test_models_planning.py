@@ -18,9 +18,9 @@ def test_every_model_is_planned_by_every_exporter_and_says_who_does_not_offer_it
     assert all("none in" in reason for reason in reasons.values() if reason)
     assert ("mlp", "mxnet") in offered and ("strings", "sklearn") in offered
     assert ("strings", "dynamo") not in offered and ("identity-1", "sklearn") not in offered
-    for one in cells:
-        assert one.cell.framework == EXPORTERS.get(one.cell.exporter).framework
-        assert one.spec["seed"] == 20261120
+    for planned in cells:
+        assert planned.cell.framework == EXPORTERS.get(planned.cell.exporter).framework
+        assert planned.spec["seed"] == 20261120
 
 
 def test_no_model_has_the_name_of_a_workload():

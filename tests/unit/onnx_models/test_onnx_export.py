@@ -71,14 +71,14 @@ def test_a_texts_length_stays_open(torch_python: str, tmp_path: Path, exporter: 
 
 def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_path: Path) -> None:
     _, data = make_inputs(tmp_path, "iris-mlp-ce")
-    other = tmp_path / "other"
-    other.mkdir()
-    np.savez(other / "weights.npz", wrong=np.zeros(3))
+    folder = tmp_path / "other"
+    folder.mkdir()
+    np.savez(folder / "weights.npz", wrong=np.zeros(3))
     spec = {
         "cell": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
         "parameters": {},
     }
-    code, result, stderr = run_payload(torch_python, tmp_path / "bad", spec, weights=other, data=data)
+    code, result, stderr = run_payload(torch_python, tmp_path / "bad", spec, weights=folder, data=data)
     assert (code, result["status"], result["cause"]) == (1, "failed", "crash")
     assert result["message"].startswith("ValueError: weights do not fit the model")
     assert "'wrong'" in result["message"]

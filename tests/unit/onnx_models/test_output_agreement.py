@@ -54,8 +54,8 @@ def test_what_counts_as_the_same(tmp_path, what):
 
 @pytest.mark.parametrize("what", OTHER)
 def test_what_counts_as_another(tmp_path, what):
-    given, expected, told = OTHER[what]
-    assert told in compared(tmp_path, given, expected)
+    given, expected, message = OTHER[what]
+    assert message in compared(tmp_path, given, expected)
 
 
 def bfloat16(folder, *bits):
@@ -67,11 +67,11 @@ def bfloat16(folder, *bits):
 
 
 def test_a_bfloat16_may_be_two_steps_off_and_no_more(tmp_path):
-    one = bfloat16(tmp_path / "one", 0x3F80)
+    exact = bfloat16(tmp_path / "one", 0x3F80)
     near = bfloat16(tmp_path / "near", 0x3F82)
     far = bfloat16(tmp_path / "far", 0x3F83)
-    assert difference(near, one, rtol=1e-3, atol=1e-7) is None
-    assert "1.023438, expected 1" in difference(far, one, rtol=1e-3, atol=1e-7)
+    assert difference(near, exact, rtol=1e-3, atol=1e-7) is None
+    assert "1.023438, expected 1" in difference(far, exact, rtol=1e-3, atol=1e-7)
     integers = tmp_path / "integers"
     write_tensors(integers, {"y": np.array([0x3F80], np.uint16)})
-    assert "is uint16, expected bfloat16" in difference(integers, one, rtol=1e-3, atol=1e-7)
+    assert "is uint16, expected bfloat16" in difference(integers, exact, rtol=1e-3, atol=1e-7)

@@ -80,10 +80,10 @@ def main():
     found["adam_mode"] = {a.name: a.i for a in node.attribute}["adam_mode"]
     moments = read_moments(checkpoint)
     found["moments"] = sorted(map(list, moments))
-    other = {key: array + 1 for key, array in moments.items()}
-    write_moments(checkpoint, other, 41)
+    shifted = {key: array + 1 for key, array in moments.items()}
+    write_moments(checkpoint, shifted, 41)
     again = read_moments(checkpoint)
-    found["written"] = all(np.array_equal(again[key], array) for key, array in other.items())
+    found["written"] = all(np.array_equal(again[key], array) for key, array in shifted.items())
     found["foreign"] = _fault(write_moments, checkpoint, {("exp_avg", "else"): np.zeros(1)}, 1)
     found["unstepped"] = _fault(write_moments, folder / "checkpoint", {}, 1)
     wrong = weights | {"gone": np.zeros(2, np.float32)}

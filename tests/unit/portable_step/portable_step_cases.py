@@ -251,79 +251,79 @@ def single_precision() -> Case:
     )
 
 
-def torch_update(one: Case, step: int, batches: list[tuple[torch.Tensor, ...]]) -> float:
+def torch_update(case: Case, step: int, batches: list[tuple[torch.Tensor, ...]]) -> float:
     """Update by torch.optim; return the mean loss of the micro-batches."""
-    one.optimiser.zero_grad()
+    case.optimiser.zero_grad()
     losses = []
     for micro, (*inputs, y) in enumerate(batches):
-        with reference_masks(one.seed, step, micro):
-            loss = one.loss(one.module(*inputs), y)
+        with reference_masks(case.seed, step, micro):
+            loss = case.loss(case.module(*inputs), y)
         (loss / len(batches)).backward()
         losses.append(loss.item())
-    defaults = one.options.get("defaults", {})
-    if one.options.get("proximal"):
-        for parameter, anchor in zip(one.module.parameters(), one.anchors, strict=True):
+    defaults = case.options.get("defaults", {})
+    if case.options.get("proximal"):
+        for parameter, anchor in zip(case.module.parameters(), case.anchors, strict=True):
             parameter.grad += defaults["mu"] * (parameter.detach() - anchor)
-    if one.options.get("clip") == "norm":
-        nn.utils.clip_grad_norm_(one.module.parameters(), defaults["clip"])
-    if one.options.get("clip") == "value":
-        nn.utils.clip_grad_value_(one.module.parameters(), defaults["clip"])
-    one.optimiser.step()
+    if case.options.get("clip") == "norm":
+        nn.utils.clip_grad_norm_(case.module.parameters(), defaults["clip"])
+    if case.options.get("clip") == "value":
+        nn.utils.clip_grad_value_(case.module.parameters(), defaults["clip"])
+    case.optimiser.step()
     return float(np.mean(losses))
 
 
-def compare_state(one: Case, runner: Runner) -> dict[str, float]:
-    expected = {f"model.{k}": v for k, v in one.module.named_parameters()}
-    expected |= {f"model.{k}": v for k, v in one.module.named_buffers()}
+def compare_state(case: Case, runner: Runner) -> dict[str, float]:
+    expected = {f"model.{k}": v for k, v in case.module.named_parameters()}
+    expected |= {f"model.{k}": v for k, v in case.module.named_buffers()}
     kinds = {"momentum": "momentum_buffer", "exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
-    for name, parameter in one.module.named_parameters():
+    for name, parameter in case.module.named_parameters():
         for ours, theirs in kinds.items():
-            if theirs in one.optimiser.state.get(parameter, {}):
-                expected[f"optimiser.{ours}.{name}"] = one.optimiser.state[parameter][theirs]
+            if theirs in case.optimiser.state.get(parameter, {}):
+                expected[f"optimiser.{ours}.{name}"] = case.optimiser.state[parameter][theirs]
     roles = {"parameter", "frozen", "buffer", "optimiser"}
     assert {s.name for s in runner.manifest.state if s.role in roles} == set(expected)
     return {k: difference(runner.state[k], v.detach().numpy()) for k, v in expected.items()}
 
 
-def compare_evaluation(one: Case, runner: Runner, batch: tuple[torch.Tensor, ...]) -> float:
+def compare_evaluation(case: Case, runner: Runner, batch: tuple[torch.Tensor, ...]) -> float:
     """Return the largest difference of the outputs and the loss in evaluation mode."""
-    one.module.eval()
+    case.module.eval()
     with torch.no_grad():
-        outputs = one.module(*batch[:-1])
-        loss = one.loss(outputs, batch[-1])
-    one.module.train()
+        outputs = case.module(*batch[:-1])
+        loss = case.loss(outputs, batch[-1])
+    case.module.train()
     given = runner.run("infer", batch[:-1])
     leaves = list(outputs.values()) if isinstance(outputs, dict) else [outputs]
     found = [difference(g, e.numpy()) for g, e in zip(given.values(), leaves, strict=True)]
     return max(*found, difference(runner.run("eval", batch)["loss"], loss.item()))
 
 
-def compare(one: Case, folder: Path) -> dict[str, Any]:
+def compare(case: Case, folder: Path) -> dict[str, Any]:
     generator = np.random.default_rng(5)
-    one.batch(generator)
-    for step in range(one.before):
-        torch_update(Case(**{**vars(one), "options": {}}), step, [one.batch(generator)])
-    one.anchors = [p.detach().clone() for p in one.module.parameters()]  # type: ignore[attr-defined]
-    portable_step.export_step(one.module, one.loss, one.optimiser, one.batch(generator), folder, **one.options)
-    runner = Runner(folder, one.seed)
+    case.batch(generator)
+    for step in range(case.before):
+        torch_update(Case(**{**vars(case), "options": {}}), step, [case.batch(generator)])
+    case.anchors = [p.detach().clone() for p in case.module.parameters()]  # type: ignore[attr-defined]
+    portable_step.export_step(case.module, case.loss, case.optimiser, case.batch(generator), folder, **case.options)
+    runner = Runner(folder, case.seed)
     begin = int(runner.state["step"])
     losses: tuple[list[float], list[float]] = ([], [])
     for step in range(begin, begin + UPDATES):
         if step == begin + UPDATES // 2:
-            runner.hyper |= {name: np.float64(value) for name, value in one.later.items()}
-            for group in one.optimiser.param_groups:
-                group |= one.later_torch
-        batches = [one.batch(generator) for _ in range(one.micro_batches)]
+            runner.hyper |= {name: np.float64(value) for name, value in case.later.items()}
+            for group in case.optimiser.param_groups:
+                group |= case.later_torch
+        batches = [case.batch(generator) for _ in range(case.micro_batches)]
         losses[0].append(runner.update(batches))
-        losses[1].append(torch_update(one, step, batches))
+        losses[1].append(torch_update(case, step, batches))
     return {
         "begin": begin,
         "end": int(runner.state["step"]),
         "loss": difference(*losses),
         "first_loss": losses[1][0],
         "last_loss": losses[1][-1],
-        "state": compare_state(one, runner),
-        "evaluation": compare_evaluation(one, runner, one.batch(generator)),
+        "state": compare_state(case, runner),
+        "evaluation": compare_evaluation(case, runner, case.batch(generator)),
     }
 
 

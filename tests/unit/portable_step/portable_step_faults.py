@@ -176,7 +176,7 @@ def graphs(folder: Path) -> dict[str, Any]:
             "sha256": hashlib.sha256(raw).hexdigest(),
             "domains": sorted({n.domain for n in model.graph.node} | {o.domain for o in model.opset_import}),
             "functions": len(model.functions),
-            "notes": sum(bool(one.doc_string) + len(one.metadata_props) for one in parts)
+            "notes": sum(bool(part.doc_string) + len(part.metadata_props) for part in parts)
             + bool(model.doc_string)
             + len(model.metadata_props),
             "paths": [

@@ -24,7 +24,7 @@ class Runner:
             name: onnxruntime.InferenceSession(str(folder / graph.file), options, providers=["CPUExecutionProvider"])
             for name, graph in self.manifest.graphs.items()
         }
-        self.hyper = {one.name: np.float64(one.default) for one in self.manifest.hyper}
+        self.hyper = {parameter.name: np.float64(parameter.default) for parameter in self.manifest.hyper}
         self.seed = np.int64(seed)
 
     def run(self, graph: str, batch: tuple[torch.Tensor, ...]) -> dict[str, np.ndarray]:
@@ -39,9 +39,9 @@ class Runner:
         losses = []
         for number, batch in enumerate(batches):
             made = self.run("step" if number == len(batches) - 1 else "accumulate", batch)
-            for one in self.manifest.state:
-                if one.next in made:
-                    self.state[one.name] = made[one.next]
+            for tensor in self.manifest.state:
+                if tensor.next in made:
+                    self.state[tensor.name] = made[tensor.next]
             losses.append(float(made["loss"]))
         return float(np.mean(losses))
 

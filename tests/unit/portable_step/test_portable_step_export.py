@@ -72,8 +72,8 @@ def number():
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     # What the driver's Python loads, and whom it starts, is looked at.
-    own = arguments[0] == sys.executable
-    return run_command(arguments, cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, own=own)
+    fresh = arguments[0] == sys.executable
+    return run_command(arguments, cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, fresh=fresh)
 
 
 @pytest.fixture(scope="module")
@@ -118,18 +118,18 @@ def test_the_manifest_says_what_was_compared_with_pytorch(facts):
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_graphs_hold_standard_operators_and_nothing_of_this_machine(facts, graph):
-    one = facts["graphs"][graph]
-    assert one["domains"] == [""] and one["functions"] == 0 and one["random"] == []
-    assert one["notes"] == 0 and one["paths"] == []
-    assert one["constants_bytes"] < 2000
+    entry = facts["graphs"][graph]
+    assert entry["domains"] == [""] and entry["functions"] == 0 and entry["random"] == []
+    assert entry["notes"] == 0 and entry["paths"] == []
+    assert entry["constants_bytes"] < 2000
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_the_manifest_names_what_goes_in_and_out(facts, graph):
-    one = facts["graphs"][graph]
-    assert one["inputs"] == one["declared_inputs"] and one["outputs"] == one["declared_outputs"]
-    assert one["lengths"] == (["batch"] if graph == "infer" else [])
-    used = set(one["inputs"])
+    entry = facts["graphs"][graph]
+    assert entry["inputs"] == entry["declared_inputs"] and entry["outputs"] == entry["declared_outputs"]
+    assert entry["lengths"] == (["batch"] if graph == "infer" else [])
+    used = set(entry["inputs"])
     assert ("seed" in used) == (graph in ("step", "accumulate"))
     assert {"lr", "clip", "mu"} <= used if graph == "step" else not used & {"lr", "clip", "mu"}
     assert "accumulated.0.weight" not in used or graph in ("step", "accumulate")

@@ -61,9 +61,9 @@ def test_a_manifest_is_read_and_written_as_it_was(tmp_path):
     assert manifest.graphs["eval"] == Graph(file="eval.onnx", inputs=("x", "y", "model.w"), outputs=("loss",))
     assert manifest.hyper[0].default == 1.0 and manifest.seed is not None
     assert json.loads(manifest.to_json()) == json.loads(json.dumps(FACTS))
-    told = {"runtime": "onnxruntime 1.29.0", "lengths": {"batch": [2, 3]}, "unchecked": None}
-    checked = manifest_of(tmp_path / "checked", FACTS | {"checked": told})
-    assert json.loads(checked.to_json())["checked"] == told
+    expected = {"runtime": "onnxruntime 1.29.0", "lengths": {"batch": [2, 3]}, "unchecked": None}
+    checked = manifest_of(tmp_path / "checked", FACTS | {"checked": expected})
+    assert json.loads(checked.to_json())["checked"] == expected
     assert read_manifest(tmp_path) == manifest_of(tmp_path / "more", json.loads(manifest.to_json()))
     assert manifest_of(tmp_path, FACTS | {"seed": None, "graphs": _without_seed()}).seed is None
 

@@ -33,14 +33,14 @@ def results(torch_python, tmp_path_factory):
 
 @EACH
 def test_losses_and_state_are_those_of_torch(results, name):
-    one, tolerance = results[name], TOLERANCE.get(name, 1e-11)
-    assert one["end"] == one["begin"] + 100
+    result, tolerance = results[name], TOLERANCE.get(name, 1e-11)
+    assert result["end"] == result["begin"] + 100
     # torch's SGD does not count its steps.
-    assert one["begin"] == (7 if name == "adamw_continued" else 0)
-    assert one["loss"] < tolerance
-    assert {k: v for k, v in one["state"].items() if v >= tolerance} == {}
+    assert result["begin"] == (7 if name == "adamw_continued" else 0)
+    assert result["loss"] < tolerance
+    assert {k: v for k, v in result["state"].items() if v >= tolerance} == {}
     # Otherwise nothing was compared: a loss that stands still, a state that is all zeros.
-    assert abs(one["first_loss"] - one["last_loss"]) > 1e-3
+    assert abs(result["first_loss"] - result["last_loss"]) > 1e-3
 
 
 @EACH

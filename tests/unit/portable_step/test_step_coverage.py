@@ -17,7 +17,7 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
         yield made
 
 
-LAYERS = [name for name, one in CASES.items() if one.group not in NETWORKS]
+LAYERS = [name for name, case in CASES.items() if case.group not in NETWORKS]
 
 
 # Each case exports three graphs, and takes seconds.

@@ -19,7 +19,7 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
 
 # Minutes; its blocks are those of the small one.
 LARGE = "resnet50"
-NAMES = [name for name, one in CASES.items() if one.group in NETWORKS and name != LARGE]
+NAMES = [name for name, case in CASES.items() if case.group in NETWORKS and name != LARGE]
 
 
 @pytest.mark.parametrize("name", [*third(NAMES), pytest.param(LARGE, marks=pytest.mark.exhaustive)])

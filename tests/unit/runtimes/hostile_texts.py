@@ -120,7 +120,7 @@ def padded(texts: list[bytes]) -> np.ndarray:
     return array
 
 
-def told(texts: list[bytes]) -> np.ndarray:
+def expected_numbers(texts: list[bytes]) -> np.ndarray:
     """Return the numbers by Python's tokeniser, of bytes of which some are no UTF-8."""
     vocabulary = {word: number for number, word in enumerate(WORDS, FIRST)}
     rows = [numbers(text.decode("utf-8", "replace"), vocabulary, STOP_WORDS, LENGTH) for text in texts]
@@ -129,7 +129,7 @@ def told(texts: list[bytes]) -> np.ndarray:
 
 def probabilities(texts: list[bytes]) -> np.ndarray:
     """Return what the bundle's classifier makes of these numbers, in float64."""
-    logits = TABLE.astype(np.float64)[told(texts)].sum(axis=1)
+    logits = TABLE.astype(np.float64)[expected_numbers(texts)].sum(axis=1)
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 

@@ -80,7 +80,7 @@ def main(folder: Path, dtypes: list[str]) -> None:
     """Write them all, and one with its weights in a file of their own."""
     opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", 3)]
     for name, nodes, inputs, outputs, weights in _models(dtypes):
-        graph = helper.make_graph(nodes, name, inputs, outputs, [_stored(*one) for one in weights.items()])
+        graph = helper.make_graph(nodes, name, inputs, outputs, [_stored(*entry) for entry in weights.items()])
         model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
         save(model, folder / f"{name}.onnx")
         if name == "linear":

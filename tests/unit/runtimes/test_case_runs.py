@@ -70,9 +70,9 @@ ENDS = {
 def test_all_cases_end_and_are_told_in_order(tmp_path, names):
     # A record of before is none of this run.
     (tmp_path / "record.jsonl").write_text('{"case": 0, "name": "ok-0", "status": "started"}\n')
-    told, words = ENDS[names]
+    expected, words = ENDS[names]
     ends = run_of(tmp_path, *names.split()).run()
-    assert statuses(ends) == told.split()
+    assert statuses(ends) == expected.split()
     assert words in next(end.message for end in ends if end.status != "ok")
 
 

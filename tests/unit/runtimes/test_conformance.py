@@ -17,7 +17,7 @@ from transect.onnx_models.tensors import read_tensors, tensor_types, write_tenso
 from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd
-from transect.runtimes.conformance import conformance_result, judge, said
+from transect.runtimes.conformance import conformance_result, judge, own_words
 
 pytestmark = pytest.mark.env
 
@@ -111,10 +111,10 @@ def test_a_message_is_told_without_what_languages_put_around_it():
     web = "Can't create a session. ERROR_CODE: 1, ERROR_MESSAGE: "
     native = "Fail: [ONNXRuntimeError] : 1 : FAIL : "
     for before in ("", native, web, "…/test_abs/model.onnx: "):
-        assert said(f"{before}{loading}{place}{sentence}\n") == sentence
-        assert said(f"{before}{sentence}") == sentence
-    assert said("no kernel") == "no kernel"
-    assert said(" \n") == "no reason was given"
+        assert own_words(f"{before}{loading}{place}{sentence}\n") == sentence
+        assert own_words(f"{before}{sentence}") == sentence
+    assert own_words("no kernel") == "no kernel"
+    assert own_words(" \n") == "no reason was given"
 
 
 # --- running
@@ -135,8 +135,8 @@ def test_a_result_counts_by_opset_and_names_what_did_not_pass(made, tmp_path, mo
     cell = Cell.of(stage="conformance", runtime="stumbling", provider="cpu")
     found = conformance_result(cell, made, tmp_path, sys.executable, only="test_clip_*min*")
     verdicts = json.loads((tmp_path / "verdicts.json").read_text())
-    wrong = {one["name"] for one in verdicts if one["outcome"] == "wrong"}
-    assert wrong == {one["name"] for one in verdicts if one["name"].endswith("expanded")}
+    wrong = {verdict["name"] for verdict in verdicts if verdict["outcome"] == "wrong"}
+    assert wrong == {verdict["name"] for verdict in verdicts if verdict["name"].endswith("expanded")}
     rate, *counts = (metric["value"] for metric in found["metrics"])
     assert (found["status"], rate) == ("ok", 1 - len(wrong) / len(verdicts))
     assert counts == [len(verdicts) - len(wrong), len(wrong), 0, 0, 0, 0]

@@ -27,9 +27,9 @@ def transect(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_command_runs_tests_and_what_onnx_runtime_refuses_is_no_error(tmp_path):
     done = transect("python", "--only", "test_cast*FLOAT*", "--json", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["opsets"] == {"25": {"pass": 16}, "28": {"failed": 8}}
-    (refused,) = told["not_passed"]
+    summary = json.loads(done.stdout)
+    assert summary["opsets"] == {"25": {"pass": 16}, "28": {"failed": 8}}
+    (refused,) = summary["not_passed"]
     assert refused["reason"].startswith("Unsupported model IR version")
     kept = {path.name for path in tmp_path.iterdir()}
     assert kept == {"verdicts.json", "runner.jsonl", "runner.log", "tests"}
@@ -51,8 +51,8 @@ BAD = {
 
 @pytest.mark.parametrize("what", BAD)
 def test_what_cannot_be_run_is_told_in_one_line(what):
-    arguments, code, told = BAD[what]
+    arguments, code, message = BAD[what]
     done = transect(*arguments)
     assert done.returncode == code, done.stderr
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile_texts import CLASSES, batches, padded, probabilities, told
+from hostile_texts import CLASSES, batches, expected_numbers, padded, probabilities
 from runner_program import python_of
 
 from transect.domain.errors import BadInput
@@ -62,10 +62,10 @@ def test_hostile_texts_give_the_same_through_every_runner(
     assert [end for end in ends if end["status"] not in ("started", "ok")] == []
     for name, texts in batches().items():
         found = read_tensors(tmp_path / f"numbers-{name}")["numbers"]
-        np.testing.assert_array_equal(found, told(texts))
+        np.testing.assert_array_equal(found, expected_numbers(texts))
         found = read_tensors(tmp_path / f"narrow-{name}")["numbers"]
-        longest = (told(texts) > 0).sum(axis=1).max()
-        np.testing.assert_array_equal(found, told(texts)[:, : max(longest, 1)])
+        longest = (expected_numbers(texts) > 0).sum(axis=1).max()
+        np.testing.assert_array_equal(found, expected_numbers(texts)[:, : max(longest, 1)])
         found = read_tensors(tmp_path / f"predict-{name}")["probabilities"]
         np.testing.assert_allclose(found, probabilities(texts), atol=1e-6)
 

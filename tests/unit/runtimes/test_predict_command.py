@@ -34,7 +34,7 @@ READ = ["hello wörld", "straße emailaddress", "x " * 7, "אבג"]
 @pytest.fixture
 def tickets(tmp_path: Path) -> Path:
     path = tmp_path / "tickets.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in TICKETS))
+    path.write_text("".join(json.dumps(ticket) + "\n" for ticket in TICKETS))
     return path
 
 
@@ -60,13 +60,13 @@ def test_tickets_are_read_as_in_training_and_told(bundle: Path, tickets: Path, t
     done = predict(bundle, tickets, folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["id"] for line in lines] == [one["id"] for one in TICKETS]
+    assert [line["id"] for line in lines] == [ticket["id"] for ticket in TICKETS]
     unsure = 0
     for line, shares in zip(lines, probabilities([text.encode() for text in READ]), strict=True):
         order = np.argsort(-shares)
-        assert [name for name, _ in line["likeliest"]] == [CLASSES[one] for one in order]
-        told = [share for _, share in line["likeliest"]]
-        np.testing.assert_allclose(told, shares[order], atol=2e-6)
+        assert [name for name, _ in line["likeliest"]] == [CLASSES[place] for place in order]
+        printed = [share for _, share in line["likeliest"]]
+        np.testing.assert_allclose(printed, shares[order], atol=2e-6)
         assert line["class"] == (CLASSES[order[0]] if shares.max() >= 0.6 else None)
         unsure += shares.max() < 0.6
     assert 0 < unsure < len(READ)
@@ -87,14 +87,14 @@ def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path:
     done = predict(bundle, path, "--format", "jsonl", folder=tmp_path)
     assert done.returncode == 1
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["a", "7"]
-    said = done.stderr.splitlines()
-    assert [line.split(": ")[:2] for line in said[:-1]] == [
+    messages = done.stderr.splitlines()
+    assert [line.split(": ")[:2] for line in messages[:-1]] == [
         ["line 2", "broken-json"],
         ["ticket 3", "no-text"],
         ["line 4", "missing-column"],
         ["line 5", "broken-encoding"],
     ]
-    assert "tickets classified: 2, " in said[-1] and "not read: 4 (1 " in said[-1]
+    assert "tickets classified: 2, " in messages[-1] and "not read: 4 (1 " in messages[-1]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_what_cannot_be_used_is_one_message(
 
 
 def test_a_pipeline_with_other_classes_is_refused(bundle: Path, tickets: Path, tmp_path: Path) -> None:
-    told = json.loads((bundle / "pipeline.json").read_text())
-    (tmp_path / "pipeline.json").write_text(json.dumps(told | {"classes": CLASSES[:-1]}))
+    pipeline = json.loads((bundle / "pipeline.json").read_text())
+    (tmp_path / "pipeline.json").write_text(json.dumps(pipeline | {"classes": CLASSES[:-1]}))
     (tmp_path / "predict.onnx").symlink_to(bundle / "predict.onnx")
     done = predict(tmp_path, tickets, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

@@ -15,7 +15,7 @@ def raw_times(amount: int) -> dict[str, list[int]]:
 
 def test_few_times_stand_in_the_result(tmp_path) -> None:
     found = run_samples(raw_times(3), tmp_path)
-    assert {name: one["count"] for name, one in found.items()} == {"latency": 3, "end_to_end_time": 3}
+    assert {name: entry["count"] for name, entry in found.items()} == {"latency": 3, "end_to_end_time": 3}
     assert found["latency"]["values"] == pytest.approx([1e-6, 1.001e-6, 1.002e-6])
     assert found["end_to_end_time"]["values"] == pytest.approx([1.11e-6, 1.111e-6, 1.112e-6])
     assert not (tmp_path / "samples.npz").exists()
@@ -25,8 +25,8 @@ def test_many_times_lie_in_one_file_with_both_series(tmp_path) -> None:
     amount = INLINE_SAMPLES + 1
     found = run_samples(raw_times(amount), tmp_path)
     with np.load(tmp_path / "samples.npz") as file:
-        series = {name: file[one["key"]] for name, one in found.items()}
-    assert [len(one) for one in series.values()] == [amount, amount]
+        series = {name: file[entry["key"]] for name, entry in found.items()}
+    assert [len(array) for array in series.values()] == [amount, amount]
     np.testing.assert_allclose(series["end_to_end_time"] - series["latency"], 110e-9)
     values = run_values(raw_times(amount) | {"session_ns": 5}, batch=4)  # type: ignore[operator]
     assert values["end_to_end_time"] == pytest.approx(np.median(series["end_to_end_time"]))

@@ -45,10 +45,10 @@ class Case:
     def header(self, **changes: Any) -> None:
         """Change what the header says of the tensor."""
         path = self.folder / "inputs" / "header.json"
-        told = json.loads(path.read_text())
-        told["batch"] = changes.pop("batch", told["batch"])
-        told["tensors"][0] |= changes
-        path.write_text(json.dumps(told))
+        header = json.loads(path.read_text())
+        header["batch"] = changes.pop("batch", header["batch"])
+        header["tensors"][0] |= changes
+        path.write_text(json.dumps(header))
 
     def options(self, **changes: Any) -> None:
         """Change the session options."""
@@ -59,11 +59,11 @@ class Case:
         """Replace a file."""
         (self.folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
 
-    def run(self, *, own: bool = False) -> tuple[int, dict[str, Any], str]:
-        """Return exit code, record (empty when there is none) and standard error; `own` as in run_command."""
+    def run(self, *, fresh: bool = False) -> tuple[int, dict[str, Any], str]:
+        """Return exit code, record (empty when there is none) and standard error; `fresh` as in run_command."""
         given = [part for key, value in self.arguments.items() for part in (f"--{key}", value)]
         command = RUNTIMES.get(self.runtime).command(self.python, [*given, *self.more])
-        done = run_command(command, cwd=self.folder, own=own)
+        done = run_command(command, cwd=self.folder, fresh=fresh)
         record = self.folder / "record.json"
         found = json.loads(record.read_text()) if record.exists() else {}
         return done.returncode, found, done.stderr
@@ -96,7 +96,7 @@ def case(runner: tuple[str, str], digits: Path, tmp_path: Path) -> Case:
 
 
 def test_what_is_right_runs(case: Case) -> None:
-    code, record, stderr = case.run(own=True)
+    code, record, stderr = case.run(fresh=True)
     assert (code, record.get("status")) == (0, "ok"), stderr
     assert len(record["run_ns"]) == len(record["bind_ns"]) == len(record["copy_ns"]) >= 10
 

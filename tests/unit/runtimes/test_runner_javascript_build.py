@@ -24,14 +24,14 @@ def test_types_hold_strictly(tmp_path: Path) -> None:
         compiler = runners / "node_modules" / "typescript" / "bin" / "tsc"
         path = f"{runners.parent / 'bin'}:{os.environ['PATH']}"
         for project in projects:
-            told = subprocess.run(
+            done = subprocess.run(
                 ["node", str(compiler), "-p", str(runners / project / "tsconfig.json")],
                 env=os.environ | {"PATH": path},
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            assert (told.returncode, told.stdout + told.stderr) == (0, ""), project
+            assert (done.returncode, done.stdout + done.stderr) == (0, ""), project
 
 
 def test_library_is_the_one_that_runs(program: Program, tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_
     assert run.code == 0, run.stderr
     assert run.outputs()["y"] == pytest.approx(LINEAR, abs=1e-5)
     record = run.record
-    told = (record["runner"], record["status"], record["mode"], record["provider_used"])
-    assert told == (program.runtime, "ok", "latency", "cpu")
+    reported = (record["runner"], record["status"], record["mode"], record["provider_used"])
+    assert reported == (program.runtime, "ok", "latency", "cpu")
     assert record["outputs"] == {"header": str(tmp_path / "outputs" / "header.json"), "rows": 7}
     assert len(record["run_ns"]) == len(record["bind_ns"]) == len(record["copy_ns"]) >= 20
     # Steps of a browser's clock are longer than some parts; what is done inside of `Run` has no time of its own.
@@ -113,7 +113,7 @@ def test_options_are_those_that_onnx_runtime_says_it_has(program: Program, tmp_p
     events = json.loads((tmp_path / record["profile_file"]).read_text())
     assert sum(event["name"] == "model_run" for event in events) == 10
     others = [event["args"]["thread_scheduling_stats"] for event in events if event["cat"] == "Node"]
-    assert others and all(len(one["sub_threads"]) == 1 for one in others)
+    assert others and all(len(stats["sub_threads"]) == 1 for stats in others)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_missing_or_old_java_says_what_to_install(tmp_path: Path, monkeypatch: p
     runtime = RUNTIMES.get("java")
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("java", "javac", "mvn"):
-        told = runtime.supports(infer_cell("java")) or ""
-        assert told.startswith(f"{name} is not on PATH: install ")
+        reason = runtime.supports(infer_cell("java")) or ""
+        assert reason.startswith(f"{name} is not on PATH: install ")
         (tmp_path / name).write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
         (tmp_path / name).chmod(0o755)
     java_runtime._old_java.cache_clear()

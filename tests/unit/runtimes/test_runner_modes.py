@@ -71,13 +71,13 @@ OF_LANGUAGE = {
 
 @pytest.mark.parametrize("program", EVERY, indirect=True)
 def test_cases_go_on_after_one_that_fails_and_from_where_they_are_told(program: Program, tmp_path: Path) -> None:
-    own = OF_LANGUAGE[program.runtime]
+    special = OF_LANGUAGE[program.runtime]
     given = {
         "good": ("linear", {"x": X}),
         "fails": ("fails", {"x": X[:3]}),
         "gone": ("no-such-model", {"x": X}),
         "other": ("linear", {"x": X.astype(np.int64)}),
-        **{model: (model, tensors) for model, (tensors, _) in own.items()},
+        **{model: (model, tensors) for model, (tensors, _) in special.items()},
         "again": ("linear", {"x": X}),
     }
     run = program.cases(tmp_path, given)
@@ -88,8 +88,8 @@ def test_cases_go_on_after_one_that_fails_and_from_where_they_are_told(program: 
     assert {line["status"] for line in lines[::2]} == {"started"}
     verdicts = {line["name"]: line for line in lines[1::2]}
     plain = {"good": "ok", "fails": "failed", "gone": "failed", "other": "failed", "again": "ok"}
-    wanted = plain | {model: status for model, (_, status) in own.items()}
-    assert {name: one["status"] for name, one in verdicts.items()} == wanted
+    wanted = plain | {model: status for model, (_, status) in special.items()}
+    assert {name: line["status"] for name, line in verdicts.items()} == wanted
     # In ONNX Runtime's words.
     assert "Reshape" in verdicts["fails"]["message"]
     assert "no-such-model.onnx" in verdicts["gone"]["message"]

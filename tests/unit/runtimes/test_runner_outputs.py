@@ -47,5 +47,5 @@ def test_differences_are_told_only_where_a_tensor_was_compared() -> None:
     tensor = np.ones((2, 3), np.float32)
     assert judge({"p": ZIPMAP}, {"p": ZIPMAP}, {}).metrics() == {}
     assert judge({"y": tensor[:1]}, {"y": tensor}, {}).metrics() == {}
-    told = judge({"y": tensor}, {"y": tensor}, {}).metrics()
-    assert told["max_abs_difference"] == 0.0 and told["top1_agreement"] == 1.0
+    metrics = judge({"y": tensor}, {"y": tensor}, {}).metrics()
+    assert metrics["max_abs_difference"] == 0.0 and metrics["top1_agreement"] == 1.0

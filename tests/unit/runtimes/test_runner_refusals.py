@@ -31,8 +31,8 @@ UNFIT: dict[str, tuple[str, dict[str, np.ndarray], dict[str, int], list[str] | N
 @pytest.mark.parametrize(
     ("program", "unfit"),
     [
-        *thirds(NATIVE, [name for name, one in UNFIT.items() if one[3]], whole=NATIVE),
-        *thirds(SCRIPTS, [name for name, one in UNFIT.items() if one[4]], whole=["javascript"]),
+        *thirds(NATIVE, [name for name, row in UNFIT.items() if row[3]], whole=NATIVE),
+        *thirds(SCRIPTS, [name for name, row in UNFIT.items() if row[4]], whole=["javascript"]),
     ],
     indirect=["program"],
 )

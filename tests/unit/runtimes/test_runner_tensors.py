@@ -59,10 +59,10 @@ def test_every_type_comes_back_bit_by_bit(program: Program, tmp_path: Path, shap
     _write_raw(tmp_path / "inputs", {dtype: (dtype, axes) for dtype in dtypes}, **header)
     run = program.start(tmp_path, *program.paths(tmp_path, model.get(program.runtime, "types")), "--min-runs", "2")
     assert run.code == 0, run.stderr
-    told = json.loads((tmp_path / "outputs" / "header.json").read_text())["tensors"]
-    assert [entry["name"] for entry in told] == [f"{dtype}_out" for dtype in dtypes]
-    assert [entry["file"] for entry in told] == [f"output-{i}.bin" for i in range(len(dtypes))]
-    for entry, dtype in zip(told, dtypes, strict=True):
+    entries = json.loads((tmp_path / "outputs" / "header.json").read_text())["tensors"]
+    assert [entry["name"] for entry in entries] == [f"{dtype}_out" for dtype in dtypes]
+    assert [entry["file"] for entry in entries] == [f"output-{i}.bin" for i in range(len(dtypes))]
+    for entry, dtype in zip(entries, dtypes, strict=True):
         assert (entry["dtype"], entry["shape"]) == (dtype, axes)
         sent = (tmp_path / "inputs" / f"{dtype}.bin").read_bytes()
         assert (tmp_path / "outputs" / entry["file"]).read_bytes() == sent, dtype
@@ -87,8 +87,8 @@ def test_scalars_come_back_or_are_said_to_be_beyond_the_binding(program: Program
         assert "onnxruntime_go has no scalars of" in run.stderr
         return
     assert run.code == 0, run.stderr
-    told = json.loads((tmp_path / "outputs" / "header.json").read_text())["tensors"]
-    assert [(entry["dtype"], entry["shape"]) for entry in told] == [(dtype, [])]
+    entries = json.loads((tmp_path / "outputs" / "header.json").read_text())["tensors"]
+    assert [(entry["dtype"], entry["shape"]) for entry in entries] == [(dtype, [])]
     assert (tmp_path / "outputs" / "output-0.bin").read_bytes() == b"".join(_raw(dtype, 1))
 
 

@@ -57,7 +57,7 @@ def test_losses_are_those_of_pytorch(run: Run) -> None:
 
 @every_trainer
 def test_record_says_how_it_was(run: Run) -> None:
-    record = run.good(checkpoint_every=10, own=True)
+    record = run.good(checkpoint_every=10, fresh=True)
     manifest = json.loads((run.folder / "step" / "manifest.json").read_text())
     assert (record["runner"], record["mode"]) == (run.runtime, "train")
     assert record["runtime_version"] == "1.29.0"
@@ -119,7 +119,7 @@ def test_checkpoint_has_the_one_form(run: Run) -> None:
 @every_trainer
 def test_begun_training_goes_on_as_if_unbroken(make: Make) -> None:
     whole, broken = make(), make()
-    unbroken = whole.good(accumulate=2, own=True)
+    unbroken = whole.good(accumulate=2, fresh=True)
     first = broken.good(accumulate=2, until=9)
     second = broken.good(until=STEPS)
     assert (first["first_step"], second["first_step"]) == (0, 9)
@@ -294,9 +294,9 @@ def test_full_disk_leaves_the_checkpoint_of_before(run: Run, monkeypatch: pytest
 
 @browser_at_times
 def test_any_valid_safetensors_file_is_read(make: Make) -> None:
-    whole, other = make(), make()
+    whole, reordered = make(), make()
     whole.good(until=5)
-    header, data = parts(other.folder / "step" / "state.safetensors")
+    header, data = parts(reordered.folder / "step" / "state.safetensors")
     metadata = header.pop("__metadata__") | {"written": "elsewhere"}
     turned, raw = {}, b""
     for name in sorted(header, reverse=True):
@@ -305,6 +305,6 @@ def test_any_valid_safetensors_file_is_read(make: Make) -> None:
         turned[name] = {"data_offsets": offsets, "shape": header[name]["shape"], "dtype": header[name]["dtype"]}
         raw += data[begin:end]
     text = json.dumps(turned | {"__metadata__": metadata}, indent=3)
-    state = other.write("state", state_file(text.encode() + b"   ", raw))
-    other.good(until=5, state=state)
-    assert other.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+    state = reordered.write("state", state_file(text.encode() + b"   ", raw))
+    reordered.good(until=5, state=state)
+    assert reordered.checkpoint.read_bytes() == whole.checkpoint.read_bytes()

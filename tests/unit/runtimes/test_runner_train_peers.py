@@ -99,7 +99,7 @@ def test_losses_are_those_of_pytorch_in_float64(make: Make, runtime: str, optimi
 @pytest.mark.parametrize("runtime", ["torch-eager", *ORT])
 def test_goes_on_with_what_was_left(make: Make, runtime: str) -> None:
     whole, broken = make(runtime, "adamw"), make(runtime, "adamw")
-    unbroken = whole.good(own=True)
+    unbroken = whole.good(fresh=True)
     first = broken.good(until=7)
     second = broken.good(until=STEPS)
     assert (first["first_step"], second["first_step"]) == (0, 7)

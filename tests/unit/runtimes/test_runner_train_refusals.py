@@ -81,7 +81,7 @@ def _tensor(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data(**changes: Any) -> Callable[[Run], Any]:
-    return lambda run: run.edit("data/header.json", lambda told: told["tensors"][0].update(changes))
+    return lambda run: run.edit("data/header.json", lambda header: header["tensors"][0].update(changes))
 
 
 def _schedule(content: Any) -> Callable[[Run], Any]:

@@ -82,18 +82,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
+@pytest.mark.parametrize("message", WRONG)
 @pytest.mark.parametrize("runtime", ["torch-eager", "tensorflow"])
-def test_wrong_model_file_is_bad_input(folder: Path, tmp_path: Path, runtime: str, said: str) -> None:
+def test_wrong_model_file_is_bad_input(folder: Path, tmp_path: Path, runtime: str, message: str) -> None:
     python = _python(runtime, tmp_path)
     shutil.copy(folder / "weights.npz", tmp_path)
     np.savez(tmp_path / "other.npz", **{"0.weight": np.ones((3, 3), np.float32)})
     write_tensors(tmp_path / "inputs", {"input": np.ones((4, 1, 8, 8), np.float32)}, batch=2)
-    (tmp_path / "model.json").write_text(json.dumps(WRONG[said]))
+    (tmp_path / "model.json").write_text(json.dumps(WRONG[message]))
     code, record, stderr = _start(runtime, python, tmp_path, "--model", tmp_path / "model.json")
     assert (code, record["cause"]) == (2, "bad-input"), stderr
     assert "model.json" in record["message"]
-    assert said in record["message"]
+    assert message in record["message"]
 
 
 @pytest.mark.parametrize("runtime", ["torchscript", "tensorflow"])
@@ -157,7 +157,7 @@ def test_other_providers_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) ->
     for provider in ("cuda", "tensorrt"):
         reason = python.supports(_cell("python", provider=provider)) or ""
         assert reason.startswith("no CUDA device")
-    said = missing_library("libc.so.6", "libno-such-thing.so.9", how="install it") or ""
-    assert said.startswith("libno-such-thing.so.9 cannot be loaded")
-    assert said.endswith(": install it")
+    missing = missing_library("libc.so.6", "libno-such-thing.so.9", how="install it") or ""
+    assert missing.startswith("libno-such-thing.so.9 cannot be loaded")
+    assert missing.endswith(": install it")
     assert missing_library("libc.so.6", how="install it") is None

@@ -53,9 +53,9 @@ def test_a_misspelt_name_is_refused_with_the_nearest_one(key: str, near: str, va
     """Whatever its value: null would leave unset what nobody sets."""
     with pytest.raises(BadInput) as caught:
         check_options({"mine": {key: value}}, "f: infer.options")
-    told = str(caught.value)
-    assert told.startswith(f"f: infer.options.mine: unknown session option '{key}': ")
-    assert f"did you mean '{near}'?" in told and f"ONNX Runtime {CONFIG_KEYS_VERSION}" in told
+    message = str(caught.value)
+    assert message.startswith(f"f: infer.options.mine: unknown session option '{key}': ")
+    assert f"did you mean '{near}'?" in message and f"ONNX Runtime {CONFIG_KEYS_VERSION}" in message
 
 
 def test_an_entry_that_an_option_sets_as_well_is_refused() -> None:

@@ -151,11 +151,11 @@ def test_types_hold_strictly(assembled: Path, tmp_path: Path) -> None:
     (folder / "node_modules").symlink_to(runners / "node_modules")
     compiler = runners / "node_modules" / "typescript" / "bin" / "tsc"
     path = f"{runners.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    told = subprocess.run(
+    done = subprocess.run(
         ["node", str(compiler), "-p", str(folder / "tsconfig.json")],
         env=os.environ | {"PATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (told.returncode, told.stdout + told.stderr) == (0, "")
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

@@ -130,8 +130,8 @@ def one_of(languages: Iterable[str]) -> list[Any]:
     return [pytest.param(name, marks=() if name == "python" else pytest.mark.exhaustive) for name in languages]
 
 
-def _check(said: list[str], exported: tuple[Path, list[float]]) -> None:
-    losses = [float(line) for line in said]
+def _check(lines: list[str], exported: tuple[Path, list[float]]) -> None:
+    losses = [float(line) for line in lines]
     np.testing.assert_allclose(losses, exported[1], rtol=TOLERANCE)
     # It learns: a state that stays what it was would have one loss throughout.
     assert losses[-1] < losses[0] / 2

@@ -63,11 +63,11 @@ def _make(folder, workload, changes, generator):
         metrics=("accuracy",),
         accumulation=True,
     )
-    said = write_inference_models(module, [x[:3]], ["x"], step)
+    inference_models = write_inference_models(module, [x[:3]], ["x"], step)
     facts = {
         "workload": workload,
         "optimiser": parameters.optimiser,
-        "inference_models": said,
+        "inference_models": inference_models,
         "parameters": parameters.model_dump(mode="json"),
     }
     (step / "workload.json").write_text(json.dumps(facts))

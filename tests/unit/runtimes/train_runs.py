@@ -81,9 +81,9 @@ class Run:
 
     def edit(self, name: str, change: Callable[[Any], Any]) -> None:
         """Change what a JSON file says."""
-        told = json.loads((self.folder / name).read_text())
-        change(told)
-        self.write(name, told)
+        content = json.loads((self.folder / name).read_text())
+        change(content)
+        self.write(name, content)
 
     def command(self) -> list[str]:
         """Return the argument list."""
@@ -91,11 +91,11 @@ class Run:
         return RUNTIMES.get(self.runtime).command(self.python, given)
 
     def train(
-        self, *, largest_file: int | None = None, own: bool = False, **more: Any
+        self, *, largest_file: int | None = None, fresh: bool = False, **more: Any
     ) -> tuple[int, dict[str, Any], str]:
         """Run with more arguments; return exit code, record (empty without one), standard error.
 
-        `own`: as in run_command; what compiles starts processes, and has one of its own.
+        `fresh`: as in run_command; what compiles starts processes, and has one of its own.
 
         No file that it writes can grow beyond `largest_file` bytes, as on a full disk.
         """
@@ -110,7 +110,7 @@ class Run:
         record = Path(self.arguments["record"])
         record.unlink(missing_ok=True)
         if largest_file is None:
-            done = run_command(self.command(), own=own or self.runtime == "torch-compile")
+            done = run_command(self.command(), fresh=fresh or self.runtime == "torch-compile")
         else:
             done = subprocess.run(self.command(), capture_output=True, text=True, check=False, preexec_fn=limit)
         found = json.loads(record.read_text()) if record.exists() else {}

@@ -94,11 +94,11 @@ def test_a_ring_of_rounds_is_what_going_through_them_gives(name):
 
 def test_ranks_of_a_node_share_its_link():
     slow, fast = Network(0.0, 1e-9), Network(0.0, 1e-12)
-    own = Machine(8, fast, slow, ranks_per_node=4)
+    separate = Machine(8, fast, slow, ranks_per_node=4)
     shared = Machine(8, fast, slow, ranks_per_node=4, links_per_node=1)
     begin, size = np.zeros(8), 1e6
     doubling = ALLREDUCES["recursive-doubling"]
-    assert doubling(begin, size, own).max() == pytest.approx(2 * 1e-6 + 1e-3)
+    assert doubling(begin, size, separate).max() == pytest.approx(2 * 1e-6 + 1e-3)
     assert doubling(begin, size, shared).max() == pytest.approx(2 * 1e-6 + 4e-3)
 
 
@@ -206,12 +206,12 @@ def test_more_chunks_than_are_held_take_what_all_of_them_take(monkeypatch, upper
 def test_replicas_of_a_pipeline_add_their_reduction_and_stragglers_show():
     work = even_work(8)
     given_ = {"cuts": (2, 4, 6), "micro_batches": 8, "schedule": "1f1b"}
-    one = pipelined(work, Machine.flat(4, LINK), Messages(), **given_)
+    single = pipelined(work, Machine.flat(4, LINK), Messages(), **given_)
     many = pipelined(work, Machine.flat(32, LINK), Messages(), **given_)
     behind = pipelined(work, Machine.flat(32, LINK), Messages(), behind=True, **given_)
-    assert one.seconds < behind.seconds <= many.seconds
+    assert single.seconds < behind.seconds <= many.seconds
     waits = ALLREDUCES["ring"](np.zeros(8), float(work.joined((2, 4, 6)).gradient_bytes[0]), Machine.flat(8, LINK))
-    assert many.seconds == pytest.approx(one.seconds + waits.max())
+    assert many.seconds == pytest.approx(single.seconds + waits.max())
     slow = np.ones(32)
     alike = pipelined(work, Machine.flat(32, LINK), Messages(slower=slow), **given_)
     assert alike.seconds == pytest.approx(many.seconds)
@@ -225,7 +225,7 @@ def test_a_boundary_that_any_replica_has_between_nodes_takes_a_message_between_n
     # Ranks 0 1 | 2 3 | 4 5 of two replicas of three stages: each boundary crosses nodes in one of them.
     mixed = Machine(6, LINK, slow, ranks_per_node=2)
     every = Machine(6, slow, slow, ranks_per_node=2)
-    took = [pipelined(even_work(6), one, Messages(), **given_).seconds for one in (mixed, every)]
+    took = [pipelined(even_work(6), machine, Messages(), **given_).seconds for machine in (mixed, every)]
     assert took[0] == pytest.approx(took[1])
 
 

@@ -33,8 +33,8 @@ forecast: {forecast}
 """
 
 
-def forecast_plan(folder: Path, told: str, strategies: str = "[mpi-allreduce]") -> StudyPlan:
-    return plan_study(folder, STUDY.format(forecast=told, strategies=strategies))
+def forecast_plan(folder: Path, section: str, strategies: str = "[mpi-allreduce]") -> StudyPlan:
+    return plan_study(folder, STUDY.format(forecast=section, strategies=strategies))
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +74,11 @@ def setting(measured: dict[str, Any], strategy: str, network: Network, **axes: A
 
 def test_a_prediction_has_the_axes_of_its_training_and_is_none():
     cell = training("mpi-pipeline", options=(("micro_batches", 2),), repeat=3)
-    told = forecast_of(cell)
-    assert (type(told), told.stage, told.repeat) == (ForecastCell, "forecast", 0)
-    assert trained_as(told) == cell.without_repeat()
+    predicted = forecast_of(cell)
+    assert (type(predicted), predicted.stage, predicted.repeat) == (ForecastCell, "forecast", 0)
+    assert trained_as(predicted) == cell.without_repeat()
     # The folders differ, the words do not.
-    assert told.id.split("~")[0] == cell.without_repeat().id.split("~")[0]
+    assert predicted.id.split("~")[0] == cell.without_repeat().id.split("~")[0]
 
 
 def test_each_training_waits_for_its_prediction_and_is_no_input_of_it(tmp_path):
@@ -87,9 +87,9 @@ def test_each_training_waits_for_its_prediction_and_is_no_input_of_it(tmp_path):
     names = list(made.cells)
     assert names.index("profile") < names.index("forecast") < names.index("train")
     for planned in made.stage("train").values():
-        ((stage, told),) = planned.waits
+        ((stage, cell_id),) = planned.waits
         assert stage == "forecast"
-        assert made.stage("forecast")[told].cell == forecast_of(planned.cell)
+        assert made.stage("forecast")[cell_id].cell == forecast_of(planned.cell)
         assert "forecast" not in str(planned.spec["inputs"])
     for planned in made.stage("forecast").values():
         assert {stage for stage, _ in planned.inputs.values()} <= {"profile", "bench"}
@@ -97,15 +97,15 @@ def test_each_training_waits_for_its_prediction_and_is_no_input_of_it(tmp_path):
 
 
 def test_a_training_is_the_same_cell_with_and_without_a_prediction(tmp_path):
-    plain, told = forecast_plan(tmp_path, "{grids: []}"), forecast_plan(tmp_path, "{grids: [{}]}")
+    plain, predicted = forecast_plan(tmp_path, "{grids: []}"), forecast_plan(tmp_path, "{grids: [{}]}")
     assert not plain.stage("forecast") and not plain.stage("profile")
     for cell_id, planned in plain.stage("train").items():
-        assert told.stage("train")[cell_id].fingerprint == planned.fingerprint
+        assert predicted.stage("train")[cell_id].fingerprint == planned.fingerprint
 
 
 def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
     made = forecast_plan(tmp_path, "{grids: [{ranks: [2]}]}", "[mpi-bcast-reduce, mpi-pipeline]")
-    told = {
+    tests = {
         planned.cell.strategy: {
             role: dict(made.cells[stage][name].cell.options).get("test")
             for role, (stage, name) in planned.inputs.items()
@@ -113,7 +113,7 @@ def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
         }
         for planned in made.stage("forecast").values()
     }
-    assert told == {
+    assert tests == {
         "mpi-bcast-reduce": {"messages": "latency", "broadcast": "bcast", "reduce": "reduce"},
         "mpi-pipeline": {"messages": "latency"},
     }
@@ -128,9 +128,9 @@ BAD = {
 
 @pytest.mark.parametrize("what", BAD)
 def test_what_cannot_be_is_an_error_of_the_study(tmp_path, what):
-    told, expected = BAD[what]
+    section, expected = BAD[what]
     with pytest.raises(BadInput, match=expected):
-        forecast_plan(tmp_path, told)
+        forecast_plan(tmp_path, section)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, giv
             "forecast: {grids: [{}]}\n",
             name=f"{name}.yaml",
         )
-        planned.append([one for stage in ("profile", "memory-plan") for one in made.stage(stage).values()])
+        planned.append([entry for stage in ("profile", "memory-plan") for entry in made.stage(stage).values()])
     assert len(planned[0]) == 2
-    for one, other in zip(*planned, strict=True):
-        assert one.id == other.id and (one.fingerprint != other.fingerprint) == again
+    for first, second in zip(*planned, strict=True):
+        assert first.id == second.id and (first.fingerprint != second.fingerprint) == again
 
 
 UNSUPPORTED = {
@@ -173,8 +173,8 @@ def test_every_strategys_word_names_a_pattern_that_is_simulated(measured):
     silent = set()
     for name in STRATEGIES:
         cell = training(name)
-        told = STRATEGIES.get(name).traffic(cell) if STRATEGIES.get(name).supports(cell) is None else None
-        if told is None:
+        traffic = STRATEGIES.get(name).traffic(cell) if STRATEGIES.get(name).supports(cell) is None else None
+        if traffic is None:
             silent.add(name)
             continue
         step = predict(setting(measured[16 if "pipeline" in name else 64], name, Network(1e-6, 1e-9)))

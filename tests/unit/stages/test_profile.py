@@ -27,25 +27,25 @@ def test_every_layer_has_its_times_and_sizes():
     found = profiled("digits-cnn", 8, "fp64")
     model = model_of(WORKLOADS.get("digits-cnn"))
     counted = counted_costs(model, WORKLOADS.get("digits-cnn").defaults, 8, "fp64", Rates(1, 1))
-    assert [layer["name"] for layer in found["layers"]] == [one.name for one in counted]
+    assert [layer["name"] for layer in found["layers"]] == [costs.name for costs in counted]
     for layer in [*found["layers"], found["whole"]]:
         for key in ("forward_s", "backward_s", "update_s"):
             assert len(layer[key]) == 3 and min(layer[key]) > 0
-    assert [layer["weight_bytes"] for layer in found["layers"]] == [one.weight_bytes for one in counted]
+    assert [layer["weight_bytes"] for layer in found["layers"]] == [costs.weight_bytes for costs in counted]
     # The last layer passes nothing on: there the loss is.
-    assert [layer["out_bytes"] for layer in found["layers"][:-1]] == [one.out_bytes for one in counted[:-1]]
+    assert [layer["out_bytes"] for layer in found["layers"][:-1]] == [costs.out_bytes for costs in counted[:-1]]
     assert found["layers"][-1]["out_bytes"] == 0
 
 
 def test_what_numpy_keeps_grows_with_the_batch_and_is_counted_once():
     # Linear, ReLU, …: numpy keeps the input of each, and a Linear finds the ReLU's output elsewhere.
-    one, two = (profiled("digits-mlp", batch, samples=1) for batch in (4, 8))
-    kept = [[layer["kept_bytes"] for layer in found["layers"]] for found in (one, two)]
-    assert one["kept"] == "measured" and sum(kept[0]) > 0
+    small, large = (profiled("digits-mlp", batch, samples=1) for batch in (4, 8))
+    kept = [[layer["kept_bytes"] for layer in found["layers"]] for found in (small, large)]
+    assert small["kept"] == "measured" and sum(kept[0]) > 0
     assert kept[1] == [2 * size for size in kept[0]]
     inputs = 4 * int(np.prod(WORKLOADS.get("digits-mlp").sample))
     assert kept[0][0] == 4 * inputs
-    costs = measured_costs([one, two], 6)
+    costs = measured_costs([small, large], 6)
     assert sum(layer.kept_bytes for layer in costs) == sum(kept[0]) * 3 // 2
 
 
@@ -91,11 +91,11 @@ print(json.dumps({"hooked": hooked, "whole": sum(part.kept(1).values()),
 def test_what_torch_keeps_is_what_its_hooks_see(workload, torch_python):
     done = warm(torch_python).run("-c", _TORCH, workload)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["kept"] == "measured"
-    assert told["whole"] == told["hooked"] > 0
+    sizes = json.loads(done.stdout.splitlines()[-1])
+    assert sizes["kept"] == "measured"
+    assert sizes["whole"] == sizes["hooked"] > 0
     # Cut into layers, nothing counts twice: at most the logits, their copies and a scalar more.
-    assert told["layers"] == pytest.approx(told["whole"], rel=0.01)
+    assert sizes["layers"] == pytest.approx(sizes["whole"], rel=0.01)
 
 
 @pytest.mark.parametrize(("workload", "framework", "reason"), [("tickets-transformer", "torch", "lists of layers")])
@@ -114,10 +114,10 @@ def test_a_worker_leaves_both_files_and_says_what_failed(tmp_path: Path):
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     given = payload_arguments("profile", tmp_path)
     assert main(given) == 0
-    told = json.loads((tmp_path / "result.json").read_text())
-    assert told["status"] == "ok"
-    assert {one["name"] for one in told["metrics"]} == {"forward_time", "backward_time"}
-    assert len(json.loads((tmp_path / "profile.json").read_text())["layers"]) == told["details"]["layers"]
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["status"] == "ok"
+    assert {metric["name"] for metric in result["metrics"]} == {"forward_time", "backward_time"}
+    assert len(json.loads((tmp_path / "profile.json").read_text())["layers"]) == result["details"]["layers"]
     spec["parameters"]["batch"] = 0
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     assert main(given) == 1
@@ -134,9 +134,9 @@ def test_a_rank_beside_rank_0_works_until_that_has_told_and_tells_nothing(tmp_pa
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     arguments = payload_arguments("profile", tmp_path)
     assert main(arguments) == 0
-    told = (tmp_path / "profile.json").read_text()
+    written = (tmp_path / "profile.json").read_text()
     (tmp_path / "result.json").unlink()
     monkeypatch.setenv("RANK", "1")
     assert main(arguments) == 0
     assert not (tmp_path / "result.json").exists()
-    assert (tmp_path / "profile.json").read_text() == told
+    assert (tmp_path / "profile.json").read_text() == written

@@ -9,7 +9,7 @@ import pytest
 
 from transect.domain.errors import BadInput
 from transect.payloads.export_training_step import row_order
-from transect.payloads.retrain_verdict import Path64, judge, told_losses
+from transect.payloads.retrain_verdict import Path64, judge, reported_losses
 from transect.payloads.step_path import retraining_rates
 
 LOSS = np.array([1.0, 0.8, 0.6, 0.5])
@@ -61,19 +61,19 @@ def test_a_state_without_weights_is_no_result():
 
 
 def test_steps_that_nobody_tells_are_not_held_to_anything():
-    told = told_losses([(2, [0.6, 0.5])], 4)
-    assert np.isnan(told[:2]).all()
-    assert judge(told, path(), state()).fault == ""
-    assert "step 3" in judge(told_losses([(2, [0.6, 0.9])], 4), path(), state()).fault
+    losses = reported_losses([(2, [0.6, 0.5])], 4)
+    assert np.isnan(losses[:2]).all()
+    assert judge(losses, path(), state()).fault == ""
+    assert "step 3" in judge(reported_losses([(2, [0.6, 0.9])], 4), path(), state()).fault
     # Where no loss is told at all the final weights still are.
-    nothing = judge(told_losses([], 4), path(), state(2.0))
+    nothing = judge(reported_losses([], 4), path(), state(2.0))
     assert "equality_ratio" not in nothing.ratios and "the final weights" in nothing.fault
 
 
 def test_more_losses_than_steps_are_no_record():
     for parts in ([(3, [1.0, 2.0])], [(-1, [1.0])]):
-        with pytest.raises(BadInput, match="losses from step"):
-            told_losses(parts, 4)
+        with pytest.raises(BadInput, match="losses reported from step"):
+            reported_losses(parts, 4)
 
 
 def test_going_on_where_pytorch_diverges_is_another_computation():

@@ -60,8 +60,8 @@ def runtimes(monkeypatch):
     """Runtimes by what they do, `right` and others, in place of the registry's."""
     behaves = ("right", "wrong", "weights", "diverge", "killed", "stuck", "refuse", "short", "lie")
     known = {name: Training(name) for name in behaves}
-    own = RUNTIMES.get
-    monkeypatch.setattr(type(RUNTIMES), "get", lambda self, name, *more: known.get(name) or own(name, *more))
+    get = RUNTIMES.get
+    monkeypatch.setattr(type(RUNTIMES), "get", lambda self, name, *more: known.get(name) or get(name, *more))
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
 
 
@@ -125,7 +125,7 @@ def run(step: Path, runtime: str, out: Path, monkeypatch, accuracy: float = 0.9)
 
 
 def values(found) -> dict[str, float]:
-    return {one["name"]: one["value"] for one in found["metrics"]}
+    return {metric["name"]: metric["value"] for metric in found["metrics"]}
 
 
 TIMES = {"step_time", "samples_per_second", "first_step_time", "session_time", "checkpoint_time"}
@@ -134,11 +134,11 @@ TIMES = {"step_time", "samples_per_second", "first_step_time", "session_time", "
 def test_a_right_runner_is_timed_and_scored(step, tmp_path, monkeypatch):
     found = run(step, "right", tmp_path / "out", monkeypatch)
     assert found["status"] == "ok", found["message"]
-    told = values(found)
-    assert told["step_time"] == pytest.approx(4e-6) and told["samples_per_second"] == pytest.approx(5e5)
-    assert (told["accuracy"], told["accuracy_before"]) == (0.9, 0.5)
-    assert told["accuracy_ci_low"] < 0.9 < told["accuracy_ci_high"]
-    assert told["equality_ratio"] < 1 and told["weights_equality_ratio"] < 1 and told.keys() >= TIMES
+    metrics = values(found)
+    assert metrics["step_time"] == pytest.approx(4e-6) and metrics["samples_per_second"] == pytest.approx(5e5)
+    assert (metrics["accuracy"], metrics["accuracy_before"]) == (0.9, 0.5)
+    assert metrics["accuracy_ci_low"] < 0.9 < metrics["accuracy_ci_high"]
+    assert metrics["equality_ratio"] < 1 and metrics["weights_equality_ratio"] < 1 and metrics.keys() >= TIMES
     with np.load(tmp_path / "out" / "samples.npz") as series:
         assert len(series["step_time"]) == len(series["loss"]) == STEPS
         assert series["reference_loss"] == pytest.approx(series["loss"], abs=1e-5)
@@ -146,12 +146,12 @@ def test_a_right_runner_is_timed_and_scored(step, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("behave", "told"), [("wrong", "at step 3, PyTorch's in float64 is"), ("weights", "the final weights are")]
+    ("behave", "message"), [("wrong", "at step 3, PyTorch's in float64 is"), ("weights", "the final weights are")]
 )
-def test_a_wrong_runner_is_a_wrong_result_and_no_time_is_kept(step, tmp_path, monkeypatch, behave, told):
+def test_a_wrong_runner_is_a_wrong_result_and_no_time_is_kept(step, tmp_path, monkeypatch, behave, message):
     found = run(step, behave, tmp_path / "out", monkeypatch)
     assert (found["status"], found["cause"]) == ("failed", "wrong-result")
-    assert told in found["message"]
+    assert message in found["message"]
     assert not TIMES & values(found).keys() and "accuracy" not in values(found)
     assert not any(name.endswith("_time") for name in found["samples"])
 
@@ -163,9 +163,9 @@ def test_a_diverged_runner_says_what_the_float64_path_does(step, tmp_path, monke
     assert values(found)["equality_ratio"] < 1 and "loss" in found["samples"]
 
 
-@pytest.mark.parametrize(("behave", "told"), [("short", "tells 7 losses, expected 8"), ("lie", "ran on cuda")])
-def test_a_record_that_is_not_of_this_cell_is_no_result(step, tmp_path, monkeypatch, behave, told):
-    with pytest.raises(ValueError, match=told):
+@pytest.mark.parametrize(("behave", "message"), [("short", "reported 7 losses, expected 8"), ("lie", "ran on cuda")])
+def test_a_record_that_is_not_of_this_cell_is_no_result(step, tmp_path, monkeypatch, behave, message):
+    with pytest.raises(ValueError, match=message):
         run(step, behave, tmp_path / "out", monkeypatch)
 
 
@@ -182,7 +182,7 @@ def test_a_killed_runner_goes_on_from_its_checkpoint(step, tmp_path, monkeypatch
 def test_runtimes_in_turn_compute_one_path(step, tmp_path, monkeypatch):
     found = run(step, "right>killed", tmp_path / "out", monkeypatch)
     assert found["status"] == "ok", found["message"]
-    turns = [(one["runtime"], one["begin"], one["end"]) for one in found["details"]["turns"]]
+    turns = [(turn["runtime"], turn["begin"], turn["end"]) for turn in found["details"]["turns"]]
     assert turns == [("right", 0, 4), ("killed", 4, 8)]
     assert "step_time" not in values(found), "several runtimes have no common time"
     assert run(step, "right>wrong", tmp_path / "other", monkeypatch)["cause"] == "wrong-result"
@@ -212,9 +212,9 @@ def test_a_checkpoint_that_cannot_be_used_is_begun_without(step, tmp_path, monke
     out = tmp_path / "out"
     out.mkdir()
     if content is None:
-        other = read_manifest(step / "step")
-        object.__setattr__(other, "step_graph", "0" * 64)
-        write_state(out / CHECKPOINT, {"step": np.array(6), "model.w": START}, other)
+        another_step = read_manifest(step / "step")
+        object.__setattr__(another_step, "step_graph", "0" * 64)
+        write_state(out / CHECKPOINT, {"step": np.array(6), "model.w": START}, another_step)
     else:
         (out / CHECKPOINT).write_bytes(content)
     found = run(step, "right", out, monkeypatch)

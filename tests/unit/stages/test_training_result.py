@@ -24,7 +24,7 @@ def test_energy_counts_each_counter_of_a_node_once():
         rank("a", ("nvml:0", 10.0)),
         rank("b", ("rapl:package-0", 7.0), ("rapl:package-1", 1.0), ("nvml:0", 20.0)),
     ]
-    found = {one.label: one.value for one in _energy(facts)}
+    found = {metric.label: metric.value for metric in _energy(facts)}
     assert found == {"rapl package": 13.0, "rapl dram": 1.0, "nvml": 30.0}
     assert _energy([rank("a")]) == []
 
@@ -57,8 +57,8 @@ def test_waiting_for_a_neighbour_s_computing_is_no_message_that_did_not_hide():
 
 def test_of_several_ranks_errors_the_first_one_counts(tmp_path):
     """A rank whose peer has ended fails as well, and may have the lower number."""
-    told = {0: ("Connection closed by peer", 7.5), 1: ("the disk is full", 7.25)}
-    for number, (message, at) in told.items():
+    errors = {0: ("Connection closed by peer", 7.5), 1: ("the disk is full", 7.25)}
+    for number, (message, at) in errors.items():
         error = {"rank": number, "cause": "crash", "message": message, "at": at}
         (tmp_path / f"rank-00{number}.error.json").write_text(json.dumps(error))
     job: Any = SimpleNamespace(folder=tmp_path)

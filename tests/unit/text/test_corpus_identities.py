@@ -172,7 +172,7 @@ def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.
     job.spec["rule"]["path"] = str(tmp_path / "tickets")
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "one"))
     first = runner.inputs(job)
-    assert first == runner.inputs(job) and str(tmp_path / "one") in str(runner.told(job))
+    assert first == runner.inputs(job) and str(tmp_path / "one") in str(runner.run_values(job))
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "two"))
     assert runner.inputs(job) != first
     key = (tmp_path / "two").read_text().strip()
@@ -187,6 +187,6 @@ def test_tickets_of_the_package_need_no_salt(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "none" / "there"))
     for kind in ("sample", "synthetic"):
         assert RUNNERS.get("corpus").inputs(_Job(kind, tmp_path)) == []
-        assert RUNNERS.get("corpus").told(_Job(kind, tmp_path)) == {}
+        assert RUNNERS.get("corpus").run_values(_Job(kind, tmp_path)) == {}
         assert STAGES.get("corpus").files(spec(kind, None)) == []
     assert not (tmp_path / "none").exists()

@@ -23,16 +23,16 @@ def main() -> None:
             continue
         dtype = np.float32 if group % 2 else np.float64
         hierarchy = Hierarchy(comm, group=group, chunk_bytes=chunk, upper=upper, inner=inner)
-        own = [(rank + 1) * np.arange(size, dtype=dtype) + rank for rank in range(comm.size)]
-        total = np.sum(own, axis=0)
-        reduced, everywhere, spread = (own[comm.rank].copy() for _ in range(3))
+        arrays = [(rank + 1) * np.arange(size, dtype=dtype) + rank for rank in range(comm.size)]
+        total = np.sum(arrays, axis=0)
+        reduced, everywhere, spread = (arrays[comm.rank].copy() for _ in range(3))
         hierarchy.reduce(reduced)
         hierarchy.all_reduce(everywhere)
         hierarchy.broadcast(spread)
         if comm.rank == 0:
             wrong += not np.array_equal(reduced, total)
         wrong += not np.array_equal(everywhere, total)
-        wrong += not np.array_equal(spread, own[0])
+        wrong += not np.array_equal(spread, arrays[0])
         # Of roundings: every rank has the same bits, whatever the order was.
         noise = np.random.default_rng(comm.rank).standard_normal(size).astype(dtype)
         hierarchy.all_reduce(noise)

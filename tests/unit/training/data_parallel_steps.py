@@ -39,14 +39,14 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
     off = {"loss": 0.0}
     for number, rate in enumerate(RATES):
         x, y = data(model, number)
-        losses = [one.forward_backward(*one.batch(x[part], y[part])) for one, part in zip(ranks, parts, strict=True)]
-        total = sum(one.gradient() for one in ranks) / (len(ranks) if strategy.operation == "mean" else 1)
-        for one in ranks:
-            one.set_gradient(total)
-            one.update(rate)
+        losses = [peer.forward_backward(*peer.batch(x[part], y[part])) for peer, part in zip(ranks, parts, strict=True)]
+        total = sum(peer.gradient() for peer in ranks) / (len(ranks) if strategy.operation == "mean" else 1)
+        for peer in ranks:
+            peer.set_gradient(total)
+            peer.update(rate)
         mine = parts[place.rank]
-        own = trainer.batch(x[mine].astype(np.float32 if precision == "fp32" else np.float64), y[mine])
-        done = strategy.step(trainer, *own, rate)
+        batch = trainer.batch(x[mine].astype(np.float32 if precision == "fp32" else np.float64), y[mine])
+        done = strategy.step(trainer, *batch, rate)
         off["loss"] = max(off["loss"], abs(done.loss - losses[place.rank]))
         assert done.compute > 0 and done.communication >= 0 and done.bubble == 0, done
         # NaN where the library does not tell.

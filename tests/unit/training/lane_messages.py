@@ -39,7 +39,7 @@ def right(kind: str, sleeps: bool) -> list[bool]:
 
 def wrong(width: int) -> str:
     """One array of another width than the lane's 4."""
-    progress, said = Progress("none"), ""
+    progress, message = Progress("none"), ""
     if WORLD.rank == 0:
         WORLD.Isend(np.zeros((3, width)), dest=1, tag=1).Wait()
     else:
@@ -48,9 +48,9 @@ def wrong(width: int) -> str:
         try:
             lane.take(0)
         except RuntimeError as error:
-            said = str(error)
+            message = str(error)
     WORLD.Barrier()
-    return said
+    return message
 
 
 found = {"right": [right(*kind) for kind in KINDS], "wrong": [wrong(3), wrong(5)]}

@@ -172,6 +172,6 @@ def cases(ranks: int, kind: str = "mpi") -> list[Case]:
 
 def chosen(every: list[Case], step: int, first: int) -> list[Case]:
     """Return each `step`-th case from `first` on: different ones for different `first`s; torch's few others all."""
-    few = [one for one in every if one.strategy in ("ddp-gloo", "fsdp", "spatial", "tensor-parallel")]
-    others = [one for one in every if one not in few]
+    few = [case for case in every if case.strategy in ("ddp-gloo", "fsdp", "spatial", "tensor-parallel")]
+    others = [case for case in every if case not in few]
     return few + others[first % step :: step]

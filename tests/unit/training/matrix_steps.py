@@ -59,7 +59,7 @@ def problem_of(cell: Any, layout: Layout) -> Problem:
         device="cpu",
         threads=1,
     )
-    own = ReferenceCell(
+    reference_cell = ReferenceCell(
         workload=cell.workload,
         framework="numpy",
         strategy="single",
@@ -69,7 +69,7 @@ def problem_of(cell: Any, layout: Layout) -> Problem:
         micro_batches=layout.micro_batches,
         reduce=cell.reduce,
     )
-    return Problem(cell=own, plan=plan, data=data, folder=Path(), steps=STEPS)
+    return Problem(cell=reference_cell, plan=plan, data=data, folder=Path(), steps=STEPS)
 
 
 def apart(found: Any, expected: np.ndarray) -> float:
@@ -78,10 +78,10 @@ def apart(found: Any, expected: np.ndarray) -> float:
     return float(difference.max() / np.abs(expected).max())
 
 
-def told(comm: Any, strategy: Any, losses: np.ndarray) -> np.ndarray:
+def mean_loss(comm: Any, strategy: Any, losses: np.ndarray) -> np.ndarray:
     """Return the mean of the losses of those ranks that tell one."""
     every = comm.allgather(losses if strategy.tells_loss else None)
-    return np.mean([one for one in every if one is not None], axis=0)
+    return np.mean([values for values in every if values is not None], axis=0)
 
 
 def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
@@ -107,17 +107,17 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
     plan, model = problem.plan, problem.plan.model
     strategy.framework, strategy.operation = framework, cell.reduce
     place = strategy.join()
-    own = replace(plan, batch=case.share)
+    rank_plan = replace(plan, batch=case.share)
     # Of parts of a model it is the first replica's that count, of others rank 0's.
     if place.rank and not strategy.sharded:
-        own = replace(own, weights={name: one + 1 for name, one in plan.weights.items()})
-    trainer = strategy.trainer(FRAMEWORKS.get(framework), own, cell)
+        rank_plan = replace(rank_plan, weights={name: array + 1 for name, array in plan.weights.items()})
+    trainer = strategy.trainer(FRAMEWORKS.get(framework), rank_plan, cell)
     strategy.start(trainer)
     batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank))
     rates = learning_rates(plan.parameters, "none", cell.batch, STEPS)
     expected = comm.bcast(trajectory(problem, keep=(MIDDLE,)) if comm.rank == 0 else None)
     series = train(model, trainer, strategy, place, batches, rates)
-    off = {"loss": apart(told(comm, strategy, series["loss"]), expected.loss)}
+    off = {"loss": apart(mean_loss(comm, strategy, series["loss"]), expected.loss)}
     assert (series["compute"] > 0).all() and (series["bubble"] >= 0).all()
     assert not (series["compute"] + series["communication"] > series["step"]).any()
     if case.strategy == "torch-pipeline":
@@ -131,7 +131,7 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
     trainer.resume(expected.states[MIDDLE])
     steps = zip(batches.steps(MIDDLE, STEPS - MIDDLE), rates[MIDDLE:].tolist(), strict=True)
     losses = np.array([strategy.step(trainer, x, y, rate).loss for (x, y), rate in steps])
-    off["resumed"] = apart(told(comm, strategy, losses), expected.loss[MIDDLE:])
+    off["resumed"] = apart(mean_loss(comm, strategy, losses), expected.loss[MIDDLE:])
     strategy.barrier()
     if hasattr(strategy, "_progress"):
         strategy._progress.close()

@@ -127,13 +127,13 @@ def counted() -> dict[str, Any]:
     """What is counted of layers against what autograd saves."""
     x = np.stack([NORMED.draw(np.random.default_rng(0))[0] for _ in range(BATCH)])
     costs = layer_costs(NORMED, x, "fp32", repeats=1)
-    measured = [sum(costs["sizes"][t] for t in set(one["saved"]) - {0}) for one in costs["layers"]]
+    measured = [sum(costs["sizes"][t] for t in set(layer["saved"]) - {0}) for layer in costs["layers"]]
     count = saved_tensors(NORMED.layers, NORMED.sample, BATCH, 4)
     return {
         "measured": measured,
-        "counted": [sum(count.sizes[t] for t in set(one.saved) - {0}) for one in count.layers],
-        "seconds": [one["forward_s"] + one["backward_s"] for one in costs["layers"]],
-        "working": [one["working_bytes"] for one in costs["layers"]],
+        "counted": [sum(count.sizes[t] for t in set(layer.saved) - {0}) for layer in count.layers],
+        "seconds": [layer["forward_s"] + layer["backward_s"] for layer in costs["layers"]],
+        "working": [layer["working_bytes"] for layer in costs["layers"]],
     }
 
 
@@ -146,10 +146,10 @@ def budget() -> dict[str, Any]:
         x, y = batch_of(made, DEEP, count)
         try:
             made.forward_backward(x, y)
-            told = "trained"
+            end = "trained"
         except MemoryError as error:
-            told = f"{type(error).__name__}: {error}"
-        found[f"{memory} {count}"] = told
+            end = f"{type(error).__name__}: {error}"
+        found[f"{memory} {count}"] = end
         assert made.limit is not None
         found[f"{memory} {count} most"] = made.limit.most
     found["limit after"] = resource.getrlimit(resource.RLIMIT_DATA)[0]

@@ -64,24 +64,24 @@ def test_ranks_learn_what_one_process_learns(framework, strategy, cases, tmp_pat
     assert done.returncode == 0, done.stderr
     ranks = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"place"')]
     # Parameter servers number the workers as they come.
-    places = sorted(one["place"][: 2 if framework == "mxnet" else 3] for one in ranks)
+    places = sorted(result["place"][: 2 if framework == "mxnet" else 3] for result in ranks)
     assert places in ([[0, 2, 0], [1, 2, 1]], [[0, 2], [1, 2]])
     limit = 2e-6 if strategy == "kvstore-dist-sync" else 1e-12
-    for one in ranks:
+    for result in ranks:
         if strategy.startswith("horovod"):
-            assert one["libraries"]["horovod controller"] == strategy.removeprefix("horovod-")
+            assert result["libraries"]["horovod controller"] == strategy.removeprefix("horovod-")
         for case in cases:
-            grown = one[case].pop("grown")
+            grown = result[case].pop("grown")
             assert framework != "torch" or grown < 1 << 26
             # Also false for NaN.
-            assert all(value < limit for value in one[case].values()), one
+            assert all(value < limit for value in result[case].values()), result
 
 
 def test_a_killed_worker_ends_its_servers_too(tmp_path):
     done = launched("mxnet", "kvstore-dist-sync", tmp_path, str(SCRIPT), "mxnet", "kvstore-dist-sync", "die")
     assert done.returncode == 137, done.stderr
     assert "SIGKILL" in done.stderr
-    left = [one for one in psutil.process_iter(["cmdline"]) if str(SCRIPT) in (one.info["cmdline"] or ())]
+    left = [process for process in psutil.process_iter(["cmdline"]) if str(SCRIPT) in (process.info["cmdline"] or ())]
     assert not left
 
 
@@ -122,8 +122,8 @@ end_process(0)
 def test_parameters_are_held_once_and_a_prediction_saves_the_next_step_no_gather(tmp_path):
     done = launched("torch", "fsdp", tmp_path, "-c", FSDP)
     assert done.returncode == 0, done.stderr
-    (one, whole, counts), (other, *_) = (json.loads(line) for line in done.stdout.splitlines() if line[0] == "[")
-    assert one + other == whole and counts == [1, 1, 1]
+    (first, whole, counts), (second, *_) = (json.loads(line) for line in done.stdout.splitlines() if line[0] == "[")
+    assert first + second == whole and counts == [1, 1, 1]
 
 
 # Torch makes a RuntimeError of it, by which memory that ends would be none that ended.

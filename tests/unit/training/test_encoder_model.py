@@ -171,8 +171,8 @@ def test_costs_are_counted() -> None:
     maps = 2 * 4 * (6 * 18 + 6 * 6 + 6 * 5 + 5 * 6)
     products, scores = 2 * 2 * 4 * 4 * 6, 2 * 4 * 4
     # Positions, the rectifier, two sums and two norms, the mean, the head.
-    rest = 24 + 20 + 2 * 24 + 2 * 7 * 24 + 24 + 6 + 2 * 6 * 3
-    assert costs.prediction_flops == maps + products + 3 * scores + rest
+    elementwise = 24 + 20 + 2 * 24 + 2 * 7 * 24 + 24 + 6 + 2 * 6 * 3
+    assert costs.prediction_flops == maps + products + 3 * scores + elementwise
     biases = 4 * (18 + 6 + 5 + 6)
     back = 2 * maps + biases + 2 * products + 4 * scores + 20 + 2 * 24 + 2 * (3 + 8) * 24
     ends = 2 * 2 * 6 * 3 + 3 + 6 + 24

@@ -158,13 +158,13 @@ def outcome(result: dict[str, Any], begin: int | None) -> str:
     late = begin is not None and blind is not None and blind <= begin
     # Where the run is blind its weights are chance: on another machine they may pass.
     if result["status"] == "failed" and not (late and "the weights deviate" in message):
-        for words, told in (
+        for words, verdict in (
             ("restarted from", "caught in a restart"),
             ("the loss leaves", "caught in the run"),
             ("the weights deviate", "caught by the weights"),
         ):
             if words in message:
-                return told
+                return verdict
         return message
     if begin is None:
         return "right" if blind is None else "right, the run not checkable to its end"
@@ -183,14 +183,14 @@ def test_every_mistake_is_caught_or_called_not_checkable(outcomes):
     right = outcomes.pop("none")
     assert right == ["right", "right, the run not checkable to its end"]
     for words, found in outcomes.items():
-        assert all(one.startswith("caught") or "not checkable by then" in one for one in found), words
+        assert all(text.startswith("caught") or "not checkable by then" in text for text in found), words
     outcomes["none"] = right
 
 
 def test_what_goes_on_to_the_end_is_caught_however_unstable(outcomes):
     for _, _, _, words in MISTAKES:
         if "once" not in words and "to 99" not in words and words != "none":
-            assert all(one.startswith("caught") for one in outcomes[words]), words
+            assert all(text.startswith("caught") for text in outcomes[words]), words
 
 
 def test_the_page_has_this_table(outcomes):
@@ -198,8 +198,8 @@ def test_the_page_has_this_table(outcomes):
     lines += [["---"] * 3, *([words, *outcomes[words]] for _, _, _, words in MISTAKES)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(START)
-    shown, _, after = rest.partition(END)
+    before, _, tail = page.partition(START)
+    shown, _, after = tail.partition(END)
     if os.environ.get("TRANSECT_WRITE_DOCS"):
         PAGE.write_text(f"{before}{START}\n\n{table}\n\n{END}{after}", encoding="utf-8")
     else:
@@ -222,11 +222,11 @@ def test_the_record_says_until_where_it_is_sharp(regimes):
     assert 4 < blind == unstable["metrics"]["sharp_steps"] < 80
     for result in (smooth, unstable):
         points = result["details"]["restarts"]
-        assert [one["step"] for one in points][-3:] == [45, 91, 136]
-        assert all(one["sharp"] and one["steps"] == 4 for one in points)
-        assert result["metrics"]["restart_ratio"] == max(one["ratio"] for one in points) < 1
+        assert [point["step"] for point in points][-3:] == [45, 91, 136]
+        assert all(point["sharp"] and point["steps"] == 4 for point in points)
+        assert result["metrics"]["restart_ratio"] == max(point["ratio"] for point in points) < 1
     # Where it goes blind as well.
-    assert blind in [one["step"] for one in unstable["details"]["restarts"]]
+    assert blind in [point["step"] for point in unstable["details"]["restarts"]]
 
 
 @pytest.mark.parametrize(

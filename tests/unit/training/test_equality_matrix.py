@@ -84,32 +84,32 @@ def train(framework: str, python: str, kind: str, ranks: int, step: int) -> list
 def test_every_way_to_divide_a_training_follows_the_reference(framework, environment, kind, ranks, step, tmp_path):
     found = train(framework, environment_python(environment, tmp_path), kind, ranks, step)
     expected = chosen(cases(ranks, kind), step, ranks)
-    assert [tuple(one["case"]) for one in found] == [tuple(one) for one in expected]
-    trained = [one for one in found if "off" in one]
-    for one in found:
-        if "reason" in one:
-            assert kind == "gloo" and re.search(REFUSED, one["reason"]), one
+    assert [tuple(row["case"]) for row in found] == [tuple(row) for row in expected]
+    trained = [row for row in found if "off" in row]
+    for row in found:
+        if "reason" in row:
+            assert kind == "gloo" and re.search(REFUSED, row["reason"]), row
     assert trained
-    for one in trained:
-        assert set(one["off"]) == {"loss", "weights", "predict", "resumed"}
+    for row in trained:
+        assert set(row["off"]) == {"loss", "weights", "predict", "resumed"}
         # Also false for NaN.
-        assert all(value <= 1e-12 for value in one["off"].values()), one
+        assert all(value <= 1e-12 for value in row["off"].values()), row
 
 
 def test_the_cases_are_those_that_were_promised():
     for ranks in RANKS:
         every = cases(ranks)
-        strategies = {one.strategy for one in every}
+        strategies = {case.strategy for case in every}
         ours = {name for name in STRATEGIES if name.startswith("mpi-")}
         assert strategies - {"single", "async"} == ours, ranks
         assert ("single" in strategies) == (ranks == 1) == ("async" not in strategies)
-        pipelines = [one for one in every if one.strategy == "mpi-pipeline"]
+        pipelines = [case for case in every if case.strategy == "mpi-pipeline"]
         stages = [n for n in range(1, ranks + 1) if ranks % n == 0]
         had = {(o.options["stages"], o.options["schedule"], o.options["micro_batches"]) for o in pipelines}
         assert had == {(s, n, m) for s in stages for n in ("gpipe", "1f1b") for m in MICRO_BATCHES}
-        assert {one.share for one in every} == {8, 11}
+        assert {case.share for case in every} == {8, 11}
     every = cases(4, "gloo")
-    own = {"ddp-gloo", "fsdp", "spatial", "tensor-parallel", "torch-pipeline"}
-    assert {one.strategy for one in every} == own
+    torch_strategies = {"ddp-gloo", "fsdp", "spatial", "tensor-parallel", "torch-pipeline"}
+    assert {case.strategy for case in every} == torch_strategies
     schedules = {o.options["schedule"] for o in every if o.strategy == "torch-pipeline"}
     assert len(schedules) == 7

@@ -71,7 +71,7 @@ class Case(NamedTuple):
 ASYNC = {"staleness": 0}
 OVERLAP = {"bucket_bytes": 0, "progress": "test", "reduce": "all", "wait": "spin"}
 CASES = [
-    *(Case(one, "layers", precision) for one in ("go", "go-openblas") for precision in ("fp32", "fp64")),
+    *(Case(framework, "layers", precision) for framework in ("go", "go-openblas") for precision in ("fp32", "fp64")),
     *(Case("go", name) for name in ("mse", "adamw", "images")),
     Case("go", "images", input="synthetic"),
     *(Case("go-gorgonia", name) for name in ("layers, mse", "resnet", "cnn")),
@@ -99,7 +99,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda one: " ".join(map(str, one[:4])))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(map(str, case[:4])))
 def test_ranks_in_go_follow_the_reference(trained, request, case):
     servers = int(case.strategy in ("published-sendrecv", "async"))
     replicas, alone = case.ranks - servers, case.strategy == "single"
@@ -137,11 +137,11 @@ def test_ranks_in_go_follow_the_reference(trained, request, case):
         name, version = LIBRARIES[case.framework]
         assert version in result["libraries"][name]
     if alone and case.precision == "fp64":
-        own, theirs = (arrays(Path(one) / "weights.npz") for one in (result["folder"], reference))
-        assert max(float(np.abs(own[name] - theirs[name]).max()) for name in theirs) < 1e-12
+        ours, theirs = (arrays(Path(folder) / "weights.npz") for folder in (result["folder"], reference))
+        assert max(float(np.abs(ours[name] - theirs[name]).max()) for name in theirs) < 1e-12
     if alone and case.framework == "go":
-        told = details["ranks"][0]["input"]
-        assert metrics["input_overlap"] == pytest.approx(told["hidden_s"] / told["preparing_s"])
+        input_times = details["ranks"][0]["input"]
+        assert metrics["input_overlap"] == pytest.approx(input_times["hidden_s"] / input_times["preparing_s"])
     # What was drawn for a synthetic twin does not stay, and nothing was there to be tested on.
     assert not [name for name in result["files"] if name.startswith("synthetic")]
     assert ("accuracy" in metrics) == (case.input == "stored")
@@ -160,10 +160,10 @@ def test_a_server_in_go_loses_no_gradient_and_keeps_its_bound(trained, request, 
     result = program_cell(training, reference, programs=programs, **axes)
     assert (result["status"], result["message"]) == ("ok", ""), result
     server, *workers = result["details"]["ranks"]
-    assert [server["role"], *(one["role"] for one in workers)] == ["server", *["worker"] * 3]
-    assert [one["gradients_sent"] for one in workers] == [18] * 3 and server["gradients_applied"] == 54
+    assert [server["role"], *(worker["role"] for worker in workers)] == ["server", *["worker"] * 3]
+    assert [worker["gradients_sent"] for worker in workers] == [18] * 3 and server["gradients_applied"] == 54
     # All end with the server's weights, whatever language they are held in.
-    assert len({one["weights_crc32"] for one in (server, *workers)}) == 1
+    assert len({rank["weights_crc32"] for rank in (server, *workers)}) == 1
     samples = arrays(Path(result["folder"]) / "samples.npz")
     assert sorted(samples["applied_worker"]) == [1] * 18 + [2] * 18 + [3] * 18
     assert bound == "unbounded" or samples["lead"].max() <= bound

@@ -94,7 +94,7 @@ USED = {"deep.png", "alpha.png", "palette.png", "GREY.JPEG", "print.jpg", "link.
 def test_hostile_folder_is_read_and_what_is_left_out_is_listed(base_python, tmp_path):
     answer = run(base_python, tmp_path, HOSTILE)
     manifest, table = answer["manifest"], answer["table"]
-    reasons = {one["file"]: one["reason"] for one in table["left_out"]}
+    reasons = {entry["file"]: entry["reason"] for entry in table["left_out"]}
     expected = LEFT_OUT | ({} if answer["root"] else {"class-2/secret.jpg": "Permission denied"})
     assert reasons.keys() == expected.keys()
     for file, words in expected.items():
@@ -103,7 +103,7 @@ def test_hostile_folder_is_read_and_what_is_left_out_is_listed(base_python, tmp_
     assert manifest["left_out"] == table["left_out"][:20]
     assert manifest["hidden_count"] == 2
     entries = table["train"] + table["test"]
-    used = {one["file"].removeprefix("class-2/") for one in entries if one["label"] == 2}
+    used = {entry["file"].removeprefix("class-2/") for entry in entries if entry["label"] == 2}
     assert used == USED | {f"{number}.png" for number in range(8)}
     assert manifest["files_used"] == len(entries) == 6 * 8 + len(USED)
     # 16 bits are scaled, not clipped.

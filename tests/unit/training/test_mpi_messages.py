@@ -56,10 +56,10 @@ def test_arrays_pass_between_stages_whole_and_in_order_and_another_size_is_a_fau
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 13, 64])
 def test_links_are_one_tree_with_rank_0_at_its_root(size, group, upper):
     found = [links(rank, size, group, upper) for rank in range(size)]
-    assert [rank for rank, one in enumerate(found) if one.parent is None] == [0]
-    for rank, one in enumerate(found):
-        assert [child for child in range(size) if found[child].parent == rank] == sorted(one.children)
-        assert all(found[child].distance == one.distance + 1 for child in one.children)
+    assert [rank for rank, link in enumerate(found) if link.parent is None] == [0]
+    for rank, link in enumerate(found):
+        assert [child for child in range(size) if found[child].parent == rank] == sorted(link.children)
+        assert all(found[child].distance == link.distance + 1 for child in link.children)
 
 
 def test_a_tree_of_leaders_is_less_deep_than_a_chain():
@@ -94,5 +94,5 @@ cnn_cell = functools.partial(train_cell, workload="digits-cnn", batch=60, ranks_
 def test_sums_in_memory_that_ranks_share_are_not_predicted_as_messages():
     traffic = STRATEGIES.get("mpi-hierarchical").traffic
     assert traffic(cnn_cell(strategy="mpi-hierarchical", options=(("inner", "shared"),))) is None
-    told = traffic(cnn_cell(strategy="mpi-hierarchical", options=(("group", 2),)))
-    assert told is not None and told.pattern == "hierarchical" and told.group == 2
+    predicted = traffic(cnn_cell(strategy="mpi-hierarchical", options=(("group", 2),)))
+    assert predicted is not None and predicted.pattern == "hierarchical" and predicted.group == 2

@@ -232,11 +232,11 @@ def test_when_a_rank_dies_all_end(training, framework, code):
     out, log = training.train(3, code, strategy="async", framework=framework, options=options)
     assert not (out / "weights.npz").exists(), log
     errors = [json.loads(path.read_text()) for path in out.glob("rank-*.error.json")]
-    told = [(one["rank"], one["cause"]) for one in errors]
-    assert told == ([(1, "out-of-memory")] if framework == "worker-faults" else [])
+    causes = [(error["rank"], error["cause"]) for error in errors]
+    assert causes == ([(1, "out-of-memory")] if framework == "worker-faults" else [])
 
 
-def told(**changes: Any) -> Updates:
+def updates(**changes: Any) -> Updates:
     """Return what two workers of two steps say that went right, apart from the changes."""
     ranks = [
         {"gradients_applied": 4, "weights_crc32": 7},
@@ -255,17 +255,17 @@ def told(**changes: Any) -> Updates:
 
 
 def test_what_is_lost_or_too_stale_is_a_fault():
-    assert told().fault() is None
+    assert updates().fault() is None
     sent = [
         {"gradients_applied": 3, "weights_crc32": 7},
         *({"gradients_sent": 2, "weights_crc32": 7} for _ in range(2)),
     ]
-    assert "4 gradients were sent and 3 applied" in str(told(ranks=sent).fault())
+    assert "4 gradients were sent and 3 applied" in str(updates(ranks=sent).fault())
     silent = [sent[0] | {"gradients_applied": 4}, {"weights_crc32": 7}, sent[2]]
-    assert "an unknown number of gradients" in str(told(ranks=silent).fault())
-    other = [sent[0] | {"gradients_applied": 4}, sent[1], sent[2] | {"weights_crc32": 8}]
-    assert "end with 2 different weights" in str(told(ranks=other).fault())
-    assert "of each worker" in str(told(applied_worker=[1, 1, 1, 2]).fault())
-    assert "tells [4, 4, 3] times" in str(told(applied_worker=[1, 2, 2]).fault())
-    assert "2 steps ahead" in str(told(lead=[0, 2, 0, 0]).fault())
-    assert "4 updates late" in str(told(staleness=[0, 4, 0, 0]).fault())
+    assert "an unknown number of gradients" in str(updates(ranks=silent).fault())
+    differing = [sent[0] | {"gradients_applied": 4}, sent[1], sent[2] | {"weights_crc32": 8}]
+    assert "end with 2 different weights" in str(updates(ranks=differing).fault())
+    assert "of each worker" in str(updates(applied_worker=[1, 1, 1, 2]).fault())
+    assert "reports [4, 4, 3] times" in str(updates(applied_worker=[1, 2, 2]).fault())
+    assert "2 steps ahead" in str(updates(lead=[0, 2, 0, 0]).fault())
+    assert "4 updates late" in str(updates(staleness=[0, 4, 0, 0]).fault())

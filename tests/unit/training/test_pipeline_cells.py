@@ -105,7 +105,7 @@ def test_a_pipeline_follows_the_reference(trainings, framework, ranks, reduce, o
     assert (result["status"], result["message"]) == ("ok", ""), result
     assert result["metrics"]["equality_ratio"] < 1 > result["metrics"]["restart_ratio"]
     assert 0 <= result["metrics"]["bubble"] < 1
-    places = [(one["replica"], one["stage"]) for one in result["details"]["ranks"]]
+    places = [(entry["replica"], entry["stage"]) for entry in result["details"]["ranks"]]
     assert places == [divmod(rank, layout.model_parts) for rank in range(ranks)]
-    spans = [one["layers"] for one in result["details"]["ranks"][: layout.model_parts]]
+    spans = [entry["layers"] for entry in result["details"]["ranks"][: layout.model_parts]]
     assert [spans[0][0], spans[-1][1]] == [0, 10]

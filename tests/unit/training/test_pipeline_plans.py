@@ -20,7 +20,7 @@ MODEL = LayeredModel((Flatten(), Linear(4, 100), ReLU(), Linear(100, 100), ReLU(
 def test_orders_of_small_pipelines():
     def words(schedule: str, stage: int, stages: int, micro_batches: int) -> str:
         passes = SCHEDULES[schedule](stage, stages, micro_batches)
-        return " ".join(f"{'F' if one.forward else 'B'}{one.micro_batch}" for one in passes)
+        return " ".join(f"{'F' if step.forward else 'B'}{step.micro_batch}" for step in passes)
 
     assert words("gpipe", 1, 3, 3) == "F0 F1 F2 B0 B1 B2"
     assert words("1f1b", 0, 3, 4) == "F0 F1 F2 B0 F3 B1 B2 B3"
@@ -46,10 +46,10 @@ def test_every_schedule_comes_to_its_end(schedule, stages, micro_batches):
         for stage, passes in enumerate(left):
             if not passes:
                 continue
-            one = passes[0]
-            from_ = stage - 1 if one.forward else stage + 1
-            ready = not 0 <= from_ < stages or (from_, one) in done
-            if ready and (one.forward or (stage, Pass(True, one.micro_batch)) in done):
+            candidate = passes[0]
+            from_ = stage - 1 if candidate.forward else stage + 1
+            ready = not 0 <= from_ < stages or (from_, candidate) in done
+            if ready and (candidate.forward or (stage, Pass(True, candidate.micro_batch)) in done):
                 done.add((stage, passes.pop(0)))
         assert len(done) > before, left
 

@@ -42,6 +42,6 @@ def test_resnet20_is_that_of_the_paper_with_projections():
 
 def test_mlp_is_the_published_one():
     workload = WORKLOADS.get("images-mlp")
-    widths = [one[0] for one in shapes(workload.layers, workload.sample) if len(one) == 1]
+    widths = [shape[0] for shape in shapes(workload.layers, workload.sample) if len(shape) == 1]
     assert prod(workload.sample) == 67_500
     assert list(dict.fromkeys(widths)) == [67_500, 40, 10, 6]

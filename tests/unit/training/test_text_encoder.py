@@ -161,9 +161,9 @@ def test_the_published_preset() -> None:
 
 def test_weights_come_from_their_seed() -> None:
     config = EncoderConfig(**SMALL)
-    one, other = initial_weights(config, 1), initial_weights(config, 1)
-    assert list(one) == [weight.name for weight in encoder_weights(config)]
-    for name, array in one.items():
-        np.testing.assert_array_equal(array, other[name])
-    assert not one["embedding.weight"][0].any()
-    assert (one["embedding.weight"] != initial_weights(config, 2)["embedding.weight"])[1:].all()
+    first, second = initial_weights(config, 1), initial_weights(config, 1)
+    assert list(first) == [weight.name for weight in encoder_weights(config)]
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
+    assert not first["embedding.weight"][0].any()
+    assert (first["embedding.weight"] != initial_weights(config, 2)["embedding.weight"])[1:].all()

@@ -103,16 +103,16 @@ def test_an_empty_part_is_named(encoded: Path, tmp_path: Path) -> None:
 
 def test_other_names_of_the_same_classes_make_the_data_anew(encoded: Path) -> None:
     """As a changed salt does, which changes no row: the old hashes would stay in the record."""
-    told: dict[str, Any] = {"inputs": {"encode": ["encode", "one"]}, "parameters": {"dataset_options": OPTIONS}}
+    spec: dict[str, Any] = {"inputs": {"encode": ["encode", "one"]}, "parameters": {"dataset_options": OPTIONS}}
     more = {"dataset_details": ["classes", "synthetic"], "dataset_paths": []}
-    job: Any = SimpleNamespace(spec=told | more, input=lambda role: encoded)
+    job: Any = SimpleNamespace(spec=spec | more, input=lambda role: encoded)
     before = RUNNERS.get("dataset").inputs(job)
     record = read_record(encoded / "record.json")
     same = record.model_copy(update={"details": record.details | {"payload_s": 9}})
     write_record(encoded / "record.json", same)
     assert RUNNERS.get("dataset").inputs(job) == before
-    other = record.model_copy(update={"details": record.details | {"classes": CLASSES[::-1]}})
-    write_record(encoded / "record.json", other)
+    renamed = record.model_copy(update={"details": record.details | {"classes": CLASSES[::-1]}})
+    write_record(encoded / "record.json", renamed)
     assert RUNNERS.get("dataset").inputs(job) != before
 
 

@@ -77,8 +77,8 @@ def test_it_follows_the_float64_reference(training, reference):
     assert result["details"]["restarts"] == []
     assert "a program of its own" in result["details"]["restarts_not_checkable"]
     assert result["metrics"]["parameters"] == 4 * 30 + 30 + 30 * 20 + 20 + 20 * 3 + 3
-    told = json.loads((reference / "result.json").read_text())["metrics"]
-    accuracy = {metric["name"]: metric["value"] for metric in told}["accuracy"]
+    metrics = json.loads((reference / "result.json").read_text())["metrics"]
+    accuracy = {metric["name"]: metric["value"] for metric in metrics}["accuracy"]
     assert result["metrics"]["accuracy"] == accuracy > 0.5
     assert list(result["libraries"]) == ["c"]
     # As with any trainer: series and weights, and no rank's own files.

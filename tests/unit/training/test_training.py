@@ -24,21 +24,21 @@ RULE = Parameters(batch=8, epochs=1, learning_rate=0.1, quality_target=1)
 @pytest.mark.parametrize("workload", ["iris-mlp", "iris-mlp-ce", "digits-cnn"])
 def test_gradients_agree_with_finite_differences(workload):
     """Numpy's: all others are held to it."""
-    own = WORKLOADS.get(workload)
+    chosen = WORKLOADS.get(workload)
     generator = np.random.default_rng(0)
-    weights = initial_weights(own.layers, 3)
+    weights = initial_weights(chosen.layers, 3)
     trainer = NumpyTrainer(
         ModelPlan(
-            model=model_of(own),
+            model=model_of(chosen),
             batch=6,
-            parameters=own.defaults,
+            parameters=chosen.defaults,
             weights=weights,
             precision="fp64",
             device="cpu",
             threads=1,
         )
     )
-    batch = trainer.batch(generator.standard_normal((6, *own.sample)), generator.integers(0, 3, 6))
+    batch = trainer.batch(generator.standard_normal((6, *chosen.sample)), generator.integers(0, 3, 6))
     trainer.forward_backward(*batch)
     gradient, flat = trainer.gradient().copy(), trainer.flat_weights
     for index in generator.choice(flat.size, 60, replace=False):

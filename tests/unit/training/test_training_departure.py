@@ -64,7 +64,7 @@ def check_files(out: Path, ranks: int = 1) -> None:
 
 
 @pytest.mark.parametrize(
-    ("axes", "code", "said"),
+    ("axes", "code", "message"),
     [
         ({"framework": "aborts-at-exit"}, 0, ""),
         ({"framework": "prints-in-c"}, 0, "said by a library in C"),
@@ -72,9 +72,9 @@ def check_files(out: Path, ranks: int = 1) -> None:
         ({"strategy": "raises-when-it-leaves"}, 0, "the peer has gone"),
     ],
 )
-def test_everything_is_written_before_a_rank_parts_and_nothing_that_was_said_is_lost(training, axes, code, said):
+def test_everything_is_written_before_a_rank_parts_and_nothing_that_was_said_is_lost(training, axes, code, message):
     out, log = training.train(expect=code, **axes)
-    assert said in log
+    assert message in log
     check_files(out)
 
 

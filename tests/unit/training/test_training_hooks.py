@@ -45,11 +45,10 @@ def test_no_strategy_touches_or_replaces_what_is_its_trainers_own():
 
 def test_a_trainer_with_a_whole_step_or_a_way_to_resume_says_so_by_its_class():
     """Who asks, asks for the class: the method alone would never be called."""
-    modules = [one.name for one in pkgutil.iter_modules(transect.training.frameworks.__path__) if "trainer" in one.name]
-    found = [import_module(f"transect.training.frameworks.{name}") for name in modules]
-    kinds = {
-        kind for one in found for kind in vars(one).values() if isinstance(kind, type) and issubclass(kind, Trainer)
-    }
+    names = [m.name for m in pkgutil.iter_modules(transect.training.frameworks.__path__) if "trainer" in m.name]
+    found = [import_module(f"transect.training.frameworks.{name}") for name in names]
+    members = [member for module in found for member in vars(module).values()]
+    kinds = {member for member in members if isinstance(member, type) and issubclass(member, Trainer)}
     kinds -= {Trainer, FusedTrainer, ResumableTrainer}
     assert {issubclass(kind, FusedTrainer) for kind in kinds} == {True, False}
     assert [kind for kind in kinds if hasattr(kind, "step") and not issubclass(kind, FusedTrainer)] == []

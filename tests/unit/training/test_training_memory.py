@@ -37,8 +37,8 @@ def found(torch_python: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def held(torch_python: str) -> dict[str, Any]:
     """In a process of its own: what others freed would count as room."""
-    told: dict[str, Any] = run(torch_python, "budget")["budget"]
-    return told
+    budgets: dict[str, Any] = run(torch_python, "budget")["budget"]
+    return budgets
 
 
 def test_a_peak_is_that_of_the_whole_process(torch_python):
@@ -51,23 +51,23 @@ def test_a_peak_is_that_of_the_whole_process(torch_python):
 @pytest.mark.parametrize("precision", ["fp32", "fp64", "amp-bf16"])
 @pytest.mark.parametrize("memory", ["recompute", "offload-file", "planned", "host"])
 def test_every_bit_is_that_of_plain_training(found, precision, memory):
-    plain, other = (found["equality"][f"{precision} {one}"] for one in ("plain", memory))
-    told = other.pop("told")
-    assert other == {key: plain[key] for key in other}
+    plain, changed = (found["equality"][f"{precision} {name}"] for name in ("plain", memory))
+    facts = changed.pop("told")
+    assert changed == {key: plain[key] for key in changed}
     # It did something, and so is not equal for want of a difference.
-    assert ("file_system" in told) == (memory in ("offload-file", "planned"))
+    assert ("file_system" in facts) == (memory in ("offload-file", "planned"))
     if memory == "recompute":
-        assert sum(action == "recompute" for action, _, _ in told["runs"]) == 2
+        assert sum(action == "recompute" for action, _, _ in facts["runs"]) == 2
     else:
-        assert told["offloaded_bytes"] > 200_000
+        assert facts["offloaded_bytes"] > 200_000
 
 
 @pytest.mark.parametrize("memory", ["recompute", "offload-file"])
 def test_layers_of_an_encoder_too(found, memory):
-    plain, other = (found["equality"][f"encoder {one}"] for one in ("plain", memory))
-    told = other.pop("told")
-    assert other == {key: plain[key] for key in other}
-    assert told.get("offloaded_bytes", 0) > 10_000 or len(told["runs"]) == 3
+    plain, changed = (found["equality"][f"encoder {name}"] for name in ("plain", memory))
+    facts = changed.pop("told")
+    assert changed == {key: plain[key] for key in changed}
+    assert facts.get("offloaded_bytes", 0) > 10_000 or len(facts["runs"]) == 3
 
 
 def test_what_is_counted_of_a_layer_is_what_autograd_saves(found):
@@ -90,14 +90,14 @@ def test_a_file_system_is_known_by_its_type(tmp_path):
 
 
 def test_faults_are_told_and_lose_nothing(found):
-    told = found["faults"]
-    assert told["full"].startswith("no room for activations in ")
-    assert "1,048,576 bytes are written" in told["full"] and "scratch" in told["full"]
-    assert told["after"] == told["plain"]
-    assert "changed in place" in told["changed"]
-    assert told["once"] == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert "asked for again" in told["twice"]
-    assert "65536 bytes of activations are missing" in told["short"]
+    faults = found["faults"]
+    assert faults["full"].startswith("no room for activations in ")
+    assert "1,048,576 bytes are written" in faults["full"] and "scratch" in faults["full"]
+    assert faults["after"] == faults["plain"]
+    assert "changed in place" in faults["changed"]
+    assert faults["once"] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert "asked for again" in faults["twice"]
+    assert "65536 bytes of activations are missing" in faults["short"]
 
 
 CUDA = """
@@ -176,8 +176,8 @@ def test_planned_cells_share_a_decision(tmp_path):
     made = memory_plan(tmp_path, "plain, planned", "50000000")
     decisions = made.stage("memory-plan")
     assert len(decisions) == 1
-    taking = [one for one in made.stage("train").values() if "memory" in one.inputs]
-    assert len(taking) == 4 and {one.cell.memory for one in taking} == {"planned"}
+    taking = [cell for cell in made.stage("train").values() if "memory" in cell.inputs]
+    assert len(taking) == 4 and {cell.cell.memory for cell in taking} == {"planned"}
     # Nothing to plan for, or nobody who follows it: the training says so, and nothing is measured for it.
     assert memory_plan(tmp_path, "planned", "null").stage("memory-plan") == {}
     assert memory_plan(tmp_path, "planned", "50000000", "mpi-overlap, fsdp").stage("memory-plan") == {}

@@ -199,8 +199,8 @@ def test_the_published_image_net_by_hand():
     found = step_costs(model_of(workload), workload.defaults, 60, Layout(1), "fp32")
     products = 60 * 2 * (2 * 67_500 * 40 + 3 * (40 * 10 + 10 * 6))
     # Sigmoids forwards and backwards, biases, the loss; no momentum.
-    rest = 60 * (6 * 56 + 56 + 13) + 2 * 2_700_516
-    assert found["flops_per_step"] == products + rest == 653_590_932
+    elementwise = 60 * (6 * 56 + 56 + 13) + 2 * 2_700_516
+    assert found["flops_per_step"] == products + elementwise == 653_590_932
     # Weights and gradients written and read; inputs read; what 112 neurons write, twice.
     assert found["bytes_per_step"] == 4 * (4 * 2_700_516 + 60 * (67_500 + 2 * 112))
 

@@ -45,6 +45,6 @@ def test_what_the_formats_are(name, kind):
 def test_under_weak_scaling_the_longest_sum_is_over_the_cells_batch(training):
     """80 samples in one step sum 80 terms, on one rank or on more, not the workload's own 10."""
     for shards in (1, 4):
-        told = json.loads((training.reference(batch=80, shards=shards) / "result.json").read_text())["details"]
-        assert told["longest_sum"] == 80
-        assert "K = 80" in told["rules"]["fp32"]
+        details = json.loads((training.reference(batch=80, shards=shards) / "result.json").read_text())["details"]
+        assert details["longest_sum"] == 80
+        assert "K = 80" in details["rules"]["fp32"]

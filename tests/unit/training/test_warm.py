@@ -22,7 +22,7 @@ def test_nothing_that_a_program_leaves_is_seen_by_the_next(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "expected", "said"),
+    ("code", "expected", "printed"),
     [
         ("import sys; sys.stdout.write(sys.stdin.read()); sys.exit(3)", 3, "input"),
         ("import atexit, os; atexit.register(os.abort)", -6, ""),
@@ -30,9 +30,9 @@ def test_nothing_that_a_program_leaves_is_seen_by_the_next(tmp_path):
         ("raise ValueError('told')", 1, ""),
     ],
 )
-def test_it_ends_as_an_interpreter_does(code, expected, said):
+def test_it_ends_as_an_interpreter_does(code, expected, printed):
     done = warm(sys.executable).run("-c", code, input=b"input")
-    assert (done.returncode, done.stdout) == (expected, said)
+    assert (done.returncode, done.stdout) == (expected, printed)
     assert ("ValueError: told" in done.stderr) == (expected == 1)
 
 

@@ -131,9 +131,9 @@ class MicroBatches(NumpyTrainer):
 
     def forward_backward(self, x: np.ndarray, y: np.ndarray) -> float:
         loss, total = 0.0, np.zeros_like(self.flat_gradient)
-        for one in Layout(1, 1, self.count).micro(len(y)):
-            weight = len(y[one]) / len(y)
-            loss += weight * super().forward_backward(x[one], y[one])
+        for rows in Layout(1, 1, self.count).micro(len(y)):
+            weight = len(y[rows]) / len(y)
+            loss += weight * super().forward_backward(x[rows], y[rows])
             total += weight * self.flat_gradient
         self.set_gradient(total)
         return loss
@@ -142,8 +142,8 @@ class MicroBatches(NumpyTrainer):
 class InParts:
     """A model's parts behind the face of a trainer; micro-batches pass through them as in 1F1B."""
 
-    def __init__(self, framework: Any, own: ModelPlan, cuts: tuple[int, ...], count: int) -> None:
-        self.parts = [framework.part_trainer(own, part) for part in parts_of(own.model, cuts)]
+    def __init__(self, framework: Any, model_plan: ModelPlan, cuts: tuple[int, ...], count: int) -> None:
+        self.parts = [framework.part_trainer(model_plan, part) for part in parts_of(model_plan.model, cuts)]
         self.count = count
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
@@ -175,10 +175,10 @@ class InParts:
     def set_gradient(self, flat: np.ndarray) -> None:
         """As a strategy does: each buffer changes in place and is handed back."""
         start = 0
-        for part, own in zip(self.parts, self.flats, strict=True):
-            own[...] = flat[start : start + own.size]
-            start += own.size
-            part.set_gradient(own)
+        for part, buffer in zip(self.parts, self.flats, strict=True):
+            buffer[...] = flat[start : start + buffer.size]
+            start += buffer.size
+            part.set_gradient(buffer)
 
     def update(self, rate: float) -> None:
         for part in self.parts:
@@ -234,19 +234,19 @@ def compare(framework: str, model: str, loss: str, precision: str, step: Callabl
     """Train both ways; return the largest difference of each kind."""
     # A momentum that is there, or none.
     rule = {} if loss == "cross-entropy" else {"momentum": 0.0, "weight_decay": 0.0}
-    makes, own = FRAMEWORKS.get(framework), plan(model, loss, precision, **rule)
+    makes, given = FRAMEWORKS.get(framework), plan(model, loss, precision, **rule)
     expected = MicroBatches(plan(model, loss, **rule))
     if step is in_parts:
         cuts, expected.count = CUTS[model]
-        trainer: Any = InParts(makes, own, cuts, expected.count)
+        trainer: Any = InParts(makes, given, cuts, expected.count)
     else:
-        trainer = makes.trainer(own)
+        trainer = makes.trainer(given)
     off = {"loss": 0.0, "gradient": 0.0}
     traced: list[int] = []
     for seed, (rate, size) in enumerate(STEPS):
         # Of another size one way is enough: what is compiled is compiled anew.
         x, y = data(model, seed, size if step in (separate, in_parts) else STEPS[0][1])
-        (loss_64, flat_64), (own_loss, flat) = (step(one, x, y, rate) for one in (expected, trainer))
+        (loss_64, flat_64), (own_loss, flat) = (step(way, x, y, rate) for way in (expected, trainer))
         off["loss"] = max(off["loss"], abs(loss_64 - own_loss))
         off["gradient"] = max(off["gradient"], float(np.abs(flat_64 - flat).max()))
         if hasattr(trainer, "traces"):

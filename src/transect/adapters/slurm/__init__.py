@@ -1,1 +1,1 @@
-"""Slurm: what becomes of jobs and steps, and what it says of a system file."""
+"""Slurm: the fate of jobs and steps, accounting, and the doctor of system files."""

@@ -38,8 +38,8 @@ def minutes(text: str) -> float:
     """Return Slurm's `days-hours:minutes:seconds` in minutes; what has no limit is infinite."""
     if not absent(text) or text in ("UNLIMITED", "INFINITE", "NONE"):
         return float("inf")
-    days, _, rest = text.rpartition("-")
-    parts = [int(part) for part in rest.split(":")]
+    days, _, clock = text.rpartition("-")
+    parts = [int(part) for part in clock.split(":")]
     hours, minutes_, seconds = [0, 0, 0, *parts][-3:]
     return int(days or 0) * 1440 + hours * 60 + minutes_ + seconds / 60
 
@@ -62,7 +62,7 @@ def fitting(constraint: str, features: Sequence[str]) -> list[int]:
     `features`: of each node, as sinfo's %f has them. What else Slurm knows, such as counts and brackets, is left to
     the job that tries it: then all nodes that have one of its features are named.
     """
-    sets = [{*absent(one).split(",")} - {""} for one in features]
+    sets = [{*absent(names).split(",")} - {""} for names in features]
     words = re.findall(r"[\w.:/=+-]+|[&|]", constraint)
     if not words or "".join(words) != constraint.replace(" ", ""):
         return [i for i, has in enumerate(sets) if has & {*words}]

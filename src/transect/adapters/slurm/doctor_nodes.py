@@ -58,14 +58,14 @@ def _program(system: System, choice: EnvironmentChoice | None, *command: str) ->
     if choice is not None and choice.image:
         if reason := complaint(choice.image):
             raise TransectError(reason)
-        inside, told = wrapped(choice.image, wrapper=choice.wrapper or USUAL)
-        argv, variables = [*argv, *inside], told | variables
+        inside, wrapper_variables = wrapped(choice.image, wrapper=choice.wrapper or USUAL)
+        argv, variables = [*argv, *inside], wrapper_variables | variables
     return {"argv": [*argv, *command], "variables": variables}
 
 
 def _imports(name: str) -> str:
     listed = (environment_source(name) / "requirements.txt").read_text(encoding="utf-8")
-    wanted = [one for one in _IMPORTED if re.search(rf"^{one}\b(?!-)", listed, re.MULTILINE)]
+    wanted = [module for module in _IMPORTED if re.search(rf"^{module}\b(?!-)", listed, re.MULTILINE)]
     return f"import {', '.join(wanted)}" if wanted else ""
 
 
@@ -188,7 +188,7 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
         program = _program(system, choice, python, "-c", code)
         done = _ran(system, [f"--mpi={system.mpi_type}", *program["argv"]], program["variables"], wait_s)
     except TransectError:
-        return []  # said of the environment
+        return []  # reported with the environment
     except subprocess.TimeoutExpired:
         return [row(name, "wrong", f"no answer within {wait_s:g} s")]
     if done.stdout.split() == ["size", str(nodes)] * nodes:

@@ -210,7 +210,7 @@ class Slurm(Scheduler):
             text = ask("sacct", "-j", str(self.job()), "-n", "-P", "-o", steps.ENERGY_FIELDS)
             if text is None:
                 return "sacct does not answer"
-            told, final = steps.energy(text, name)
+            energy, final = steps.energy(text, name)
             if final or time.monotonic() - begin > _ACCOUNTS_S:
-                return told
+                return energy
             time.sleep(0.5)

@@ -64,14 +64,14 @@ def refusal(log: str) -> Refusal | None:
         if _LATE.match(line):
             return Refusal(line=line, passes=False)
         if _NODE_FAILED.match(line):
-            continue  # also said before a launch that fails for it
+            continue  # also printed before a launch that fails for it
         if _STEP_LINE.match(line) and any(re.search(sign, line) for _, sign in _ENDS):
             return None
     return None
 
 
 def step_cause(log: str) -> tuple[Cause | None, str] | None:
-    """Return the cause that the first telling line of srun names, with that line; None when no line tells.
+    """Return the cause that the first line of srun with one names, and that line; None where no line does.
 
     The cause is None when a rank ended by itself first: its own files say more.
     """
@@ -87,12 +87,12 @@ def step_cause(log: str) -> tuple[Cause | None, str] | None:
 def energy(text: str, name: str) -> tuple[float | str, bool]:
     """Return the energy in J that sacct's table has of the last step of that name, and whether it will say no more."""
     rows = [line.split("|") for line in text.splitlines()]
-    own = [row for row in rows if len(row) == 4 and row[1] == name]
-    if not own:
+    matching = [row for row in rows if len(row) == 4 and row[1] == name]
+    if not matching:
         return f"sacct knows no step {name}", False
-    step, _, state, raw = own[-1]
+    step, _, state, raw = matching[-1]
     if not state.startswith("COMPLETED") or not raw.strip():
         return f"sacct calls the step {step} {state}, and its energy '{raw}'", False
     if not raw.strip().isdecimal() or int(raw) in _NO_VALUES:
-        return f"sacct tells '{raw.strip()}' as the energy of the step {step}", True
+        return f"sacct reports '{raw.strip()}' as the energy of the step {step}", True
     return float(raw), True

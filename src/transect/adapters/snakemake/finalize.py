@@ -32,9 +32,9 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
     if message is not None:
         return Result.failed(Cause.SCHEDULER, f"its job {block.id} did not run: {message}")
     for stage, cell_id in job.spec["inputs"].values():
-        other = lacking.get((stage, cell_id), block.id)
-        if other != block.id:
-            return Result.skipped(Cause.MISSING_DEPENDENCY, f"it needs what job {other} did not make")
+        other_block = lacking.get((stage, cell_id), block.id)
+        if other_block != block.id:
+            return Result.skipped(Cause.MISSING_DEPENDENCY, f"it needs what job {other_block} did not make")
     return Result.failed(Cause.CRASH, f"the runner of its job {block.id} ended before its turn")
 
 
@@ -57,7 +57,7 @@ def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> 
 def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     """Give every cell without a record one that says why, and make the report.
 
-    A full file system is told and left: the next call goes on where this one stopped.
+    A full file system is reported and left: the next call goes on where this one stopped.
     """
     paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
     open_ = [block for block in blocks if not paths.stamp(block.rule, block.name).exists()]

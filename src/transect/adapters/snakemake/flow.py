@@ -115,7 +115,7 @@ def read_facts(paths: StudyPaths) -> FlowFacts:
     except (OSError, ValueError) as error:
         raise BadInput(f"{paths.flow}: no readable plan of the main process: {error}") from None
     lists = ("inputs", "waits")
-    blocks = tuple(BlockFacts(**one | {k: tuple(one[k]) for k in lists}) for one in raw["blocks"])
+    blocks = tuple(BlockFacts(**entry | {k: tuple(entry[k]) for k in lists}) for entry in raw["blocks"])
     return FlowFacts(**raw | {"blocks": blocks})
 
 
@@ -168,13 +168,13 @@ class Flow:
         return self._blocks[rule, block].state
 
     def resources(self, rule: str) -> dict[str, Any]:
-        """Return what a rule's jobs ask for, by name: a value, or what tells it of a job's wildcards.
+        """Return the resources of a rule's jobs by name: a value, or a function of a job's wildcards.
 
         Snakemake takes ten times as long for what it has to ask for as for a value, in each job.
         """
         every = [block.resources for block in self._facts.blocks if block.rule == rule]
         return {
-            name: value if all(one[name] == value for one in every) else self._teller(rule, name)
+            name: value if all(row[name] == value for row in every) else self._teller(rule, name)
             for name, value in every[0].items()
         }
 
@@ -186,7 +186,7 @@ class Flow:
 
     @staticmethod
     def often(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Have a function tell its arguments: Snakemake would find them out, several times for each job."""
+        """Note a function's arguments on it: Snakemake would inspect it several times for each job."""
         vars(function)["__signature__"] = signature(function)
         return function
 

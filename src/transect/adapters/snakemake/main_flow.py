@@ -131,7 +131,7 @@ class MainFlow(Flow):
 
     def _check_writable(self) -> None:
         folder = Path(self.folder)
-        there = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+        there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         if not os.access(there, os.W_OK, effective_ids=True) or not there.is_dir():
             number = EACCES if there.is_dir() else ENOTDIR
             raise OSError(number, os.strerror(number), str(there))
@@ -149,14 +149,14 @@ class MainFlow(Flow):
             stamp = paths.environment(name)
             if name in gone or (stamp.exists() and stamp_entry(stamp, "lock_hash") != lock):
                 yield stamp
-        blocks = list(stale_stamps(self._plan, self._planned_blocks, (one.state for one in self._facts.blocks)))
+        blocks = list(stale_stamps(self._plan, self._planned_blocks, (block.state for block in self._facts.blocks)))
         yield from blocks
-        told = stamp_entry(paths.flow, "report_state") == self._facts.report_state
-        told = told and stamp_entry(paths.summary, "counts") is not None
+        current = stamp_entry(paths.flow, "report_state") == self._facts.report_state
+        current = current and stamp_entry(paths.summary, "counts") is not None
         # Only a run with a job writes the plan, and so whose results these are.
-        told = told and self._moved is None and planned_cells(paths) is not None
+        current = current and self._moved is None and planned_cells(paths) is not None
         # Where a block is missing the report is made again anyway.
-        if not told and not blocks and all(Path(stamp).exists() for stamp in self.stamps()):
+        if not current and not blocks and all(Path(stamp).exists() for stamp in self.stamps()):
             yield paths.summary
 
     def start(self, jobs: Any) -> None:
@@ -217,8 +217,8 @@ class MainFlow(Flow):
         for planned, reasons in Staleness(self._plan):
             counts.setdefault(planned.cell.stage, Counter())[reasons[0].kind] += 1
         for stage, kinds in counts.items():
-            told = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-            say(f"[transect] {stage}: {kinds.total()} cells would run: {told}")
+            counted = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+            say(f"[transect] {stage}: {kinds.total()} cells would run: {counted}")
         if not counts:
             say("[transect] no cell would run")
 

@@ -17,15 +17,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     summary = json.loads(given.summary.read_text(encoding="utf-8"))
-    told = [
-        f"{one['stage']}/{one['cell']}: {one['cause']}: {one['message']}"
-        for one in summary["failures"]
-        if one["status"] == "failed"
+    lines = [
+        f"{failure['stage']}/{failure['cell']}: {failure['cause']}: {failure['message']}"
+        for failure in summary["failures"]
+        if failure["status"] == "failed"
     ]
-    told += [*summary["unreadable"], *(f"{name}: no record" for name in summary["without_record"])]
-    if told:
-        complain(f"strict: {len(told)} cells failed, or have no record to go by:")
-        say(*(f"  {line}" for line in told))
+    lines += [*summary["unreadable"], *(f"{name}: no record" for name in summary["without_record"])]
+    if lines:
+        complain(f"strict: {len(lines)} cells failed, or have no record to go by:")
+        say(*(f"  {line}" for line in lines))
         return 1
     given.out.write_text("no cell failed\n")
     return 0

@@ -29,7 +29,7 @@ class Benchmark(Plugin, ABC):
     parser: ClassVar[str]
     # The environment whose Python runs it, or None for a program of the system.
     environment: ClassVar[str | None] = None
-    # What that Python is told to run: `-m`, and a module of transect.
+    # What that Python runs: `-m`, and a module of transect.
     python: ClassVar[tuple[str, ...]] = ()
     # On which devices it runs.
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
@@ -69,14 +69,14 @@ class Benchmark(Plugin, ABC):
     def supports(self, cell: BenchCell) -> str | None:
         """Return why the cell cannot be run here, or None when it can.
 
-        It is asked on machines without the program too: that it is missing is said elsewhere.
+        It is called on machines without the program too: a missing program is reported elsewhere.
         """
         if cell.device not in self.devices:
             return f"{self.name} runs on {' or '.join(self.devices)}, not on '{cell.device}'"
         if not self.many_ranks and cell.ranks != 1:
             return f"{self.name} is one process; {cell.ranks} ranks were asked for"
         if cell.ranks < self.least_ranks:
-            return f"{self.name} runs on {self.least_ranks} or more ranks: one has nobody to talk to"
+            return f"{self.name} runs on {self.least_ranks} or more ranks: one has no partner"
         if not self.threads and cell.threads != 1:
             return f"{self.name} runs one thread per rank; ask for {cell.threads} ranks instead"
         return complaint(self.flags, cell)

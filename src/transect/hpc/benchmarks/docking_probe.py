@@ -154,8 +154,8 @@ class DockingProbe(Benchmark):
     def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
         """Return the cause that the probe's exit code stands for, in the words of its log."""
         log = folder / "output.log"
-        said = _STATUS.search(log.read_text(errors="replace")) if log.is_file() else None
-        return (_CAUSES[code], said[1]) if said and code in _CAUSES else None
+        match = _STATUS.search(log.read_text(errors="replace")) if log.is_file() else None
+        return (_CAUSES[code], match[1]) if match and code in _CAUSES else None
 
     def files(self, cell: BenchCell) -> list[Path]:
         """Return the deck's folder."""

@@ -70,7 +70,7 @@ class Hpcc(Benchmark):
         return [*_launcher(program, mpiexec), "-n", str(cell.ranks), program]
 
     def logs(self, folder: Path) -> list[Path]:
-        """Return `hpccoutf.txt`, or what the program said when it did not get to write that."""
+        """Return `hpccoutf.txt`, or the program's output where it never wrote that."""
         out = folder / "hpccoutf.txt"
         return [out if out.exists() else folder / "output.log"]
 

@@ -34,9 +34,9 @@ def node_memory(root: Path = Path("/")) -> int:
     groups = root / "sys/fs/cgroup"
     limits = [groups / "memory.max", groups / "memory/memory.limit_in_bytes"]
     try:
-        own = re.search(r"(?m)^0::/(.+)$", (root / "proc/self/cgroup").read_text())
+        cgroup = re.search(r"(?m)^0::/(.+)$", (root / "proc/self/cgroup").read_text())
         # A job's limit may stand in any group above the one of its step.
-        group = groups / own[1] if own is not None and ".." not in own[1] else groups
+        group = groups / cgroup[1] if cgroup is not None and ".." not in cgroup[1] else groups
         while group != groups:
             limits.append(group / "memory.max")
             group = group.parent

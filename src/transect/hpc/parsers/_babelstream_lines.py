@@ -56,8 +56,8 @@ class Table:
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    columns = tuple(one.strip().lower() for one in text.split(","))[:20]
-    rated = any(_CSV_UNIT.match(one) for one in columns)
+    columns = tuple(name.strip().lower() for name in text.split(","))[:20]
+    rated = any(_CSV_UNIT.match(column) for column in columns)
     return columns if rated and "n_elements" in columns else ()
 
 
@@ -159,7 +159,7 @@ class Printed(Output):
         return True
 
     def _add_csv(self, text: str) -> None:
-        cells = [one.strip() for one in text.split(",")[:20]]
+        cells = [cell.strip() for cell in text.split(",")[:20]]
         kernel = cells[0].lower()
         if kernel not in KERNELS:
             return

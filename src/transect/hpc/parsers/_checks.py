@@ -20,9 +20,9 @@ def span(printed: str) -> Span | None:
     return ends if math.isfinite(ends[0]) and math.isfinite(ends[1]) else None
 
 
-def apart(one: Span, other: Span, slack: float) -> bool:
+def apart(first: Span, second: Span, slack: float) -> bool:
     """Tell whether two intervals, each widened by the relative `slack`, do not meet."""
-    low, high = max(one[0], other[0]), min(one[1], other[1])
+    low, high = max(first[0], second[0]), min(first[1], second[1])
     return low > high + slack * max(abs(low), abs(high))
 
 
@@ -47,11 +47,11 @@ def bytes_of(text: str) -> Span | None:
     return (value - room) * factor, (value + room) * factor
 
 
-def differ(one: float, other: float, relative: float, absolute: float = 0.0) -> bool:
+def differ(first: float, second: float, relative: float, absolute: float = 0.0) -> bool:
     """Tell whether two numbers differ by more than rounding explains; NaN differs from all."""
-    if not (math.isfinite(one) and math.isfinite(other)):
+    if not (math.isfinite(first) and math.isfinite(second)):
         return True
-    return abs(one - other) > max(absolute, relative * max(abs(one), abs(other)))
+    return abs(first - second) > max(absolute, relative * max(abs(first), abs(second)))
 
 
 def disagree(what: str, printed: str, derived: float, relative: float, unit: str) -> str | None:

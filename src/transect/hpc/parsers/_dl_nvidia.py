@@ -44,12 +44,12 @@ def read_dllogger(training: Training, text: str) -> bool:
         for key, value, _ in _pairs(body.removeprefix("PARAMETER").replace("|", " ")):
             training.parameter(key, _plain(value))
         return True
-    step, rest, whole = _step(body)
+    step, fields, whole = _step(body)
     if step:
         training.at(step)
-    if " : " not in rest:
-        _read_cells(training, rest, whole)
-    for key, value, unit in _pairs(rest):
+    if " : " not in fields:
+        _read_cells(training, fields, whole)
+    for key, value, unit in _pairs(fields):
         _take(training, key, value, unit, whole)
     _close(training, whole, neuron)
     return True
@@ -66,11 +66,11 @@ def step_of(text: str) -> tuple[int, ...] | None:
 def _step(body: str) -> tuple[tuple[int, ...], str, bool]:
     """Split a message into its step, what follows, and whether it is about the whole."""
     if (match := _TUPLE.match(body)) is not None:
-        digits = [one.strip() for one in match[1].split(",")]
-        step = tuple(int(one) for one in digits if one.isdigit() and len(one) < 16)
+        digits = [part.strip() for part in match[1].split(",")]
+        step = tuple(int(part) for part in digits if part.isdigit() and len(part) < 16)
         return step, body[match.end() :], not step
     if (match := _WORDS.match(body)) is not None:
-        step = tuple(int(one) for one in (match[1], match[2]) if one is not None)
+        step = tuple(int(part) for part in (match[1], match[2]) if part is not None)
         return step, body[match.end() :], False
     return (), body.removeprefix("Summary:").strip(), True
 
@@ -149,7 +149,7 @@ def _read_json(training: Training, text: str, place: int) -> bool:
                 training.parameter(key, literal(value))
             continue
         cells = step if isinstance(step, list) else [step]
-        made = tuple(int(one) for one in cells if isinstance(one, Digits) and re.fullmatch(r"\d{1,15}", one))
+        made = tuple(int(cell) for cell in cells if isinstance(cell, Digits) and re.fullmatch(r"\d{1,15}", cell))
         if made:
             training.at(made)
         for key, value in data.items():

@@ -1,4 +1,4 @@
-"""What a training log has said so far, whichever program wrote it, and the run made of it."""
+"""The state of one training, gathered from its log whichever program wrote that, and the run made of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VARIANTS = (
     "tensorflow",
 )
 _SAMPLES = re.compile(r"(?:img|image|sample|sentence|sequence|example|seq)s?(?:/|_per_|\b)|ips$")
-_OTHERS = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
+_NO_SAMPLES = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
 _RATE = re.compile(r"(?:^|[._\s])(?:\w*ips|throughput\w*|\w*throughput|fps)$|/s(?:ec)?$|per_sec", re.IGNORECASE)
 Step = tuple[int, ...]
 
@@ -51,7 +51,7 @@ def rate_of(name: str, unit: str) -> tuple[str, str | None] | None:
     if not _RATE.search(name) and not _RATE.search(unit):
         return None
     text = f"{unit} {name}".lower()
-    if _OTHERS.search(text):
+    if _NO_SAMPLES.search(text):
         return unit or "1/s", None
     return unit or "1/s", "samples_per_second" if _SAMPLES.search(text) else None
 
@@ -139,16 +139,16 @@ def _metrics(training: Training) -> list[LogMetric]:
         metrics += several
     out: list[LogMetric] = []
     taken: set[str] = set()
-    for one in metrics:  # a summary outranks the median of the steps
-        again = one.normalised is not None and one.normalised.name in taken
-        if one.normalised is not None:
-            taken.add(one.normalised.name)
-        out.append(replace(one, normalised=None) if again else one)
+    for metric in metrics:  # a summary outranks the median of the steps
+        again = metric.normalised is not None and metric.normalised.name in taken
+        if metric.normalised is not None:
+            taken.add(metric.normalised.name)
+        out.append(replace(metric, normalised=None) if again else metric)
     return out
 
 
 def finish(block: Block, training: Training) -> Run:
-    counted = any(one.registered == "samples_per_second" for one in training.series.values())
+    counted = any(samples.registered == "samples_per_second" for samples in training.series.values())
     for name, (printed, unit, direction, registered) in training.running.items():
         # DeepSpeed's timer inside of Megatron leaves pipeline stages out: ten times what the batches
         # over their time are.
@@ -161,7 +161,7 @@ def finish(block: Block, training: Training) -> Run:
         version=training.version,
         parameters=dict(training.parameters),
         metrics=_metrics(training),
-        samples={name: one.series() for name, one in training.series.items() if one.kept},
+        samples={name: samples.series() for name, samples in training.series.items() if samples.kept},
         warnings=training.warnings[:10],
         stops=[block.take_trouble(), *training.errors[:3]],
     )
@@ -169,7 +169,7 @@ def finish(block: Block, training: Training) -> Run:
     if others:
         draft.parameters["also_prints"] = others
     if training.last_step:
-        draft.parameters["last_step"] = ", ".join(str(one) for one in training.last_step)
+        draft.parameters["last_step"] = ", ".join(str(part) for part in training.last_step)
     if training.planned is not None:
         draft.parameters[f"planned_{training.planned_what}"] = training.planned
     if training.rank is not None:
@@ -199,9 +199,9 @@ def _judge(draft: Draft, training: Training) -> None:
             draft.mark_invalid(f"{name} is {samples.broken} in the end")
     draft.mark_invalid(next(iter(training.contradictions), None))
     rates = (
-        one
-        for one in draft.metrics
-        if one.normalised is not None or one.unit in ("s", "ms") or one.unit.endswith(("/s", "/sec"))
+        metric
+        for metric in draft.metrics
+        if metric.normalised is not None or metric.unit in ("s", "ms") or metric.unit.endswith(("/s", "/sec"))
     )
     draft.mark_impossible(rates, why=implausible)
     if draft.ok and training.work is not None:

@@ -101,7 +101,7 @@ class Report:
     version: str = ""
     section: str = ""
     facts: dict[tuple[str, str], str] = field(default_factory=dict)
-    said: str = ""  # the rating as a line of its own, before or after the report
+    rating_line: str = ""  # the rating as a line of its own, before or after the report
     rating: str = ""
     invalid: bool = False
     old_rating: str = ""
@@ -116,7 +116,7 @@ class Report:
         return next((v for k in keys if (v := self.facts.get((section, k)))), "")
 
     def ended(self) -> bool:
-        return bool(self.rating or self.said or self.invalid or "final" in self.gpu)
+        return bool(self.rating or self.rating_line or self.invalid or "final" in self.gpu)
 
     def begun(self) -> bool:
         return bool(self.facts or self.gpu or self.gpu_facts or self.rating or self.invalid)
@@ -139,10 +139,10 @@ def _known(name: str) -> str:
 
 def begins(report: Report, text: str) -> bool:
     if text.startswith(("HPCG-NVIDIA", "rocHPCG version", "start of application (")):
-        return report.begun() or bool(report.said)
+        return report.begun() or bool(report.rating_line)
     if (valid := _VALID.match(text)) is not None and not valid[1]:
         same = report.rating and not differ(number(report.rating) or 0.0, number(valid[2]) or 0.0, 1e-4)
-        return bool(report.rating and not same) or bool(report.said or report.invalid)
+        return bool(report.rating and not same) or bool(report.rating_line or report.invalid)
     if _TITLE.match(text) is not None:
         return bool(report.facts or report.rating or report.invalid)
     if text.startswith("Machine Summary") and "::" not in text:
@@ -164,7 +164,7 @@ def read(report: Report, line: Line, text: str) -> None:
         if match[1] or "::" in text[: match.start()]:
             report.rating = report.rating or match[2]
         else:
-            report.said = report.said or match[2]
+            report.rating_line = report.rating_line or match[2]
     elif _INVALID.search(text, 0, 200) is not None:
         report.invalid = True
     elif (match := _OLD_RATING.search(text, 0, 200)) is not None:

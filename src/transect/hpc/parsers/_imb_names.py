@@ -136,8 +136,8 @@ def contradiction(row: dict[str, str]) -> str:
     if printed is None or whole is None or pure is None or cpu is None or min(pure, cpu) <= 0:
         return ""
     # IMB_output.c: the shorter or the longer of the two, by version.
-    implied = [100 * max(0.0, min(1.0, (pure + cpu - whole) / one)) for one in (max(pure, cpu), min(pure, cpu))]
+    implied = [100 * max(0.0, min(1.0, (pure + cpu - whole) / base)) for base in (max(pure, cpu), min(pure, cpu))]
     slack = 0.5 + 100 * 0.04 / min(pure, cpu)
-    if any(abs(printed - one) <= slack for one in implied):
+    if any(abs(printed - overlap) <= slack for overlap in implied):
         return ""
     return f"the log prints {printed:g} % overlap, but its times give {implied[0]:.2f} %"

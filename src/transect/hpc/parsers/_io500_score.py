@@ -92,7 +92,7 @@ def core(name: str) -> str:
 def product_total(outcome: Outcome) -> bool:
     """Tell whether the total is the product of both scores and not its root: the rule of 2017."""
     score = outcome.scores.get("SCORE")
-    ends = score and [span(one) for one in (score.bandwidth, score.metadata, score.total)]
+    ends = score and [span(printed) for printed in (score.bandwidth, score.metadata, score.total)]
     if not ends or ends[0] is None or ends[1] is None or ends[2] is None:
         return False
     low, high = (max(ends[0][i], 0.0) * max(ends[1][i], 0.0) for i in (0, 1))

@@ -19,12 +19,12 @@ def parameters_of(session: Session, test: Test) -> dict[str, Parameter]:
         for key, name in (("tasks", "tasks"), ("reps", "repetitions"), ("tpn", "clients_per_node")):
             if cells.get(key, "").isdecimal():
                 out.setdefault(name, int(cells[key][:18]))
-        said = str(out.get("api", ""))
-        if cells.get("api") and said != cells["api"]:
+        api = str(out.get("api", ""))
+        if cells.get("api") and api != cells["api"]:
             # 3.0 and older: `MPIIO (version=3, subversion=1)`.
             out["api"] = cells["api"]
-            if said.startswith(cells["api"]):
-                out["apiVersion"] = said[len(cells["api"]) :].strip()
+            if api.startswith(cells["api"]):
+                out["apiVersion"] = api[len(cells["api"]) :].strip()
     return out
 
 

@@ -127,7 +127,7 @@ class Session(Output):
     columns: list[str] = field(default_factory=list)
     table: str = ""
     errors: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)  # operations, by the command line; none: not told
+    asked: list[str] = field(default_factory=list)  # operations, by the command line; empty: unknown
 
 
 def asked_for(command: str) -> list[str]:
@@ -142,8 +142,8 @@ def asked_for(command: str) -> list[str]:
     words, asked = command.split()[1:], set[str]()
     for before, word in zip(["", *words], words, strict=False):
         if before == "-O":
-            pairs = (one.partition("=") for one in word.split(","))
-            asked |= {key for key, _, told in pairs if told != "0"}
+            pairs = (option.partition("=") for option in word.split(","))
+            asked |= {key for key, _, value in pairs if value != "0"}
         elif word.startswith("--"):
             asked.add(word[2:])
         elif _FLAGS.fullmatch(word):
@@ -211,12 +211,12 @@ def _summary(test: Test, operation: str, deadline: bool) -> str | None:
     whole = group is not None and not group.broken and str(group.count) == repetitions
     if operation in test.maxima:
         mib, mb = test.maxima[operation]
-        one, other = span(mib), span(mb)
-        if one and other and apart(one, (other[0] / 1.048576, other[1] / 1.048576), 1e-6):
+        max_mib, max_mb = span(mib), span(mb)
+        if max_mib and max_mb and apart(max_mib, (max_mb[0] / 1.048576, max_mb[1] / 1.048576), 1e-6):
             return f"Max {mib} MiB/sec is not {mb} MB/sec"
-        if one and most and apart(one, most, 1e-6):
+        if max_mib and most and apart(max_mib, most, 1e-6):
             return f"Max {mib} MiB/sec, but the summary has {cells['max']}"
-        if one and whole and group and group.best and apart(one, span(group.best) or one, 1e-6):
+        if max_mib and whole and group and group.best and apart(max_mib, span(group.best) or max_mib, 1e-6):
             return f"Max {mib} MiB/sec, but the best repetition has {group.best}"
     if most and least and mean:
         if least[0] > most[1] or apart((least[0], most[1]), mean, 1e-6):

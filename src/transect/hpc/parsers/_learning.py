@@ -100,11 +100,11 @@ def literal(value: object) -> Parameter | None:
     if isinstance(value, str):
         return excerpt(value)
     if isinstance(value, list) and value and len(value) <= 64:
-        texts = [excerpt(str(one), 80) for one in value if isinstance(one, str)]
+        texts = [excerpt(str(element), 80) for element in value if isinstance(element, str)]
         if len(texts) != len(value):
             return None
-        whole = all(isinstance(one, Digits) and _WHOLE.fullmatch(one) for one in value)
-        return [int(one) for one in texts] if whole else texts
+        whole = all(isinstance(element, Digits) and _WHOLE.fullmatch(element) for element in value)
+        return [int(text) for text in texts] if whole else texts
     return None
 
 
@@ -166,7 +166,7 @@ class Samples:
 
 
 class LoggedOutput(Output):
-    """What a program prints through a logger, whose prefix is taken away; a cut line may have lost digits."""
+    """The output of a program that prints through a logger: prefixes are removed; a cut line may lack digits."""
 
     @staticmethod
     def text_of(line: Line) -> str:

@@ -120,8 +120,8 @@ class Section(Output):
     def raw(self, match: re.Match[str], line: Line) -> bool:
         if not self.results:
             return False
-        values = [number(one) for one in match[1].split(",")]
-        self.results[-1].raw = [one for one in values if one is not None]
+        values = [number(part) for part in match[1].split(",")]
+        self.results[-1].raw = [value for value in values if value is not None]
         return True
 
     @rule(rf"({'|'.join(map(re.escape, _V2_KEYS))}):\s*(\S{{1,400}})\s*$")

@@ -140,6 +140,6 @@ def _scalar(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
     if text.startswith("["):
-        inside = [one.strip().strip("\"'") for one in text.strip("[]").split(",")[:64]]
+        inside = [part.strip().strip("\"'") for part in text.strip("[]").split(",")[:64]]
         return Digits(inside[0]) if len(inside) == 1 else inside
     return Digits(text[:100])

@@ -40,34 +40,35 @@ TIME_LIMIT = 1_000_000_000
 _ROUNDING = 2.0**-22
 
 
-def direction_of(benchmark: str, one: Evaluation) -> Direction:
+def direction_of(benchmark: str, evaluation: Evaluation) -> Direction:
     """Tell which way a quality is better: by its own name, else by the benchmark."""
-    for name in (one.label, one.key):
+    for name in (evaluation.label, evaluation.key):
         if _LOWER.search(name):
             return Direction.LOWER
         if _HIGHER.search(name):
             return Direction.HIGHER
-    if negated(benchmark, one):
+    if negated(benchmark, evaluation):
         return Direction.HIGHER
     return Direction.LOWER if _ERRORS.match(benchmark) else Direction.HIGHER
 
 
-def negated(benchmark: str, one: Evaluation) -> bool:
+def negated(benchmark: str, evaluation: Evaluation) -> bool:
     """Tell whether an error rate is logged with its sign changed, so that higher is better.
 
     MLPerf HPC 1.0 has CosmoFlow submissions that log `eval_accuracy` so.
     """
-    return one.value is not None and one.value < 0 and "accuracy" in one.key and bool(_ERRORS.match(benchmark))
+    negative = evaluation.value is not None and evaluation.value < 0
+    return negative and "accuracy" in evaluation.key and bool(_ERRORS.match(benchmark))
 
 
-def _misses(benchmark: str, one: Evaluation, target: float) -> bool:
-    assert one.value is not None
+def _misses(benchmark: str, evaluation: Evaluation, target: float) -> bool:
+    assert evaluation.value is not None
     room = _ROUNDING * abs(target)
-    if negated(benchmark, one):
-        return -one.value > abs(target) + room
-    if direction_of(benchmark, one) is Direction.LOWER:
-        return one.value > target + room
-    return one.value < target - room
+    if negated(benchmark, evaluation):
+        return -evaluation.value > abs(target) + room
+    if direction_of(benchmark, evaluation) is Direction.LOWER:
+        return evaluation.value > target + room
+    return evaluation.value < target - room
 
 
 def judge(draft: Draft, state: RunState, final: list[Evaluation], took: Decimal | None) -> None:
@@ -78,10 +79,10 @@ def judge(draft: Draft, state: RunState, final: list[Evaluation], took: Decimal 
     if not started:
         missing = "run_stop without run_start: the head of the log is missing"
         draft.set_status(RunStatus.TRUNCATED, missing)
-    said = state.status
-    if said is not None and said != "success":
+    status = state.status
+    if status is not None and status != "success":
         stop = f": {draft.stop}" if draft.stop else ""
-        draft.set_status(RunStatus.FAILED, f"run_stop says status '{said}'{stop}")
+        draft.set_status(RunStatus.FAILED, f"run_stop says status '{status}'{stop}")
     if took is None:
         zero = sorted({key for key in state.zero_times if key.startswith("run_")})
         what = f"the time of {' and '.join(zero)} is 0" if zero else "a time is broken"
@@ -94,36 +95,36 @@ def judge(draft: Draft, state: RunState, final: list[Evaluation], took: Decimal 
             draft.mark_invalid(f"{span}, but the whole script took {state.wall} s (RESULT)")
     target = number(state.target) if state.target else None
     if draft.ok:
-        _judge_quality(draft, said, final, target)
+        _judge_quality(draft, status, final, target)
 
 
-def _judge_quality(draft: Draft, said: str | None, final: list[Evaluation], target: float | None) -> None:
+def _judge_quality(draft: Draft, status: str | None, final: list[Evaluation], target: float | None) -> None:
     benchmark = draft.variant
-    claims = "run_stop says 'success'" if said else "run_stop without a status"
-    for one in final:
-        name = f"{one.key} {one.label}".strip()
-        if one.value is None:
-            draft.mark_invalid(f"{claims}, but the last {name} is {one.printed or 'missing'}")
+    claims = "run_stop says 'success'" if status else "run_stop without a status"
+    for evaluation in final:
+        name = f"{evaluation.key} {evaluation.label}".strip()
+        if evaluation.value is None:
+            draft.mark_invalid(f"{claims}, but the last {name} is {evaluation.printed or 'missing'}")
             return
-        signed = "perplexity" in name or "loss" in name or negated(benchmark, one)
-        if one.value < 0 and not signed:
-            draft.mark_invalid(f"the last {name} = {one.printed} is negative")
+        signed = "perplexity" in name or "loss" in name or negated(benchmark, evaluation)
+        if evaluation.value < 0 and not signed:
+            draft.mark_invalid(f"the last {name} = {evaluation.printed} is negative")
             return
-        if one.late:
-            draft.suspicions.append(f"{name} = {one.printed} was evaluated after run_stop")
+        if evaluation.late:
+            draft.suspicions.append(f"{name} = {evaluation.printed} was evaluated after run_stop")
     if target is not None and len(final) == 1 and _misses(benchmark, final[0], target):
         what = f"the last {final[0].key} {final[0].printed} misses the target {target:g}"
         draft.mark_invalid(f"{claims}, but {what}")
         return
-    if said is None:
+    if status is None:
         reached = "" if target is None else "; the target was reached"
         draft.warnings.append(f"run_stop states no status{reached}")
     usual = _TARGETS.get(benchmark)
     if target is None and usual is not None and len(final) == 1:
-        one = final[0]
+        evaluation = final[0]
         # A share may be printed in percent, and then says nothing here.
-        if _misses(benchmark, one, usual) and (one.value or 0) <= max(usual, 1):
+        if _misses(benchmark, evaluation, usual) and (evaluation.value or 0) <= max(usual, 1):
             misses = f"misses the usual target {usual:g}"
-            draft.suspicions.append(f"the last {one.key} {one.printed} {misses}")
+            draft.suspicions.append(f"the last {evaluation.key} {evaluation.printed} {misses}")
     if not final:
         draft.warnings.append("no evaluation between run_start and run_stop")

@@ -64,14 +64,14 @@ def _final(state: RunState) -> list[Evaluation]:
     """Return the last evaluation up to run_stop, one of each key and label."""
     stop = state.times.get("run_stop")
     last: dict[tuple[str, str], Evaluation] = {}
-    for one in state.evaluations:
-        in_time = not one.late
-        if one.late and stop and one.time is not None:
-            in_time = one.time <= stop[1]  # printed late, made in time
-        one.late = not in_time
-        kept = last.get((one.key, one.label))
+    for evaluation in state.evaluations:
+        in_time = not evaluation.late
+        if evaluation.late and stop and evaluation.time is not None:
+            in_time = evaluation.time <= stop[1]  # printed late, made in time
+        evaluation.late = not in_time
+        kept = last.get((evaluation.key, evaluation.label))
         if kept is None or kept.late or in_time:
-            last[one.key, one.label] = one
+            last[evaluation.key, evaluation.label] = evaluation
     return list(last.values())[:16]
 
 
@@ -86,11 +86,12 @@ def _add_metrics(draft: Draft, state: RunState, took: Decimal | None, final: lis
             continue
         counts = name == "time_to_train" and reached and 0 < span < TIME_LIMIT
         draft.add_metric(name, f"{span:f}", "s", registered="time_to_quality" if counts else None)
-    for one in final:
-        share = state.benchmark in ("resnet", "rgat", "gnn") and one.key == "eval_accuracy"
-        fits = share and one.value is not None and 0 <= one.value <= 1
-        way, registered = direction_of(state.benchmark, one), "accuracy" if fits else None
-        draft.add_metric(one.key, one.printed, "1", way, registered=registered, phase=one.label or None)
+    for evaluation in final:
+        key, phase = evaluation.key, evaluation.label or None
+        share = state.benchmark in ("resnet", "rgat", "gnn") and key == "eval_accuracy"
+        fits = share and evaluation.value is not None and 0 <= evaluation.value <= 1
+        way, registered = direction_of(state.benchmark, evaluation), "accuracy" if fits else None
+        draft.add_metric(key, evaluation.printed, "1", way, registered=registered, phase=phase)
     for name, rate in state.rates.items():
         draft.metrics += rate.metrics(name, normalise=False)
 
@@ -119,17 +120,17 @@ def _finish(block: Block, state: RunState, slug: str) -> Run:
     judge(draft, state, final, took)
     if state.broken:
         draft.warnings.append(f"{state.broken} lines of MLPerf are cut or broken")
-    for one in final:
-        if negated(state.benchmark, one):
-            draft.suspicions.append(f"the last {one.key} {one.printed} is taken as the negated error")
+    for evaluation in final:
+        if negated(state.benchmark, evaluation):
+            draft.suspicions.append(f"the last {evaluation.key} {evaluation.printed} is taken as the negated error")
     others = [k for k in state.zero_times if not k.startswith("run_")]
     if others:
         draft.warnings.append(f"no time in the events {', '.join(sorted(set(others))[:5])}")
     samples = draft.samples
-    for one in state.evaluations:
-        if one.value is not None:
-            name = f"{one.key} {one.label}".strip()
-            samples.setdefault(name, Series(unit="1", values=[])).values.append(one.value)
+    for evaluation in state.evaluations:
+        if evaluation.value is not None:
+            name = f"{evaluation.key} {evaluation.label}".strip()
+            samples.setdefault(name, Series(unit="1", values=[])).values.append(evaluation.value)
     for name, rate in state.rates.items():
         samples[name] = rate.series()
     draft.warnings, draft.suspicions = draft.warnings[:20], draft.suspicions[:20]

@@ -1,4 +1,4 @@
-"""What the events of one MLPerf run have said so far."""
+"""The state of one MLPerf run, gathered from its events."""
 
 from __future__ import annotations
 
@@ -95,16 +95,16 @@ class RunState:
         if not (self.stopped or self.progressed):
             return self._died_in_setup(event)
         if event.zero_time:
-            # Without a time it stands anywhere, and the run it is in has it; what a run that is over has
-            # been told already is the next one's.
+            # An event without a time may stand anywhere. It belongs to the present run, unless that is over
+            # and has its benchmark already: then to the next.
             return self.stopped and event.key == "submission_benchmark" and bool(self.benchmark)
         if self.stopped:
             if event.key == "submission_benchmark" and not self.benchmark:
                 return False
             # A rank with a label may come late. Without one: the next of several files.
             last = self.times.get("run_stop")
-            other = rank is not None and rank != self.rank
-            return not (other and last and event.time is not None and event.time < last[1])
+            another_rank = rank is not None and rank != self.rank
+            return not (another_rank and last and event.time is not None and event.time < last[1])
         before = self.times.get(event.key)
         if before is None or event.time is None:
             return False
@@ -164,14 +164,14 @@ def take(state: RunState, event: Event) -> None:
 
 def _stop(state: RunState, event: Event) -> None:
     state.stopped = True
-    said = event.metadata.get("status", event.value)
+    status = event.metadata.get("status", event.value)
     if "success" in event.metadata:
         # 0.5: a boolean, or the word for it.
         truth = str(event.metadata["success"]).strip().lower()
-        said = "success" if truth in ("true", "1") else "aborted"
+        status = "success" if truth in ("true", "1") else "aborted"
     # An aborted rank outweighs the others.
-    if isinstance(said, str) and not isinstance(said, Digits) and state.status in (None, "success"):
-        state.status = excerpt(said, 60).lower()
+    if isinstance(status, str) and not isinstance(status, Digits) and state.status in (None, "success"):
+        state.status = excerpt(status, 60).lower()
 
 
 def _evaluate(state: RunState, event: Event) -> None:
@@ -192,7 +192,7 @@ def _evaluate(state: RunState, event: Event) -> None:
         if signature in state.seen:
             continue  # printed twice, or by several ranks
         state.seen.add(signature)
-        one = Evaluation(
+        evaluation = Evaluation(
             key=event.key,
             label=excerpt(label, 40),
             printed=printed,
@@ -204,8 +204,8 @@ def _evaluate(state: RunState, event: Event) -> None:
         state.evaluated += not counted  # one evaluation, however many qualities it has
         counted = True
         if event.settles and not settled:
-            state.deferred[event.settles] = one
-        state.evaluations.append(one)
+            state.deferred[event.settles] = evaluation
+        state.evaluations.append(evaluation)
 
 
 def _parts(state: RunState, value: object) -> dict[str, object]:

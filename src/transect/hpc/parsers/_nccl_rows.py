@@ -27,7 +27,7 @@ _SHARE = ("all_gather", "reduce_scatter", "alltoall", "alltoallv", "alltoallv2",
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Half of a row: its cells by the names of the header, without what stands in both."""
+    """One half of a row, out of place or in place: cells by the header's names, without the common columns."""
 
     phase: str
     cells: dict[str, str]
@@ -83,17 +83,17 @@ class Test:
 
         The program prints what it measures, then each half, and NCCL (NCCL_DEBUG=INFO) writes lines of its own between.
         """
-        said = _INFO.search(text)
-        text = text[: said.start()] if said else text
-        if said and (found := row(text, self.columns)) is not None:
+        info = _INFO.search(text)
+        text = text[: info.start()] if info else text
+        if info and (found := row(text, self.columns)) is not None:
             return found
         cells = text.split(None, 40)
         if len(cells) >= 3 and _SIZES.match(text) and not is_number(cells[2]):
             # No larger one while the last is not over: two programs print at once, and no half tells whose it is.
             before = self.piece.split(None, 1)[:1]
             self.mixed = self.mixed or bool(before and int(cells[0]) <= int(before[0]))
-            self.lost += bool(self.piece) or not said or self.mixed
-            self.piece = text if said and not self.mixed else ""
+            self.lost += bool(self.piece) or not info or self.mixed
+            self.piece = text if info and not self.mixed else ""
             return None
         half = sum(name != "timestamp" for name in self.columns[_first(self.columns) :])
         half //= max(1, sum(name in _TIMES for name in self.columns))

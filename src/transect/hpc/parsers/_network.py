@@ -62,7 +62,7 @@ def stop_of(text: str) -> str:
 
 
 class NetworkOutput(Output):
-    """What a program on a network prints, and what its launcher says of its end."""
+    """The output of a network benchmark, with its launcher's messages about its end."""
 
     knows_width = True
 
@@ -148,7 +148,7 @@ class Table:
 
     def place(self, *names: str) -> int:
         """Return where the first column of these names stands, -1 for nowhere."""
-        return next((i for i, one in enumerate(self.columns) if one in names), -1)
+        return next((i for i, name in enumerate(self.columns) if name in names), -1)
 
     def last(self) -> int:
         """Return the message size of the last row, -1 when there is none."""
@@ -166,7 +166,7 @@ class Table:
         self.rows.append(cells)
         self.width = len(line.text.rstrip())
         # What was reported before a row did not stop the program.
-        early = "; ".join(one for one in (*self.stops, block.take_trouble()) if one)
+        early = "; ".join(reason for reason in (*self.stops, block.take_trouble()) if reason)
         if early and len(self.warnings) < 5:
             self.warnings.append(f"before a row: {early}")
         self.stops = []
@@ -190,13 +190,13 @@ class Table:
             row = dict(zip(self.columns, cells, strict=True))
             size = next((int(row[name]) for name in ("Size", "#bytes") if name in row), None)
             phase = f"group {row['Group']}" if "Group" in row else row.get("Operation")
-            where = " ".join(one for one in (phase, "" if size is None else f"size {size}") if one) or "the row"
-            for (name, printed), one in zip(row.items(), known, strict=True):
+            where = " ".join(part for part in (phase, "" if size is None else f"size {size}") if part) or "the row"
+            for (name, printed), spec in zip(row.items(), known, strict=True):
                 if printed == "Fail":
                     problem = problem or f"{where}: validation failed"
-                if one is None or not is_number(printed):
+                if spec is None or not is_number(printed):
                     continue
-                if (metric := cell_metric(one, printed, size=size, phase=phase)) is None:
+                if (metric := cell_metric(spec, printed, size=size, phase=phase)) is None:
                     problem = problem or f"{where}: {name} is {printed}"
                     continue
                 metrics.append(metric)
@@ -204,7 +204,7 @@ class Table:
                 measured = metric.direction is not Direction.NEUTRAL
                 nonzero = nonzero or (measured and metric.value != 0)
                 smallest = smallest or (metric if measured and size is not None else None)
-                if one.name != "overlap" and (why := impossible(metric)) is not None:
+                if spec.name != "overlap" and (why := impossible(metric)) is not None:
                     problem = problem or f"{where}: {why}"
             if not problem and (why := wrong(row)):
                 problem = f"{where}: {why}"

@@ -160,7 +160,7 @@ def guess(names: list[str]) -> str:
 
 
 def largest(test: str) -> int:
-    """Return the largest message that a test sends when it is not told: options.max_message_size.
+    """Return the largest message that a test sends by default: options.max_message_size.
 
     Point-to-point and one-sided tests send 4 MiB, collectives 1 MiB.
     """
@@ -207,6 +207,6 @@ def _overlap(row: dict[str, str]) -> str:
     # The test time is a part of the compute time in some versions.
     implied = [max(0.0, 100 - (overall - c) / pure * 100) for c in (compute, compute - polling)]
     value = number(printed)
-    if value is None or any(abs(value - one) <= slack for one in implied):
+    if value is None or any(abs(value - overlap) <= slack for overlap in implied):
         return ""
     return f"the log prints {printed} % overlap, but its times give {implied[0]:.2f} %"

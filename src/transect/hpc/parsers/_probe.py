@@ -36,7 +36,7 @@ class ProbeOutput(Output):
 
     probe: str = ""
     format: int = FORMAT
-    told: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
     samples: dict[str, list[float]] = field(default_factory=dict)
     results: dict[str, Result] = field(default_factory=dict)
 
@@ -71,13 +71,13 @@ class ProbeOutput(Output):
         if match[1] == "warning":
             self.warnings.append(excerpt(match[2]))
         else:
-            self.told.setdefault(match[1], match[2])
+            self.fields.setdefault(match[1], match[2])
 
     def parameters(self) -> dict[str, Parameter]:
         """Return what it says of itself, numbers as such."""
         return {
             key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-            for key, value in self.told.items()
+            for key, value in self.fields.items()
             if key not in ("note", "status")
         }
 

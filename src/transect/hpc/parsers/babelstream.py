@@ -186,8 +186,8 @@ def _contradicted(output: _Output, kernel: str, row: Row) -> str | None:
         Decimal(row.fastest)
     except InvalidOperation:
         return None
-    said = None
-    for one in (math.fsum(moved) / 2, *moved):
-        if (said := contradiction(one / factor, row.rate, row.fastest, row.unit)) is None:
+    reason = None
+    for amount in (math.fsum(moved) / 2, *moved):
+        if (reason := contradiction(amount / factor, row.rate, row.fastest, row.unit)) is None:
             return None
-    return f"{kernel}: {said}"
+    return f"{kernel}: {reason}"

@@ -200,16 +200,16 @@ def _judge(draft: Draft, training: _Training) -> None:
     for name, printed, _ in training.metrics:
         if number(printed) is None:
             draft.mark_invalid(f"{name} is {printed}")
-    for one in metrics:
-        if one.unit == "%" and not 0.0 <= one.value <= 100.0:
-            draft.mark_invalid(f"{one.name} = {one.printed} % is not within [0, 100]")
+    for metric in metrics:
+        if metric.unit == "%" and not 0.0 <= metric.value <= 100.0:
+            draft.mark_invalid(f"{metric.name} = {metric.printed} % is not within [0, 100]")
     draft.mark_impossible()
     for bar in training.bars:
         if lost := next((f"{k}={v}" for k, v in bar.postfix.items() if number(v) is None), None):
             draft.mark_invalid(f"not a number: {lost}")
-    final = [one for one in metrics if one.name.endswith("Accuracy")]
-    shown = [one for one in metrics if one.name == "test_accuracy"]
-    test = next((one for one in final if one.name == "TestAccuracy"), None)
+    final = [metric for metric in metrics if metric.name.endswith("Accuracy")]
+    shown = [metric for metric in metrics if metric.name == "test_accuracy"]
+    test = next((metric for metric in final if metric.name == "TestAccuracy"), None)
     # The bar shows three digits.
     if test is not None and shown and differ(test.value, shown[-1].value, 6e-3, 0.06):
         last = f"the last test shows {shown[-1].printed}"

@@ -37,7 +37,7 @@ _ENDED = re.compile(_LOGGER + r"Training completed\s*$")
 _FSDP = re.compile(
     rf"I \[train\.py:\d{{1,6}}\] Batch (\d{{1,12}}) Loss: ({NUMBER}), Speed: ({NUMBER}) samples/sec, lr: ({NUMBER})"
 )
-# What a job's script is told, as `set -x` prints it.
+# The arguments of a job's script, as `set -x` prints them.
 _ARGUMENTS = re.compile(r"\+ TRAINING_ARGS=\([^\n]{0,8000}?'--max_steps=(\d{1,12})'")
 
 _TITAN_LINES = (_TITAN, _STARTS, _ENDED, _FSDP, _ARGUMENTS)
@@ -134,12 +134,12 @@ class DlTraining(Parser):
         success="the summary that ends such a log, or as many steps as were planned",
         failure="a series that ends in nan, a rate or time below zero, a summary that its own count and time refute",
     )
-    start_patterns = (LOGGED + _BODY, *(LOGGED + one for one in searched(*_TITAN_LINES[:2], *_TITAN_LINES[3:])))
+    start_patterns = (LOGGED + _BODY, *(LOGGED + pattern for pattern in searched(*_TITAN_LINES[:2], *_TITAN_LINES[3:])))
     # DeepSpeed's launcher: one host prints the settings, another one the iterations.
     merge_hosts = True
     line_patterns = (
         LOGGED + _BODY,
-        *(LOGGED + one for one in searched(*_TITAN_LINES)),
+        *(LOGGED + pattern for pattern in searched(*_TITAN_LINES)),
         rf"{LOGGED}(?:\| |Epoch ?\[\d|\[Epoch \d|validation loss at|\[after training is done\]"
         r"|Saving dict for global step|Finished training up to|Total (?:Training|Inference) Time"
         r"|Num GPUs \d|Per-GPU Batch Size|(?:train|eval)_[a-z_0-9]{1,60}[ \t]{0,60}=[ \t]"
@@ -164,7 +164,7 @@ class DlTraining(Parser):
             text = without_prefix(line.text)
             if (asked := _planned_steps(text)) is not None:
                 # A job's script is no rank: what it asks for is meant for all that follow.
-                yield from (finish(block, one) for one in trainings.values() if one.begun())
+                yield from (finish(block, training) for training in trainings.values() if training.begun())
                 trainings, planned = {}, asked
                 continue
             if line.rank not in trainings and len(trainings) >= _MAX_RANKS:

@@ -41,7 +41,7 @@ class _Output(ProbeOutput):
     def runs(self) -> Iterator[Run]:
         draft = self.draft(
             version=str(self.format),
-            variant=self.told.get("implementation", ""),
+            variant=self.fields.get("implementation", ""),
             parameters=self.parameters(),
             samples={
                 name: Series(unit="s", values=self.samples[name])
@@ -65,7 +65,7 @@ class _Output(ProbeOutput):
 
 
 def _whole(output: _Output, name: str) -> int | None:
-    text = output.told.get(name, "")
+    text = output.fields.get(name, "")
     return int(text) if re.fullmatch(r"[1-9]\d{0,11}", text) else None
 
 
@@ -89,12 +89,12 @@ def _work(output: _Output, label: str) -> float | None:
 
 def _judge(draft: Draft, output: _Output) -> None:
     output.judge_end(draft)
-    said = output.told.get("status", "missing")
+    printed_status = output.fields.get("status", "missing")
     for word, status in _ENDS.items():
-        if said.startswith(f"{word}: "):
-            draft.set_status(status, excerpt(said.removeprefix(f"{word}: ")))
-    if output.verdict == "FAILED" or said != "ok":
-        reason = said.removeprefix("invalid: ") if said != "ok" else "the energies are wrong"
+        if printed_status.startswith(f"{word}: "):
+            draft.set_status(status, excerpt(printed_status.removeprefix(f"{word}: ")))
+    if output.verdict == "FAILED" or printed_status != "ok":
+        reason = printed_status.removeprefix("invalid: ") if printed_status != "ok" else "the energies are wrong"
         draft.mark_invalid(excerpt(reason))
     if not _ALWAYS <= set(output.results) <= set(_REGISTERED) or not output.verdict:
         draft.mark_no_result("the log lacks a result or its verification")

@@ -1,7 +1,7 @@
 """fio 3: what its groups of jobs read and wrote, from its text (`Run status group`) or its JSON.
 
 Text prints a bandwidth twice, in MiB/s and in MB/s, beside the bytes and the time that it is made of. Before
-version 3 one letter stood for both, by an option (`kb_base`): such output is told from the present one, and left.
+version 3 one letter stood for both, by an option (`kb_base`): such output is recognised and left out.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Fio(Parser):
                 done = True
                 draft = drafts.setdefault(group, _new(block, line.number, version))
                 if draft.metrics and any(
-                    one.name == "bandwidth" and one.phase == match[1].lower() for one in draft.metrics
+                    metric.name == "bandwidth" and metric.phase == match[1].lower() for metric in draft.metrics
                 ):
                     # Totals alone, as mails quote them: another output.
                     yield _run(drafts.pop(group))
@@ -115,17 +115,17 @@ def _total(draft: Draft, match: re.Match[str]) -> None:
     draft.add_metric(
         "bandwidth", binary.removesuffix(unit), f"{unit}/s", phase=way.lower(), registered="storage_bandwidth"
     )
-    one, other, data = _amount(binary), _amount(decimal), _amount(moved)
-    if one is None or other is None or data is None:
+    binary_rate, decimal_rate, data = _amount(binary), _amount(decimal), _amount(moved)
+    if binary_rate is None or decimal_rate is None or data is None:
         draft.mark_invalid(f"{way}: {binary}/s ({decimal}/s) is no bandwidth")
         return
-    if apart(one, other, _SLACK):
+    if apart(binary_rate, decimal_rate, _SLACK):
         draft.mark_invalid(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
     seconds = int(most) / 1000, int(least) / 1000
     if seconds[1] > 0:
         # Jobs of a group may have run for less than the longest of them.
         implied = data[0] / seconds[0], data[1] / seconds[1]
-        if apart(one, implied, _SLACK):
+        if apart(binary_rate, implied, _SLACK):
             draft.mark_invalid(
                 f"{way}: the log prints {binary}/s, but {moved} in {most} ms are {sum(data) / 2 / seconds[0] / 2**20:.5g} MiB/s"
             )
@@ -133,23 +133,24 @@ def _total(draft: Draft, match: re.Match[str]) -> None:
 
 def _job_rate(draft: Draft, match: re.Match[str]) -> None:
     way, printed, prefix, binary, decimal = match.groups()
-    one, other = _amount(binary), _amount(decimal)
-    if one is not None and other is not None and apart(one, other, _SLACK):
+    binary_rate, decimal_rate = _amount(binary), _amount(decimal)
+    if binary_rate is not None and decimal_rate is not None and apart(binary_rate, decimal_rate, _SLACK):
         draft.mark_invalid(f"{way}: {binary}/s is not {decimal}/s, which the log prints for the same")
     draft.add_metric("iops", printed, f"{prefix or ''}IOPS", phase=way)
     ends, kind = span(printed), way[0].upper()
-    sizes = [low for own, low, high in _SIZES.findall(str(draft.parameters.get("bs"))) if own == kind and low == high]
+    ranges = _SIZES.findall(str(draft.parameters.get("bs")))
+    sizes = [low for letter, low, high in ranges if letter == kind and low == high]
     each = _amount(sizes[0]) if sizes and way != "trim" else None
-    if each is None or ends is None or one is None:
+    if each is None or ends is None or binary_rate is None:
         return
     factor = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]
-    if apart(one, (ends[0] * factor * each[0], ends[1] * factor * each[1]), _SLACK):
+    if apart(binary_rate, (ends[0] * factor * each[0], ends[1] * factor * each[1]), _SLACK):
         draft.mark_invalid(f"{way}: {printed}{prefix} operations of {sizes[0]} a second are not {binary}/s")
 
 
 def _run(draft: Draft) -> Run:
     draft.mark_impossible()
-    totals = any(one.name == "bandwidth" for one in draft.metrics)
+    totals = any(metric.name == "bandwidth" for metric in draft.metrics)
     if draft.stops and draft.ok:
         draft.mark_incomplete("a job ended with an error")
     elif not totals:
@@ -159,21 +160,21 @@ def _run(draft: Draft) -> Run:
 
 def _json(block: Block) -> Iterator[Run]:
     line = block.first.number
-    told = read_object(block)
-    jobs = told.get("jobs") if told is not None else None
-    if told is None or not isinstance(jobs, list):
+    report = read_object(block)
+    jobs = report.get("jobs") if report is not None else None
+    if report is None or not isinstance(jobs, list):
         draft = _new(block, line, "")
         draft.mark_incomplete("its JSON is not whole")
         yield draft.run()
         return
-    version = str(told.get("fio version", "")).removeprefix("fio-")
-    shared: Any = told.get("global options") or {}
-    for job in (one for one in jobs if isinstance(one, dict)):
+    version = str(report.get("fio version", "")).removeprefix("fio-")
+    shared: Any = report.get("global options") or {}
+    for job in (job for job in jobs if isinstance(job, dict)):
         draft = _new(block, line, version)
         options = {**shared, **(job.get("job options") or {})}
-        # Names of files are where it ran, and nothing that it was told to do.
+        # Names of files say where it ran; they are no settings.
         draft.parameters |= {str(key): str(value) for key, value in options.items() if "/" not in str(value)}
-        draft.parameters |= {"date": str(told.get("time", ""))}
+        draft.parameters |= {"date": str(report.get("time", ""))}
         for way in ("read", "write"):
             _json_way(draft, way, job.get(way) or {})
         if job.get("error"):
@@ -183,14 +184,14 @@ def _json(block: Block) -> Iterator[Run]:
         yield _run(draft)
 
 
-def _json_way(draft: Draft, way: str, told: dict[str, Any]) -> None:
-    moved, milliseconds = told.get("io_bytes") or 0, told.get("runtime") or 0
+def _json_way(draft: Draft, way: str, result: dict[str, Any]) -> None:
+    moved, milliseconds = result.get("io_bytes") or 0, result.get("runtime") or 0
     if not moved or not milliseconds:
         return
-    exact = "bw_bytes" in told
-    printed = str(told["bw_bytes"] if exact else told.get("bw"))
+    exact = "bw_bytes" in result
+    printed = str(result["bw_bytes"] if exact else result.get("bw"))
     draft.add_metric("bandwidth", printed, "B/s" if exact else "KiB/s", phase=way, registered="storage_bandwidth")
-    draft.add_metric("iops", str(told.get("iops")), "IOPS", phase=way)
+    draft.add_metric("iops", str(result.get("iops")), "IOPS", phase=way)
     rate = float(printed) * (1 if exact else 1024)
     implied = moved / (milliseconds / 1000)
     # Of a short run a millisecond is more than a digit.

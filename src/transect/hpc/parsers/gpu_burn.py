@@ -29,11 +29,11 @@ _ROOM = 3.0
 @dataclass(kw_only=True)
 class _Output(Output):
     report: re.Match[str] | None = None
-    told: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, str] = field(default_factory=dict)
 
     def begins(self, text: str) -> bool:
         """Tell whether another start follows: `stdout` and what children print come in any order."""
-        return bool(self.told) and _SECONDS.match(text) is not None
+        return bool(self.verdicts) and _SECONDS.match(text) is not None
 
     seconds = notes(_SECONDS, "seconds", int, wanted="")
 
@@ -52,14 +52,14 @@ class _Output(Output):
 
     @rule(r"GPU (\d{1,4}): (OK|FAULTY)\s*$")
     def verdict(self, match: re.Match[str], line: Line) -> None:
-        self.told[match[1]] = match[2]
+        self.verdicts[match[1]] = match[2]
 
     @rule(r"(?:No clients are alive|Couldn't init).*")
     def died(self, match: re.Match[str], line: Line) -> None:
         self.stops.append(match[0][:120])
 
     def runs(self) -> Iterator[Run]:
-        yield _run(self.draft(), self.report, self.told)
+        yield _run(self.draft(), self.report, self.verdicts)
 
 
 @PARSERS.register("gpu-burn")
@@ -79,12 +79,12 @@ class GpuBurn(OutputParser):
     also = (*start_patterns, r"Tested \d{1,4} GPUs")
 
 
-def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Run:
+def _run(draft: Draft, report: re.Match[str] | None, verdicts: dict[str, str]) -> Run:
     precision = str(draft.parameters.get("precision", ""))
     done = _DONE.findall(report[2]) if report is not None else []
     for place, (count, rate) in enumerate(done):
         tensor = draft.parameters.get("tensor_cores")
-        # What tensor cores round is told by no line.
+        # No line says to which precision tensor cores round.
         draft.add_metric(
             "gemm",
             rate,
@@ -97,16 +97,16 @@ def _run(draft: Draft, report: re.Match[str] | None, told: dict[str, str]) -> Ru
             draft.stops.append(f"GPU {place} died")
         assert report is not None
         draft.mark_invalid(_rate_refuted(draft, place, count, rate, report[1]))
-    faulty = [f"GPU {name}" for name, word in told.items() if word != "OK"]
+    faulty = [f"GPU {name}" for name, word in verdicts.items() if word != "OK"]
     draft.mark_invalid(f"the log says: {', '.join(faulty)} FAULTY" if faulty else None)
     errors = re.findall(r"\d+", re.sub(r"\([^)]*\)", "", report[3])) if report is not None else []
-    if any(int(one) for one in errors):
+    if any(int(digits) for digits in errors):
         draft.mark_invalid(f"results differ from the first: errors {' - '.join(errors)}")
-    if not told:
+    if not verdicts:
         draft.mark_incomplete("no verdict on the GPUs")
     elif not done:
         draft.mark_incomplete("no report with a rate")
-    draft.parameters["gpus"] = max(len(told), len(done))
+    draft.parameters["gpus"] = max(len(verdicts), len(done))
     return draft.run()
 
 

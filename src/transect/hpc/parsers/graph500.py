@@ -29,7 +29,7 @@ _PAIRS = (("min", "max"), ("median", "median"), ("max", "min"), ("harmonic_mean"
 class _Summary(NetworkOutput):
     knows_width = False
 
-    told: dict[str, str] = field(default_factory=dict)
+    header: dict[str, str] = field(default_factory=dict)
     # (kernel or "", statistic, of what) -> digits
     values: dict[tuple[str, str, str], str] = field(default_factory=dict)
     roots: int = 0
@@ -42,7 +42,7 @@ class _Summary(NetworkOutput):
         """Tell whether a summary begins, or the searches before it, that is not the present one."""
         done = bool(self.values or self.bad)
         if text.startswith("SCALE:"):
-            return done or "SCALE" in self.told
+            return done or "SCALE" in self.header
         if text.startswith("graph_generation:"):
             return done
         root = _ROOT.match(text) if text.startswith("Running") else None
@@ -69,7 +69,7 @@ class _Summary(NetworkOutput):
         rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
     )
     def fact(self, match: re.Match[str], line: Line) -> None:
-        self.told[match[1]] = match[2]
+        self.header[match[1]] = match[2]
 
     @rule(
         r"(?:No results printed for invalid run|Validation failed for this|Validation Error"
@@ -83,7 +83,7 @@ class _Summary(NetworkOutput):
         self.roots += 1
 
     def runs(self) -> Iterator[Run]:
-        if not (self.told or self.values or self.roots or self.bad):
+        if not (self.header or self.values or self.roots or self.bad):
             return
         draft = self.draft(
             parameters=_parameters(self),
@@ -131,7 +131,7 @@ class Graph500(NetworkParser):
 
 def _parameters(summary: _Summary) -> dict[str, Parameter]:
     out: dict[str, Parameter] = {}
-    for key, printed in summary.told.items():
+    for key, printed in summary.header.items():
         value = number(printed)
         if key not in _TIMES and value is not None:
             out[key] = int(value) if value == int(value) and abs(value) < 1e18 else value
@@ -148,7 +148,7 @@ def _missing(summary: _Summary, kernel: str) -> str:
         wanted.append("harmonic_stddev_TEPS")
     if any(what == "validate" for _, what in keys):
         wanted.append("stddev_validate" if ("stddev", "time") in keys else "max_validate")
-    return next((one for one in wanted if tuple(one.rsplit("_", 1)) not in keys), "")
+    return next((statistic for statistic in wanted if tuple(statistic.rsplit("_", 1)) not in keys), "")
 
 
 def _not_validated(summary: _Summary, kernel: str) -> bool:
@@ -176,7 +176,7 @@ def _problem(summary: _Summary, metrics: list[LogMetric]) -> str:
         if (why := impossible(metric)) is not None:
             problem = problem or why
     for key in _TIMES:
-        if (printed := summary.told.get(key, "")) and (metric := cell_metric(_time_column(key), printed)):
+        if (printed := summary.header.get(key, "")) and (metric := cell_metric(_time_column(key), printed)):
             metrics.append(metric)
             if (why := impossible(metric)) is not None:
                 problem = problem or why
@@ -219,7 +219,7 @@ def _contradiction(summary: _Summary) -> str:
                     f"the log prints {kernel} {rate_of}_TEPS = {rate}, but {edges[1]:g} edges over "
                     f"the {time_of} time of {time:g} s are {edges[1] / time:.6g}"
                 ).replace("  ", " ")
-    scale, factor = (number(summary.told.get("SCALE", "")), number(summary.told.get("edgefactor", "")))
+    scale, factor = (number(summary.header.get("SCALE", "")), number(summary.header.get("edgefactor", "")))
     most = number(values.get(("", "max", "nedge"), ""))
     if scale is not None and factor and most and 0 < scale < 60 and most > 1.01 * factor * 2**scale:
         return f"max_nedge = {most:.12g} is more than {factor:g} x 2^{scale:g} edges"

@@ -67,16 +67,16 @@ class Hpcg(Parser):
 
 
 def _close(block: Block, report: Report) -> Iterator[Run]:
-    apart = report.said and report.rating and differ(number(report.said) or 0.0, number(report.rating) or 0.0, 1e-4)
-    if apart:  # the line belongs to another run than the report
-        yield _run(block, Report(line=report.line, said=report.said))
-        report.said = ""
-    if report.begun() or report.said or report.build or report.headed or report.cut:
+    line, rating = report.rating_line, report.rating
+    if line and rating and differ(number(line) or 0.0, number(rating) or 0.0, 1e-4):  # of another run than the report
+        yield _run(block, Report(line=report.line, rating_line=report.rating_line))
+        report.rating_line = ""
+    if report.begun() or report.rating_line or report.build or report.headed or report.cut:
         yield _run(block, report)
 
 
 def _read_metrics(draft: Draft, report: Report) -> None:
-    rating = report.rating or report.said or report.gpu.get("final", ("", ""))[0]
+    rating = report.rating or report.rating_line or report.gpu.get("final", ("", ""))[0]
     total = report.fact(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
     raw = report.fact(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
     converged = report.fact(_RATES, _WITH_CONVERGENCE)
@@ -116,7 +116,7 @@ def _run(block: Block, report: Report) -> Run:
     draft.parameters.update(report.gpu_facts)
     if report.build:
         draft.parameters["build"] = report.build
-    if draft.ok and report.gpu and not (report.rating or report.said):
+    if draft.ok and report.gpu and not (report.rating or report.rating_line):
         draft.suspicions.append("this build prints no VALID: its own checks are not in the log")
     if draft.ok and report.facts and not report.rating:
         draft.warnings.append(f"the report is cut; it ends with: {block.last_words()}")
@@ -140,7 +140,7 @@ def _judge(draft: Draft, report: Report) -> None:
     if failed and not (failed == [TESTS[2]] and report.version[:1] in ("0", "1", "2")):
         draft.mark_invalid(f"HPCG result is VALID, but FAILED: {', '.join(failed)}")
     if draft.ok and not any(metric.name == "gflops" for metric in draft.metrics):
-        draft.mark_invalid(f"the rating is {report.rating or report.said or report.gpu['final'][0]}")
+        draft.mark_invalid(f"the rating is {report.rating or report.rating_line or report.gpu['final'][0]}")
     draft.mark_impossible()
     if draft.ok:
         draft.mark_invalid(_contradicted(report) or _contradicted_gpu(report))
@@ -162,7 +162,7 @@ def _contradicted(report: Report) -> str | None:
             why = disagree(f"rate of {kernel}", rate, work / time_s / 1e9, _ROUNDED, "GFLOP/s")
             if why is not None:
                 return why
-    rating = report.rating or report.said
+    rating = report.rating or report.rating_line
     printed = report.fact(_RATES, _WITH_ALL, "Total with Optimization phase overhead")
     if (value := number(printed)) is not None and rating:
         why = disagree("rating", rating, value, 1e-4, "GFLOP/s")
@@ -179,9 +179,9 @@ def _contradicted(report: Report) -> str | None:
         spans = [total_s + sets * extra / 10.0 for extra in (with_setup, optimisation)]
         derived = [work / span / 1e9 for span in spans if span > 0]
         # Of a quick run (QuickPath) the set-up that counts is less than the one that is printed.
-        told = number(rating) or 0.0
-        inside = derived and min(derived) <= told <= max(derived)
-        if derived and not inside and all(differ(told, one, _ROUNDED) for one in derived):
+        rating_value = number(rating) or 0.0
+        inside = derived and min(derived) <= rating_value <= max(derived)
+        if derived and not inside and all(differ(rating_value, rate, _ROUNDED) for rate in derived):
             return disagree("rating", rating, derived[0], _ROUNDED, "GFLOP/s")
     derived_size = math.prod(_value(report, "Global Problem Dimensions", f"Global n{a}") for a in "xyz")
     equations = report.fact("Linear System Information", "Number of Equations")
@@ -198,10 +198,10 @@ def _contradicted_gpu(report: Report) -> str | None:
     grid = [int(n) for n in report.gpu_facts.get("process grid", "0x0x0").split("x")]
     ranks = math.prod(grid)
     for key, (printed, per_rank) in report.gpu.items():
-        one, all_ranks = number(per_rank), number(printed)
+        one_rank, all_ranks = number(per_rank), number(printed)
         # Both have one digit after the point.
-        if one is None or all_ranks is None or not ranks:
+        if one_rank is None or all_ranks is None or not ranks:
             continue
-        if differ(one * ranks, all_ranks, _ROUNDED, 0.1 * (ranks + 1)):
+        if differ(one_rank * ranks, all_ranks, _ROUNDED, 0.1 * (ranks + 1)):
             return f"{key}: {per_rank} GFLOP/s on each of {ranks} ranks are not {printed} GFLOP/s"
     return None

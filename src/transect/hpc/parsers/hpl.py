@@ -174,8 +174,8 @@ def _judge_missing(draft: Draft, output: _Output) -> None:
         if draft.stop:
             draft.set_status(RunStatus.FAILED, f"stopped without a result: {draft.stop}")
         skipped = output.counts.get("skipped", 0)
-        said = f", {skipped} tests skipped because of illegal input values" if skipped else ""
-        draft.mark_no_result(f"the log ends in 'End of Tests' without a result row{said}")
+        note = f", {skipped} tests skipped because of illegal input values" if skipped else ""
+        draft.mark_no_result(f"the log ends in 'End of Tests' without a result row{note}")
     elif output.stops or not done or (expected is not None and done < expected):
         of = f" of {expected}" if expected is not None else ""
         draft.mark_truncated(f"after {done}{of} results")
@@ -201,8 +201,8 @@ def _result(draft: Draft, output: _Output, row: _Row) -> Run:
         draft.warnings.append(f"no 'End of Tests': the log ends with: {draft.block.last_words()}")
     announced = output.header.get("N")
     if announced and n not in announced:
-        said = " ".join(announced[:9])
-        draft.warnings.append(f"N was rewritten: the header says {said}, the result {n}")
+        sizes = " ".join(announced[:9])
+        draft.warnings.append(f"N was rewritten: the header says {sizes}, the result {n}")
     return draft.run()
 
 

@@ -114,8 +114,8 @@ class _Output(NetworkOutput):
             suite.facts["lengths"] = "user defined"
         elif text.startswith("# List of Benchmarks"):
             suite.listing = True
-        elif suite.listing and (one := _LISTED.match(text)) is not None:
-            suite.listed.append(one[1])
+        elif suite.listing and (entry := _LISTED.match(text)) is not None:
+            suite.listed.append(entry[1])
         elif "IMB-" in text[:300] and self.table is None:
             suite.facts["command"] = excerpt(text.lstrip("# "), 200)
 
@@ -150,7 +150,7 @@ class _Output(NetworkOutput):
         last = _close(self.block, suite, self.table, over=suite.ended) if self.table is not None else None
         if last is not None:
             yield last
-        missing = [one for one in suite.listed if one.lower() not in suite.seen]
+        missing = [name for name in suite.listed if name.lower() not in suite.seen]
         if (last is None and suite.part) or (missing and not suite.ended):
             if last is not None and last.status in (RunStatus.FAILED, RunStatus.TRUNCATED):
                 last.warnings.append(f"never came to {excerpt(', '.join(missing))}")
@@ -216,7 +216,7 @@ def _close(block: Block, suite: _Suite, table: _Table, *, over: bool) -> Run:
         _judge(draft, table, suite)
     if table.skipped:
         draft.warnings.append(f"not measured: {'; '.join(table.skipped[:8])}")
-    keys = [i for i, one in enumerate(table.columns) if one in ("#bytes", "Group")]
+    keys = [i for i, column in enumerate(table.columns) if column in ("#bytes", "Group")]
     if doubled := twice(tuple(row[i] for i in keys) for row in table.rows) if keys else "":
         draft.suspicions.append(doubled)
     if unit == "MiB/s":

@@ -58,11 +58,11 @@ class _Output(Outcome, Output):
 
     @rule(_RESULT)
     def result(self, match: re.Match[str], line: Line) -> None:
-        tag, name, value, unit, time_s, rest = match.groups()
+        tag, name, value, unit, time_s, remarks = match.groups()
         self.form = self.form or ("bash" if "_" in name or "phase" in match[0] else "C summary")
         phase = Phase(value=value, unit=_UNITS.get(unit, unit), time_s=time_s)
         phase.scored = tag.startswith("RESULT")
-        if tag == "RESULT-invalid" or "[INVALID]" in rest:
+        if tag == "RESULT-invalid" or "[INVALID]" in remarks:
             phase.invalid = "the log marks it as invalid"
             self.pending.clear()
         self.complain(*self.pending)
@@ -79,8 +79,8 @@ class _Output(Outcome, Output):
         rf"[ \t]*IOPS[ \t]+({NUMBER})[ \t]+(k?iops|kIOPS|IOPS)[ \t]*:[ \t]*TOTAL[ \t]+({NUMBER})(.*)"
     )
     def score(self, match: re.Match[str], line: Line) -> None:
-        name, mark, bandwidth, unit, metadata, _, total, rest = match.groups()
-        invalid = bool(mark) or "[" in rest
+        name, mark, bandwidth, unit, metadata, _, total, remarks = match.groups()
+        invalid = bool(mark) or "[" in remarks
         self.complain(*self.pending)
         self.pending.clear()
         self.form = self.form or "C summary"
@@ -103,14 +103,14 @@ class _Output(Outcome, Output):
     @rule(r"(?:; )?ERROR[ \t]+(?:INVALID\b|Runtime of phase).*")
     def mark(self, match: re.Match[str], line: Line) -> None:
         """Take a complaint of IO500: an optional phase does not spoil the official score."""
-        name, said = core(self.section), excerpt(match[0])
+        name, complaint = core(self.section), excerpt(match[0])
         official = name in BANDWIDTH or name in METADATA
         if self.form == "C result.txt" and name not in ("", "run", "SCORE") and not official:
-            self.phases.setdefault(self.section, Phase()).invalid = said
+            self.phases.setdefault(self.section, Phase()).invalid = complaint
         elif self.form != "C result.txt":
-            self.pending = [*self.pending[:3], said]
+            self.pending = [*self.pending[:3], complaint]
         else:
-            self.complain(said)
+            self.complain(complaint)
 
     @rule(
         r"([\w\-]{1,40})[ \t]+=[ \t]*(.*)",

@@ -42,7 +42,7 @@ _AGREE = 1e-3
 class _Output(Output):
     library: str = ""
     test: str = ""
-    told: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     rows: dict[int, list[str]] = field(default_factory=dict)
     wrong: list[int] = field(default_factory=list)
@@ -75,8 +75,8 @@ class _Output(Output):
 
     @rule(r"# Samples (\d{1,12}) \(us\): ([\d. ]{1,16000})$", wanted="")
     def raw(self, match: re.Match[str], line: Line) -> None:
-        values = [number(one) for one in match[2].split()]
-        self.samples[int(match[1])] = [one for one in values if one is not None]
+        values = [number(text) for text in match[2].split()]
+        self.samples[int(match[1])] = [value for value in values if value is not None]
 
     @rule(r"# End of message sweep: (.{1,500})$", wanted="")
     def last(self, match: re.Match[str], line: Line) -> None:
@@ -84,15 +84,15 @@ class _Output(Output):
 
     @rule(r"# (Datatype|Library|Ranks|Sizes left out):? (.{1,300}?)\.?$", wanted="")
     def fact(self, match: re.Match[str], line: Line) -> None:
-        self.told.setdefault(match[1].lower().replace(" ", "_"), match[2])
+        self.fields.setdefault(match[1].lower().replace(" ", "_"), match[2])
 
     def runs(self) -> Iterator[Run]:
-        left_out = self.told.get("sizes_left_out")
+        left_out = self.fields.get("sizes_left_out")
         draft = self.draft(
             variant=self.library,
             parameters={
                 key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-                for key, value in ({"test": self.test} | self.told).items()
+                for key, value in ({"test": self.test} | self.fields).items()
                 if key != "sizes_left_out"
             },
             samples={str(k): Series(unit="us", values=v) for k, v in self.samples.items()},
@@ -119,7 +119,7 @@ def _recount(output: _Output, size: int) -> str | None:
     samples = output.samples.get(size, [])
     if not samples or min(samples) <= 0:
         return f"{size} B: no samples in the log, or one that took no time"
-    values = [number(one) for one in output.rows[size]]
+    values = [number(text) for text in output.rows[size]]
     if len(values) != len(output.columns) or None in values:
         return f"{size} B: {len(values)} numbers under {len(output.columns)} columns"
     row = dict(zip(output.columns, (v or 0.0 for v in values), strict=True))

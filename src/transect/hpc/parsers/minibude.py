@@ -139,12 +139,12 @@ def _contradicted(section: _Output, result: Result, parameters: dict[str, Parame
         for k in ("poses", "ligands", "proteins", "ppwi", "iterations")
     )
     if poses and ligands and proteins and ppwi and number(ms):
-        said = [
+        contradictions = [
             contradiction(minibude_gflop(poses, ligands, proteins, ppwi, version=version) * 1e3, rate, ms, "GFLOP/s")
             for version in ((2,) if section.variant != "v1" else (2, 1))
         ]
-        if all(said):
-            return f"{said[0]} (times in ms)"
+        if all(contradictions):
+            return f"{contradictions[0]} (times in ms)"
     total, mean = number(values.get("total_time", "")), number(ms)
     if total is not None and iterations:
         if mean is not None and differ(total, mean * iterations, 1e-3, 0.002 * iterations):

@@ -42,7 +42,7 @@ _SETTINGS = (
 @dataclass(kw_only=True)
 class _Output(Output):
     headed: bool = False
-    told: dict[str, str] = field(default_factory=dict)
+    summary: dict[str, str] = field(default_factory=dict)
 
     def begins(self, text: str) -> bool:
         """Tell whether another summary follows, be it of a run that printed no more than the head."""
@@ -53,10 +53,10 @@ class _Output(Output):
     @rule(r"([A-Za-z0-9][\w ./()]{1,60}?)\s*: ?(\S[^\n#]{0,120})")
     def pair(self, match: re.Match[str], line: Line) -> None:
         if not line.cut:
-            self.told.setdefault(match[1], match[2].strip())
+            self.summary.setdefault(match[1], match[2].strip())
 
     def runs(self) -> Iterator[Run]:
-        yield _run(self.draft(), self.told)
+        yield _run(self.draft(), self.summary)
 
 
 @PARSERS.register("mlperf-inference")
@@ -75,25 +75,25 @@ class MlperfInference(OutputParser):
     also = start_patterns
 
 
-def _run(draft: Draft, told: dict[str, str]) -> Run:
-    draft.variant = told.get("Scenario", "").replace(" ", "")
-    draft.parameters |= {key: told[key] for key in ("SUT name", "Mode") if key in told}
-    draft.parameters |= {key: told[key] for key in _SETTINGS if key in told}
+def _run(draft: Draft, summary: dict[str, str]) -> Run:
+    draft.variant = summary.get("Scenario", "").replace(" ", "")
+    draft.parameters |= {key: summary[key] for key in ("SUT name", "Mode") if key in summary}
+    draft.parameters |= {key: summary[key] for key in _SETTINGS if key in summary}
     for key, (unit, registered) in _RESULTS.items():
-        if key in told:
+        if key in summary:
             shown = {"samples/s": "1/s"}.get(unit, unit) if registered else unit
-            draft.add_metric(key.lower().replace(" ", "_"), told[key], shown, registered=registered)
-    for key, printed in told.items():
+            draft.add_metric(key.lower().replace(" ", "_"), summary[key], shown, registered=registered)
+    for key, printed in summary.items():
         if _LATENCY.fullmatch(key):
             name = key.removesuffix(" (ns)").lower().replace(" ", "_")
             stream = draft.variant == "SingleStream" and name == "mean_latency"
             draft.add_metric(name, printed, "ns", registered="latency" if stream else None)
-    verdict = told.get("Result is", "").split()
+    verdict = summary.get("Result is", "").split()
     if verdict[:1] == ["INVALID"]:
-        unmet = [key for key, value in told.items() if key.endswith("satisfied") and value.upper().startswith("NO")]
+        unmet = [key for key, value in summary.items() if key.endswith("satisfied") and value.upper().startswith("NO")]
         draft.mark_invalid(f"LoadGen says INVALID: {', '.join(unmet) or 'without a reason'}")
-    draft.mark_invalid(_refuted(draft.variant, told))
-    if told.get("Mode", "").startswith("Accuracy") and not draft.metrics:
+    draft.mark_invalid(_refuted(draft.variant, summary))
+    if summary.get("Mode", "").startswith("Accuracy") and not draft.metrics:
         draft.mark_no_result("a run for accuracy has no rate")
     if not verdict:
         draft.mark_incomplete("no verdict (Result is)")
@@ -101,17 +101,17 @@ def _run(draft: Draft, told: dict[str, str]) -> Run:
     return draft.run()
 
 
-def _refuted(scenario: str, told: dict[str, str]) -> str | None:
+def _refuted(scenario: str, summary: dict[str, str]) -> str | None:
     """Say why the rate of a scenario is not what its latencies give."""
     if scenario == "Offline":
-        samples, longest = (number(told.get("samples_per_query", "")), number(told.get("Max latency (ns)", "")))
-        rate = told.get("Samples per second", "")
+        samples, longest = (number(summary.get("samples_per_query", "")), number(summary.get("Max latency (ns)", "")))
+        rate = summary.get("Samples per second", "")
         if samples and longest and re.fullmatch(NUMBER, rate):
             return disagree("samples per second", rate, samples / longest * 1e9, 0.02, "1/s")
     elif scenario == "SingleStream":
-        mean = number(told.get("Mean latency (ns)", ""))
+        mean = number(summary.get("Mean latency (ns)", ""))
         if mean:
             return disagree(
-                "QPS without LoadGen's own work", told.get("QPS w/o loadgen overhead", ""), 1e9 / mean, 0.02, "1/s"
+                "QPS without LoadGen's own work", summary.get("QPS w/o loadgen overhead", ""), 1e9 / mean, 0.02, "1/s"
             )
     return None

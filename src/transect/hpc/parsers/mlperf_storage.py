@@ -34,26 +34,26 @@ class MlperfStorage(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield one run."""
         draft = Draft(block=block, line=block.first.number)
-        told = read_object(block)
-        if told is None:
+        summary = read_object(block)
+        if summary is None:
             draft.mark_incomplete("its JSON is not whole")
             yield draft.run()
             return
-        _mean(draft, told, "train_au_percentage", "train_au_mean_percentage", "%", None)
+        _mean(draft, summary, "train_au_percentage", "train_au_mean_percentage", "%", None)
         _mean(
             draft,
-            told,
+            summary,
             "train_throughput_samples_per_second",
             "train_throughput_mean_samples_per_second",
             "1/s",
             "samples_per_second",
         )
-        rate = told.get("train_io_mean_MB_per_second")
+        rate = summary.get("train_io_mean_MB_per_second")
         if isinstance(rate, (int, float)):
             draft.add_metric("io", repr(rate), "MiB/s", registered="storage_bandwidth")
-        verdict = told.get("train_au_meet_expectation")
+        verdict = summary.get("train_au_meet_expectation")
         if verdict not in (None, "", "success"):
-            used = told.get("train_au_mean_percentage", "?")
+            used = summary.get("train_au_mean_percentage", "?")
             draft.mark_invalid(f"the accelerators were used less than expected ({used} %): {verdict}")
         draft.mark_impossible()
         if not draft.metrics:
@@ -61,11 +61,11 @@ class MlperfStorage(Parser):
         yield draft.run()
 
 
-def _mean(draft: Draft, told: dict[str, Any], series: str, mean: str, unit: str, registered: str | None) -> None:
-    values = [one for one in told.get(series) or () if isinstance(one, (int, float))]
+def _mean(draft: Draft, summary: dict[str, Any], series: str, mean: str, unit: str, registered: str | None) -> None:
+    values = [value for value in summary.get(series) or () if isinstance(value, (int, float))]
     if values:
-        draft.samples[series] = Series(unit=unit, values=[float(one) for one in values])
-    printed = told.get(mean)
+        draft.samples[series] = Series(unit=unit, values=[float(value) for value in values])
+    printed = summary.get(mean)
     if isinstance(printed, (int, float)):
         draft.add_metric(mean, repr(printed), unit, registered=registered)
         if values:

@@ -249,8 +249,8 @@ def _close(block: Block, test: Test) -> Run:
 
 def _problem(test: Test, metrics: list[LogMetric]) -> str:
     if test.mean and is_number(test.mean):
-        one = rows.average(test.mean)
-        metrics += [one] if one else []
+        metric = rows.average(test.mean)
+        metrics += [metric] if metric else []
     problem = ""
     if test.bounds and (test.bounds[1] == "FAILED" or test.bounds[0] != "0"):
         problem = f"validation: {test.bounds[0]} values out of bounds: {test.bounds[1]}"
@@ -262,9 +262,9 @@ def _problem(test: Test, metrics: list[LogMetric]) -> str:
         problem = problem or "one rank only: nothing is communicated (was MPI left out?)"
     for row in test.rows:
         for side in row.sides:
-            for one in rows.metrics(row, side, test.units, alone=alone):
-                metrics.append(one)
-                if (why := impossible(one)) is not None:
+            for metric in rows.metrics(row, side, test.units, alone=alone):
+                metrics.append(metric)
+                if (why := impossible(metric)) is not None:
                     problem = problem or f"size {row.size} {side.phase}: {why}"
             if why := rows.wrong(test.op, ranks, row, side, test.units):
                 problem = problem or f"size {row.size} {side.phase}: {why}"

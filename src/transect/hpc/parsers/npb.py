@@ -171,14 +171,14 @@ def _fill(result: _Result, metrics: list[LogMetric]) -> str:
         if (printed := pairs.get(key)) is None:
             continue
         try:
-            one = cell_metric(column, printed)
+            metric = cell_metric(column, printed)
         except ArithmeticError:
-            one = None
-        if one is None:
+            metric = None
+        if metric is None:
             problem = problem or f"{key} is {excerpt(printed, 30)}"
             continue
-        metrics.append(one)
-        if (why := impossible(one)) is not None:
+        metrics.append(metric)
+        if (why := impossible(metric)) is not None:
             problem = problem or why
     return problem or _contradiction(result, each)
 

@@ -97,8 +97,8 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
     unit = str(draft.parameters.pop("unit", "GB/s"))
     if columns := draft.parameters.pop("columns", None):
         draft.parameters["gpus"] = columns  # over which its sum is taken
-    values = [number(one) for one in cells]
-    known = [one for one in values if one is not None]
+    values = [number(cell) for cell in cells]
+    known = [value for value in values if value is not None]
     if known:
         draft.samples["matrix"] = Series(unit=unit, values=known)
     if total is None:
@@ -114,8 +114,8 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
         Direction.HIGHER if higher else Direction.LOWER,
         registered="link_bandwidth" if linked else None,
     )
-    ends = [last_digit(one) for one in cells if number(one) is not None]
-    low, high = sum(one for one, _ in ends), sum(one for _, one in ends)
+    ends = [last_digit(cell) for cell in cells if number(cell) is not None]
+    low, high = sum(bound for bound, _ in ends), sum(bound for _, bound in ends)
     printed = last_digit(total)
     if known and not (printed[1] >= low * 0.999 and printed[0] <= high * 1.001):
         draft.mark_invalid(f"the log prints a sum of {total} {unit}, but its matrix gives {sum(known):.6g} {unit}")
@@ -126,22 +126,22 @@ def _run(draft: Draft, cells: Sequence[str], total: str | None) -> Run:
 def _json(block: Block) -> Iterator[Run]:
     line = block.first.number
     whole = (read_object(block) or {}).get("nvbandwidth")
-    told: dict[str, Any] = whole if isinstance(whole, dict) else {}
-    cases = told.get("testcases")
+    results: dict[str, Any] = whole if isinstance(whole, dict) else {}
+    cases = results.get("testcases")
     if not isinstance(cases, list):
         draft = Draft(block=block, line=line)
         draft.mark_incomplete("its JSON is not whole")
         yield draft.run()
         return
-    facts = {"CUDA Runtime Version": told.get("CUDA Runtime Version"), "Driver Version": told.get("Driver Version")}
-    for case in (one for one in cases if isinstance(one, dict) and one.get("status") != "Waived"):
+    facts = {name: results.get(name) for name in ("CUDA Runtime Version", "Driver Version")}
+    for case in (case for case in cases if isinstance(case, dict) and case.get("status") != "Waived"):
         draft = _draft(block, line, str(case.get("name")), {k: str(v) for k, v in facts.items() if v})
-        draft.version = str(told.get("git_version") or "")
+        draft.version = str(results.get("git_version") or "")
         draft.parameters["unit"] = "ns" if "(ns)" in str(case.get("bandwidth_description")) else "GB/s"
         if case.get("status") != "Passed":
             draft.stops.append(f"status {case.get('status')}: {excerpt(str(case.get('error', '')))}")
         matrix: Any = case.get("bandwidth_matrix")
-        cells = [str(one) for row in matrix for one in row] if isinstance(matrix, list) else []
+        cells = [str(cell) for row in matrix for cell in row] if isinstance(matrix, list) else []
         draft.parameters["columns"] = len(matrix[0]) if cells else 0
         total = case.get("sum") if case.get("status") == "Passed" else None
         yield _run(draft, cells, None if total is None else str(total))

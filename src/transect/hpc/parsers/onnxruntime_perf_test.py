@@ -202,8 +202,8 @@ def _contradicted(output: _Output) -> str | None:
     if requests and total and average and average[1] in _TO_SECONDS and total[1] == "s":
         # Requests per second of request time, as the average says it: 1 over the average.
         mean = (number(total[0]) or 0.0) / requests
-        said = output.value("average") or 0.0
-        if abs(mean - said) > 2e-3 * max(mean, said):
+        stated = output.value("average") or 0.0
+        if abs(mean - stated) > 2e-3 * max(mean, stated):
             return (
                 f"the average is {average[0]} {average[1]}, but {total[0]} s over"
                 f" {requests:.0f} requests are {mean * 1e3:.6g} ms"
@@ -219,9 +219,9 @@ def _contradicted(output: _Output) -> str | None:
     for (low, a), (high, b) in itertools.pairwise(known):
         if a > b:
             return f"{low} = {rows[low][0]} s is above {high} = {rows[high][0]} s"
-    said_average, least, most = (output.value(n) for n in ("average", "latency_min", "latency_max"))
-    if said_average and least and most and not least * 0.99 <= said_average <= most * 1.01:
-        return f"the average {said_average:.6g} s is outside of min {least:.6g} s, max {most:.6g} s"
+    stated_average, least, most = (output.value(n) for n in ("average", "latency_min", "latency_max"))
+    if stated_average and least and most and not least * 0.99 <= stated_average <= most * 1.01:
+        return f"the average {stated_average:.6g} s is outside of min {least:.6g} s, max {most:.6g} s"
     return None
 
 

@@ -138,8 +138,8 @@ def _rate_refuted(draft: Draft, size: int, printed: str, unit: str, cells: dict[
 
 
 def _run(draft: Draft, columns: list[str], closed: bool) -> Run:
-    sizes = [one.size for one in draft.metrics if one.size is not None]
-    smallest = next((one for one in draft.metrics if one.normalised and one.size == min(sizes)), None)
+    sizes = [metric.size for metric in draft.metrics if metric.size is not None]
+    smallest = next((metric for metric in draft.metrics if metric.normalised and metric.size == min(sizes)), None)
     if smallest is not None and smallest.normalised and smallest.normalised.name == "message_time":
         draft.add_metric("latency_smallest", smallest.printed, "us", registered="network_latency", size=smallest.size)
     draft.mark_impossible()

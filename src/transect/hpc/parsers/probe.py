@@ -60,8 +60,8 @@ class _Output(ProbeOutput):
                     precision=_PRECISIONS.get(phase),
                 )
         _judge(draft, self)
-        if self.told.get("beyond_cache") == "no":
-            level = self.told.get("level", "")
+        if self.fields.get("beyond_cache") == "no":
+            level = self.fields.get("level", "")
             draft.warnings.append(f"this is not the bandwidth of main memory alone: {level}")
         yield draft.run()
 
@@ -73,9 +73,9 @@ def _judge(draft: Draft, output: _Output) -> None:
     wrong = sorted(label for label, verdict in output.verdicts.items() if verdict != "passed")
     if wrong:
         draft.mark_invalid(f"wrong result: {', '.join(wrong)}")
-    said = output.told.get("status", "missing")
-    if said != "ok":
-        draft.mark_invalid(f"status: {excerpt(said)}")
+    status = output.fields.get("status", "missing")
+    if status != "ok":
+        draft.mark_invalid(f"status: {excerpt(status)}")
     if not output.results or not output.verdicts:
         draft.mark_no_result("the log holds no result or no verification")
     draft.mark_impossible()
@@ -106,7 +106,7 @@ def _work(output: _Output, label: str, unit: str) -> float | None:
     if kind == "bandwidth":
         return float(size) if size else None
     if unit == "B/s":
-        array = number(output.told.get("array_bytes", ""))
+        array = number(output.fields.get("array_bytes", ""))
         return None if array is None or label not in _PASSES else _PASSES[label] * array
     return 2.0 * int(size) ** 3 if kind and size else None
 

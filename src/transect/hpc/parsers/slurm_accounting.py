@@ -31,7 +31,7 @@ _FACT = re.compile(
     r"(Nodes|Cores per node|Cores|CPU Utilized|CPU Efficiency|Job Wall-clock time|Memory Utilized|Memory Efficiency): ([^\n]{1,120})"
 )
 _SHARE = re.compile(rf"({NUMBER})% of ((?:\d{{1,4}}-)?\d{{1,4}}:\d\d:\d\d) core-walltime")
-# Of a shorter one it is not told whether a cut took its end.
+# A shorter one may have been cut at its end.
 _TIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):(\d{2}):(\d{2})")
 _NAMES = {
     "JobName": "job_name",
@@ -53,8 +53,8 @@ def seconds_of(printed: str) -> float | None:
     match = _TIME.fullmatch(printed.strip())
     if match is None:
         return None
-    days, hours, minutes, rest = (float(part or 0) for part in match.groups())
-    return days * 86400 + hours * 3600 + minutes * 60 + rest
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds
 
 
 @PARSERS.register("slurm-accounting")
@@ -110,7 +110,7 @@ class SlurmAccounting(Parser):
 
 def _fixed(head: str, dashes: str) -> list[tuple[str, slice | int]]:
     spans = [slice(*found.span()) for found in re.finditer("-+", dashes)]
-    return [(head[one].strip(), one) for one in spans]
+    return [(head[span].strip(), span) for span in spans]
 
 
 def _cells(columns: list[tuple[str, slice | int]], text: str) -> dict[str, str] | None:
@@ -187,9 +187,9 @@ def _judged(draft: Draft) -> Run:
     elif not re.match("COMPLE", state):
         draft.set_status(
             RunStatus.FAILED,
-            f"the job ended as {state or 'nothing that is told'}, exit code {draft.parameters['exit_code']}",
+            f"the job ended as {state or 'an unknown state'}, exit code {draft.parameters['exit_code']}",
         )
-    if not any(one.name == "elapsed" for one in draft.metrics):
-        # A table without the column never told it.
-        (draft.mark_incomplete if draft.variant == "seff" else draft.mark_no_result)("no time of the job is told")
+    if not any(metric.name == "elapsed" for metric in draft.metrics):
+        # A table without that column never has it.
+        (draft.mark_incomplete if draft.variant == "seff" else draft.mark_no_result)("the elapsed time is missing")
     return draft.run()

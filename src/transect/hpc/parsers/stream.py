@@ -44,7 +44,7 @@ class _Output(Output):
 
     def expected(self) -> list[str]:
         tests = self.facts.get("tests")
-        named = [one for one in str(tests).lower().split() if one in _ARRAYS] if tests else []
+        named = [kernel for kernel in str(tests).lower().split() if kernel in _ARRAYS] if tests else []
         return named or [*_ARRAYS, *(("read", "write") if self.variant == "microsoft" else ())]
 
     def _is_head(self, text: str) -> bool:

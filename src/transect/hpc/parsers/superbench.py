@@ -59,10 +59,10 @@ class _Output(Output):
         rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$"
     )
     def row(self, match: re.Match[str], line: Line) -> None:
-        kernel, precision, gpu, size, threads, rate, percent = match.groups()
-        one = self.gpus.setdefault(gpu, _Gpu(line=line.number))
-        one.facts.update(precision=precision, buffer_bytes=int(size))
-        one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
+        kernel, precision, place, size, threads, rate, percent = match.groups()
+        gpu = self.gpus.setdefault(place, _Gpu(line=line.number))
+        gpu.facts.update(precision=precision, buffer_bytes=int(size))
+        gpu.rows[kernel.lower(), int(threads)] = (rate, percent or "")
 
     @rule(r".+", wanted=r"(?:CUDA|HIP) [Ee]rror")
     @rule(_CORRECT)
@@ -71,20 +71,20 @@ class _Output(Output):
 
     def runs(self) -> Iterator[Run]:
         stops = [*self.stops, self.block.take_trouble()]
-        for gpu, one in self.gpus.items():
-            metrics, facts = _metrics(one)
+        for place, gpu in self.gpus.items():
+            metrics, facts = _metrics(gpu)
             unchecked = str(self.facts.get("check_data", "No")).lower() != "yes"
             draft = self.draft(
-                one.line,
+                gpu.line,
                 benchmark="stream",
                 variant="superbench",
                 metrics=metrics,
-                parameters={**self.facts, **one.facts, **facts, "gpu": int(gpu), "device": self.devices.get(gpu, "")},
-                samples=_samples(one),
+                parameters=self.facts | gpu.facts | facts | {"gpu": int(place), "device": self.devices.get(place, "")},
+                samples=_samples(gpu),
                 stops=stops,
                 suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
             )
-            _judge(draft, one, self.peaks.get(gpu, ""))
+            _judge(draft, gpu, self.peaks.get(place, ""))
             yield draft.run()
         if not self.gpus and (self.facts or self.devices):
             draft = self.draft(benchmark="stream", variant="superbench", stops=stops)
@@ -108,53 +108,53 @@ class SuperBench(OutputParser):
     also = start_patterns
 
 
-def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
+def _metrics(gpu: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
     """Return each kernel's best rate, and its block size as a parameter."""
     metrics, facts = [], dict[str, Parameter]()
     for kernel in _KERNELS:
         rates = {
             threads: value
-            for (name, threads), (rate, _) in one.rows.items()
+            for (name, threads), (rate, _) in gpu.rows.items()
             if name == kernel and (value := number(rate)) is not None
         }
         if not rates:
             continue
         best = max(rates, key=lambda threads: rates[threads])
-        metric = log_metric(kernel, one.rows[kernel, best][0], "GB/s", registered="memory_bandwidth")
+        metric = log_metric(kernel, gpu.rows[kernel, best][0], "GB/s", registered="memory_bandwidth")
         if metric is not None:
             metrics.append(metric)
             facts[f"{kernel}_block"] = best
     return metrics, facts
 
 
-def _samples(one: _Gpu) -> dict[str, Series]:
+def _samples(gpu: _Gpu) -> dict[str, Series]:
     """Return each kernel's rates, of all block sizes in rising order."""
     found: dict[str, list[float]] = {}
-    for (kernel, _), (rate, _) in sorted(one.rows.items()):
+    for (kernel, _), (rate, _) in sorted(gpu.rows.items()):
         value = number(rate)
         if value is not None:
             found.setdefault(kernel, []).append(value)
     return {kernel: Series(unit="GB/s", values=values) for kernel, values in found.items()}
 
 
-def _judge(draft: Draft, one: _Gpu, peak: str) -> None:
+def _judge(draft: Draft, gpu: _Gpu, peak: str) -> None:
     if "ail" in draft.stop and _CORRECT.search(draft.stop):
         draft.mark_invalid(f"the log says: {draft.stop}")
-    broken = next((rate for rate, _ in one.rows.values() if number(rate) is None), None)
+    broken = next((rate for rate, _ in gpu.rows.values() if number(rate) is None), None)
     if broken is not None:
         draft.mark_invalid(f"a rate is {broken}")
     draft.mark_impossible()
     most = number(peak) if peak else None
-    for (kernel, threads), (rate, percent) in one.rows.items():
+    for (kernel, threads), (rate, percent) in gpu.rows.items():
         share = number(percent) if percent else None
         implied = 100 * (number(rate) or 0.0) / most if most else None
         if share is not None and implied is not None and differ(implied, share, 1e-3, 0.02):
             draft.mark_invalid(
                 f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %, the log prints {percent} %"
             )
-    lacking = [kernel for kernel in _KERNELS if not any(name == kernel for name, _ in one.rows)]
+    lacking = [kernel for kernel in _KERNELS if not any(name == kernel for name, _ in gpu.rows)]
     # Every kernel runs with the same block sizes.
-    blocks = [{size for name, size in one.rows if name == kernel} for kernel in _KERNELS]
+    blocks = [{size for name, size in gpu.rows if name == kernel} for kernel in _KERNELS]
     if lacking:
         draft.mark_incomplete(f"no {', '.join(lacking)}")
     elif any(found != blocks[0] for found in blocks):

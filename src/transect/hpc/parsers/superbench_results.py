@@ -63,19 +63,19 @@ class SuperBenchResults(Parser):
         for line in block:
             text = block.whole_line() if not line.cut or line.text.endswith("}") else ""
             try:
-                told = json.loads(text, parse_float=str, parse_int=str)
+                results = json.loads(text, parse_float=str, parse_int=str)
             except ValueError:
                 draft = Draft(block=block, line=line.number)
                 draft.mark_incomplete("its line of JSON is not whole")
                 yield draft.run()
                 continue
             drafts: dict[str, Draft] = {}
-            for key, printed in told.items():
+            for key, printed in results.items():
                 if (match := _KEY.fullmatch(key)) is not None:
                     draft = drafts.setdefault(match[1], Draft(block=block, line=line.number, variant=match[1]))
                     _take(draft, match, str(printed))
             for draft in drafts.values():
-                draft.parameters["host"] = excerpt(str(told.get("node", "")))
+                draft.parameters["host"] = excerpt(str(results.get("node", "")))
                 yield _run(draft)
 
 
@@ -86,7 +86,7 @@ def _take(draft: Draft, match: re.Match[str], printed: str) -> None:
             draft.stops.append(f"return code {printed}" + (f" of rank {rank}" if rank else ""))
         draft.parameters[_CODE] = printed
         return
-    known = next((one for one in _UNITS if one[0].fullmatch(f"{match[1]}/{name}")), None)
+    known = next((row for row in _UNITS if row[0].fullmatch(f"{match[1]}/{name}")), None)
     unit, registered = known[1:] if known is not None else ("", None)
     direction = Direction.NEUTRAL
     if unit:
@@ -110,7 +110,7 @@ def _run(draft: Draft) -> Run:
         draft.mark_incomplete("it failed")
     draft.mark_impossible()
     if _CODE not in draft.parameters and draft.ok:
-        draft.suspicions.append("its return code is not told")
+        draft.suspicions.append("its return code is missing")
     if not draft.metrics:
         draft.mark_no_result("it gave no number")
     draft.parameters.pop(_CODE, None)

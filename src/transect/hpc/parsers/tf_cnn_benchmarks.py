@@ -78,7 +78,7 @@ class _Output(LoggedOutput):
             self.tables.append(found)
         return found
 
-    def rest(self) -> list[_Table]:
+    def unfinished(self) -> list[_Table]:
         """Return the tables without a total; heads beside other workers' steps are none."""
         waiting = self.open()
         stepped = [table for table in waiting if table.steps or table.accuracy]
@@ -93,8 +93,8 @@ class _Output(LoggedOutput):
             settings: dict[str, Parameter] = {}
             _setting(settings, match[1], match[2].strip())
             name, value = next(iter(settings.items()))
-            other = name in _TELLING and self.facts.get(name, value) != value
-            return other or (bool(self.tables) and text.startswith(("TensorFlow:", "Model: ")))
+            changed = name in _TELLING and self.facts.get(name, value) != value
+            return changed or (bool(self.tables) and text.startswith(("TensorFlow:", "Model: ")))
         if text.startswith("Step\t"):
             return any(table.steps > 1 or table.accuracy for table in self.tables)
         match = _STEP.match(text)
@@ -105,7 +105,7 @@ class _Output(LoggedOutput):
         table = self.table(line.number)
         table.total = match
         self.ready.append(_finish(self, table))
-        self.ended = not self.rest()
+        self.ended = not self.unfinished()
 
     @rule(_STEP, wanted=r"\d{1,12}[ \t]{1,9}images/sec: ")  # half a row is a row that was cut
     def step(self, match: re.Match[str], line: Line) -> None:
@@ -127,8 +127,8 @@ class _Output(LoggedOutput):
 
     @rule(r"Step.*Img/sec.*", wanted=r"Step[ \t]{1,9}Img/sec")
     def head(self, match: re.Match[str], line: Line) -> None:
-        names = [one.strip() for one in match[0].split("\t")[2:12]]
-        columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
+        names = [name.strip() for name in match[0].split("\t")[2:12]]
+        columns = [name for name in names if _COLUMN.match(name)] or ["(none)"]
         place = line.number if self.tables else self.line
         self.tables.append(_Table(line=place, columns=columns))
 
@@ -145,7 +145,7 @@ class _Output(LoggedOutput):
         self.facts.setdefault("batch_size_per_device", match[1])
 
     def runs(self) -> Iterator[Run]:
-        return (_finish(self, table) for table in self.rest())
+        return (_finish(self, table) for table in self.unfinished())
 
 
 def _read_columns(table: _Table, text: str) -> None:
@@ -228,7 +228,7 @@ def _metrics(output: _Output, table: _Table) -> list[LogMetric]:
             ("accuracy_at_5", table.accuracy[1], None),
         ):
             out.append(log_metric(name, printed, "1", registered=key))
-    return [one for one in out if one is not None]
+    return [metric for metric in out if metric is not None]
 
 
 def _finish(output: _Output, table: _Table) -> Run:
@@ -246,8 +246,8 @@ def _finish(output: _Output, table: _Table) -> Run:
         draft.warnings.append("images/sec of a step line is the running mean, not the rate of one step")
     if table.rates.count:
         draft.samples["images_per_second"] = table.rates.series()
-    draft.samples |= {name: one.series() for name, one in table.extra.items()}
-    if sum(one.steps > 0 for one in output.tables) > 1:
+    draft.samples |= {name: samples.series() for name, samples in table.extra.items()}
+    if sum(table.steps > 0 for table in output.tables) > 1:
         draft.warnings.append("tables without rank labels interleave: steps and totals are matched in their order")
     _judge(draft, output, table)
     return draft.run()
@@ -266,7 +266,7 @@ def _judge(draft: Draft, output: _Output, table: _Table) -> None:
     for what, samples in (("images/sec", table.rates), ("loss", loss)):
         if samples is not None and samples.broken:
             draft.mark_invalid(f"{what} is {samples.broken} in a step")
-    draft.mark_impossible(one for one in draft.metrics if "loss" not in one.name)
+    draft.mark_impossible(metric for metric in draft.metrics if "loss" not in metric.name)
     draft.mark_invalid(_compare(output, table))
 
 

@@ -1,4 +1,4 @@
-"""What the probe of docking is given."""
+"""The docking probe's command line."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def read_arguments(arguments: Sequence[str] | None, about: str) -> argparse.Name
     add("--ppwi", type=int, default=256, help="poses per work-item, in the count of operations")
     add("--pin", choices=PINS, default="none", help="where threads go; none: anywhere")
     add("--places", choices=PLACES, default="cores", help="what a pinned thread gets")
-    add("--pinning", choices=("openmp", "cpus"), default="cpus", help="how the program is told")
-    add("--compiler", default="", help="told in the log")
+    add("--pinning", choices=("openmp", "cpus"), default="cpus", help="how the program is pinned")
+    add("--compiler", default="", help="noted in the log")
     add("--schedule", default="", help="how work-items are dealt out; empty: the model has no say")
     add("--chunk", type=int, default=0, help="work-items that are dealt out together; 0: its own")
     add("--device", choices=("cpu", "cuda"), default="cpu")

@@ -75,9 +75,9 @@ def definition(deck: Deck, which: np.ndarray) -> np.ndarray:
     )
     energies = np.empty(len(which))
     for index, pose in enumerate(which):
-        one = deck.poses[:, pose].astype(float)
-        turned = rotation(one[:3, None])[:, :, 0] @ positions(deck.ligand, float)
-        apart = (turned + one[3:, None])[:, :, None] - positions(deck.protein, float)[:, None, :]
+        transform = deck.poses[:, pose].astype(float)
+        turned = rotation(transform[:3, None])[:, :, 0] @ positions(deck.ligand, float)
+        apart = (turned + transform[3:, None])[:, :, None] - positions(deck.protein, float)[:, None, :]
         distance = np.sqrt((apart**2).sum(axis=0))
         beyond = distance - radii
         touching = beyond < 0
@@ -109,7 +109,7 @@ def constants(kinds: np.ndarray) -> np.ndarray:
     table[..., 1] = np.where(either, -np.abs(charge), charge)
     table[..., 2], table[..., 3] = 1 + radii / reach, 1 / reach
 
-    a, b = (one["hydrophobic"].astype(float) for one in (left, right))
+    a, b = (side["hydrophobic"].astype(float) for side in (left, right))
     reach = np.where((a < 0) & (b < 0), _REACH_NONPOLAR, _REACH_POLAR)
     # Opposite signs repel: the negative one counts as positive.
     strength = np.where(a * b < 0, np.abs(a) + np.abs(b), a + b)

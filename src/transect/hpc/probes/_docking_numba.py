@@ -41,9 +41,9 @@ def _energies(
                 x[i] = poses[3, begin + i] + turn[0, i] * u + turn[1, i] * v + turn[2, i] * w
                 y[i] = poses[4, begin + i] + turn[3, i] * u + turn[4, i] * v + turn[5, i] * w
                 z[i] = poses[5, begin + i] + turn[6, i] * u + turn[7, i] * v + turn[8, i] * w
-            for other in range(protein.shape[1]):
-                px, py, pz = protein[0, other], protein[1, other], protein[2, other]
-                pair = table[ligand_kinds[atom], protein_kinds[other]]
+            for protein_atom in range(protein.shape[1]):
+                px, py, pz = protein[0, protein_atom], protein[1, protein_atom], protein[2, protein_atom]
+                pair = table[ligand_kinds[atom], protein_kinds[protein_atom]]
                 per_radii = pair[0]
                 charge, charge_top, charge_slope = pair[1], pair[2], pair[3]
                 solvation, solvation_top, solvation_slope = pair[4], pair[5], pair[6]

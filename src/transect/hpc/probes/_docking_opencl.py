@@ -48,15 +48,15 @@ class OpenCLKernel:
         Raises Lacks when there is no such device, or it cannot be divided so.
         """
         whole = _device("cpu" if device == "cpu" else "gpu")
-        one = whole
+        part = whole
         if device == "cpu" and threads < whole.max_compute_units:
             try:
-                (one,) = whole.create_sub_devices([cl.device_partition_property.BY_COUNTS, threads])
+                (part,) = whole.create_sub_devices([cl.device_partition_property.BY_COUNTS, threads])
             except cl.Error as error:
                 raise Lacks(f"OpenCL: {whole.name} gives no {threads} compute units: {error}") from None
         elif device == "cpu" and threads > whole.max_compute_units:
             raise Lacks(f"OpenCL: {whole.name} has {whole.max_compute_units} compute units, {threads} were asked for")
-        context = cl.Context([one])
+        context = cl.Context([part])
         self._queue = cl.CommandQueue(context)
         options = [f"-DPER_ITEM={per_item}", "-cl-mad-enable", "-cl-finite-math-only"]
         program = cl.Program(context, SOURCE.read_text()).build(options=options)
@@ -92,7 +92,7 @@ class OpenCLKernel:
         self._sizes = ((-(-items // group) * group,), (group,))
         platform = whole.platform
         self.name = f"{platform.name} {platform.version}".strip()
-        self.threading = f"{one.max_compute_units} compute units of {whole.name.strip()}"
+        self.threading = f"{part.max_compute_units} compute units of {whole.name.strip()}"
 
     def run(self) -> None:
         """Compute `energies` anew; the first call compiles for this size."""

@@ -15,7 +15,7 @@ _SYS = Path("/sys/devices/system/cpu")
 
 
 class LacksCpus(ValueError):
-    """This machine, or what is left of it to this process, has not got such places."""
+    """This machine, or the CPUs that this process may use, lack such places."""
 
 
 def _number(path: Path) -> int:
@@ -64,7 +64,7 @@ def _order(cores: list[list[int]], kind: str) -> Iterator[int]:
 
 
 def openmp_variables(pin: str, kind: str) -> dict[str, str]:
-    """Return what OpenMP is told: its own words for the same."""
+    """Return OpenMP's variables for the same."""
     if pin == "none":
         return {"OMP_PROC_BIND": "false"}
     return {"OMP_PROC_BIND": "spread" if pin == "spread" else "close", "OMP_PLACES": kind}

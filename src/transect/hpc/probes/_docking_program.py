@@ -1,4 +1,4 @@
-"""The docking kernel as a program: it is found, started, and what it leaves is read.
+"""Runs a docking kernel that is a program of its own, and reads its energies and times.
 
 The contract is docs/docking.md. Standard library and numpy.
 """
@@ -30,7 +30,7 @@ _REFUSED, _LACKS = 2, 3
 
 
 class Lacks(Exception):
-    """What the kernel needs and this machine has not got, in one sentence."""
+    """The machine lacks something that the kernel needs: one sentence."""
 
 
 class Died(Exception):
@@ -39,7 +39,7 @@ class Died(Exception):
 
 @dataclass(kw_only=True)
 class Measured:
-    """Energies of shape (poses,) in float32, seconds of each run, and facts that the program told."""
+    """Energies of shape (poses,) in float32, seconds of each run, and facts that the program reported."""
 
     energies: np.ndarray
     warm_ups: list[float] = field(default_factory=list)
@@ -50,8 +50,8 @@ class Measured:
 def find(program: str, bin: Path | None = None) -> str:
     """Return the path of a program: of ours beside this Python, of others on PATH.
 
-    Raises Lacks, with what the compiler said when it could not make ours, or naming the vector
-    instructions that it was made for and this CPU has not.
+    Raises Lacks, with the compiler's error where it could not build ours, or naming the vector
+    instructions that it was built for and this CPU lacks.
     """
     if not program.startswith(_OURS):
         found = shutil.which(program)
@@ -61,8 +61,8 @@ def find(program: str, bin: Path | None = None) -> str:
     folder = Path(sys.executable).parent if bin is None else bin
     path, notes = folder / program, folder.parent / "share" / "docking"
     if not path.is_file():
-        said = notes / f"{program.removeprefix(_OURS)}.txt"
-        words = _words(said.read_text(errors="replace")) if said.is_file() else "nobody tried"
+        compiler_log = notes / f"{program.removeprefix(_OURS)}.txt"
+        words = _words(compiler_log.read_text(errors="replace")) if compiler_log.is_file() else "nobody tried"
         raise Lacks(f"{program} could not be compiled: {words}")
     cpu = notes / "cpu.txt"
     wanted = set(cpu.read_text().split()) if cpu.is_file() else set()
@@ -88,8 +88,8 @@ def _flags() -> set[str]:
 def _words(text: str) -> str:
     """Return the first line in which a compiler speaks of an error, else its last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "nothing")
-    return told if len(told) <= _MAX_WORDS else f"{told[:_MAX_WORDS]}…"
+    message = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "nothing")
+    return message if len(message) <= _MAX_WORDS else f"{message[:_MAX_WORDS]}…"
 
 
 def measure(argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[str, str]) -> Measured:
@@ -109,16 +109,16 @@ def measure(argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[st
         errors="replace",
     )
     name = Path(argv[0]).name
-    said = done.stderr.strip()
-    last = said.splitlines()[-1] if said else ""
+    stderr = done.stderr.strip()
+    last = stderr.splitlines()[-1] if stderr else ""
     if done.returncode == _LACKS:
         raise Lacks(f"{name}: {last.removeprefix('lacks: ')}")
     if done.returncode == _REFUSED:
         raise ValueError(f"{name}: {last.removeprefix('error: ')}")
     if done.returncode < 0:
-        raise Died(f"{name} died by {signal.Signals(-done.returncode).name}: {_words(said)}")
+        raise Died(f"{name} died by {signal.Signals(-done.returncode).name}: {_words(stderr)}")
     if done.returncode:
-        raise Died(f"{name} ended with exit code {done.returncode}: {_words(said)}")
+        raise Died(f"{name} ended with exit code {done.returncode}: {_words(stderr)}")
     found = np.fromfile(energies, "<f4") if energies.is_file() else np.empty(0, np.float32)
     if len(found) != deck.poses.shape[1]:
         raise Died(f"{name} left {len(found)} energies, expected {deck.poses.shape[1]}")

@@ -154,7 +154,7 @@ class Torch:
         mine = self._torch.tensor(list(values), dtype=self._torch.float64)
         every = [self._torch.empty_like(mine) for _ in range(self.size)]
         self._dist.all_gather(every, mine, group=self._beside)
-        return np.array([one.numpy() for one in every])
+        return np.array([tensor.numpy() for tensor in every])
 
     def close(self) -> None:
         self._dist.destroy_process_group()

@@ -65,13 +65,13 @@ class Case:
         expected: np.ndarray | None = sent
         got = zero
         if test in ("allreduce", "iallreduce", "reduce"):
-            weights = [one % 7 + 1 for one in range(ranks)]
+            weights = [peer % 7 + 1 for peer in range(ranks)]
             sent = (pattern * weights[rank]).astype(dtype)
             expected = (pattern * sum(weights)).astype(dtype)
             expected = None if test == "reduce" and rank else expected
         elif test == "allgather":
             # What a rank sends is shifted by its number, so that a wrong order shows.
-            every = [(pattern + one) % 251 for one in range(ranks)]
+            every = [(pattern + peer) % 251 for peer in range(ranks)]
             sent, expected = every[rank].astype(dtype), np.concatenate(every).astype(dtype)
             got = np.zeros(expected.size, dtype)
         elif test == "bcast":

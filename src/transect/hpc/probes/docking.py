@@ -179,13 +179,13 @@ def _program(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) 
     counts = (len(measured.warm_ups), len(measured.times))
     if counts != (given.warm_ups, given.iterations):
         raise Died(
-            f"{first} told {counts[0]} warm-ups and {counts[1]} times, "
-            f"{given.warm_ups} and {given.iterations} were asked for"
+            f"{first} reported {counts[0]} warm-ups and {counts[1]} times, expected "
+            f"{given.warm_ups} and {given.iterations}"
         )
-    told = measured.facts
-    where = told.pop("cpus_of_threads", "not told")
-    told |= {
-        "library": f"{told.pop('kernel', given.implementation)}, {told.pop('compiled_by', '?')}",
+    facts = measured.facts
+    where = facts.pop("cpus_of_threads", "not told")
+    facts |= {
+        "library": f"{facts.pop('kernel', given.implementation)}, {facts.pop('compiled_by', '?')}",
         "threading": "its own",
         "pin": "no" if cpus is None else f"threads on CPU {where}",
     }

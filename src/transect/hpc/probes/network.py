@@ -149,7 +149,7 @@ class _Probe:
             coming = 4 * sum(case.cost for case in step)
             whole = (min_rounds + 2) * coming + min_rounds * sum(c.cost for c in self.cases)
             if self.world.bcast(whole > self._left()):
-                self.left_out = [one[0].size for one in self._steps[number + 1 :]]
+                self.left_out = [step[0].size for step in self._steps[number + 1 :]]
                 return
 
     def _left(self) -> float:
@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("mpi", f"{MPI.Get_library_version().split(',')[0].strip()}, mpi4py {mpi4py.__version__}")
         say("ranks", world.size)
     if world.size < 2:
-        return tail("network", ["one rank has nobody to talk to: start two or more"])
+        return tail("network", ["one rank has no partner: start two or more"])
     probe = _Probe(np, MPI, given.sizes, given.max_seconds)
     wrong_place = given.nodes is not None and probe.nodes != given.nodes
     problems = []

@@ -48,7 +48,7 @@ _HERE = {
     "HYDRA_LAUNCHER": "fork",
 }
 # What belongs to one host, one process or one MPI world.
-_OWN = re.compile(r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)")
+_LOCAL_VARIABLES = re.compile(r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)")
 # Which whoever starts ranks sets then: the mark by which a payload's processes are found.
 _SET_LATER = "TRANSECT_PAYLOAD"
 _ANSWER_S = 120
@@ -67,12 +67,12 @@ def on_this_node() -> dict[str, str]:
 
 
 def first_words(log: str) -> str:
-    """Return the first lines of what mpiexec printed, without rules: what ssh said comes first."""
+    """Return the first lines of what mpiexec printed, without rules: the message of ssh comes first."""
     return " | ".join([line.strip() for line in log.splitlines() if line.strip(" -")][:3])[:600]
 
 
 def unreached(log: str) -> str | None:
-    """Return what is said of a host that mpiexec did not reach; None: it reached all."""
+    """Return the message about a host that mpiexec did not reach; None: it reached all."""
     match = _NO_HOST.search(log)
     return match and f"mpiexec started no ranks: {first_words(log[: match.end()])}"
 
@@ -94,7 +94,7 @@ def over_hosts(program: str, hosts: Sequence[str], counts: Sequence[int], variab
     if not _is_open_mpi(program):
         return [*command, "-hosts", ",".join(f"{host}:{count}" for host, count in placed)]
     names = {*os.environ, *variables}
-    handed = sorted(name for name in names if _NAME.fullmatch(name) and not _OWN.match(name))
+    handed = sorted(name for name in names if _NAME.fullmatch(name) and not _LOCAL_VARIABLES.match(name))
     # A host for each rank: by slots Open MPI 4 begins with this machine, wherever it stands in the list,
     # and shortens the names of the others.
     command += ["--host", ",".join(host for host, count in placed for _ in range(count))]
@@ -121,7 +121,7 @@ class Mpiexec(Launcher):
             return "no mpiexec in the environment or on PATH"
         given = _given(request)
         if given is None and request.nodes > 1:
-            return f"{request.nodes} nodes are asked for: no scheduler has told hosts, nor do --hosts and {HOSTS}"
+            return f"{request.nodes} nodes are asked for: neither a scheduler, --hosts nor {HOSTS} names the hosts"
         if given is not None and len(given.hosts) < request.nodes:
             return f"{request.nodes} nodes are asked for, the allocation ({given.source}) has {','.join(given.hosts)}"
         return None
@@ -157,7 +157,7 @@ class Mpiexec(Launcher):
             command += (
                 ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"] if bound else ["--bind-to", "none"]
             )
-        ranks = rank_command(request, kind, world, told_by="mpi", bind="never" if bound else "always")
+        ranks = rank_command(request, kind, world, numbered_by="mpi", bind="never" if bound else "always")
         return [([*command, *ranks], variables)]
 
     def _over_hosts(
@@ -165,13 +165,13 @@ class Mpiexec(Launcher):
     ) -> list[tuple[list[str], dict[str, str]]]:
         here = is_local(hosts[0])
 
-        def said() -> str:
+        def answers() -> str:
             asked = [request.shim_python, rank.__file__, "--address", str(request.interface)]
             start = over_hosts(program, hosts, (1,) * len(hosts), {})
             try:
                 # Apart from a terminal, of which ssh would ask a password.
                 done = subprocess.run(
-                    [*start, *asked, "--told-by", "mpi"],
+                    [*start, *asked, "--numbered-by", "mpi"],
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,
@@ -181,12 +181,12 @@ class Mpiexec(Launcher):
             except subprocess.TimeoutExpired:
                 raise MissingDependency(f"{','.join(hosts)}: no answer in {_ANSWER_S} s") from None
             if done.returncode:
-                raise MissingDependency(first_words(done.stderr) or f"{program} says nothing")
+                raise MissingDependency(first_words(done.stderr) or f"{program} failed without a message")
             return done.stdout
 
         world = World(
             hosts=hosts,
-            addresses=addresses_of(hosts, said if request.interface else None) if kind.numeric else hosts,
+            addresses=addresses_of(hosts, answers if request.interface else None) if kind.numeric else hosts,
             ranks_per_node=request.ranks_per_node,
             counts=request.counts,
             threads=request.threads,
@@ -198,7 +198,7 @@ class Mpiexec(Launcher):
             variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables
         # What mpiexec binds here it would bind alike on hosts that it does not know. Rank 0 of another
         # host has no standard input.
-        told = replace(request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else "")
-        ranks = rank_command(told, kind, world, told_by="mpi", bind="always")
+        remote_request = replace(request, bind=not request.over_subscribed, stdin_at=request.stdin_at if here else "")
+        ranks = rank_command(remote_request, kind, world, numbered_by="mpi", bind="always")
         handed = {**variables, _SET_LATER: ""}
         return [([*over_hosts(program, hosts, request.on_each, handed), *ranks], variables)]

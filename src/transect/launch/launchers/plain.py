@@ -34,12 +34,12 @@ class Plain(Launcher):
             port=free_port(request.ranks),
             interface=request.interface,
         )
-        command = rank_command(request, kind, world, told_by="given", bind="always")
+        command = rank_command(request, kind, world, numbered_by="given", bind="always")
         common = common_variables(request, kind, world)
         templates = NUMBERS | kind.per_rank(world)
         found = []
         for rank in range(request.ranks):
             numbers = Numbers(rank, request.ranks, rank, request.ranks, 0, 1, "127.0.0.1")
-            own = {name: fill(template, numbers) for name, template in templates.items()}
-            found.append((command, common | own))
+            of_rank = {name: fill(template, numbers) for name, template in templates.items()}
+            found.append((command, common | of_rank))
         return found

@@ -61,7 +61,7 @@ class Srun(Launcher):
             # Ranks that share a core must not spin while they wait for each other.
             idle = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
             variables = idle | variables
-        ranks = rank_command(request, kind, world, told_by="slurm", bind="auto")
+        ranks = rank_command(request, kind, world, numbered_by="slurm", bind="auto")
         return [([*command, *ranks], variables)]
 
     def _placed(self, request: Request, hosts: list[str]) -> list[str]:
@@ -117,9 +117,9 @@ class Srun(Launcher):
         if not kind.numeric:
             return names
 
-        def said() -> str:
+        def answers() -> str:
             asked = [request.shim_python, rank.__file__, "--address", str(request.interface)]
-            one = [f"--ntasks={request.nodes}", "--ntasks-per-node=1", "--mpi=none"]
-            return ask(*self._step(request, job_hosts()), *one, *asked)
+            per_node = [f"--ntasks={request.nodes}", "--ntasks-per-node=1", "--mpi=none"]
+            return ask(*self._step(request, job_hosts()), *per_node, *asked)
 
-        return addresses_of(names, said if request.interface else None)
+        return addresses_of(names, answers if request.interface else None)

@@ -124,8 +124,8 @@ def choose(framework: str, strategy: str, gpus_per_rank: int = 0) -> Choice:
     """
     table: dict[str, dict[str, str]] = {}
     for kind in RENDEZVOUS.names():
-        for one, names in RENDEZVOUS.get(kind).strategies.items():
-            table.setdefault(one, {}).update(dict.fromkeys(names, kind))
+        for candidate, names in RENDEZVOUS.get(kind).strategies.items():
+            table.setdefault(candidate, {}).update(dict.fromkeys(names, kind))
     if framework not in table:
         raise unknown_name("framework", framework, table)
     known = table[framework]

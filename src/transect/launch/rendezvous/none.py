@@ -7,7 +7,7 @@ from transect.launch.rendezvous import KERAS, NUMBERS, RENDEZVOUS, Rendezvous, W
 
 @RENDEZVOUS.register("none")
 class NoRendezvous(Rendezvous):
-    """Nothing to set on one rank; several are told their numbers."""
+    """Nothing to set on one rank; several get their numbers."""
 
     strategies = dict.fromkeys(("numpy", "torch", "tensorflow", *KERAS, "mxnet", "go"), ("single",))
 

@@ -25,7 +25,7 @@ class MxnetExporter(Exporter):
         variables = [mx.sym.var(name) for name in source.examples]
         made = source.model(*variables)
         listed = made if isinstance(made, (list, tuple)) else (made,)
-        outputs = [mx.sym.identity(one, name=name) for one, name in zip(listed, source.outputs, strict=True)]
+        outputs = [mx.sym.identity(output, name=name) for output, name in zip(listed, source.outputs, strict=True)]
         parameters = {name: value.data() for name, value in source.model.collect_params().items()}
         shapes = [array.shape for array in source.examples.values()]
         with _operator_set(source.opset or _OPSET):
@@ -48,8 +48,8 @@ def _operator_set(version: int) -> Iterator[None]:
     """
     from onnx import defs
 
-    own, defs.onnx_opset_version = defs.onnx_opset_version, lambda: version
+    original, defs.onnx_opset_version = defs.onnx_opset_version, lambda: version
     try:
         yield
     finally:
-        defs.onnx_opset_version = own
+        defs.onnx_opset_version = original

@@ -24,12 +24,12 @@ class Onnx2Tf(Loader):
         import tensorflow as tf
 
         graph = onnx.load(str(path)).graph
-        weights = {one.name for one in graph.initializer}
+        weights = {tensor.name for tensor in graph.initializer}
         with tempfile.TemporaryDirectory() as folder:
             model = onnx2tf.convert(
                 input_onnx_file_path=str(path),
                 output_folder_path=folder,
-                keep_shape_absolutely_input_names=[one.name for one in graph.input if one.name not in weights],
+                keep_shape_absolutely_input_names=[value.name for value in graph.input if value.name not in weights],
                 non_verbose=True,
             )
 
@@ -37,6 +37,6 @@ class Onnx2Tf(Loader):
             given = [tf.constant(array) for array in inputs.values()]
             found = model(given if len(given) > 1 else given[0])
             listed = found if isinstance(found, (list, tuple)) else [found]
-            return [one.numpy() for one in listed]
+            return [tensor.numpy() for tensor in listed]
 
         return compute

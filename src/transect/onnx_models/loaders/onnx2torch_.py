@@ -27,6 +27,6 @@ class Onnx2Torch(Loader):
             with torch.inference_mode():
                 found = module(*(torch.from_numpy(array.copy()) for array in inputs.values()))
             listed = found if isinstance(found, (tuple, list)) else (found,)
-            return [one.numpy() for one in listed]
+            return [tensor.numpy() for tensor in listed]
 
         return compute

@@ -35,6 +35,6 @@ class Tinygrad(Loader):
 
         def compute(inputs: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
             found = runner({name: Tensor(array) for name, array in inputs.items()})
-            return [one.numpy() for one in found.values()]
+            return [tensor.numpy() for tensor in found.values()]
 
         return compute

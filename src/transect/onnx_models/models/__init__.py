@@ -50,7 +50,7 @@ class MadeModel(Plugin, ABC):
 
     @abstractmethod
     def build(self, framework: str, exporter: str, seed: int) -> Built:
-        """Make it. The exporter is told, since some need a form of their own."""
+        """Make it. The exporter is given, since some need a form of their own."""
 
     def supports(self, cell: Cell) -> str | None:
         """Return None, or the reason why the cell's framework cannot make it."""

@@ -39,4 +39,4 @@ def _run(model: Any, inputs: Arrays, floats: str) -> list[np.ndarray]:
     given = [keras.ops.convert_to_tensor(x.astype(floats) if x.dtype.kind == "f" else x) for x in inputs.values()]
     found = model(given if len(given) > 1 else given[0], training=False)
     listed = found if isinstance(found, (list, tuple)) else (found,)
-    return [np.array(keras.ops.convert_to_numpy(one)) for one in listed]
+    return [np.array(keras.ops.convert_to_numpy(output)) for output in listed]

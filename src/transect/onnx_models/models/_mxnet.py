@@ -36,4 +36,4 @@ def _run(make: Callable[[], tuple[Any, Arrays]], inputs: Arrays, floats: str) ->
     given = [mx.nd.array(x, dtype=floats if x.dtype.kind == "f" else x.dtype) for x in inputs.values()]
     found = net(*given)
     listed = found if isinstance(found, (list, tuple)) else (found,)
-    return net, [one.asnumpy() for one in listed]
+    return net, [output.asnumpy() for output in listed]

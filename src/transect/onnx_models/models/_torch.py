@@ -46,7 +46,7 @@ def _run(module: torch.nn.Module, inputs: Arrays, *, double: bool) -> list[np.nd
 
     given = [torch.from_numpy(array.copy()) for array in inputs.values()]
     if double:
-        given = [one.double() if one.is_floating_point() else one for one in given]
+        given = [tensor.double() if tensor.is_floating_point() else tensor for tensor in given]
     with torch.inference_mode():
         found = module(*given)
-    return [one.numpy() for one in (found if isinstance(found, tuple) else (found,))]
+    return [output.numpy() for output in (found if isinstance(found, tuple) else (found,))]

@@ -1,4 +1,4 @@
-"""A model whose way depends on its input: a loop of as many rounds as it is told, and a branch."""
+"""A model whose control flow depends on its input: a loop with as many rounds as an input says, and a branch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ControlFlow(MadeModel):
             name: generator.uniform(-0.6, 0.6, (_WIDTH, _WIDTH)).astype(np.float32) for name in ("turn", "up", "down")
         }
         x = generator.standard_normal((2, _ROWS, _WIDTH)).astype(np.float32)
-        given = [dict(zip(_NAMES, (one, np.array(_ROUNDS, np.int64)), strict=True)) for one in x]
+        given = [dict(zip(_NAMES, (matrix, np.array(_ROUNDS, np.int64)), strict=True)) for matrix in x]
         if framework == "tensorflow":
             return _tensorflow(weights, *given)
         return _torch(weights, *given, scripted=exporter == "torchscript")
@@ -80,12 +80,12 @@ def _tensorflow(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
     def model_in(dtype: tf.DType) -> object:
         def model(x: tf.Tensor, rounds: tf.Tensor) -> tuple[tf.Tensor]:
             # Made inside: the converter takes what a function finds outside for inputs.
-            own = {name: tf.constant(array, dtype) for name, array in weights.items()}
+            w = {name: tf.constant(array, dtype) for name, array in weights.items()}
             _, y = tf.while_loop(
-                lambda i, y: i < rounds, lambda i, y: (i + 1, tf.tanh(y @ own["turn"])), (tf.constant(0, tf.int64), x)
+                lambda i, y: i < rounds, lambda i, y: (i + 1, tf.tanh(y @ w["turn"])), (tf.constant(0, tf.int64), x)
             )
             up = tf.reduce_sum(y) > 0
-            return (tf.cond(up, lambda: y @ own["up"], lambda: y @ own["down"]),)
+            return (tf.cond(up, lambda: y @ w["up"], lambda: y @ w["down"]),)
 
         return model
 

@@ -28,13 +28,13 @@ class _Identity(MadeModel):
         node = helper.make_node("Identity", [INPUT], [OUTPUT])
         graph = helper.make_graph([node], "identity", ends[:1], ends[1:])
         generator = drawing(seed, "identity")
-        x, other = generator.standard_normal((2, self.numbers)).astype(np.float32)
+        x, calibration = generator.standard_normal((2, self.numbers)).astype(np.float32)
         return Built(
             model=helper.make_model(
                 graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION, producer_name="transect"
             ),
             inputs={INPUT: x},
-            calibration={INPUT: other},
+            calibration={INPUT: calibration},
             outputs={OUTPUT: x},
             exact={OUTPUT: x},
             batched=False,

@@ -44,7 +44,7 @@ class LayeredMade(MadeModel):
         make = makers.get(framework, self._keras)
         return make(weights, samples[: self.rows], samples[self.rows :])
 
-    def _torch(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+    def _torch(self, weights: Arrays, x: np.ndarray, calibration: np.ndarray) -> Built:
         import torch
 
         from transect.onnx_models.models._torch import built_in_torch
@@ -52,9 +52,9 @@ class LayeredMade(MadeModel):
 
         module = build_module(self.layers).eval()
         load_weights(module, weights, torch.float32).requires_grad_(False)
-        return built_in_torch(module, {INPUT: x}, {INPUT: other}, (OUTPUT,))
+        return built_in_torch(module, {INPUT: x}, {INPUT: calibration}, (OUTPUT,))
 
-    def _tensorflow(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+    def _tensorflow(self, weights: Arrays, x: np.ndarray, calibration: np.ndarray) -> Built:
         import tensorflow as tf
 
         from transect.training.frameworks._channels_last import samples_last, to_native
@@ -67,17 +67,17 @@ class LayeredMade(MadeModel):
             model = Model(tf, variables, dtype)
             return lambda x: (model.outputs(self.layers, x, training=False),)
 
-        x, other = samples_last(x), samples_last(other)
+        x, calibration = samples_last(x), samples_last(calibration)
         single = model_in(tf.float32)
         return Built(
             model=single,
             inputs={INPUT: x},
-            calibration={INPUT: other},
+            calibration={INPUT: calibration},
             outputs={OUTPUT: single(tf.constant(x))[0].numpy()},
             exact={OUTPUT: model_in(tf.float64)(tf.constant(x))[0].numpy()},
         )
 
-    def _keras(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+    def _keras(self, weights: Arrays, x: np.ndarray, calibration: np.ndarray) -> Built:
         import keras
 
         from transect.onnx_models.models._keras import built_in_keras
@@ -92,9 +92,9 @@ class LayeredMade(MadeModel):
                 variables[name].assign(array)
             return model
 
-        return built_in_keras(make, {INPUT: samples_last(x)}, {INPUT: samples_last(other)}, (OUTPUT,))
+        return built_in_keras(make, {INPUT: samples_last(x)}, {INPUT: samples_last(calibration)}, (OUTPUT,))
 
-    def _mxnet(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+    def _mxnet(self, weights: Arrays, x: np.ndarray, calibration: np.ndarray) -> Built:
         from transect.onnx_models.models._mxnet import built_in_mxnet
         from transect.training.frameworks._mxnet_model import build_net
 
@@ -102,7 +102,7 @@ class LayeredMade(MadeModel):
             net, parameters = build_net(self.layers)
             return net, {parameters[name].name: array for name, array in weights.items()}
 
-        return built_in_mxnet(make, {INPUT: x}, {INPUT: other}, (OUTPUT,))
+        return built_in_mxnet(make, {INPUT: x}, {INPUT: calibration}, (OUTPUT,))
 
 
 @MODELS.register("cnn")

@@ -94,7 +94,7 @@ def _mxnet(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
             states = self.lstm(F.transpose(x, axes=(1, 0, 2)))
             return self.head(F.squeeze(F.slice_axis(states, axis=0, begin=-1, end=None), axis=0))
 
-    own = {
+    names = {
         "l0_i2h_weight": "lstm.weight_ih_l0",
         "l0_h2h_weight": "lstm.weight_hh_l0",
         "l0_i2h_bias": "lstm.bias_ih_l0",
@@ -103,7 +103,7 @@ def _mxnet(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
 
     def make() -> tuple[Any, Arrays]:
         net = Recurrent()
-        named = {getattr(net.lstm, name).name: weights[key] for name, key in own.items()}
+        named = {getattr(net.lstm, name).name: weights[key] for name, key in names.items()}
         named |= {getattr(net.head, part).name: weights[f"head.{part}"] for part in ("weight", "bias")}
         return net, named
 

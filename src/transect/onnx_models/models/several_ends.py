@@ -90,7 +90,7 @@ def _tensorflow(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
     def run(model: Any, floats: Any) -> Arrays:
         entry, features = inputs.values()
         found = model(tf.constant(entry), tf.constant(features, floats))
-        return {name: one.numpy() for name, one in zip(_ENDS, found, strict=True)}
+        return {name: output.numpy() for name, output in zip(_ENDS, found, strict=True)}
 
     single = model_in(tf.float32)
     return Built(

@@ -73,8 +73,8 @@ def _keras(weights: Arrays, inputs: Arrays, calibration: Arrays) -> Built:
         start = keras.Input((_LENGTH, _WIDTH), name=INPUT)
         x = start
         for layer in range(_LAYERS):
-            own = {name: weights[f"layers.{layer}.{name}"] for name in _SHAPES}
-            x = _keras_layer(keras, x, own)
+            layer_weights = {name: weights[f"layers.{layer}.{name}"] for name in _SHAPES}
+            x = _keras_layer(keras, x, layer_weights)
         return keras.Model(start, x)
 
     return built_in_keras(make, inputs, calibration, (OUTPUT,))
@@ -92,8 +92,8 @@ def _keras_layer(keras: Any, x: Any, weights: Arrays) -> Any:
         parts += [kernel.T.reshape(_WIDTH, _HEADS, size), bias.reshape(_HEADS, size)]
     query, key, value = parts[:2], parts[2:4], parts[4:]
     out = weights["self_attn.out_proj.weight"].T.reshape(_HEADS, size, _WIDTH)
-    own = {"query": query, "key": key, "value": value, "output": [out, weights["self_attn.out_proj.bias"]]}
-    for part, arrays in own.items():
+    dense = {"query": query, "key": key, "value": value, "output": [out, weights["self_attn.out_proj.bias"]]}
+    for part, arrays in dense.items():
         getattr(attention, f"_{part}_dense").set_weights(arrays)
     x = _norm(keras, keras.layers.Add()([x, attended]), weights, "norm1")
     # Keras' own default of this function is the approximation by tanh.

@@ -44,7 +44,7 @@ def convolution(
 
     spatial = weight.dim() - 2
     stride, padding, dilation, output_padding = (
-        _per_axis(one, spatial) for one in (stride, padding, dilation, output_padding)
+        _per_axis(sizes, spatial) for sizes in (stride, padding, dilation, output_padding)
     )
     if not transposed or all(o < s for o, s in zip(output_padding, stride, strict=True)):
         return NotImplemented
@@ -78,7 +78,7 @@ def convolution_backward(
     (C, F / groups, *kernel) of a transposed convolution. Only N may be symbolic.
     """
     spatial = weight.dim() - 2
-    stride, padding, dilation = (_per_axis(one, spatial) for one in (stride, padding, dilation))
+    stride, padding, dilation = (_per_axis(sizes, spatial) for sizes in (stride, padding, dilation))
     to_x = to_weight = to_bias = None
     if transposed:
         if output_mask[0]:
@@ -130,11 +130,11 @@ def _input_gradient(
         turned = turned.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
         return _convolve(grad, turned, stride, flipped, dilation, groups)
     # What no window reached at the end.
-    rest = [
+    unreached = [
         size - ((out - 1) * s - 2 * p + d * (k - 1) + 1)
         for size, out, s, p, d, k in zip(x.shape[2:], grad.shape[2:], stride, padding, dilation, kernel, strict=True)
     ]
-    return torch.ops.aten.convolution.default(grad, weight, None, stride, padding, dilation, True, rest, groups)
+    return torch.ops.aten.convolution.default(grad, weight, None, stride, padding, dilation, True, unreached, groups)
 
 
 def _weight_gradient(
@@ -162,10 +162,10 @@ def _weight_gradient(
     seen = _windows(_padded(large.transpose(0, 1), padding), small, kernel, stride, dilation)
     if groups > 1:
         rows = rows.unflatten(0, (groups, -1))
-        products = [rows.matmul(one.unflatten(0, (groups, -1)).transpose(1, 2)) for one in seen]
-        products = [one.flatten(0, 1) for one in products]
+        products = [rows.matmul(window.unflatten(0, (groups, -1)).transpose(1, 2)) for window in seen]
+        products = [product.flatten(0, 1) for product in products]
     else:
-        products = [rows.mm(one.t()) for one in seen]
+        products = [rows.mm(window.t()) for window in seen]
     found = products[0] if len(products) == 1 else _joined(products, 1)
     return found.unflatten(1, (*kernel, inner)).movedim(-1, 1)
 
@@ -180,8 +180,8 @@ def _from_columns(
     import torch
 
     places = math.prod(kernel)
-    ones = [[float(i == j) for j in range(places)] for i in range(places)]
-    each = torch.tensor(ones, dtype=large.dtype).reshape([places, 1, *kernel])
+    identity = [[float(i == j) for j in range(places)] for i in range(places)]
+    each = torch.tensor(identity, dtype=large.dtype).reshape([places, 1, *kernel])
     channels = int(large.shape[1])
     planes = large.flatten(0, 1).unsqueeze(1)
     seen = _cut(_convolve(planes, each, stride, padding, dilation, 1), small.shape[2:])
@@ -202,8 +202,8 @@ def _from_shifts(small: Tensor, large: Tensor, kernel: Sizes, padding: Sizes, di
     moved = [small]
     for axis in range(spatial - 1):
         moved = [
-            _moved(one, axis, i * dilation[axis] - padding[axis], sizes[axis], spatial)
-            for one in moved
+            _moved(tensor, axis, i * dilation[axis] - padding[axis], sizes[axis], spatial)
+            for tensor in moved
             for i in range(kernel[axis])
         ]
     seen = [_moved(large, spatial - 1, padding[-1] - j * dilation[-1], outs[-1], spatial) for j in range(kernel[-1])]

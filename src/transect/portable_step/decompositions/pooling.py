@@ -25,7 +25,7 @@ def max_pool(
     backward pass writes into memory that is not its own.
     """
     spatial = len(kernel)
-    stride, padding, dilation = (_per_axis(one, spatial) for one in (stride or kernel, padding, dilation))
+    stride, padding, dilation = (_per_axis(sizes, spatial) for sizes in (stride or kernel, padding, dilation))
     axes = zip(x.shape[-spatial:], kernel, stride, padding, dilation, strict=True)
     for size, k, s, p, d in axes:
         # PyTorch keeps the padding to half a window, so that only steps longer than the axis miss it.
@@ -113,11 +113,11 @@ def _places(sizes: Sizes, outputs: Sizes) -> list[list[int]]:
     windows = []
     for ranges in itertools.product(*axes):
         place = [0]
-        for size, one in zip(sizes, ranges, strict=True):
-            place = [before * size + here for before in place for here in one]
+        for size, indices in zip(sizes, ranges, strict=True):
+            place = [before * size + here for before in place for here in indices]
         windows.append(place)
     longest = max(map(len, windows))
-    return [one + one[-1:] * (longest - len(one)) for one in windows]
+    return [window + window[-1:] * (longest - len(window)) for window in windows]
 
 
 def _adaptive_windows(size: int, outputs: int) -> list[tuple[int, int, float]]:
@@ -136,7 +136,7 @@ def adaptive_avg_pool_backward(grad: Tensor, x: Tensor) -> Tensor:
     """Share each mean's gradient among the elements of its window."""
     spatial = 2 if x.dim() < 5 else 3
     matrices = _adaptive_matrices(x, list(grad.shape[-spatial:]))
-    return apply_matrices(grad, [transposed(one) for one in matrices])
+    return apply_matrices(grad, [transposed(matrix) for matrix in matrices])
 
 
 def _adaptive_matrices(x: Tensor, outputs: Any) -> list[Matrix]:
@@ -200,7 +200,7 @@ def _by_matrices(
             windows = [(start, end, 1.0) for start, end, _ in windows]
         matrices.append(window_matrix(windows, int(size)))
     if backward:
-        matrices = [transposed(one) for one in matrices]
+        matrices = [transposed(matrix) for matrix in matrices]
     found = apply_matrices(given, matrices)
     return found if divisor_override is None else found / divisor_override
 

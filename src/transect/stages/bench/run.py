@@ -77,9 +77,9 @@ class BenchRunner(StageRunner):
 
 def _ended(job: Job, benchmark: Benchmark, code: int) -> Result:
     """Return the result of an exit code other than 0, as the benchmark reads its log."""
-    told = benchmark.verdict(job.folder, code)
-    if told is None:
+    verdict = benchmark.verdict(job.folder, code)
+    if verdict is None:
         return Result.failed(Cause.CRASH, f"exit code {code}")
-    cause, text = told
+    cause, text = verdict
     make = Result.skipped if cause is Cause.MISSING_DEPENDENCY else Result.failed
     return make(cause, text)

@@ -77,7 +77,7 @@ class Bench(Stage[BenchCell]):
                 nodes=grid.nodes,
                 network=grid.networks,
                 container=grid.containers,
-                options=[tuple(sorted(one.items())) for one in grid.options],
+                options=[tuple(sorted(choice.items())) for choice in grid.options],
             ):
                 for repeat in range(section.repeats):
                     yield BenchCell(**point, device=grid.device, repeat=repeat)

@@ -12,9 +12,9 @@ from transect.text.salt import read_salt, salt_file
 
 
 class CorpusRunner(OneProcess):
-    """One process, which is told where the salt lies."""
+    """One process, which gets the path of the salt."""
 
-    def told(self, job: Job) -> dict[str, Any]:
+    def run_values(self, job: Job) -> dict[str, Any]:
         """The file of the salt, where there are people."""
         return {"salt": str(salt_file().absolute())} if _has_people(job) else {}
 

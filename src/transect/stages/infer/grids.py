@@ -167,7 +167,7 @@ def _check_each(grid: InferGrid, where: str, context: Context) -> None:
 
 
 def _made_by(name: str, grid: InferGrid, context: Context) -> Iterable[str]:
-    """Yield the exporters that can make a model; what they cannot is told by the stage `model`."""
+    """Yield the exporters that can make a model; the stage that makes models reports what they cannot."""
     for exporter in grid.exporters or context.section("models").exporters:
         made = model_of(name, exporter)
         if not (MODELS.get(name).supports(made) or EXPORTERS.get(exporter).supports(made)):

@@ -15,7 +15,7 @@ class InferRunner(StageRunner):
     """Starts the runtime's program itself: what surrounds it is done here, without a process more."""
 
     def prepare(self, job: Job) -> tuple[str, Request]:
-        """One process, held to the cell's threads."""
+        """One process, limited to the cell's threads."""
         weights = need(job, "weights") / "weights.npz" if "weights" in job.spec["inputs"] else None
         wrap, variables = job.wrap()
         command = prepare_run(job.spec, cell_of(job, InferCell), need(job, "export"), weights, job.folder, job.python)

@@ -129,15 +129,15 @@ class Infer(Stage[InferCell]):
 
     def plugins(self, cell: InferCell) -> list[tuple[Registry[Any], str]]:
         """The runtime; where it builds the model itself, workload and dataset."""
-        own = workload_plugins(cell.workload) if cell.exporter is None else []
-        return [(RUNTIMES, cell.runtime), *own]
+        of_model = workload_plugins(cell.workload) if cell.exporter is None else []
+        return [(RUNTIMES, cell.runtime), *of_model]
 
     def spec(self, cell: InferCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters, and how long to measure."""
         section = context.section("infer")
         keys = ("warmup", "min_runs", "max_seconds", *(["load_seconds"] if cell.load else []))
         slow = section.measure.get(cell.workload)
-        own = slow.model_dump(exclude_none=True) if slow else {}
+        overrides = slow.model_dump(exclude_none=True) if slow else {}
         built = {"parameters": context.values(cell.workload)} if cell.exporter is None else {}
         # What the machine brings to a cell, such as a browser, is part of what is measured.
         tools = {name: program_version(name) for name in RUNTIMES.get(cell.runtime).tools()}
@@ -145,7 +145,7 @@ class Infer(Stage[InferCell]):
             built
             | ({"tools": tools} if tools else {})
             | {
-                "limits": _of_batch({key: getattr(section, key) for key in keys} | own, cell.batch),
+                "limits": _of_batch({key: getattr(section, key) for key in keys} | overrides, cell.batch),
                 "options": session_options(cell.options, cell.threads, cell.provider, section.options),
             }
         )

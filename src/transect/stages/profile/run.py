@@ -12,7 +12,7 @@ from transect.training.workloads import Parameters
 
 
 class ProfileRunner(OneProcess):
-    """One process, or as many side by side as are to share a node: rank 0 tells."""
+    """One process, or as many at the same time as are to share a node: rank 0 reports."""
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Return what starts them. Raises Unsupported for what its framework cannot train."""

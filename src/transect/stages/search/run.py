@@ -19,7 +19,7 @@ class SearchRunner(OneProcess):
     def folders(self, job: Job) -> dict[str, Path]:
         """The tickets, and the chosen point's cell."""
         role = _chosen(job)
-        found = {one: need(job, one) for one in job.spec["inputs"] if not one.startswith("place-")}
+        found = {name: need(job, name) for name in job.spec["inputs"] if not name.startswith("place-")}
         return found | ({"shorter": need(job, role)} if role else {})
 
     def inputs(self, job: Job) -> list[str]:

@@ -135,8 +135,8 @@ class Search(Stage[SearchCell]):
             for axis in ("epochs", *_space(rule)):
                 if axis not in classifier.hyperparameters:
                     raise BadInput(f"{where}: classifier '{rule.model}' has no hyper-parameter '{axis}'")
-            for one in rule.space.optimisers or ():
-                OPTIMISERS.get(one, f"{where}.space.optimisers")
+            for optimiser in rule.space.optimisers or ():
+                OPTIMISERS.get(optimiser, f"{where}.space.optimisers")
             if not places_of(rule):
                 raise BadInput(
                     f"{where}.budget: {rule.budget} epochs do not pay for a point in each of "

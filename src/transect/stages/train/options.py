@@ -25,11 +25,11 @@ _OPTIONS = ("stages", "micro_batches", "schedule", "cut")
 
 
 class PlannerSection(Section):
-    """What the planner takes a rank and its messages for; plans only compare, but ids depend on it."""
+    """What the planner assumes of a rank and its messages: plans only compare by it, but ids depend on it."""
 
-    flops_per_s: float = Field(gt=0, description="of one rank, as `matrix-multiply-probe` tells")
-    bytes_per_s: float = Field(gt=0, description="read and written by one rank, as `memory-bandwidth-probe` tells")
-    latency_s: float = Field(ge=0, description="of a message within a node, as `network-probe` tells")
+    flops_per_s: float = Field(gt=0, description="of one rank, as `matrix-multiply-probe` measures")
+    bytes_per_s: float = Field(gt=0, description="read and written by one rank, as `memory-bandwidth-probe` measures")
+    latency_s: float = Field(ge=0, description="of a message within a node, as `network-probe` measures")
     link_bytes_per_s: float = Field(gt=0, description="of messages within a node")
     node_latency_s: float | None = Field(
         default=None, ge=0, description="of a message between nodes; null: as within one"
@@ -56,9 +56,9 @@ def check_plan(
     strategy: str, options: Mapping[str, Value | None], planner: PlannerSection | None, where: str
 ) -> dict[str, Value | None]:
     """Return the options without `plan`. Raises BadInput where it is none, or cannot be followed."""
-    rest = {name: value for name, value in options.items() if name != PLAN}
+    remaining = {name: value for name, value in options.items() if name != PLAN}
     if PLAN not in options:
-        return rest
+        return remaining
     if options[PLAN] not in MODES:
         raise BadInput(f"{where}.{PLAN}: expected {', '.join(MODES)}, got {options[PLAN]!r}")
     known = STRATEGIES.get(strategy).options
@@ -67,11 +67,11 @@ def check_plan(
             f"{where}.{PLAN}: strategy {strategy} has no option {', '.join(missing)}, which a plan "
             "decides: expected one such as mpi-pipeline"
         )
-    if given := [name for name in _OPTIONS if name in rest]:
+    if given := [name for name in _OPTIONS if name in remaining]:
         raise BadInput(f"{where}: `{PLAN}` decides {', '.join(given)}: expected one or the other")
     if planner is None:
         raise BadInput(f"{where}.{PLAN}: expected `train.planner`, which says what a rank and its messages take")
-    return rest
+    return remaining
 
 
 @cache
@@ -110,9 +110,9 @@ def planned_options(
 
     Raises BadInput where there is no such plan, naming the constraint.
     """
-    rest = check_plan(cell.strategy, options, planner, where)
+    remaining = check_plan(cell.strategy, options, planner, where)
     if PLAN not in options:
-        return rest
+        return remaining
     assert planner is not None
     try:
         chosen = _planned(
@@ -129,4 +129,4 @@ def planned_options(
         raise BadInput(
             f"{where}.{PLAN}: no plan {options[PLAN]} of {cell.workload} for {cell.ranks} ranks: {error}"
         ) from None
-    return rest | dict(chosen)
+    return remaining | dict(chosen)

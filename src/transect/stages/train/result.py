@@ -50,7 +50,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     working = {name: times[layout.servers :] for name, times in by_rank.items()}
     merged = merged_steps(by_rank if unchecked else working, alone=bool(unchecked and layout.servers))
-    telling = [one for one, told in zip(series, facts, strict=True) if told.get("tells_loss", True)]
+    telling = [arrays for arrays, rank_facts in zip(series, facts, strict=True) if rank_facts.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)
     reference = None
     if "reference" in job.spec["inputs"] and unchecked is None:
@@ -102,7 +102,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         arrays |= updates.series
     if reference is not None:
         arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
-    # What no library told is no series.
+    # A time that no library reports is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)
     for pattern in ("rank-*", "checked.npz", "learning-rates.bin", "synthetic-*.bin"):
@@ -166,7 +166,7 @@ _USAGE = {
 
 
 def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the mean over ranks of what each used; nothing where one of them does not tell."""
+    """Return the mean over ranks of what each used; nothing where one of them does not report it."""
     means = {}
     for name, key in _USAGE.items():
         values = [rank["usage"].get(key) for rank in facts]
@@ -179,9 +179,10 @@ _MEMORY = {"training_memory": "step_bytes", "offloaded_bytes": "offloaded_bytes"
 
 
 def _memory(facts: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the most that any rank's steps held, moved, and waited for; nothing where none tells."""
-    told = [rank.get("memory", {}) for rank in facts]
-    return {name: max(one[key] for one in told) for name, key in _MEMORY.items() if all(key in one for one in told)}
+    """Return the most that any rank's steps held, moved, and waited for; nothing where none reports it."""
+    memories = [rank.get("memory", {}) for rank in facts]
+    known = {name: key for name, key in _MEMORY.items() if all(key in memory for memory in memories)}
+    return {name: max(memory[key] for memory in memories) for name, key in known.items()}
 
 
 def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
@@ -258,5 +259,5 @@ def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
         named = framework.installed(files)
         if named is not None:
             return {"program": asdict(footprint(named))}
-    told: dict[str, dict[str, int]] = job.environment.get("installed", {})
-    return told
+    installed: dict[str, dict[str, int]] = job.environment.get("installed", {})
+    return installed

@@ -88,7 +88,7 @@ class Equality:
     def values(self) -> dict[str, float]:
         """Return the metrics."""
         reference, steps = self._reference, len(self._reference.loss)
-        ratios = [one.ratio for one in self._restarts if one.ratio is not None]
+        ratios = [restart.ratio for restart in self._restarts if restart.ratio is not None]
         return {
             "equality_ratio": float((self.deviation / reference.tolerance).max()),
             "loss_deviation": float(self.deviation.max()),
@@ -103,8 +103,8 @@ class Equality:
         return {
             "not_checkable_from": self.blind_from,
             "restarts": [
-                {"step": one.path.first, "steps": len(one.deviation), "ratio": one.ratio, "sharp": one.path.sharp}
-                for one in self._restarts
+                {"step": run.path.first, "steps": len(run.deviation), "ratio": run.ratio, "sharp": run.path.sharp}
+                for run in self._restarts
             ],
             "restarts_not_checkable": self._reason,
         }
@@ -117,12 +117,12 @@ class Equality:
                 f"the loss leaves the float64 reference at step {step}: it deviates by "
                 f"{self.deviation[step]:.3g}, allowed are {reference.tolerance[step]:.3g}"
             )
-        for one in self._restarts:
-            if (step := _outside(one.deviation, one.path.tolerance)) is not None:
+        for restart in self._restarts:
+            if (step := _outside(restart.deviation, restart.path.tolerance)) is not None:
                 return (
-                    f"restarted from the float64 reference's state at step {one.path.first}, the loss "
-                    f"leaves it at step {one.path.first + step}: it deviates by "
-                    f"{one.deviation[step]:.3g}, allowed are {one.path.tolerance[step]:.3g}"
+                    f"restarted from the float64 reference's state at step {restart.path.first}, the loss "
+                    f"leaves it at step {restart.path.first + step}: it deviates by "
+                    f"{restart.deviation[step]:.3g}, allowed are {restart.path.tolerance[step]:.3g}"
                 )
         if not self.moved <= reference.weights_tolerance:
             return (
@@ -139,15 +139,15 @@ def _outside(deviation: np.ndarray, tolerance: np.ndarray) -> int | None:
 
 def _restarted(paths: list[RestartPath], facts: Facts) -> tuple[list[_Restarted], str | None]:
     telling = [rank for rank in facts if rank.get("tells_loss", True)]
-    told: list[Any] = [rank["restarts"] for rank in telling if rank.get("restarts") is not None]
-    if len(told) < len(telling):
+    reports: list[Any] = [rank["restarts"] for rank in telling if rank.get("restarts") is not None]
+    if len(reports) < len(telling):
         return [], "the trainer is a program of its own, which was restarted from no state"
-    for one in told:
-        if "not_checkable" in one:
-            return [], str(one["not_checkable"])
+    for report in reports:
+        if "not_checkable" in report:
+            return [], str(report["not_checkable"])
     if not paths:
         return [], "the reference's loss overflows from each of its states"
-    losses = [np.mean([rank["loss"][number] for rank in told], axis=0) for number in range(len(paths))]
+    losses = [np.mean([rank["loss"][number] for rank in reports], axis=0) for number in range(len(paths))]
     restarts = [
         _Restarted(path=path, deviation=np.abs(loss - path.loss)) for path, loss in zip(paths, losses, strict=True)
     ]

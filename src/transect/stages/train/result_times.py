@@ -64,8 +64,8 @@ def overlap_values(by_rank: Arrays, bubble: np.ndarray | float = 0.0) -> dict[st
 
 def input_overlap(facts: list[dict[str, Any]]) -> dict[str, float]:
     """Return the share of preparing batches that no step waited for, where ranks tell what it took."""
-    told = [rank.get("strategy", {}).get("input") for rank in facts]
-    prepared, hidden = (sum(one[name] for one in told if one is not None) for name in ("preparing_s", "hidden_s"))
+    inputs = [rank.get("strategy", {}).get("input") for rank in facts]
+    prepared, hidden = (sum(row[name] for row in inputs if row is not None) for name in ("preparing_s", "hidden_s"))
     return {"input_overlap": hidden / prepared} if prepared > 0 else {}
 
 

@@ -57,12 +57,12 @@ class Updates:
         sent, applied, asked = self._sent(), self._applied(), workers * steps
         if not sent == applied == asked:
             return (
-                f"{_told(sent)} gradients were sent and {_told(applied)} applied: expected "
+                f"{_amount(sent)} gradients were sent and {_amount(applied)} applied: expected "
                 f"{asked}, one of each of {workers} workers in each of {steps} steps"
             )
         logged = [len(self.series.get(name, ())) for name in OF_EACH_GRADIENT]
         if set(logged) != {asked}:
-            return f"of {asked} applied gradients the server tells {logged} times {', '.join(OF_EACH_GRADIENT)}"
+            return f"of {asked} applied gradients the server reports {logged} times {', '.join(OF_EACH_GRADIENT)}"
         of_each = np.bincount(self.series["applied_worker"].astype(np.int64), minlength=workers + 1)
         if of_each.tolist() != [0, *[steps] * workers]:
             return f"gradients applied by rank are {of_each.tolist()}: expected {steps} of each worker"
@@ -82,12 +82,12 @@ class Updates:
         return None
 
     def _sent(self) -> int | None:
-        told = [rank.get("gradients_sent") for rank in self.ranks[self.layout.servers :]]
-        return None if None in told else int(sum(told))  # type: ignore[arg-type]
+        counts = [rank.get("gradients_sent") for rank in self.ranks[self.layout.servers :]]
+        return None if None in counts else int(sum(counts))  # type: ignore[arg-type]
 
     def _applied(self) -> int | None:
         return self.ranks[0].get("gradients_applied")
 
 
-def _told(amount: int | None) -> str:
+def _amount(amount: int | None) -> str:
     return "an unknown number of" if amount is None else str(amount)

@@ -22,10 +22,10 @@ from transect.training.support import reason_to_skip
 from transect.training.trainer_plan import write_trainer_plan
 from transect.training.workloads import Parameters
 
-# What a trainer in another language is told; not there when ranks run our worker.
+# The input of a trainer in another language; missing where ranks run our worker.
 _PLAN = "trainer-plan.json"
 # What Open MPI's mpiexec, a rank's parent (launch/parent.py) and srun say of one that died by a signal.
-_TOLD = re.compile(
+_DEAD_RANK = re.compile(
     r"noticed that process rank (\d+) with PID|transect: rank (\d+) on \S+ was ended by signal"
     r"|srun: error: \S+: task (\d+): "
 )
@@ -64,15 +64,15 @@ class TrainRunner(StageRunner):
             if place["pid"] == outcome.pid:
                 return rank_place(place["rank"], places)
         log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
-        told = _TOLD.search(log)
-        return rank_place(int(told[1] or told[2] or told[3]), places) if told else ""
+        match = _DEAD_RANK.search(log)
+        return rank_place(int(match[1] or match[2] or match[3]), places) if match else ""
 
     def _silent(self, job: Job, outcome: Outcome) -> Result:
-        """Return what became of ranks that left no word: of some the runtime itself says in the log."""
+        """Return the failure of ranks that wrote no error file: the log may have the cause, in the runtime's words."""
         log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
         framework = FRAMEWORKS.get(cell_of(job, TrainCell).framework)
-        said = framework.says_no_memory if isinstance(framework, ProgramFramework) else ""
-        found = re.search(said, log, re.M) if said else None
+        pattern = framework.says_no_memory if isinstance(framework, ProgramFramework) else ""
+        found = re.search(pattern, log, re.M) if pattern else None
         if found is not None:
             return Result.failed(Cause.OUT_OF_MEMORY, f"exit code {outcome.code}: {found[0]}")
         if (words := last_words(log)) is not None:
@@ -84,7 +84,7 @@ class TrainRunner(StageRunner):
         errors = [json.loads(p.read_text()) for p in sorted(job.folder.glob("rank-*.error.json"))]
         if errors:
             # The others' may be no more than that it has gone.
-            first = min(errors, key=lambda one: one.get("at", 0.0))
+            first = min(errors, key=lambda error: error.get("at", 0.0))
             who = rank_place(first["rank"], read_places(job.folder))
             return Result.failed(Cause(first["cause"]), f"{who}: {first['message']}")
         if outcome.code:
@@ -124,14 +124,14 @@ def last_words(log: str) -> tuple[Cause, str] | None:
     at = next((number for number, line in enumerate(lines) if _END.match(line)), None)
     if at is None:
         return None
-    said = lines[at].strip()
+    first = lines[at].strip()
     tail = lines[at + 1 : at + _MAX_LINES]
     cause = Cause.CRASH
-    if said.startswith(("fatal error: ", "runtime: ")) and _MEMORY.search(said):
+    if first.startswith(("fatal error: ", "runtime: ")) and _MEMORY.search(first):
         cause = Cause.OUT_OF_MEMORY
-    told = _RANK.search(log)
-    who = f"rank {told[1]}: " if told else ""
-    return cause, f"{who}{said}{_place(tail)}"
+    match = _RANK.search(log)
+    who = f"rank {match[1]}: " if match else ""
+    return cause, f"{who}{first}{_place(tail)}"
 
 
 def _place(tail: list[str]) -> str:

@@ -201,17 +201,17 @@ class Train(Stage[TrainCell]):
                 batch=grid.batches,
                 container=grid.containers,
             ):
-                options, own = point.pop("options"), context.parameters(point["workload"])
+                options, parameters = point.pop("options"), context.parameters(point["workload"])
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
-                        **point | {"batch": point["batch"] or own.batch},
+                        **point | {"batch": point["batch"] or parameters.batch},
                         device=grid.device,
                         learning_rate_rule=grid.learning_rate_rule,
                         repeat=repeat,
                     )
                     if grid.where_it_fits and not context.fits(cell, self.gpus(cell)):
                         continue
-                    explicit = planned_options(cell, own, options, section.planner, where)
+                    explicit = planned_options(cell, parameters, options, section.planner, where)
                     cell = cell.changed(options=strategy_options(cell.strategy, explicit, where))
                     if grid.scaling == "weak":
                         replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
@@ -264,8 +264,8 @@ class Train(Stage[TrainCell]):
 
     def environment(self, cell: TrainCell) -> str:
         """The framework's, or another one that the strategy or a GPU needs."""
-        own = FRAMEWORKS.get(cell.framework).environment
-        name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, own)
+        default = FRAMEWORKS.get(cell.framework).environment
+        name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, default)
         # Where one lock file cannot serve both, `envs/NAME-cuda` is the one for GPUs.
         on_gpu = cell.device == "cuda" and has_environment(f"{name}-cuda")
         return f"{name}-cuda" if on_gpu else name

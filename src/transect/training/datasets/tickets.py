@@ -20,7 +20,7 @@ _PARTS = ("train", "test")
 
 
 class Options(BaseModel):
-    """Which encoded tickets, by the names of the study's `tickets`, and what is read of them.
+    """The encoded tickets to train on, by the names of the study's `tickets`, and how they are cut.
 
     Rows are cut or padded to `length` words; a word's number of `vocabulary` or more is a rare
     word's, as the most frequent come first, and becomes the unknown one.
@@ -57,22 +57,22 @@ class Tickets(DerivedDataset):
 
     def load_from(self, options: dict[str, Any], folders: Mapping[str, Path]) -> Samples:
         """Read the two parts. Raises BadInput where one is empty."""
-        told, folder = _options(options), folders["encode"]
+        settings, folder = _options(options), folders["encode"]
         details = read_record(folder / "record.json").details
         rows, labels = [], []
         for part in _PARTS:
             file = folder / f"x_{part}.npy"
             if not file.is_file():
-                raise BadInput(f"split '{told.split}' has no tickets in its part `{part}`")
-            rows.append(_fitted(np.load(file), told))
+                raise BadInput(f"split '{settings.split}' has no tickets in its part `{part}`")
+            rows.append(_fitted(np.load(file), settings))
             labels.append(np.load(folder / f"y_{part}.npy"))
-        counts = [len(one) for one in rows]
+        counts = [len(array) for array in rows]
         made_up = ", synthetic" if details["synthetic"] else ""
         return Samples(
             x=np.concatenate(rows),
             y=np.concatenate(labels),
             classes=tuple(details["classes"]),
-            source=f"tickets of '{told.corpus}', encoded{made_up}",
+            source=f"tickets of '{settings.corpus}', encoded{made_up}",
             file=folder / "x_train.npy",
             test=np.arange(counts[0], sum(counts)),
         )
@@ -90,9 +90,9 @@ def _options(options: dict[str, Any]) -> Options:
         raise BadInput(f"option '{name}' of dataset tickets: {first['msg']}") from None
 
 
-def _fitted(x: np.ndarray, told: Options) -> np.ndarray:
+def _fitted(x: np.ndarray, settings: Options) -> np.ndarray:
     """Return int64 (n, length)."""
-    fitted = np.zeros((len(x), told.length), np.int64)
-    kept = x[:, : told.length]
-    fitted[:, : kept.shape[1]] = np.where(kept < told.vocabulary, kept, _UNKNOWN)
+    fitted = np.zeros((len(x), settings.length), np.int64)
+    kept = x[:, : settings.length]
+    fitted[:, : kept.shape[1]] = np.where(kept < settings.vocabulary, kept, _UNKNOWN)
     return fitted

@@ -101,7 +101,7 @@ class PartFramework(Framework):
 class ProgramFramework(Framework):
     """A framework whose ranks are a program in another language: see docs/trainer-contract.md.
 
-    The program is told everything by `RankFiles.plan`; `trainer` and `libraries` are not called.
+    The program gets everything by `RankFiles.plan`; `trainer` and `libraries` are not called.
     """
 
     # The strategies that the program implements. Others are refused, and what a strategy asks

@@ -61,7 +61,7 @@ class JaxTrainer(KerasTrainer):
         return model.trainable_variables, model.non_trainable_variables, self.optimiser.variables
 
     def fetch(self) -> None:
-        self.state = tuple([one.value for one in variables] for variables in self._held())
+        self.state = tuple([variable.value for variable in variables] for variables in self._held())
 
     def _store(self) -> None:
         for variables, values in zip(self._held(), self.state, strict=True):

@@ -93,8 +93,8 @@ class _Builder:
 
     def _noted(self, keras_layer: Any, x: Any, name: str) -> Any:
         y = keras_layer(x)
-        for own, neutral in _PARTS.items():
-            variable = getattr(keras_layer, own, None)
+        for attribute, neutral in _PARTS.items():
+            variable = getattr(keras_layer, attribute, None)
             if variable is not None:
                 self.variables[f"{name}.{neutral}"] = variable
         return y

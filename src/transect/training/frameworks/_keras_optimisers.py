@@ -29,7 +29,7 @@ def set_states(optimiser: Any, states: list[list[np.ndarray]], updates: int) -> 
     else:
         # Keras' momentum is -learning_rate v of the rule. Without momentum it keeps nothing.
         kept = [optimiser.momentums] if optimiser.momentum else []
-        states = [[-optimiser.rate_now * array for array in one] for one in states]
+        states = [[-optimiser.rate_now * array for array in arrays] for arrays in states]
     for variables, arrays in zip(kept, states, strict=False):
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)

@@ -59,10 +59,10 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
 
     def resume(self, state: TrainingState) -> None:
         self.load(state.weights)
-        native = [self._native(one) for one in state.states]
+        native = [self._native(arrays) for arrays in state.states]
         names = {id(variable): name for name, variable in self._variables.items()}
         order = [names[id(variable)] for variable in self.model.trainable_variables]
-        states = [[one[name].astype(self.dtype) for name in order] for one in native]
+        states = [[arrays[name].astype(self.dtype) for name in order] for arrays in native]
         set_states(self.optimiser, states, state.updates)
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -134,7 +134,7 @@ class TensorFlowTrainer(KerasTrainer):
             optimiser.apply_gradients(zip(parts, variables, strict=True))
             return value
 
-        self._functions = [tf.function(one, autograph=False) for one in (backward, apply, step)]
+        self._functions = [tf.function(function, autograph=False) for function in (backward, apply, step)]
         self._predict = tf.function(
             lambda x: model(x, training=False),
             autograph=False,

@@ -43,10 +43,10 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
             return self.body(x) + (x if self.shortcut is None else self.shortcut(x))
 
     def keep(block: Any, layer: Layer, name: str) -> Any:
-        for one in weight_shapes((layer,)):
-            part = one.name.rpartition(".")[2]
-            own = _NORM_PARTS.get(part, part) if isinstance(layer, BatchNorm2d) else part
-            parameters[f"{name}.{part}"] = getattr(block, own)
+        for weight in weight_shapes((layer,)):
+            part = weight.name.rpartition(".")[2]
+            attribute = _NORM_PARTS.get(part, part) if isinstance(layer, BatchNorm2d) else part
+            parameters[f"{name}.{part}"] = getattr(block, attribute)
         return block
 
     def build(layer: Layer, name: str) -> Any:

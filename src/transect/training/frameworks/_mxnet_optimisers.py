@@ -55,8 +55,8 @@ def _make_sgd(rule: Parameters, dtype: Any) -> Any:
 
         def change_rate(self, rate: float) -> None:
             if rate != self.lr:
-                for one in self.momenta:
-                    one *= rate / self.lr
+                for momentum in self.momenta:
+                    momentum *= rate / self.lr
                 self.set_learning_rate(rate)
 
     class ExactSgd(Sgd):

@@ -95,7 +95,7 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
         self.load(state.weights)
         if not self.trained:
             return
-        states = [[one[name].astype(self.dtype) for name in self._trained_names] for one in state.states]
+        states = [[arrays[name].astype(self.dtype) for name in self._trained_names] for arrays in state.states]
         set_states(self._trainer._updaters[0], states, state.updates)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:

@@ -86,8 +86,8 @@ class _Sum:
         second, back_second = self.shortcut.forward(x, training)
 
         def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
-            one, other = back_first(g, need)[0], back_second(g, need)[0]
-            return (one + other if need and one is not None and other is not None else None), ()
+            of_body, of_shortcut = back_first(g, need)[0], back_second(g, need)[0]
+            return (of_body + of_shortcut if need and of_body is not None and of_shortcut is not None else None), ()
 
         return first + second, backward
 
@@ -102,8 +102,8 @@ def _chain(
             body = _chain(layer.body, weights, gradients, f"{name}body.")
             parts.append(_Sum(body, _chain(layer.shortcut, weights, gradients, f"{name}shortcut.")))
             continue
-        own = [weight.name for weight in weight_shapes((layer,))]
-        names = [name + weight.rpartition(".")[2] for weight in own]
+        weight_names = [weight.name for weight in weight_shapes((layer,))]
+        names = [name + weight.rpartition(".")[2] for weight in weight_names]
         parts.append(
             _Leaf(
                 layer,

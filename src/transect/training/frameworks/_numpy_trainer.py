@@ -52,15 +52,15 @@ class NumpyTrainer(Trainer, ResumableTrainer):
 
     def resume(self, state: TrainingState) -> None:
         self.load(state.weights)
-        for own, given in zip(self._states, state.states, strict=True):
+        for kept, given in zip(self._states, state.states, strict=True):
             for name, part in self._parts.items():
-                own[part] = given[name].reshape(-1)
+                kept[part] = given[name].reshape(-1)
         self._updates = state.updates
 
     def state(self) -> TrainingState:
         states = tuple(
-            {name: own[part].reshape(self._weights[name].shape).copy() for name, part in self._parts.items()}
-            for own in self._states
+            {name: kept[part].reshape(self._weights[name].shape).copy() for name, part in self._parts.items()}
+            for kept in self._states
         )
         return TrainingState(weights=self.weights(), states=states, updates=self._updates)
 

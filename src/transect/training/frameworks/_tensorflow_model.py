@@ -69,8 +69,8 @@ class Model:
             case Flatten():
                 return tf.reshape(x, [-1, np.prod(x.shape[1:], dtype=int)])
             case Residual(body, shortcut):
-                other = self._chain(shortcut, x, training, f"{name}shortcut.")
-                return self._chain(body, x, training, f"{name}body.") + other
+                shortcut_output = self._chain(shortcut, x, training, f"{name}shortcut.")
+                return self._chain(body, x, training, f"{name}body.") + shortcut_output
         raise TypeError(f"no TensorFlow operation for layer {layer}")
 
     def _batch_norm(self, layer: BatchNorm2d, x: Any, training: bool, name: str) -> Any:

@@ -14,7 +14,7 @@ from transect.training.parts import PartByTrainer
 
 
 class TensorflowPart(PartByTrainer):
-    """A tape remembers what a compiled forward pass has kept for its compiled backward pass.
+    """Forward and backward passes are compiled apart; a tape keeps the first one's tensors for the second.
 
     Functions are traced once for each size of a micro-batch.
     """
@@ -27,7 +27,7 @@ class TensorflowPart(PartByTrainer):
 
         self._tf = tf
         self._trained = list(self._variables())
-        self._functions = [tf.function(one, autograph=False) for one in (self._outputs, self._loss)]
+        self._functions = [tf.function(function, autograph=False) for function in (self._outputs, self._loss)]
         self._add = tf.function(self._added, autograph=False)
         self._none = self.trainer.flat_gradient
 
@@ -45,7 +45,7 @@ class TensorflowPart(PartByTrainer):
 
     def _added(self, flat: Any, gradients: list[Any]) -> Any:
         tf = self._tf
-        return flat + tf.concat([tf.reshape(one, [-1]) for one in gradients], 0)
+        return flat + tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], 0)
 
     def begin_step(self) -> None:
         super().begin_step()
@@ -73,8 +73,8 @@ class TensorflowPart(PartByTrainer):
         sources = [*self._trained, *([] if self.part.begins else [x])]
         gradients = tape.gradient(end, sources, given) if sources else []
         if self._trained:
-            own = gradients[: len(self._trained)]
-            self.trainer.flat_gradient = self._add(self.trainer.flat_gradient, own)
+            of_weights = gradients[: len(self._trained)]
+            self.trainer.flat_gradient = self._add(self.trainer.flat_gradient, of_weights)
         return None if self.part.begins else samples_first(_array(gradients[-1]))
 
     def update(self, learning_rate: float) -> None:
@@ -98,7 +98,7 @@ class KerasTensorflowPart(TensorflowPart):
         variable = self._keras.Variable if hasattr(self._keras, "Variable") else ()
         found = self.trainer.model.trainable_variables
         # Keras 3 has TensorFlow's variables in its own.
-        return [one.value if isinstance(one, variable) else one for one in found]
+        return [weight.value if isinstance(weight, variable) else weight for weight in found]
 
     def _outputs(self, x: Any) -> Any:
         return self.trainer.model(x, training=True)

@@ -36,10 +36,10 @@ def configure(threads: int, device: str) -> Any:
     if not gpus:
         raise RuntimeError("TensorFlow finds no GPU")
     # One GPU per rank; the launcher numbers the ranks of a node.
-    own = gpus[int(os.environ.get("LOCAL_RANK", "0")) % len(gpus)]
-    tf.config.set_visible_devices([own], "GPU")
+    gpu = gpus[int(os.environ.get("LOCAL_RANK", "0")) % len(gpus)]
+    tf.config.set_visible_devices([gpu], "GPU")
     # Else the first rank on a shared GPU would take all of its memory.
-    tf.config.experimental.set_memory_growth(own, True)
+    tf.config.experimental.set_memory_growth(gpu, True)
     # A cell in fp32 computes in float32, not with TF32's 10 bits of mantissa.
     tf.config.experimental.enable_tensor_float_32_execution(False)
     return tf
@@ -147,14 +147,14 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
 
     def resume(self, state: TrainingState) -> None:
         self.load(state.weights)
-        native = [self._native(one) for one in state.states]
-        states = [[array.astype(self.dtype) for array in one.values()] for one in native]
+        native = [self._native(arrays) for arrays in state.states]
+        states = [[array.astype(self.dtype) for array in arrays.values()] for arrays in native]
         self._optimiser.resume(states, state.updates)
 
     def traces(self) -> int:
         """Return how often functions were traced so far: constant in steady state."""
         functions = (self._predict, self._forward_backward, self._update, self._step)
-        return sum(one.experimental_get_tracing_count() for one in functions)
+        return sum(function.experimental_get_tracing_count() for function in functions)
 
     def rate(self, learning_rate: float) -> Any:
         """Return a scalar tensor: a Python number would be traced anew for each value."""
@@ -179,7 +179,7 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
     def _split(self, flat: Any) -> list[Any]:
         parts = self.tf.split(flat, self._sizes)
         shapes = [variable.shape for variable in self.trained]
-        return [self.tf.reshape(one, shape) for one, shape in zip(parts, shapes, strict=True)]
+        return [self.tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def apply(self, gradients: list[Any], learning_rate: Any) -> None:
         self._optimiser.apply(gradients, learning_rate)

@@ -150,9 +150,9 @@ def set_optimiser_state(
             if not parameter.requires_grad:
                 continue
             kept = optimiser.state[parameter]
-            for own, given in zip(names, state.states, strict=True):
-                kept[own] = torch.zeros_like(parameter)
-                _copy(kept[own], given[name])
+            for buffer_name, given in zip(names, state.states, strict=True):
+                kept[buffer_name] = torch.zeros_like(parameter)
+                _copy(kept[buffer_name], given[name])
             if rule.optimiser == "adamw":
                 kept["step"] = torch.tensor(float(state.updates))
 

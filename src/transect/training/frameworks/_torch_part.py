@@ -93,7 +93,7 @@ def _saved(node: Any) -> Iterator[Any]:
         if name.startswith("_saved_"):
             value = getattr(node, name)
             several = value if isinstance(value, tuple | list) else (value,)
-            yield from (one for one in several if isinstance(one, torch.Tensor))
+            yield from (tensor for tensor in several if isinstance(tensor, torch.Tensor))
 
 
 def kept_storages(end: Any, weights: Iterable[Any]) -> dict[int, int]:
@@ -101,7 +101,7 @@ def kept_storages(end: Any, weights: Iterable[Any]) -> dict[int, int]:
 
     Those of `weights` are left out: they are there anyway.
     """
-    own = {tensor.untyped_storage().data_ptr() for tensor in weights}
+    weight_storages = {tensor.untyped_storage().data_ptr() for tensor in weights}
     found: dict[int, int] = {}
     todo, seen = [end.grad_fn], set()
     while todo:
@@ -112,6 +112,6 @@ def kept_storages(end: Any, weights: Iterable[Any]) -> dict[int, int]:
         todo += [behind for behind, _ in node.next_functions]
         for tensor in _saved(node):
             storage = tensor.untyped_storage()
-            if storage.data_ptr() not in own and storage.nbytes():
+            if storage.data_ptr() not in weight_storages and storage.nbytes():
                 found[storage.data_ptr()] = storage.nbytes()
     return found

@@ -76,7 +76,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
 
     def rebind(self, parameters: Iterable[Any]) -> None:
         """Train these parameters, which may be shards, with a new optimiser of the same rule."""
-        self.parameters = [one for one in parameters if one.requires_grad]
+        self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
         self.optimiser = self._make_optimiser(self._rule, self.parameters)
 
     def wrap_optimiser(self, optimiser: Any) -> None:

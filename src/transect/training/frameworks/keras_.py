@@ -43,7 +43,7 @@ class _KerasJaxPart(PartByTrainer):
     trainer: JaxTrainer
 
     def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
-        super().__init__(plan, part, lambda own: JaxTrainer(own, keras))
+        super().__init__(plan, part, lambda part_plan: JaxTrainer(part_plan, keras))
         import jax
 
         numpy, trainer, inner = jax.numpy, self.trainer, not part.begins
@@ -66,9 +66,9 @@ class _KerasJaxPart(PartByTrainer):
             return jax.jit(run)
 
         def back(flat: Any, way: Any, g: Any) -> tuple[Any, ...]:
-            own, *rest = way(g)
-            if own:
-                flat = flat + numpy.concatenate([one.ravel() for one in own])
+            gradients, *rest = way(g)
+            if gradients:
+                flat = flat + numpy.concatenate([gradient.ravel() for gradient in gradients])
             return flat, *rest
 
         self._forward, self._loss = taped(outputs), taped(loss)
@@ -113,7 +113,7 @@ class _KerasTorchPart(AutogradPart):
     trainer: TorchTrainer
 
     def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
-        super().__init__(plan, part, lambda own: TorchTrainer(own, keras))
+        super().__init__(plan, part, lambda part_plan: TorchTrainer(part_plan, keras))
 
     def begin_step(self) -> None:
         super().begin_step()

@@ -22,7 +22,7 @@ class _MxnetPart(PartByTrainer):
     trainer: MxnetTrainer
 
     def __init__(self, plan: ModelPlan, part: ModelPart) -> None:
-        super().__init__(plan, part, lambda own: MxnetTrainer(own, adds=True))
+        super().__init__(plan, part, lambda part_plan: MxnetTrainer(part_plan, adds=True))
         # Of the step's micro-batches: their sizes, in the order of forward passes, and statistics.
         self._sizes: dict[int, int] = {}
         self._statistics: dict[int, np.ndarray] = {}

@@ -51,8 +51,8 @@ class _NumpyPart(PartByTrainer, TellsKept):
         return loss
 
     def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        back, own = self.tapes.pop(i)
-        inner = back(own if g is None else g, not self.part.begins)[0]
+        back, loss_gradient = self.tapes.pop(i)
+        inner = back(loss_gradient if g is None else g, not self.part.begins)[0]
         if self._fresh:
             self._total[...] = self.trainer.flat_gradient
         else:
@@ -62,8 +62,8 @@ class _NumpyPart(PartByTrainer, TellsKept):
 
     def kept(self, i: int) -> dict[int, int]:
         """Return address and bytes of each array that the way back holds besides weights."""
-        own = (self.trainer.flat_weights, self.trainer.flat_gradient)
-        return kept_arrays(self.tapes[i][0], own)
+        buffers = (self.trainer.flat_weights, self.trainer.flat_gradient)
+        return kept_arrays(self.tapes[i][0], buffers)
 
     def gradient(self) -> np.ndarray:
         return self._total
@@ -97,22 +97,22 @@ def kept_arrays(back: Any, weights: Iterable[np.ndarray]) -> dict[int, int]:
 
     Those of `weights` are left out: they are there anyway.
     """
-    own = {_address(array) for array in weights}
+    weight_addresses = {_address(array) for array in weights}
     found: dict[int, int] = {}
     todo: list[Any] = [back]
     seen: set[int] = set()
     while todo:
-        one = todo.pop()
-        if id(one) in seen:
+        value = todo.pop()
+        if id(value) in seen:
             continue
-        seen.add(id(one))
-        if isinstance(one, np.ndarray):
-            if one.nbytes and _address(one) not in own:
-                found[_address(one)] = _owner(one).nbytes
-        elif isinstance(one, FunctionType):
-            todo += [cell.cell_contents for cell in one.__closure__ or ()]
-        elif isinstance(one, list | tuple):
-            todo += one
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            if value.nbytes and _address(value) not in weight_addresses:
+                found[_address(value)] = _owner(value).nbytes
+        elif isinstance(value, FunctionType):
+            todo += [cell.cell_contents for cell in value.__closure__ or ()]
+        elif isinstance(value, list | tuple):
+            todo += value
     return found
 
 

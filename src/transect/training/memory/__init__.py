@@ -32,8 +32,8 @@ def whole_models(name: str) -> bool:
     What cuts a model or shards it keeps activations in its own way, and would not follow.
     """
     strategy = STRATEGIES.get(name)
-    own = type(strategy).trainer is not Strategy.trainer or strategy.sharded
-    return name in _WHOLE_MODELS or not own
+    custom = type(strategy).trainer is not Strategy.trainer or strategy.sharded
+    return name in _WHOLE_MODELS or not custom
 
 
 class Activations(ABC):
@@ -58,9 +58,9 @@ class Memory(Plugin, ABC):
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
         if cell.framework != "torch":
-            return f"it is a memory of torch, not of {cell.framework}"
+            return f"it needs torch, not {cell.framework}"
         if not whole_models(cell.strategy):
-            return f"it works where each rank computes the whole model; by {cell.strategy} none does"
+            return f"it works where each rank computes the whole model; with {cell.strategy} none does"
         return None
 
     def prepare(self, device: Any) -> None:
@@ -76,11 +76,11 @@ def too_small(cell: TrainCell, batch: int) -> str | None:
     if cell.memory_budget is None:
         return None
     if cell.framework != "torch":
-        return f"a memory_budget is kept by cells of torch, not of {cell.framework}"
+        return f"a memory_budget needs torch, not {cell.framework}"
     if cell.device != "cpu":
-        return "a memory_budget is kept by the kernel, for a process on a cpu; a GPU's memory is not its"
+        return "a memory_budget is enforced by the kernel, for a process on a cpu; it does not limit a GPU's memory"
     if not whole_models(cell.strategy) and cell.strategy not in DIVIDED_LAYERS:
-        return f"a memory_budget is kept in passes through the whole model: {cell.strategy} trains parts"
+        return f"a memory_budget needs passes through the whole model: {cell.strategy} trains parts"
     model = model_of(WORKLOADS.get(cell.workload))
     if cell.strategy in DIVIDED_LAYERS or not isinstance(model, LayeredModel):
         return None

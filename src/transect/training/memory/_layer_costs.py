@@ -39,16 +39,16 @@ def layer_costs(model: Model, x: np.ndarray, precision: str, repeats: int) -> di
     begun = status_bytes("VmData")[0]
     for index, layer in enumerate(layers):
         with torch.autocast("cpu", torch.bfloat16) if lower else nullcontext():
-            costs, value, own = _measured(layer, value, needs=index > 0, repeats=repeats)
+            costs, value, memory = _measured(layer, value, needs=index > 0, repeats=repeats)
         before = number
         names = {"in": before}
-        if own.pop("same"):
+        if memory.pop("same"):
             names["out"] = before
         else:
             sizes.append(_size(value))
             number = names["out"] = len(sizes) - 1
-        saved = {names[place] for place in own["places"]}
-        for size in own["inside"]:
+        saved = {names[place] for place in memory["places"]}
+        for size in memory["inside"]:
             sizes.append(size)
             saved.add(len(sizes) - 1)
         kept = sum(sizes[t] for t in saved - {before})
@@ -59,7 +59,7 @@ def layer_costs(model: Model, x: np.ndarray, precision: str, repeats: int) -> di
                 "saved": sorted(saved),
                 "before": before,
                 "after": number,
-                "working_bytes": max(0, own["peak"] - kept),
+                "working_bytes": max(0, memory["peak"] - kept),
             }
         )
     held = status_bytes("VmData")[0] - begun - _size(value)

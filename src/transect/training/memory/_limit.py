@@ -1,4 +1,4 @@
-"""A budget of memory, kept by the kernel: more is not given, and who asks for it fails.
+"""A memory budget, enforced by the kernel: an allocation beyond it fails.
 
 RLIMIT_DATA counts private writable memory (setrlimit(2)): what malloc gives, and stacks of threads. Neither shared
 mappings nor the page cache count, so that what lies in a file does not. glibc keeps freed blocks for later, torn into
@@ -80,7 +80,7 @@ class Peak:
 
 
 class MemoryLimit:
-    """Holds a process of torch to `budget` bytes above what it has at the first use; None: only looks.
+    """Limits a torch process to `budget` bytes above its memory at the first use; None: only measures.
 
     `most`: the most memory above the first use's that was seen in any use (`Peak`). `before`: the most
     resident memory of the process until the last use began, which the kernel has forgotten then.
@@ -115,7 +115,7 @@ class MemoryLimit:
         try:
             yield
         except (MemoryError, RuntimeError) as error:
-            if self._budget is None or not any(one in str(error) for one in _NOTHING_GIVEN):
+            if self._budget is None or not any(phrase in str(error) for phrase in _NOTHING_GIVEN):
                 raise
             raise BudgetUsedUp(f"the memory_budget of {self._budget:,} bytes does not suffice: {error}") from error
         finally:

@@ -31,16 +31,16 @@ def span_of(tensor: Any) -> Any:
 
 
 class OffloadedActivations(Activations):
-    """Offloads what is saved in runs that say so; each storage goes once, whoever saves it.
+    """Offloads the tensors saved in runs with the action `offload`, each storage once.
 
-    Weights and the batch stay, as somebody else holds them anyway.
+    Weights and the batch stay: they are in memory anyway.
     """
 
     def __init__(self, store: Store, model: Any, runs: Sequence[Run] | None = None) -> None:
         """Make the module compute in `runs`; None: what all layers save goes."""
         self._store, self._model = store, model
         compute_in_runs(model, runs or [Run("offload", 0, len(layers_of(model)[0]))], self._offloading)
-        self._told: dict[str, Any] = {"runs": [list(run) for run in runs]} if runs else {}
+        self._run_facts: dict[str, Any] = {"runs": [list(run) for run in runs]} if runs else {}
         self._held: set[int] = set()
         self._kept: dict[tuple[int, int, int, Any], Kept] = {}
         self._last: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class OffloadedActivations(Activations):
 
     def facts(self) -> dict[str, Any]:
         """Return what the last step moved, in bytes, the seconds that computing waited for it, and where to."""
-        return self._told | self._last | self._store.facts()
+        return self._run_facts | self._last | self._store.facts()
 
     def close(self) -> None:
         self._store.close()

@@ -108,7 +108,7 @@ def _frozen_statistics(modules: list[Any]) -> Iterator[None]:
     """Let batch norms count a batch that they have counted already in copies of their statistics."""
     from torch.nn.modules.batchnorm import _BatchNorm
 
-    norms = [one for m in modules for one in m.modules() if isinstance(one, _BatchNorm)]
+    norms = [module for m in modules for module in m.modules() if isinstance(module, _BatchNorm)]
     kept = [dict(norm._buffers) for norm in norms]
     for norm, buffers in zip(norms, kept, strict=True):
         norm._buffers.update({n: None if b is None else b.clone() for n, b in buffers.items()})

@@ -16,10 +16,10 @@ class SwapFull(MemoryError):
 def file_system(folder: str) -> str:
     """Return its type, such as ext4, or "unknown". A file in tmpfs lies in memory, out of any budget's sight."""
     device = Path(folder).stat().st_dev
-    own = f"{os.major(device)}:{os.minor(device)}"
+    device_id = f"{os.major(device)}:{os.minor(device)}"
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
         fields = line.split()
-        if fields[2] == own:
+        if fields[2] == device_id:
             return fields[fields.index("-") + 1]
     return "unknown"
 

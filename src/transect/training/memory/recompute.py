@@ -27,21 +27,21 @@ def segments(saved: SavedTensors) -> list[Run]:
     For each of 64 sizes that a segment may have it is filled greedily, and the best size wins. The
     last segment is kept: its backward pass follows at once.
     """
-    own = _own_bytes(saved)
-    if not any(own):
-        return [Run("keep", 0, len(own))]
+    layer_bytes = _own_bytes(saved)
+    if not any(layer_bytes):
+        return [Run("keep", 0, len(layer_bytes))]
     best: tuple[tuple[int, int], list[Run]] | None = None
-    for room in np.geomspace(max(own), sum(own), 64):
+    for room in np.geomspace(max(layer_bytes), sum(layer_bytes), 64):
         runs, first, filled = [], 0, 0
-        for index, size in enumerate(own):
+        for index, size in enumerate(layer_bytes):
             if filled + size > room and index > first:
                 runs.append(Run("recompute", first, index))
                 first, filled = index, 0
             filled += size
-        runs.append(Run("recompute", first, len(own)))
+        runs.append(Run("recompute", first, len(layer_bytes)))
         inputs = {saved.layers[run.first].before for run in runs} - {0}
-        largest = max(sum(own[run.first : run.last]) for run in runs)
-        found = (sum(saved.sizes[one] for one in inputs) + largest, len(runs))
+        largest = max(sum(layer_bytes[run.first : run.last]) for run in runs)
+        found = (sum(saved.sizes[tensor] for tensor in inputs) + largest, len(runs))
         if best is None or found < best[0]:
             best = found, runs
     assert best is not None
@@ -50,11 +50,11 @@ def segments(saved: SavedTensors) -> list[Run]:
 
 
 def _own_bytes(saved: SavedTensors) -> list[int]:
-    seen, own = {0}, []
+    seen, layer_bytes = {0}, []
     for layer in saved.layers:
-        own.append(sum(saved.sizes[one] for one in set(layer.saved) - seen))
+        layer_bytes.append(sum(saved.sizes[tensor] for tensor in set(layer.saved) - seen))
         seen |= set(layer.saved)
-    return own
+    return layer_bytes
 
 
 @MEMORIES.register("recompute")

@@ -161,7 +161,7 @@ class Strategy(Plugin, ABC):
         """
 
     def traffic(self, cell: TrainCell) -> Traffic | None:
-        """Return how its ranks talk in a step, for predictions; None: nobody said."""
+        """Return how its ranks communicate in a step, for predictions; None: unknown."""
         return None
 
     def libraries(self) -> dict[str, str]:

@@ -34,8 +34,8 @@ class MxnetAdapter(Adapter):
 
         found = {}
         for name, array in weights.items():
-            own = array if hvd.rank() == 0 else np.zeros_like(array)
-            shared = mx.nd.array(own, dtype=array.dtype)
+            contribution = array if hvd.rank() == 0 else np.zeros_like(array)
+            shared = mx.nd.array(contribution, dtype=array.dtype)
             hvd.allreduce_(shared, op=hvd.Sum, name=f"weights.{name}")
             found[name] = shared.asnumpy()
         return found

@@ -31,8 +31,8 @@ class _Adapter(Adapter):
         with tf.control_dependencies(gradients):
             begin = tf.timestamp()
         reduced = [
-            self._hvd.allreduce(one, op=self._operation, name=f"gradient.{index}")
-            for index, one in enumerate(gradients)
+            self._hvd.allreduce(gradient, op=self._operation, name=f"gradient.{index}")
+            for index, gradient in enumerate(gradients)
         ]
         with tf.control_dependencies([begin, *reduced]):
             return reduced, tf.timestamp() - begin
@@ -63,7 +63,7 @@ class TensorflowAdapter(_Adapter):
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
         begin = time.perf_counter()
         result = self._step(x, y, self._trainer.rate(learning_rate))
-        loss, seconds = (float(one) for one in result)
+        loss, seconds = (float(value) for value in result)
         self._trainer.finish_step()
         return self.parts(loss, seconds, time.perf_counter() - begin)
 

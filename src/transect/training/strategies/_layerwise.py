@@ -1,4 +1,4 @@
-"""A model as parts of one layer's weights each, so that messages of one go on beside passes of others."""
+"""A model as parts of one layer's weights each: one part's communication overlaps other parts' computation."""
 
 from __future__ import annotations
 

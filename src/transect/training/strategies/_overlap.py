@@ -1,4 +1,4 @@
-"""What the strategies share whose messages go on, layer by layer, beside the passes."""
+"""The common base of strategies that overlap communication with computation, layer by layer."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Overlapped(MpiStrategy):
         self._set = self.settings(cell)
         itemsize = np.dtype(find_precision(plan.precision).array).itemsize
         cut = weighty_parts(plan.model, self._set["bucket_bytes"], itemsize)
-        # `supports` has said so.
+        # `supports` has checked it.
         assert isinstance(framework, PartFramework)
         self._model = LayerwiseTrainer(framework, plan, cut)
         self._buffers = [WeightBuffer(part_weights(plan.model, part), plan.precision) for part in cut]

@@ -55,7 +55,8 @@ class _Side:
         self.comm, self.workers = comm, comm.size - 1
         arrays = plan.model.weight_shapes()
         self.trained, self.others = (
-            WeightBuffer((one for one in arrays if one.trained == which), plan.precision) for which in (True, False)
+            WeightBuffer((array for array in arrays if array.trained == which), plan.precision)
+            for which in (True, False)
         )
         self.ledger: dict[str, Any] = {}
 
@@ -212,12 +213,12 @@ class Server(_Side):
                 return
             total = self._gradient
             total[...] = 0
-            for one in range(1, self.comm.size):
-                total += self._kept[one]
+            for rank in range(1, self.comm.size):
+                total += self._kept[rank]
             if self._mean:
                 total /= self.workers
-            for one in self._kept:
-                self._note(one, version)
+            for rank in self._kept:
+                self._note(rank, version)
             self._kept.clear()
         else:
             learning_rate = learning_rate / self.workers if self._mean else learning_rate

@@ -1,4 +1,4 @@
-"""Options that all pipelines have, whoever passes on what."""
+"""Options that all pipeline strategies have."""
 
 from __future__ import annotations
 

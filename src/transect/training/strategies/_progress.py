@@ -157,7 +157,7 @@ class Progress:
         while self._open or self._queued:
             self.wait(self._open[0])
         waited, self._waited = self._waited, 0.0
-        under_way = union([(one.begin, one.end or 0.0) for one in self._step])
+        under_way = union([(flight.begin, flight.end or 0.0) for flight in self._step])
         self._step.clear()
         return waited, under_way
 
@@ -194,7 +194,7 @@ class Progress:
 
     def _begin_queued(self) -> None:
         # Two at least, or the network would wait for the next one to begin.
-        self._going = [one for one in self._going if one[0].end is None]
+        self._going = [entry for entry in self._going if entry[0].end is None]
         while self._queued and (len(self._going) < 2 or sum(size for _, size in self._going) < WINDOW_BYTES):
             flight, size, post = self._queued.popleft()
             flight.begin = time.perf_counter()

@@ -23,12 +23,12 @@ class WeightBuffer:
     def __init__(self, arrays: Iterable[Weight], precision: str) -> None:
         arrays = list(arrays)
         dtype = np.dtype(find_precision(precision).array)
-        self.flat = np.empty(sum(prod(one.shape) for one in arrays), dtype)
+        self.flat = np.empty(sum(prod(weight.shape) for weight in arrays), dtype)
         self.views: dict[str, np.ndarray] = {}
         start = 0
-        for one in arrays:
-            end = start + prod(one.shape)
-            self.views[one.name] = self.flat[start:end].reshape(one.shape)
+        for weight in arrays:
+            end = start + prod(weight.shape)
+            self.views[weight.name] = self.flat[start:end].reshape(weight.shape)
             start = end
 
     def take(self, weights: Mapping[str, np.ndarray]) -> None:

@@ -38,12 +38,12 @@ def _both(a: Rows, b: Rows) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Halo:
-    """Rows `own` of an image are here, rows `wanted` are to be; `above` and `below` lie outside of it.
+    """Rows `local` of an image are on this rank, rows `wanted` are to be; `above` and `below` lie outside of it.
 
     `sends` and `receives` are rows with the number of the rank they go to or come from.
     """
 
-    own: Rows
+    local: Rows
     wanted: Rows
     above: int
     below: int
@@ -73,17 +73,17 @@ class Halo:
         receives = ((number, _both(held[number], wanted[part])) for number in others)
         first, last = asked[part]
         return cls(
-            own=held[part],
+            local=held[part],
             wanted=wanted[part],
             above=max(0, -first),
             below=max(0, last - height),
-            sends=tuple(one for one in sends if one[1][0] < one[1][1]),
-            receives=tuple(one for one in receives if one[1][0] < one[1][1]),
+            sends=tuple(transfer for transfer in sends if transfer[1][0] < transfer[1][1]),
+            receives=tuple(transfer for transfer in receives if transfer[1][0] < transfer[1][1]),
         )
 
     @property
     def kept(self) -> Rows:
-        return _both(self.own, self.wanted)
+        return _both(self.local, self.wanted)
 
 
 def _by_rows(layer: Layer, before: Shape, parts: int) -> bool:

@@ -27,26 +27,26 @@ def _exchanges() -> tuple[Any, Any]:
     def fetch(x: Any, halo: Halo, group: RankGroup) -> Any:
         first, last = halo.wanted
         out = x.new_empty((*x.shape[:2], last - first, x.shape[3]))
-        _cut(out, halo.kept, first).copy_(_cut(x, halo.kept, halo.own[0]))
-        sends = [(peer, _cut(x, rows, halo.own[0]).contiguous()) for peer, rows in halo.sends]
+        _cut(out, halo.kept, first).copy_(_cut(x, halo.kept, halo.local[0]))
+        sends = [(peer, _cut(x, rows, halo.local[0]).contiguous()) for peer, rows in halo.sends]
         buffers = [_cut(out, rows, first) for _, rows in halo.receives]
-        found = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in buffers]
-        group.exchange(sends, [(peer, one) for (peer, _), one in zip(halo.receives, found, strict=True)])
-        for buffer, one in zip(buffers, found, strict=True):
-            buffer.copy_(one)
+        found = [torch.empty_like(buffer, memory_format=torch.contiguous_format) for buffer in buffers]
+        group.exchange(sends, [(peer, tensor) for (peer, _), tensor in zip(halo.receives, found, strict=True)])
+        for buffer, tensor in zip(buffers, found, strict=True):
+            buffer.copy_(tensor)
         return out
 
     def give_back(g: Any, halo: Halo, group: RankGroup) -> Any:
         """Return the sum of everybody's gradients of this rank's rows."""
         first = halo.wanted[0]
-        total = g.new_zeros((*g.shape[:2], halo.own[1] - halo.own[0], g.shape[3]))
-        _cut(total, halo.kept, halo.own[0]).copy_(_cut(g, halo.kept, first))
+        total = g.new_zeros((*g.shape[:2], halo.local[1] - halo.local[0], g.shape[3]))
+        _cut(total, halo.kept, halo.local[0]).copy_(_cut(g, halo.kept, first))
         sends = [(peer, _cut(g, rows, first).contiguous()) for peer, rows in halo.receives]
-        places = [_cut(total, rows, halo.own[0]) for _, rows in halo.sends]
-        found = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in places]
-        group.exchange(sends, [(peer, one) for (peer, _), one in zip(halo.sends, found, strict=True)])
-        for place, one in zip(places, found, strict=True):
-            place.add_(one)
+        places = [_cut(total, rows, halo.local[0]) for _, rows in halo.sends]
+        found = [torch.empty_like(place, memory_format=torch.contiguous_format) for place in places]
+        group.exchange(sends, [(peer, tensor) for (peer, _), tensor in zip(halo.sends, found, strict=True)])
+        for place, tensor in zip(places, found, strict=True):
+            place.add_(tensor)
         return total
 
     class Fetch(torch.autograd.Function):
@@ -71,7 +71,7 @@ def _exchanges() -> tuple[Any, Any]:
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
-            return _cut(g, ctx.halo.own, 0).contiguous(), None, None
+            return _cut(g, ctx.halo.local, 0).contiguous(), None, None
 
     return Fetch, Gather
 
@@ -79,7 +79,7 @@ def _exchanges() -> tuple[Any, Any]:
 def _with_halo(x: Any, halo: Halo, group: RankGroup, outside: float) -> Any:
     import torch
 
-    if halo.sends or halo.receives or halo.own != halo.wanted:
+    if halo.sends or halo.receives or halo.local != halo.wanted:
         x = _exchanges()[0].apply(x, halo, group)
     if halo.above or halo.below:
         x = torch.nn.functional.pad(x, (0, 0, halo.above, halo.below), value=outside)
@@ -171,7 +171,7 @@ def module_by_rows(layers: tuple[Layer, ...], sample: Shape, first: int, group: 
     from transect.training.frameworks._torch_modules import build_module
 
     parts = len(group.ranks)
-    begin = Halo.of_all(sample[1], parts, part).own
+    begin = Halo.of_all(sample[1], parts, part).local
     end = shapes(layers[:first], sample)[-1]
     # What an average has left is whole already.
     all_rows = Halo.of_all(end[1], parts, part) if len(end) == 3 else None

@@ -75,8 +75,8 @@ SCHEDULES: Mapping[str, Schedule] = MappingProxyType(
 class Waits:
     """Adds up the seconds in which torch's schedules wait for messages.
 
-    Torch tells them nowhere, so the one function in which all its schedules wait is timed; where a
-    version of torch has no such function, `told` is False.
+    Torch reports them nowhere, so the one function in which all its schedules wait is timed; where a
+    version of torch has no such function, `available` is False.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Waits:
 
         self.seconds = 0.0
         wait = getattr(schedules, "_wait_batch_p2p", None)
-        self.told = wait is not None
+        self.available = wait is not None
 
         def timed(works: Any) -> None:
             if not works:
@@ -93,7 +93,7 @@ class Waits:
             wait(works)  # type: ignore[misc]
             self.seconds += time.perf_counter() - begin
 
-        if self.told:
+        if self.available:
             schedules._wait_batch_p2p = timed
 
 
@@ -142,9 +142,9 @@ def make_stage(
 ) -> Any:
     """Return torch's stage of `count`, whose samples have the shapes `before` and `after`.
 
-    `sizes` are those of the micro-batches. The shapes are told, or the first step would find them by
-    one more pass forward, which moves running statistics (by 1e-2 where it was seen). Torch receives into buffers of one shape: unequal
-    micro-batches get their own here.
+    `sizes` are those of the micro-batches. The shapes are given, or the first step would find them by
+    one more forward pass, which moves running statistics (by 1e-2 where it was seen). Torch receives
+    into buffers of one shape: unequal micro-batches get their own here.
     """
     import torch
     from torch.distributed.pipelining import PipelineStage

@@ -123,7 +123,7 @@ def _make_gradients(plan: ModelPlan, trainer: Trainer) -> None:
     those of the plan again.
     """
     generator = np.random.default_rng(0)
-    x, y = (np.stack(one) for one in zip(*(plan.model.draw(generator) for _ in range(plan.batch)), strict=True))
+    x, y = (np.stack(arrays) for arrays in zip(*(plan.model.draw(generator) for _ in range(plan.batch)), strict=True))
     if x.dtype.kind == "f":
         x = x.astype(find_precision(plan.precision).array)
     trainer.forward_backward(*trainer.batch(x, y))

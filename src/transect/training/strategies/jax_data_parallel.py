@@ -53,8 +53,8 @@ class JaxDataParallel(Strategy):
         mean = self.operation == "mean"
 
         def add(row: Any) -> Any:
-            one = row[0]
-            return jax.lax.pmean(one, "ranks") if mean else jax.lax.psum(one, "ranks")
+            flat = row[0]
+            return jax.lax.pmean(flat, "ranks") if mean else jax.lax.psum(flat, "ranks")
 
         self._add = jax.jit(jax.shard_map(add, mesh=mesh, in_specs=PartitionSpec("ranks"), out_specs=PartitionSpec()))
         self.reduce(trainer)

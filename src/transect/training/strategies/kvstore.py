@@ -57,7 +57,7 @@ class KvstoreDistSync(Strategy):
         nd = self._mx.nd
         arrays = [nd.array(weights[name], dtype=weights[name].dtype) for name in names]
         self._kv.broadcast(list(range(len(names))), arrays, out=arrays)
-        trainer.load({name: one.asnumpy() for name, one in zip(names, arrays, strict=True)})
+        trainer.load({name: array.asnumpy() for name, array in zip(names, arrays, strict=True)})
 
     def reduce(self, trainer: Trainer) -> None:
         """Push, pull, divide by the number of workers, and wait until all is there."""

@@ -152,7 +152,7 @@ class MpiPipeline(MpiStrategy):
         begin = time.perf_counter()
         chain = cast(PartChain, trainer)
         micro = self._layout.micro(len(y))
-        sizes = [one.stop - one.start for one in micro]
+        sizes = [rows.stop - rows.start for rows in micro]
         chain.begin_step()
         lanes = [lane for lane in (self._inbox, self._back) if lane is not None]
         for lane in lanes:
@@ -235,33 +235,33 @@ class MpiPipeline(MpiStrategy):
         if self._replica:
             return outputs
         comm, sending = self._questions, []
-        several = [one for one in self._layout.micro(len(x)) if one.stop > one.start]
-        for one in several:
-            given = x[one]
+        several = [rows for rows in self._layout.micro(len(x)) if rows.stop > rows.start]
+        for rows in several:
+            given = x[rows]
             if self._stage:
-                given = np.empty((one.stop - one.start, *self._before), self._dtype)
+                given = np.empty((rows.stop - rows.start, *self._before), self._dtype)
                 comm.Recv(given, source=self._stage - 1)
             result = np.ascontiguousarray(trainer.predict(given), self._dtype)
             if self._last == 0:
-                outputs[one] = result
+                outputs[rows] = result
                 continue
             # From the last stage to the first one.
             target = (self._stage + 1) % (self._last + 1)
             sending.append((comm.Isend(result, dest=target), result))
         if self._stage == 0 and self._last:
-            for one in several:
-                comm.Recv(outputs[one], source=self._last)
+            for rows in several:
+                comm.Recv(outputs[rows], source=self._last)
         for request, _ in sending:
             request.Wait()
         return outputs
 
     def weights(self, trainer: Trainer) -> dict[str, np.ndarray]:
         """Return those of the first replica's stages on rank 0, elsewhere the rank's own."""
-        own = trainer.weights()
+        local = trainer.weights()
         if self._replica:
-            return own
-        found = self._chain.gather(own, root=0)
-        return {name: array for part in found or [own] for name, array in part.items()}
+            return local
+        found = self._chain.gather(local, root=0)
+        return {name: array for part in found or [local] for name, array in part.items()}
 
     def close(self) -> None:
         """End a thread that calls MPI."""

@@ -41,7 +41,7 @@ class _Multiworker(Strategy):
     def join(self) -> Place:
         from transect.training.frameworks._tensorflow_trainer import configure
 
-        # The rendezvous sets what the trainer is told later.
+        # The rendezvous sets what the trainer is given later.
         tf = self._tf = configure(int(os.environ.get("TF_NUM_INTRAOP_THREADS", "1")), self.device)
         known = tf.distribute.experimental.CommunicationImplementation
         self._strategy = tf.distribute.MultiWorkerMirroredStrategy(
@@ -83,7 +83,7 @@ class _Multiworker(Strategy):
         """Communication is timed inside the compiled step, from the last gradient to the result."""
         begin = time.perf_counter()
         result = self._step(x, y, self._rate(learning_rate))
-        loss, seconds = (float(one) for one in result)
+        loss, seconds = (float(value) for value in result)
         trainer.finish_step()
         whole = time.perf_counter() - begin
         if self.device == "cuda":

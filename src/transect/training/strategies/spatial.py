@@ -66,10 +66,10 @@ class Spatial(ReplicaStrategy):
         parts = groups.layout.model_parts
         self._first = layers_by_rows(model.layers, model.sample, parts)
         self._rows = rows_of(model.sample[1], parts)[groups.part]
-        own = _RowsModel(model.layers, model.sample, self._first, groups.replica, groups.part)
-        trained = (one for one in weight_shapes(model.layers[: self._first]) if one.trained)
+        rows_model = _RowsModel(model.layers, model.sample, self._first, groups.replica, groups.part)
+        trained = (weight for weight in weight_shapes(model.layers[: self._first]) if weight.trained)
         self._by_rows = sum(prod(weight.shape) for weight in trained)
-        return TorchTrainer(replace(plan, model=own))
+        return TorchTrainer(replace(plan, model=rows_model))
 
     def reduce(self, trainer: Trainer) -> None:
         """Add up over everybody: of weights by rows each has a part of the gradient.

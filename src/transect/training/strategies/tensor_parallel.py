@@ -89,9 +89,9 @@ def _cut_modules(pairs: list[Pair], layers: Mapping[str, Linear], group: RankGro
     modules: dict[str, Any] = {}
     for first, second, width in pairs:
         rows = Layout(1, 1, len(group.ranks)).micro(width)[part]
-        own = rows.stop - rows.start
-        modules[first] = ByOutputs(layers[first].inputs, own)
-        modules[second] = ByInputs(own, layers[second].outputs)
+        features = rows.stop - rows.start
+        modules[first] = ByOutputs(layers[first].inputs, features)
+        modules[second] = ByInputs(features, layers[second].outputs)
     return modules
 
 
@@ -136,8 +136,8 @@ class _PartTrainer(TorchTrainer):
 
     def resume(self, state: TrainingState) -> None:
         self.load(state.weights)
-        own = replace(state, states=tuple(self._own(one) for one in state.states))
-        self._set_optimiser_state(self._rule, self.optimiser, self.model, own)
+        part_state = replace(state, states=tuple(self._own(arrays) for arrays in state.states))
+        self._set_optimiser_state(self._rule, self.optimiser, self.model, part_state)
 
 
 @STRATEGIES.register("tensor-parallel")
@@ -153,7 +153,7 @@ class TensorParallel(ReplicaStrategy):
 
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
         if not isinstance(model, LayeredModel):
-            return f"it cuts lists of layers, and a {type(model).__name__} is none"
+            return f"it cuts lists of layers, and a {type(model).__name__} is not one"
         pairs, parts = list(_pairs(model.layers)), self.replica_ranks(cell)
         if not pairs:
             return f"{cell.workload} has no two linear layers with nothing but ReLU or Sigmoid between"
@@ -166,9 +166,9 @@ class TensorParallel(ReplicaStrategy):
         groups, model = self.groups, plan.model
         assert isinstance(model, LayeredModel)
         self._pairs = list(_pairs(model.layers))
-        own = _PartModel(model.layers, model.sample, groups.replica, groups.part)
+        part_model = _PartModel(model.layers, model.sample, groups.replica, groups.part)
         cuts = _cuts(self._pairs, groups.layout.model_parts, groups.part)
-        return _PartTrainer(replace(plan, model=own), cuts)
+        return _PartTrainer(replace(plan, model=part_model), cuts)
 
     def reduce(self, trainer: Trainer) -> None:
         self.sum_gradients(trainer, trainer.gradient(), self.groups.peers)
@@ -178,15 +178,15 @@ class TensorParallel(ReplicaStrategy):
         import torch.distributed as dist
 
         assert isinstance(trainer, _PartTrainer)
-        own, group = trainer.weights(), self.groups.replica
+        local, group = trainer.weights(), self.groups.replica
         if group.alone:
-            return own
+            return local
         parts: list[Any] = [None] * len(group.ranks)
-        dist.all_gather_object(parts, {name: own[name] for name in trainer.cuts}, group=group.process_group)
+        dist.all_gather_object(parts, {name: local[name] for name in trainer.cuts}, group=group.process_group)
         whole = {
             name: np.concatenate([part[name] for part in parts], axis=cut.axis) for name, cut in trainer.cuts.items()
         }
-        return {name: whole.get(name, array) for name, array in own.items()}
+        return {name: whole.get(name, array) for name, array in local.items()}
 
     def details(self) -> dict[str, Any]:
         """Say which layers are cut."""

@@ -119,8 +119,8 @@ class TorchPipeline(ReplicaStrategy):
         self._layout, self._samples = layout, plan.batch
         self._shapes = [boundary_shapes(plan.model)[end] for end in (0, *cuts, pieces[-1].last)]
         self._by_shards = self.settings(cell)["reduce"] == "fsdp" and layout.replicas > 1
-        own = [pieces[stage] for stage in self._own]
-        layers = [[piece.first, piece.last] for piece in own]
+        local_pieces = [pieces[stage] for stage in self._own]
+        layers = [[piece.first, piece.last] for piece in local_pieces]
         self._facts = {
             "stage": groups.part,
             "stages": self._own,
@@ -129,7 +129,7 @@ class TorchPipeline(ReplicaStrategy):
             "cut": cut_text(cuts),
         }
         self._class = schedule.torch
-        trainer: Any = _Stages([TorchPart(plan, piece) for piece in own])
+        trainer: Any = _Stages([TorchPart(plan, piece) for piece in local_pieces])
         made: Trainer = trainer
         return made
 
@@ -207,11 +207,11 @@ class TorchPipeline(ReplicaStrategy):
             self.sum_gradients(trainer, trainer.gradient(), self.groups.peers)
         trainer.update(learning_rate)
         trainer.finish_step()
-        loss = sum(one.item() for one in losses) if self.tells_loss else nan
+        loss = sum(value.item() for value in losses) if self.tells_loss else nan
         whole = time.perf_counter() - begin
-        if not self._waits.told:
+        if not self._waits.available:
             return Parts(loss, nan, nan, nan, nan)
-        waited = bubble + self.groups.take_seconds() + sum(one.seconds for one in self._timed)
+        waited = bubble + self.groups.take_seconds() + sum(collective.seconds for collective in self._timed)
         return Parts(loss, whole - waited, waited, nan, bubble)
 
     def predict(self, trainer: Trainer, x: np.ndarray) -> np.ndarray:
@@ -244,12 +244,12 @@ class TorchPipeline(ReplicaStrategy):
             before, after = self._owners.get(stage - 1), self._owners.get(stage + 1)
             if before not in (None, self.groups.part):
                 here = []
-                for one in several:
-                    shape, dtype = (len(one), *self._shapes[stage]), part.trainer.dtype
+                for batch in several:
+                    shape, dtype = (len(batch), *self._shapes[stage]), part.trainer.dtype
                     buffer = torch.empty(shape, dtype=dtype)
                     dist.recv(buffer, group.ranks[before], group=group.process_group)
                     here.append(buffer.numpy())
-            here = [part.predict(one) for one in here]
+            here = [part.predict(batch) for batch in here]
             if after not in (None, self.groups.part):
                 for array in here:
                     tensor, peer = torch.from_numpy(array), group.ranks[after]
@@ -262,9 +262,9 @@ class TorchPipeline(ReplicaStrategy):
         """Put the stages of this replica together; all ranks must call it."""
         import torch.distributed as dist
 
-        group, own = self.groups.replica, trainer.weights()
+        group, local = self.groups.replica, trainer.weights()
         found: list[Any] = [None] * len(group.ranks)
-        dist.all_gather_object(found, own, group=group.process_group)
+        dist.all_gather_object(found, local, group=group.process_group)
         return {name: array for part in found for name, array in part.items()}
 
     def details(self) -> dict[str, Any]:
