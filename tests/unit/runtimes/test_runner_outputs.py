@@ -57,6 +57,7 @@ def test_differences_are_told_only_where_a_tensor_was_compared() -> None:
     assert told["max_abs_difference"] == 0.0 and told["top1_agreement"] == 1.0
 
 
+@pytest.mark.env
 def test_an_output_too_few_is_named(tmp_path: Path) -> None:
     run = "import pathlib, numpy, outputs; outputs.Outputs(pathlib.Path('out'), ['a', 'b'], {}).append([numpy.zeros(1)], 1)"
     environment = os.environ | {"PYTHONPATH": str(RUNNERS / "python")}
