@@ -25,8 +25,10 @@ class Outputs:
     def append(self, results: list[Any], rows: int | None) -> None:
         """Add the outputs of a run, along the first axis where it was a batch of `rows`.
 
-        Raises BadInput for an output without as many rows.
+        Raises BadInput for an output without as many rows, and for more or fewer outputs.
         """
+        if len(results) != len(self._names):
+            raise BadInput(f"a run gave {len(results)} outputs, expected {', '.join(self._names)}")
         for index, (name, value) in enumerate(zip(self._names, results, strict=True)):
             kind = self._types.get(name, "")
             entry = self._entries[index]

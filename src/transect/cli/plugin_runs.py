@@ -136,10 +136,10 @@ def _judged(record: Record, folder: Path) -> Iterator[Check]:
     words = (record.status.value, record.cause.value if record.cause else "", record.message or "")
     given = ": ".join(filter(None, words))
     log = folder / "output.log"
-    if record.status.value == "failed" and log.is_file():
+    if record.status.value == "failed" and log.is_file() and log.stat().st_size:
         # The folder is gone when a person reads this.
-        ends = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES:]
-        given += f"; its output ends with: {' | '.join(ends)}"
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES:]
+        given += f"; its output ends with: {' | '.join(last)}"
     expected = "ok, or skipped with a reason"
     yield Check(
         record.cell_id,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from transect.onnx_models.tensors import NoTensor
+from transect.runtimes import RUNNERS
 from transect.runtimes.outputs import judge
 
 ZIPMAP = NoTensor("sequence(map(string,float32))")
@@ -49,3 +55,11 @@ def test_differences_are_told_only_where_a_tensor_was_compared() -> None:
     assert judge({"y": tensor[:1]}, {"y": tensor}, {}).metrics() == {}
     metrics = judge({"y": tensor}, {"y": tensor}, {}).metrics()
     assert metrics["max_abs_difference"] == 0.0 and metrics["top1_agreement"] == 1.0
+
+
+@pytest.mark.env
+def test_an_output_too_few_is_named(tmp_path: Path) -> None:
+    run = "import pathlib, numpy, outputs; outputs.Outputs(pathlib.Path('out'), ['a', 'b'], {}).append([numpy.zeros(1)], 1)"
+    environment = os.environ | {"PYTHONPATH": str(RUNNERS / "python")}
+    done = subprocess.run([sys.executable, "-c", run], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "BadInput: a run gave 1 outputs, expected a, b" in done.stderr

@@ -76,10 +76,10 @@ GOOD = {
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("run_ns", None, "tells run_ns None, expected a list of numbers >= 0"),
-        ("run_ns", [-1], "tells run_ns [-1], expected"),
-        ("run_ns", ["fast"], "tells run_ns ['fast'], expected"),
-        ("bind_ns", [], "tells 0 bind_ns, expected 1"),
+        ("run_ns", None, "reported run_ns None, expected a list of numbers >= 0"),
+        ("run_ns", [-1], "reported run_ns [-1], expected"),
+        ("run_ns", ["fast"], "reported run_ns ['fast'], expected"),
+        ("bind_ns", [], "reported 0 bind_ns, expected 1"),
         ("session_ns", None, "lacks session_ns"),
         ("provider_used", "cuda", "ran on cuda, the cell asks for cpu"),
     ],
