@@ -158,7 +158,7 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     parts.findings.append(FindingMaker(order=1, make=raises))
     monkeypatch.setattr("transect.report.report.all_parts", lambda: parts)
     summary, page = page_of(study, tmp_path)
-    assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises", "section unlucky"]
+    assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises findings", "section unlucky"]
     read = Page.read(page)
     assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
     [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
