@@ -73,7 +73,8 @@ def test_a_runner_ends_with_its_cell_and_not_with_its_block(tmp_path, monkeypatc
         monkeypatch.setattr(run_block, name, lambda _: watching)
     monkeypatch.setattr(run_block, "run_job", lambda job, attempt, guard: job.cell.id)
     monkeypatch.setattr(run_block, "is_abandoned", lambda: bool(ran))
-    jobs = [make_job(tmp_path, PROBE.changed(repeat=repeat)) for repeat in range(3)]
+    cells = [PROBE.changed(repeat=repeat) for repeat in range(3)]
+    jobs = [make_job(tmp_path, cell, cell_id=cell.id) for cell in cells]
     with pytest.raises(Interruption):
         run_block.run_jobs(jobs, jobs[0].paths, attempt=1)
-    assert ran == [jobs[0].cell.id]
+    assert ran == [cells[0].id]
