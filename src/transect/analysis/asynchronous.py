@@ -77,7 +77,7 @@ def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> l
     cell, workers = group.cell, _told(group, "workers")
 
     def work(one: TrainGroup) -> object:
-        return one.cell.changed(strategy="", options=(), ranks_per_node=1)
+        return one.cell.apart_from("strategy", "options", "ranks_per_node")
 
     found = []
     for other in groups:

@@ -173,11 +173,11 @@ def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
     """Hold what prefetches against what fetches when it is asked, at equal batch and budget."""
     results = []
     for naive in (g for g in evidence.groups if _is_naive(g)):
-        same = naive.cell.changed(memory="")
+        same = naive.cell.apart_from("memory")
         rivals = [
             g
             for g in evidence.groups
-            if g.cell.changed(memory="") == same
+            if g.cell.apart_from("memory") == same
             and g is not naive
             and g.cell.memory not in (PLAIN, "recompute")
             and not _is_naive(g)

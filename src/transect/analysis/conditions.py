@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import grouped
-from transect.analysis.serving import REFERENCE, InferGroup, point, takes_onnx, told
+from transect.analysis.serving import REFERENCE, InferGroup, takes_onnx, told
 from transect.runtimes.options import EQUAL
 
 # Names of options and kernels in one sentence.
@@ -69,7 +69,7 @@ def conditions(groups: Iterable[InferGroup]) -> Conditions:
         for group in groups
         if group.ok and takes_onnx(group) and group.cell.options == EQUAL and group.cell.load is None
     ]
-    points = [own for own in grouped(able, point).values() if len(own) > 1]
+    points = [own for own in grouped(able, lambda group: group.cell.apart_from("runtime")).values() if len(own) > 1]
     beside = [group for own in points for group in own]
     runtimes = sorted({group.cell.runtime for group in beside})
     silent = {group.cell.runtime for group in beside if seen_options(group) is None or kernels_of(group) is None}

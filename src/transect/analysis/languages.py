@@ -42,7 +42,7 @@ def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
     # Of two languages in one training neither side could be told.
     able = [g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework]
     found = []
-    for members in grouped(able, lambda group: group.cell.changed(framework="")).values():
+    for members in grouped(able, lambda group: group.cell.apart_from("framework")).values():
         for own in members:
             for other in members:
                 if is_other(own.cell.framework) and not is_other(other.cell.framework):

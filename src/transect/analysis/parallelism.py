@@ -18,7 +18,6 @@ from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
 from transect.analysis.scaling import TrainGroup
-from transect.domain.axes.train import TrainCell
 from transect.domain.metrics import Direction
 
 STEP = "step_time"
@@ -99,14 +98,9 @@ def divided(groups: Iterable[TrainGroup]) -> list[tuple[TrainGroup, Division]]:
     return [(group, one) for group, one in known if one is not None and one.parts > 1]
 
 
-def point(group: TrainGroup) -> TrainCell:
-    """Return the cell without its strategy: groups that share it do equal work on equal ranks."""
-    return group.cell.changed(strategy="", options=())
-
-
 def points(groups: Iterable[TrainGroup]) -> list[list[TrainGroup]]:
     """Part groups by what they compute and on how many ranks, in their order; kinds apart."""
-    return list(grouped(groups, lambda group: (point(group), group.kind)).values())
+    return list(grouped(groups, lambda group: (group.cell.apart_from("strategy", "options"), group.kind)).values())
 
 
 def median_of(group: Group[Any], name: str) -> float | None:
