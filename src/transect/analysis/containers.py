@@ -133,7 +133,7 @@ def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | Non
 
 
 def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, float]:
-    values = ((record.cell.repeat, record.value(metric, label)) for record in group.ok)
+    values = ((record.repeat, record.value(metric, label)) for record in group.ok)
     return {repeat: value for repeat, value in values if value is not None and value > 0}
 
 

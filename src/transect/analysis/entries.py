@@ -87,8 +87,8 @@ class Entry:
 
     study: str
     stage: str
-    cell: Cell
     point: Cell
+    repeat: int
     cell_id: str
     status: Status
     cause: Cause | None
@@ -102,6 +102,11 @@ class Entry:
     details: dict[str, Any]
     parameters: dict[str, Any]
     provenance: dict[str, Any]
+
+    @property
+    def cell(self) -> Cell:
+        """The cell, made when it is asked for: one for each of many repeats takes kilobytes."""
+        return self.point.changed(repeat=self.repeat) if self.repeat else self.point
 
     @property
     def metrics(self) -> list[Measured]:
@@ -122,11 +127,6 @@ class Entry:
 # What analysis and report work on; a record that was just made will do as well.
 AnyRecord = Record | Entry
 AnyMetric = MetricValue | Measured
-
-
-def point_of(record: AnyRecord) -> Cell:
-    """Return a record's cell without its repeat: the key under which repeats are compared."""
-    return record.point if isinstance(record, Entry) else record.cell.without_repeat()
 
 
 def labels_of(record: AnyRecord, name: str) -> set[str]:
@@ -207,12 +207,11 @@ def entry_of(row: Row, pool: Pool) -> Entry:
     """Make an entry from its row. Raises ValueError, KeyError or TypeError for what is no row."""
     own = row.own
     at, names, samples, parameters, provenance = row.shared
-    point = pool.point(at)
     return Entry(
         study=sys.intern(own["study"]),
         stage=sys.intern(own["stage"]),
-        cell=point.changed(repeat=own["repeat"]) if own["repeat"] else point,
-        point=point,
+        point=pool.point(at),
+        repeat=own["repeat"],
         cell_id=own["cell_id"],
         status=Status(own["status"]),
         cause=Cause(own["cause"]) if own["cause"] else None,

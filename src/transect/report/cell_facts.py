@@ -157,10 +157,10 @@ def packed(records: Sequence[AnyRecord]) -> str:
     sets.append(_details_set(records))
     columns = [_column("Result", "status", [record.status.value for record in records])]
     content = {"cells": _names(records), "columns": columns, "sets": [one for one in sets if any(one["facts"])]}
-    kinds = {type(record.cell) for record in records}
+    kinds = {type(record.point) for record in records}
     axes = {name for kind in kinds for name in kind.model_fields}
     # A stage that is not here has an open cell, which holds whatever was there.
-    axes |= {name for record in records for name in record.cell.model_extra or ()}
+    axes |= {name for record in records for name in record.point.model_extra or ()}
     for axis in sorted(axes):
         values = _values(records, axis)
         if any(value is not None for value in values):
@@ -175,8 +175,10 @@ def _class(cell: Cell) -> type[Cell]:
 
 def _values(records: Sequence[AnyRecord], axis: str) -> list[Any]:
     """Return an axis of every record; those of a stage have it, or none of them has."""
+    if axis == "repeat":
+        return [record.repeat for record in records]
     values: list[Any] = []
-    for kind, members in groupby((record.cell for record in records), _class):
+    for kind, members in groupby((record.point for record in records), _class):
         if axis in kind.model_fields:
             values += map(itemgetter(axis), map(vars, members))
         elif issubclass(kind, OpenCell) or hasattr(kind, axis):

@@ -72,7 +72,7 @@ def _found(item: Any, depth: int, *, ids: bool) -> Facets:
     if isinstance(item, Group):
         return _of_group(item, ids=ids)
     if isinstance(item, (Record, Entry)):
-        return _of_cell(item.cell, (item.status.value,), ids=ids)
+        return _of_cell(item.point, (item.status.value,), ids=ids)
     for name in _ABOUT:
         held = getattr(item, name, None)
         if isinstance(held, (Group, Record, Entry, Cell)):

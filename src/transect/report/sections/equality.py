@@ -92,9 +92,9 @@ def _rules(context: Context) -> list[tuple[str, str, str]]:
         for record in group.records:
             tolerance = record.details.get("tolerance")
             if isinstance(tolerance, dict) and tolerance.get("rule"):
-                precision = str(tolerance.get("precision") or record.cell.precision)
+                precision = str(tolerance.get("precision") or record.point.precision)
                 rule = clean(str(tolerance["rule"]))
-                rules.add((record.cell.workload or "", precision, rule))
+                rules.add((record.point.workload or "", precision, rule))
     return sorted(rules)
 
 

@@ -78,7 +78,7 @@ def relay_of(context: Context, group: RetrainGroup) -> Relay | None:
             for other in context.of("retrain", group.cell.workload)
             if not is_relay(other) and point(other) == point(group) and other.cell.runtime == name
             for one in other.ok
-            if one.cell.repeat == record.cell.repeat
+            if one.repeat == record.repeat
         ),
         None,
     )
@@ -104,7 +104,7 @@ def relay_parts(context: Context, workload: str, groups: Sequence[RetrainGroup])
     for number_, relay in enumerate(relays):
         yield loss_chart(context, relay, f"relay-{workload}-{number_}")
         yield deviation_chart(context, relay, f"relay-off-{workload}-{number_}")
-    apart = {relay.record.cell.without_repeat(): relay for relay in relays}
+    apart = {relay.record.point: relay for relay in relays}
 
     def difference(group: RetrainGroup) -> float | None:
         relay = apart.get(group.cell)
