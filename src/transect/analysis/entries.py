@@ -129,6 +129,12 @@ AnyRecord = Record | Entry
 AnyMetric = MetricValue | Measured
 
 
+def metrics_in(records: Iterable[AnyRecord]) -> set[str]:
+    """Return the names of all metrics that records have."""
+    shared = {id(own): own for r in records if (own := r.metric_names.names if isinstance(r, Entry) else r.metrics)}
+    return {number[0] if isinstance(number, tuple) else number.name for own in shared.values() for number in own}
+
+
 def labels_of(record: AnyRecord, name: str) -> set[str]:
     """Return the labels of a record's metrics of that name; an empty one where there is none."""
     if isinstance(record, Entry):

@@ -60,7 +60,7 @@ class Group(Generic[C_co]):
     @cached_property
     def wrong(self) -> bool:
         """Whether any repeat gave a wrong result: such a group never wins anything."""
-        return any(is_wrong(record) for record in self.records)
+        return len(self.ok) < len(self.records) and any(is_wrong(record) for record in self.records)
 
     @cached_property
     def diverged(self) -> bool:
@@ -165,12 +165,11 @@ def leaves_reference(record: AnyRecord) -> bool:
 
     What diverged as its reference did is not; a loss that is not finite has no ratio.
     """
-    names = ("equality_ratio", "weights_equality_ratio", "restart_ratio")
-    ratios = [record.value(name) for name in names]
-    if record.cause is Cause.DIVERGED and ratios[0] is None:
+    loss = record.value("equality_ratio")
+    if record.cause is Cause.WRONG_RESULT or (record.cause is Cause.DIVERGED and loss is None):
         return True
-    outside = any(ratio is not None and ratio > 1 for ratio in ratios)
-    return record.cause is Cause.WRONG_RESULT or outside
+    ratios = (loss, record.value("weights_equality_ratio"), record.value("restart_ratio"))
+    return any(ratio is not None and ratio > 1 for ratio in ratios)
 
 
 def blind_step(record: AnyRecord) -> int | None:

@@ -63,8 +63,9 @@ def ideal_bubble(stages: int, micro_batches: int) -> float:
 def division(group: Group[Any]) -> Division | None:
     """Return how a group's ranks are laid out, from its first record that says so."""
     for record in group.records:
-        layout, ranks = record.details.get("layout"), record.details.get("ranks")
+        layout = record.details.get("layout")
         if isinstance(layout, dict):
+            ranks = record.details.get("ranks")
             told = [one for one in ranks if isinstance(one, dict)] if isinstance(ranks, list) else []
             parts = int(layout.get("model_parts", 1))
             return Division(

@@ -8,8 +8,12 @@ from itertools import groupby
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from transect.analysis.comparisons import Comparison
 from transect.analysis.entries import Entry
+from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
+from transect.analysis.statistics import NoiseFloor, Summary
+from transect.analysis.verdicts import Decision
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status
 
@@ -49,6 +53,8 @@ class Facets:
 
 
 NOTHING = Facets()
+# What speaks of no cell, however deep it is searched.
+_NUMBERS = (str, bytes, int, float, Comparison, Decision, Estimate, NoiseFloor, Summary)
 
 
 def facets_of(item: Any) -> Facets:
@@ -62,15 +68,15 @@ def facets_of(item: Any) -> Facets:
 
 
 def _found(item: Any, depth: int, *, ids: bool) -> Facets:
-    if item is None or isinstance(item, (str, bytes, int, float)):
+    if item is None or isinstance(item, _NUMBERS):
         return NOTHING
+    if isinstance(item, Group):
+        return _of_group(item, ids=ids)
     own = getattr(item, "facets", None)
     if isinstance(own, Facets):
         return own
     if isinstance(item, Cell):
         return _of_cell(item, (), ids=ids)
-    if isinstance(item, Group):
-        return _of_group(item, ids=ids)
     if isinstance(item, (Record, Entry)):
         return _of_cell(item.point, (item.status.value,), ids=ids)
     for name in _ABOUT:
