@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from itertools import groupby
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -90,7 +91,10 @@ def _of_parts(item: Any, depth: int, *, ids: bool) -> Facets:
     """Join what the fields of a row, or the members of a list, are about."""
     joined = NOTHING
     for name, value in _parts(item, depth):
-        joined |= _named(name, value) if name in FACETS else _found(value, depth, ids=ids)
+        if name in FACETS:
+            joined |= _named(name, value)
+        elif value is not None and not isinstance(value, _NUMBERS):
+            joined |= _found(value, depth, ids=ids)
         # An id takes longer to make than all the rest.
         ids = ids and len(joined.cell) <= _MAX_CELLS
     return joined if ids and len(joined.cell) <= _MAX_CELLS else _without_cells(joined)
@@ -109,13 +113,18 @@ def _named(name: str, value: Any) -> Facets:
 
 def _parts(item: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if is_dataclass(item) and not isinstance(item, type):
-        yield from ((field.name, getattr(item, field.name)) for field in fields(item))
+        yield from ((name, getattr(item, name)) for name in _fields(type(item)))
     elif isinstance(item, dict) and depth == _DEPTH - 1:
         yield from ((str(name), value) for name, value in item.items())
     elif isinstance(item, tuple) and hasattr(item, "_fields"):
         yield from zip(item._fields, item, strict=True)
     elif isinstance(item, (tuple, list)):
         yield from (("", value) for value in item)
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _without_cells(facets: Facets) -> Facets:
