@@ -53,8 +53,8 @@ class RecordIndex:
         if text is None:
             return None
         own, *names = text.split("\n")
-        shared = tuple(map(self._text, names))
-        return None if None in shared else Row(own=json.loads(own), shared=shared)
+        shared = tuple(known for name in names if (known := self._text(name)) is not None)
+        return Row(own=json.loads(own), shared=shared) if len(shared) == len(names) else None
 
     def put(self, name: str, state: str, row: Row) -> None:
         """Keep a row that was just read."""
