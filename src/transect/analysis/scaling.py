@@ -111,11 +111,11 @@ def _keys(group: TrainGroup) -> list[Hashable]:
 
 
 def _base(group: TrainGroup, neighbours: Iterable[TrainGroup]) -> TrainGroup | None:
-    cell = group.cell
+    cell, ranks = group.cell, group.cell.ranks
     near = [
         other
         for other in neighbours
-        if other.cell.ranks < cell.ranks
+        if other.cell.ranks < ranks
         and (other.cell.strategy == cell.strategy or other.cell.ranks == 1)
         and (other.cell.network == cell.network or crosses_none(other))
         and scaling_kind(group, other) is not ScalingKind.OTHER
