@@ -159,7 +159,7 @@ def packed(records: Sequence[AnyRecord]) -> str:
     points = list({id(point): point for point in every}.values())
     of_point = {id(point): place for place, point in enumerate(points)}
     at = [of_point[id(point)] for point in every]
-    axes = {name for kind in set(map(type, points)) for name in kind.model_fields}
+    axes = {name for kind in {type(point) for point in points} for name in kind.model_fields}
     # A stage that is not here has an open cell, which holds whatever was there.
     axes |= {name for point in points for name in point.model_extra or ()}
     for axis in sorted(axes):
