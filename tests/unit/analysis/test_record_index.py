@@ -111,9 +111,7 @@ def test_a_vanished_and_a_truncated_record_show(tmp_path: Path) -> None:
         assert [problem.where for problem in loaded.unreadable] == [f"train/{cut.parent.name}"]
 
 
-def test_a_record_that_may_still_change_is_not_kept(
-    tmp_path: Path, parsed: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_may_still_change_is_not_kept(tmp_path, parsed, monkeypatch) -> None:
     monkeypatch.setattr(files, "YOUNG_NS", 10**12)
     write(tmp_path, timed("numpy"))
     load_records(tmp_path)
@@ -130,11 +128,6 @@ def changed(old: str, new: str) -> Callable[[Path], None]:
     return damage
 
 
-def other_code(path: Path) -> None:
-    with sqlite3.connect(path) as database:
-        database.execute("PRAGMA user_version = 1")
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -143,7 +136,7 @@ def other_code(path: Path) -> None:
         lambda path: os.truncate(path, path.stat().st_size // 2),
         changed('"metrics": [1.0]', '"metrics": [7.0]'),
         changed("step_time", "load_time"),
-        other_code,
+        lambda path: sqlite3.connect(path).execute("PRAGMA user_version = 1"),
     ],
     ids=["empty", "foreign", "cut", "row", "shared", "code"],
 )

@@ -53,8 +53,7 @@ def test_a_user_without_a_name_may_claim(tmp_path, monkeypatch):
 
 def test_what_is_read_is_kept_on_the_way_and_by_the_same_code_only(tmp_path, monkeypatch):
     monkeypatch.setattr(file_cache, "_SAVE_S", -1)
-    file = tmp_path / "new" / "kept.sqlite"
-    kept = FileCache(file, [b"code"])
+    kept = FileCache(file := tmp_path / "new" / "kept.sqlite", [b"code"])
     kept.put(b"b\xff", "1", "text")
     # Not closed: the process was killed.
     assert [FileCache(file, [b"code"]).get(b"b\xff", state) for state in ("1", "2", "")] == ["text", None, None]

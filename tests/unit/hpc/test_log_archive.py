@@ -170,9 +170,7 @@ def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
     assert ">suspicious</span>" in page
 
 
-def test_a_log_that_is_written_again_at_once_is_read_again(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_is_written_again_at_once_is_read_again(archive, tmp_path, monkeypatch) -> None:
     """Time stamps have steps: within one of them a log of the same size looks as it did before."""
     cache, log = tmp_path / "kept", archive / "notes.md"
     log.write_text("one line\n")
