@@ -45,6 +45,7 @@ class RecordIndex:
         self._kept = FileCache(index_file(results) if amount >= FEW else None, _code())
         # What many records say alike, such as their provenance: rows name the hashes of such texts.
         self._text = cache(lambda name: self._kept.get(name.encode(), _LASTING))
+        self._shared = cache(self._texts)
         self._name = cache(self._named)
 
     def get(self, name: str, state: str) -> Row | None:
@@ -52,14 +53,18 @@ class RecordIndex:
         text = self._kept.get(os.fsencode(name), state)
         if text is None:
             return None
-        own, *names = text.split("\n")
-        shared = tuple(known for name in names if (known := self._text(name)) is not None)
-        return Row(own=json.loads(own), shared=shared) if len(shared) == len(names) else None
+        own, _, names = text.partition("\n")
+        shared = self._shared(names)
+        return None if shared is None else Row(own=json.loads(own), shared=shared)
 
     def put(self, name: str, state: str, row: Row) -> None:
         """Keep a row that was just read."""
         if state:
             self._kept.put(os.fsencode(name), state, "\n".join((json.dumps(row.own), *map(self._name, row.shared))))
+
+    def _texts(self, names: str) -> tuple[str, ...] | None:
+        texts = [text for name in names.split("\n") if (text := self._text(name)) is not None]
+        return tuple(texts) if len(texts) > names.count("\n") else None
 
     def _named(self, text: str) -> str:
         name = hashlib.sha256(text.encode()).hexdigest()[:32]
