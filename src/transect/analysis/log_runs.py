@@ -156,8 +156,10 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
     for one in found.values():
         repeat = made.get(one.cell, 0)  # type: ignore[call-overload]
         made[one.cell] = repeat + 1  # type: ignore[index]
-        cell = one.cell.changed(repeat=repeat)
-        numbered.append(one.model_copy(update={"cell": cell, "cell_id": cell.id}))
+        if repeat:
+            cell = one.cell.changed(repeat=repeat)
+            one = one.model_copy(update={"cell": cell, "cell_id": cell.id})
+        numbered.append(one)
     return numbered
 
 
