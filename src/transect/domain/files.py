@@ -70,7 +70,7 @@ def state_of(facts: os.stat_result) -> str:
     system's has another number on each host. Empty for a file that changed a moment ago, and may again within one tick
     of its clock, unseen: nothing that was made of it is to be believed at the next look.
     """
-    if max(facts.st_mtime_ns, facts.st_ctime_ns) > time.time_ns() - YOUNG_NS:
+    if facts.st_ctime_ns > time.time_ns() - YOUNG_NS:
         return ""
     return f"{facts.st_ino} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns}"
 
