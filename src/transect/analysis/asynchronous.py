@@ -77,7 +77,7 @@ def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> l
     cell, workers = group.cell, _reported(group, "workers")
 
     def work(trained: TrainGroup) -> object:
-        return trained.cell.changed(strategy="", options=(), ranks_per_node=1)
+        return trained.cell.apart_from("strategy", "options", "ranks_per_node")
 
     found = []
     for candidate in groups:

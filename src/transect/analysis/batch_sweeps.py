@@ -72,7 +72,7 @@ def batch_sweeps(groups: Iterable[TrainGroup], floors: Floors) -> list[BatchSwee
         and group.values(_WAITED)
     ]
     found = []
-    for members in grouped(able, lambda group: group.cell.changed(batch=1)).values():
+    for members in grouped(able, lambda group: group.cell.apart_from("batch")).values():
         if len({group.global_batch for group in members}) > 1:
             rows = tuple(sorted(map(_row, members), key=lambda row: row.batch))
             found.append(_sweep(rows, floors))

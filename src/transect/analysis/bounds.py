@@ -58,19 +58,19 @@ class Rates:
             if record.stage != "bench" or record.status is not Status.OK:
                 continue
             # Several ranks print rates per process and of all together: not a rate of threads.
-            if record.cell.ranks > 1:
+            if record.point.ranks > 1:
                 continue
             for number in record.metrics:
                 if number.name in ("flops", "memory_bandwidth") and number.value > 0:
                     rate = Rate(
                         value=number.value,
-                        benchmark=record.cell.get("benchmark") or record.cell_id,
+                        benchmark=record.point.get("benchmark") or record.cell_id,
                         label=number.label,
                         precision=number.log.precision if number.log else None,
-                        threads=record.cell.threads,
+                        threads=record.point.threads,
                         cell_id=record.cell_id,
                     )
-                    precision = _precision(rate, record.cell.precision)
+                    precision = _precision(rate, record.point.precision)
                     key = (number.name, rate.threads, precision if number.name == "flops" else "")
                     if key not in self._best or rate.value > self._best[key].value:
                         self._best[key] = rate

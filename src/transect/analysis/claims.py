@@ -171,11 +171,11 @@ def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
     """Compare prefetching with fetching on demand, at equal batch and budget."""
     results = []
     for naive in (g for g in evidence.groups if _is_naive(g)):
-        same = naive.cell.changed(memory="")
+        same = naive.cell.apart_from("memory")
         rivals = [
             g
             for g in evidence.groups
-            if g.cell.changed(memory="") == same
+            if g.cell.apart_from("memory") == same
             and g is not naive
             and g.cell.memory not in (PLAIN, "recompute")
             and not _is_naive(g)

@@ -232,7 +232,7 @@ def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[Sweep]:
 
 def _alike(groups: Sequence[ClassifyGroup], axis: str) -> Iterable[list[ClassifyGroup]]:
     """Part groups by all that they share but for one axis."""
-    return grouped(groups, lambda group: group.cell.changed(**{axis: None})).values()
+    return grouped(groups, lambda group: group.cell.apart_from(axis)).values()
 
 
 def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:

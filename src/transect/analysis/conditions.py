@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import grouped
-from transect.analysis.serving import REFERENCE, InferGroup, details_of, point, takes_onnx
+from transect.analysis.serving import REFERENCE, InferGroup, details_of, takes_onnx
 from transect.runtimes.options import EQUAL
 
 # Names of options and kernels in one sentence.
@@ -69,7 +69,8 @@ def conditions(groups: Iterable[InferGroup]) -> Conditions:
         for group in groups
         if group.ok and takes_onnx(group) and group.cell.options == EQUAL and group.cell.load is None
     ]
-    points = [members for members in grouped(able, point).values() if len(members) > 1]
+    alike = grouped(able, lambda group: group.cell.apart_from("runtime"))
+    points = [members for members in alike.values() if len(members) > 1]
     beside = [group for members in points for group in members]
     runtimes = sorted({group.cell.runtime for group in beside})
     silent = {group.cell.runtime for group in beside if seen_options(group) is None or kernels_of(group) is None}

@@ -99,11 +99,11 @@ def container_costs(groups: Iterable[Group[Any]], analysis_plan: AnalysisPlan | 
     Of a collective those of the smallest and of the largest message that all runs of both sides came to.
     """
     every = [group for group in groups if group.ok and not group.wrong]
-    bases = {group.cell: group for group in every if group.cell.container is None}
+    bases = {group.cell.apart_from("container"): group for group in every if group.cell.container is None}
     found = []
     for group in every:
-        base = bases.get(group.cell.changed(container=None))
-        if group.cell.container is None or base is None:
+        base = None if group.cell.container is None else bases.get(group.cell.apart_from("container"))
+        if base is None:
             continue
         for metric, label, size in _asked(group, base):
             cost = _cost(group, base, metric, label, size, analysis_plan or AnalysisPlan())
@@ -133,7 +133,7 @@ def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | Non
 
 
 def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, float]:
-    values = ((record.cell.repeat, record.value(metric, label)) for record in group.ok)
+    values = ((record.repeat, record.value(metric, label)) for record in group.ok)
     return {repeat: value for repeat, value in values if value is not None and value > 0}
 
 

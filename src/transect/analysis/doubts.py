@@ -46,7 +46,7 @@ class Doubt:
 
     def shared(self, group: ClassifyGroup) -> Hashable:
         """Return what two groups must have in common."""
-        cell = group.cell.changed(**{self.axis: None})
+        cell = group.cell.apart_from(self.axis)
         if not self.rule:
             return cell
         return cell, canonical_json(_without(dict(rule_of(group, self.axis)), self.rule))

@@ -86,8 +86,8 @@ class Entry:
 
     study: str
     stage: str
-    cell: Cell
     point: Cell
+    repeat: int
     cell_id: str
     status: Status
     cause: Cause | None
@@ -101,6 +101,11 @@ class Entry:
     details: dict[str, Any]
     parameters: dict[str, Any]
     provenance: dict[str, Any]
+
+    @property
+    def cell(self) -> Cell:
+        """The cell, made when it is asked for: one for each of many repeats takes kilobytes."""
+        return self.point.changed(repeat=self.repeat) if self.repeat else self.point
 
     @property
     def metrics(self) -> list[Measured]:
@@ -123,9 +128,10 @@ AnyRecord = Record | Entry
 AnyMetric = MetricValue | Measured
 
 
-def point_of(record: AnyRecord) -> Cell:
-    """Return a record's cell without its repeat: the key under which repeats are compared."""
-    return record.point if isinstance(record, Entry) else record.cell.without_repeat()
+def metrics_in(records: Iterable[AnyRecord]) -> set[str]:
+    """Return the names of all metrics that records have."""
+    shared = {id(own): own for r in records if (own := r.metric_names.names if isinstance(r, Entry) else r.metrics)}
+    return {number[0] if isinstance(number, tuple) else number.name for own in shared.values() for number in own}
 
 
 def labels_of(record: AnyRecord, name: str) -> set[str]:
@@ -206,12 +212,11 @@ def entry_of(row: Row, pool: Pool) -> Entry:
     """Make an entry from its row. Raises ValueError, KeyError or TypeError for what is no row."""
     content = row.content
     at, names, samples, parameters, provenance = row.shared
-    point = pool.point(at)
     return Entry(
         study=sys.intern(content["study"]),
         stage=sys.intern(content["stage"]),
-        cell=point.changed(repeat=content["repeat"]) if content["repeat"] else point,
-        point=point,
+        point=pool.point(at),
+        repeat=content["repeat"],
         cell_id=content["cell_id"],
         status=Status(content["status"]),
         cause=Cause(content["cause"]) if content["cause"] else None,

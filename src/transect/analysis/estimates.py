@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from transect.analysis.noise import location, logs_of
 from transect.analysis.statistics import MIN_INTERVAL_VALUES, Spread
-from transect.analysis.verdicts import Decision, decide
+from transect.analysis.verdicts import Decision, decide, power
 
 # What every ratio of two sets of runs is called. Of fewer than five values none is trimmed; run by run, or seed by
 # seed, it is the mean of the ratios.
@@ -67,14 +67,15 @@ def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """
     if min(a, default=0.0) <= 0 or min(b, default=0.0) <= 0:
         return None
-    decision = decide(a, b, None)
-    if decision is None:  # not a finite one among them
-        return None
     if min(len(a), len(b)) >= MIN_INTERVAL_VALUES:
-        return decided_ratio(decision)
+        decision = decide(a, b, None)
+        return None if decision is None else decided_ratio(decision)
+    logs = logs_of(a), logs_of(b)
+    if not all(logs):  # not a finite one among them
+        return None
     single = len(a) == len(b) == 1
     return Estimate(
-        value=decision.ratio,
+        value=power(location(logs[0]).centre - location(logs[1]).centre),
         low=min(a) / max(b),
         high=max(a) / min(b),
         spread=Spread.SINGLE if single else Spread.RANGE,

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Generic
 
 from typing_extensions import TypeVar
 
-from transect.analysis.entries import AnyRecord, point_of
+from transect.analysis.entries import AnyRecord
 from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.labels import in_order
 from transect.analysis.noise import trimmed
@@ -59,7 +60,7 @@ class Group(Generic[C_co]):
     @cached_property
     def wrong(self) -> bool:
         """Whether any repeat gave a wrong result: such a group never wins anything."""
-        return any(is_wrong(record) for record in self.records)
+        return len(self.ok) < len(self.records) and any(is_wrong(record) for record in self.records)
 
     @cached_property
     def diverged(self) -> bool:
@@ -118,7 +119,7 @@ class Group(Generic[C_co]):
     def by_repeat(self, name: str, label: str | None = None, *, quiet: bool = False) -> dict[int, float]:
         """Return the metric's value by repeat: a repeat has one seed in all groups. `quiet`: of undisturbed ones."""
         values = (
-            (record.cell.repeat, record.value(name, label))
+            (record.repeat, record.value(name, label))
             for record in self.ok
             if not (quiet and record.details.get("disturbed"))
         )
@@ -164,12 +165,11 @@ def leaves_reference(record: AnyRecord) -> bool:
 
     What diverged as its reference did is not; a loss that is not finite has no ratio.
     """
-    names = ("equality_ratio", "weights_equality_ratio", "restart_ratio")
-    ratios = [record.value(name) for name in names]
-    if record.cause is Cause.DIVERGED and ratios[0] is None:
+    loss = record.value("equality_ratio")
+    if record.cause is Cause.WRONG_RESULT or (record.cause is Cause.DIVERGED and loss is None):
         return True
-    outside = any(ratio is not None and ratio > 1 for ratio in ratios)
-    return record.cause is Cause.WRONG_RESULT or outside
+    ratios = (loss, record.value("weights_equality_ratio"), record.value("restart_ratio"))
+    return any(ratio is not None and ratio > 1 for ratio in ratios)
 
 
 def blind_step(record: AnyRecord) -> int | None:
@@ -190,8 +190,8 @@ def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> lis
     """Gather repeats, keyed by the cell without its repeat, in order of the cells' ids."""
     wanted = (record for record in records if stage is None or record.stage == stage)
     groups = []
-    for cell, members in grouped(wanted, point_of).items():
-        members.sort(key=lambda record: (record.cell.repeat, record.cell_id))
+    for cell, members in grouped(wanted, attrgetter("point")).items():
+        members.sort(key=lambda record: (record.repeat, record.cell_id))
         usable = tuple(r for r in members if r.status is Status.OK and not is_wrong(r))
         groups.append(Group(cell=cell, records=tuple(members), ok=usable))
     return in_order(groups)

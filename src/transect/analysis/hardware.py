@@ -90,13 +90,15 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
     for number in record.metrics:
         run, log = _printed(record, number)
         printed = run.get("parameters")
-        parameters = dict(record.cell.get("options", ())) | (printed if isinstance(printed, dict) else {})
+        parameters = dict(record.point.get("options", ())) | (printed if isinstance(printed, dict) else {})
         rows.append(
             BenchmarkValue(
                 stage=record.stage,
                 cell_id=record.cell_id,
                 # As its log calls it, so that it is compared with logs of others.
-                benchmark=str(run.get("benchmark") or record.cell.get("benchmark") or record.cell.get("source") or ""),
+                benchmark=str(
+                    run.get("benchmark") or record.point.get("benchmark") or record.point.get("source") or ""
+                ),
                 variant=_variant(run),
                 version=str(run.get("version") or ""),
                 where=_where(run),
@@ -107,7 +109,7 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
                 label=number.label or "",
                 value=number.value,
                 unit=number.unit,
-                threads=record.cell.threads,
+                threads=record.point.threads,
                 parameters=parameters,
                 warnings=_warnings(run),
                 direction=number.direction.value,
@@ -174,7 +176,7 @@ def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
 
 
 def _place(record: AnyRecord) -> dict[str, Any]:
-    cell = record.cell
+    cell = record.point
     about = record.provenance.get("system")
     name = about.get("name") if isinstance(about, dict) else None
     return {
@@ -212,8 +214,8 @@ def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[Bench
     metrics = [metric for metric in given if isinstance(metric, dict)] if isinstance(given, list) else []
     parameters = run.get("parameters")
     ran_here = record.stage == "bench"
-    benchmark = str(run.get("benchmark") or record.cell.get("benchmark") or "")
-    system = _log_system(file, record.cell.get("source") or "", benchmark)
+    benchmark = str(run.get("benchmark") or record.point.get("benchmark") or "")
+    system = _log_system(file, record.point.get("source") or "", benchmark)
     place = _place(record) if ran_here else {"system": system}
     rows = []
     for metric in metrics or [{}]:
@@ -236,7 +238,7 @@ def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[Bench
                 label=" ".join(extra),
                 value=value,
                 unit=unit,
-                threads=record.cell.threads if ran_here else None,
+                threads=record.point.threads if ran_here else None,
                 parameters=parameters if isinstance(parameters, dict) else {},
                 warnings=_warnings(run),
                 direction=str(metric.get("direction") or ""),

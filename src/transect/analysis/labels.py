@@ -50,12 +50,13 @@ class Labels(Mapping[Cell, str]):
     def __init__(self, cells: Sequence[Cell], shown: Set[str], extra: Sequence[str], *, spread: bool) -> None:
         self._cells, self._shown, self._extra, self._spread = cells, shown, extra, spread
         self._known: frozenset[Cell] | None = None
+        # Which axes of a class of cells are told, the names apart from the rest.
+        self._told = cache(self._axes)
 
     def __getitem__(self, cell: Cell) -> str:
         if cell not in self._all:
             raise KeyError(cell)
-        parts = _parts(cell, self._shown, self._extra, spread=self._spread)
-        return " · ".join(part for part in parts if part) or cell.id
+        return " · ".join(part for part in self._parts(cell) if part) or cell.id
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(dict.fromkeys(self._cells))
@@ -68,6 +69,27 @@ class Labels(Mapping[Cell, str]):
         if self._known is None:
             self._known = frozenset(self._cells)
         return self._known
+
+    def _axes(self, kind: type[Cell]) -> tuple[list[tuple[str, Axis]], list[tuple[str, Axis]]]:
+        axes = [(name, axis) for name, axis in axes_of(kind).items() if name in self._shown - _APART]
+        names = [pair for pair in axes if pair[1].name]
+        # What is said of another one, `from torch-dynamo`, follows it.
+        names.sort(key=lambda pair: pair[1].label is not str)
+        return names, [pair for pair in axes if not pair[1].name]
+
+    def _parts(self, cell: Cell) -> Iterator[str]:
+        names, others = self._told(type(cell))
+        for name, axis in names:
+            yield _text(cell, name, axis)
+        if self._spread:
+            yield f"{cell.nodes}x{cell.ranks_per_node} ranks"
+        if "ranks" in self._shown:
+            yield _RANKS(cell.ranks)
+        for name, axis in others:
+            yield _text(cell, name, axis)
+        for name in self._extra:
+            if name in self._shown and cell.get(name) is not None:
+                yield f"{name} {cell.get(name)}"
 
 
 def group_labels(groups: Iterable[_HasCell], always: Iterable[str] = (), never: Iterable[str] = ()) -> Labels:
@@ -104,24 +126,6 @@ def _differs(cells: Sequence[Cell], held: Sequence[dict[str, Any]], axis: str) -
         values = [cell.get(axis) for cell in cells]
     # To count goes by what is the same object, and looks into nothing.
     return bool(values) and values.count(values[0]) < len(values)
-
-
-def _parts(cell: Cell, shown: Set[str], extra: Iterable[str], *, spread: bool) -> Iterable[str]:
-    axes = [(name, axis) for name, axis in axes_of(type(cell)).items() if name in shown - _APART]
-    names = [pair for pair in axes if pair[1].name]
-    # What is said of another one, `from torch-dynamo`, follows it.
-    for name, axis in sorted(names, key=lambda pair: pair[1].label is not str):
-        yield _text(cell, name, axis)
-    if spread:
-        yield f"{cell.nodes}x{cell.ranks_per_node} ranks"
-    if "ranks" in shown:
-        yield _RANKS(cell.ranks)
-    for name, axis in axes:
-        if not axis.name:
-            yield _text(cell, name, axis)
-    for name in extra:
-        if name in shown and cell.get(name) is not None:
-            yield f"{name} {cell.get(name)}"
 
 
 def in_order(groups: Iterable[G]) -> list[G]:

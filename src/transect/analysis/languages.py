@@ -42,7 +42,7 @@ def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
     # In a training with two languages neither could be measured alone.
     able = [g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework]
     found = []
-    for members in grouped(able, lambda group: group.cell.changed(framework="")).values():
+    for members in grouped(able, lambda group: group.cell.apart_from("framework")).values():
         for foreign in members:
             for in_python in members:
                 if is_other(foreign.cell.framework) and not is_other(in_python.cell.framework):

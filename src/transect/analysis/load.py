@@ -5,6 +5,7 @@ Nothing here imports pandas or scipy: `transect status` reads by the same functi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transect.analysis.entries import AnyRecord, Key, Pool, Row, entry_of, row_of
-from transect.analysis.index import RecordIndex, record_index, stamp_of
+from transect.analysis.index import RecordIndex
 from transect.domain.errors import TransectError
+from transect.domain.files import state_of
 from transect.domain.owner import Owner
 from transect.domain.record import read_record, run_fingerprint
 
@@ -58,8 +60,8 @@ class Loaded:
     """
 
     study: str
+    results: Path | None = None
     records: list[AnyRecord] = field(default_factory=list)
-    folders: dict[Key, Path] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     earlier: list[Key] = field(default_factory=list)
     running: list[Key] = field(default_factory=list)
@@ -67,22 +69,13 @@ class Loaded:
     unreadable: list[Problem] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
-    """A cell's folder and its row, or else what it is (a state) and what is wrong with it."""
+class _Found(NamedTuple):
+    """A cell's row, or else what it is (a state) and what is wrong with it."""
 
     key: Key
-    folder: Path | None
     row: Row | None
     state: str = ""
     what: str = ""
-
-
-class _Instead(NamedTuple):
-    """What stands in the place of a record: a state, and what is wrong."""
-
-    state: str
-    what: str
 
 
 def load_records(results: Path, planned: Collection[Key] | None = None) -> Loaded:
@@ -91,9 +84,9 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
     With `planned`, the (stage, cell id) of each cell of the study, a record of another cell stands among `earlier`
     only, and a planned cell without a folder is waiting; without, every record counts. A mapping to the cells' planned
     fingerprints tells a record of a plan before: its cell is still waiting. A record that is no record becomes a
-    problem. Of many, each is parsed once: see `record_index`.
+    problem. Of many, each is parsed once: see `RecordIndex`.
     """
-    loaded = Loaded(study=results.name)
+    loaded = Loaded(study=results.name, results=results)
     pool = Pool()
     for cell in _walk(results, planned, loaded.problems):
         where = "/".join(cell.key)
@@ -102,16 +95,13 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
             loaded.unreadable.append(Problem(where=where, what=cell.what))
         elif cell.state:
             getattr(loaded, cell.state).append(cell.key)
-        elif cell.row is not None and cell.folder is not None:
+        elif cell.row is not None:
             try:
-                entry = entry_of(cell.row, pool)
+                loaded.records.append(entry_of(cell.row, pool))
             except (ValueError, KeyError, TypeError) as error:
                 what = f"cannot be used: {type(error).__name__}: {error}"
                 loaded.problems.append(Problem(where=f"{where}/record.json", what=what))
                 loaded.unreadable.append(Problem(where=where, what=what))
-                continue
-            loaded.records.append(entry)
-            loaded.folders[entry.stage, entry.cell_id] = cell.folder
     return loaded
 
 
@@ -137,57 +127,51 @@ def cell_states(results: Path, planned: Collection[Key] | None = None) -> list[C
 
 def _walk(results: Path, planned: Collection[Key] | None, problems: list[Problem]) -> Iterator[_Found]:
     """Yield every cell that has a folder or is planned, sorted by stage and cell."""
-    folders: dict[Key, Path] = {}
+    there: set[Key] = set()
     try:
-        for stage in sorted(_folders(results), key=lambda entry: entry.name):
-            for cell in _folders(Path(stage.path)):
-                if "~" in cell.name:
-                    folders[stage.name, cell.name] = Path(cell.path)
+        for stage in sorted(_folders(results)):
+            there |= {(stage, cell) for cell in _folders(results / stage) if "~" in cell}
     except FileNotFoundError:
         problems.append(Problem(where=str(results), what="no such folder: no results yet"))
     except OSError as error:
         problems.append(Problem(where=str(results), what=f"cannot be listed: {error}"))
     wanted = None if planned is None else frozenset(planned)
-    keys = sorted(folders.keys() | (wanted or frozenset()))
-    with record_index(results, len(folders)) as index:
-        for key in keys:
-            folder, name = folders.get(key), "/".join(key)
-            if folder is None:
-                yield _Found(key=key, folder=None, row=None, state="waiting")
-                continue
-            if wanted is not None and key not in wanted:
-                index.keep(name)
-                yield _Found(key=key, folder=folder, row=None, state="earlier")
-                continue
-            found = _look(folder, key, index, is_planned=wanted is not None)
-            fingerprint = planned.get(key) if isinstance(planned, Mapping) else None
-            if fingerprint and isinstance(found, Row) and not _is_of_plan(found, fingerprint):
-                found = _Instead("waiting", _OUTDATED)
-            row, (state, what) = (found, ("", "")) if isinstance(found, Row) else (None, found)
-            yield _Found(key=key, folder=folder, row=row, state=state, what=what)
+    with contextlib.closing(RecordIndex(results, len(there))) as index:
+        for key in sorted(there | (wanted or frozenset())):
+            if key not in there:
+                yield _Found(key, None, "waiting")
+            elif wanted is not None and key not in wanted:
+                yield _Found(key, None, "earlier")
+            else:
+                found = _look(results, key, index, is_planned=wanted is not None)
+                fingerprint = planned.get(key) if isinstance(planned, Mapping) else None
+                outdated = fingerprint and found.row is not None and not _is_of_plan(found.row, fingerprint)
+                yield _Found(key, None, "waiting", _OUTDATED) if outdated else found
 
 
-def _look(folder: Path, key: Key, index: RecordIndex, *, is_planned: bool) -> Row | _Instead:
-    """Return the row of a folder's record, or what there is instead of one."""
-    path, name = folder / "record.json", "/".join(key)
+def _look(results: Path, key: Key, index: RecordIndex, *, is_planned: bool) -> _Found:
+    """Return the row of a cell's record, or what there is instead of one."""
+    name = "/".join(key)
+    # No `Path` before it is needed: to make one takes as long as to take a row from the index.
+    path = f"{results}/{name}/record.json"
     try:
-        stamp = stamp_of(path.stat())
-        row = index.get(name, stamp)
+        state = state_of(os.stat(path))  # noqa: PTH116
+        row = index.get(name, state)
         if row is None:
-            record = read_record(path)
+            record = read_record(Path(path))
             if (record.stage, record.cell_id) != key:
-                return _Instead("unreadable", f"is the record of {record.stage}/{record.cell_id}")
+                return _Found(key, None, "unreadable", f"is the record of {record.stage}/{record.cell_id}")
             row = row_of(record)
-            index.put(name, stamp, row)
-        return row
+            index.put(name, state, row)
+        return _Found(key, row)
     except FileNotFoundError:
-        if _runs(folder / "attempt.json"):
-            return _Instead("running", "")
-        return _Instead("waiting" if is_planned else "stopped", _STOPPED)
+        if _runs(results / name / "attempt.json"):
+            return _Found(key, None, "running")
+        return _Found(key, None, "waiting" if is_planned else "stopped", _STOPPED)
     except TransectError as error:
-        return _Instead("unreadable", str(error).removeprefix(f"{path}: "))
+        return _Found(key, None, "unreadable", str(error).removeprefix(f"{Path(path)}: "))
     except (OSError, ValueError) as error:
-        return _Instead("unreadable", f"cannot be read: {type(error).__name__}: {error}")
+        return _Found(key, None, "unreadable", f"cannot be read: {type(error).__name__}: {error}")
 
 
 def _is_of_plan(row: Row, fingerprint: str) -> bool:
@@ -198,9 +182,9 @@ def _is_of_plan(row: Row, fingerprint: str) -> bool:
     return row.content["fingerprint"] in (fingerprint, run_fingerprint(fingerprint, row.content["inputs"]))
 
 
-def _folders(folder: Path) -> list[os.DirEntry[str]]:
+def _folders(folder: Path) -> list[str]:
     with os.scandir(folder) as entries:
-        return [entry for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+        return [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
 
 
 def _runs(attempt: Path) -> bool:

@@ -141,7 +141,7 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
         if not _holds_runs(record):
             continue
         values = benchmark_values([record])
-        source = str(record.cell.get("source") or "")
+        source = str(record.point.get("source") or "")
         top = depth_of([_file(value) for value in values], source)
         for members in grouped(values, lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
@@ -156,8 +156,10 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
     for run in found.values():
         repeat = made.get(run.cell, 0)  # type: ignore[call-overload]
         made[run.cell] = repeat + 1  # type: ignore[index]
-        cell = run.cell.changed(repeat=repeat)
-        numbered.append(run.model_copy(update={"cell": cell, "cell_id": cell.id}))
+        if repeat:
+            cell = run.cell.changed(repeat=repeat)
+            run = run.model_copy(update={"cell": cell, "cell_id": cell.id})
+        numbered.append(run)
     return numbered
 
 

@@ -92,7 +92,7 @@ def allreduce_bound(model: AlphaBeta, size: float, ranks: int) -> AllreduceBound
 
 def network_fits(records: Iterable[AnyRecord]) -> list[NetworkFit]:
     """Fit every ok network probe; repeats of a cell are pooled. In order of the cells."""
-    probes = [record for record in records if record.cell.get("benchmark") == BENCHMARK]
+    probes = [record for record in records if record.point.get("benchmark") == BENCHMARK]
     fits = []
     for group in group_records(probes, "bench"):
         points = tuple(sorted(point for record in group.ok for point in _medians(record)))

@@ -20,6 +20,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy.special import chdtri, digamma, polygamma
 
@@ -143,16 +144,26 @@ def _fit(groups: Sequence[Location]) -> Noise | None:
         return Noise(variance=pooled, freedom=0.0, groups=len(known))
     halves = [group.freedom / 2 for group in known]
     logs = [
-        math.log(max(group.variance, _MIN_SHARE * middle)) - float(digamma(half)) + math.log(half)
+        math.log(max(group.variance, _MIN_SHARE * middle)) - _digamma(half) + math.log(half)
         for group, half in zip(known, halves, strict=True)
     ]
     spread = statistics.variance(logs) * (len(logs) - 1) / float(chdtri(len(logs) - 1, _DOUBT))
-    unlike = spread - statistics.fmean(float(polygamma(1, h)) for h in halves)
+    unlike = spread - statistics.fmean(map(_trigamma, halves))
     if unlike <= 0:
         return Noise(variance=pooled, freedom=total, groups=len(known))
     half = _inverse_trigamma(unlike)
-    variance = math.exp(statistics.fmean(logs) + float(digamma(half)) - math.log(half))
+    variance = math.exp(statistics.fmean(logs) + _digamma(half) - math.log(half))
     return Noise(variance=variance, freedom=min(2 * half, total), groups=len(known))
+
+
+@lru_cache
+def _digamma(x: float) -> float:
+    return float(digamma(x))
+
+
+@lru_cache
+def _trigamma(x: float) -> float:
+    return float(polygamma(1, x))
 
 
 def _inverse_trigamma(value: float) -> float:
@@ -163,7 +174,7 @@ def _inverse_trigamma(value: float) -> float:
         return 1 / value
     x = 0.5 + 1 / value
     for _ in range(50):
-        trigamma = float(polygamma(1, x))
+        trigamma = _trigamma(x)
         step = trigamma * (1 - trigamma / value) / float(polygamma(2, x))
         x += step
         if -step / x < 1e-9:

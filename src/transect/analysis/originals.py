@@ -13,8 +13,8 @@ from transect.domain.record import Record, read_record
 class Originals:
     """What entries leave out, read again from their records: samples and the ends of logs."""
 
-    def __init__(self, folders: dict[Key, Path], problems: list[Problem] | None = None) -> None:
-        self._folders = folders
+    def __init__(self, results: Path | None, problems: list[Problem] | None = None) -> None:
+        self._results = results
         self._problems = problems if problems is not None else []
         self._last: tuple[Key, Record] | None = None
 
@@ -31,7 +31,7 @@ class Originals:
             return []
         if stored.values is not None:
             return list(stored.values)
-        folder = self._folders.get((record.stage, record.cell_id))
+        folder = self.folder(record)
         if folder is None or stored.file is None:
             return []
         return self._side_file(folder, folder / stored.file, stored.key or name)
@@ -47,15 +47,17 @@ class Originals:
 
     def folder(self, record: AnyRecord) -> Path | None:
         """Return the folder of a record, or None for one that was never written."""
-        return self._folders.get((record.stage, record.cell_id))
+        return None if self._results is None else self._results / record.stage / record.cell_id
 
     def _original(self, record: AnyRecord) -> Record | None:
         if isinstance(record, Record):
             return record
-        key = (record.stage, record.cell_id)
+        key, folder = (record.stage, record.cell_id), self.folder(record)
+        if folder is None:
+            return None
         # Several series of one record are asked for in a row.
         if self._last is None or self._last[0] != key:
-            path = self._folders[key] / "record.json"
+            path = folder / "record.json"
             try:
                 self._last = (key, read_record(path))
             except (TransectError, OSError, ValueError) as error:

@@ -87,10 +87,13 @@ def _largest(groups: Iterable[TrainGroup], memory: str, budget: int | None) -> T
 
 def sweeps(groups: Iterable[TrainGroup], floors: Floors) -> list[Sweep]:
     """Return a sweep for each training of which some cell has another memory, or a budget."""
-    alike = grouped(groups, lambda group: group.cell.changed(memory=PLAIN, memory_budget=None, batch=1))
+    alike = grouped(groups, lambda group: group.cell.apart_from("memory", "memory_budget", "batch"))
     return [
-        Sweep(cell=cell, rows=[_row(group, members, floors) for group in sorted(members, key=_order)])
-        for cell, members in alike.items()
+        Sweep(
+            cell=members[0].cell.changed(memory=PLAIN, memory_budget=None, batch=1),
+            rows=[_row(group, members, floors) for group in sorted(members, key=_order)],
+        )
+        for members in alike.values()
         if any(g.cell.memory != PLAIN or g.cell.memory_budget is not None for g in members)
     ]
 

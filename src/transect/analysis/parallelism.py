@@ -18,7 +18,6 @@ from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.noise import middle
 from transect.analysis.scaling import TrainGroup
-from transect.domain.axes.train import TrainCell
 from transect.domain.metrics import Direction
 
 STEP = "step_time"
@@ -64,8 +63,9 @@ def ideal_bubble(stages: int, micro_batches: int) -> float:
 def division(group: Group[Any]) -> Division | None:
     """Return how a group's ranks are laid out, from its first record that says so."""
     for record in group.records:
-        layout, ranks = record.details.get("layout"), record.details.get("ranks")
+        layout = record.details.get("layout")
         if isinstance(layout, dict):
+            ranks = record.details.get("ranks")
             reported = [rank for rank in ranks if isinstance(rank, dict)] if isinstance(ranks, list) else []
             parts = int(layout.get("model_parts", 1))
             return Division(
@@ -99,14 +99,9 @@ def divided(groups: Iterable[TrainGroup]) -> list[tuple[TrainGroup, Division]]:
     return [(group, layout) for group, layout in known if layout is not None and layout.parts > 1]
 
 
-def point(group: TrainGroup) -> TrainCell:
-    """Return the cell without its strategy: groups that share it do equal work on equal ranks."""
-    return group.cell.changed(strategy="", options=())
-
-
 def points(groups: Iterable[TrainGroup]) -> list[list[TrainGroup]]:
     """Part groups by what they compute and on how many ranks, in their order; kinds apart."""
-    return list(grouped(groups, lambda group: (point(group), group.kind)).values())
+    return list(grouped(groups, lambda group: (group.cell.apart_from("strategy", "options"), group.kind)).values())
 
 
 def median_of(group: Group[Any], name: str) -> float | None:

@@ -42,7 +42,7 @@ def point_to_point(groups: Iterable[TrainGroup], floors: Floors) -> list[PointTo
     """Return every pair, in order of workload, network and ranks."""
 
     def place(group: TrainGroup) -> Hashable:
-        return group.cell.changed(strategy="", options=(), batch=1)
+        return group.cell.apart_from("strategy", "options", "batch")
 
     able = [group for group in groups if group.cell.ranks > 1 and group.ok and not group.wrong]
     found = []

@@ -41,7 +41,7 @@ class ResultSet:
     def only_logs(self) -> bool:
         """Whether it holds nothing but runs that logs tell."""
         records = self.loaded.records
-        return bool(records) and all(isinstance(record.cell, LogCell) for record in records)
+        return bool(records) and all(isinstance(record.point, LogCell) for record in records)
 
     @cached_property
     def groups(self) -> dict[Cell, Group]:
@@ -79,7 +79,7 @@ class ResultSet:
     @cached_property
     def _sources(self) -> dict[str | None, list[AnyRecord]]:
         made = (record for record in self.loaded.records if record.stage in SOURCES)
-        return grouped(made, lambda record: record.cell.workload)
+        return grouped(made, lambda record: record.point.workload)
 
     def settings(self, group: Group) -> Settings:
         """Return what the repeats of a group were told, and what their data and model were."""
@@ -192,7 +192,7 @@ def without_old_logs(base: ResultSet, other: ResultSet) -> ResultSet:
 
 def measured(record: AnyRecord) -> tuple[Hashable, ...]:
     """Return what two records of a cell have in common when one is a copy of the other."""
-    if isinstance(record.cell, LogCell):
+    if isinstance(record.point, LogCell):
         return (record.fingerprint,)
     values = tuple((number.name, number.label, number.value) for number in record.metrics)
     return record.started, record.ended, values

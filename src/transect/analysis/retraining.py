@@ -105,10 +105,7 @@ def _levels(groups: Sequence[RetrainGroup], factor: str) -> tuple[str, ...]:
 
 def designs(groups: Iterable[RetrainGroup], metric: str) -> Iterator[Design]:
     """Yield every design in which an optimiser or a rate is changed, and another factor too."""
-    same = grouped(
-        (group for group in groups if not is_relay(group)),
-        lambda group: group.cell.changed(**dict.fromkeys(FACTORS, "")),
-    )
+    same = grouped((group for group in groups if not is_relay(group)), lambda group: group.cell.apart_from(*FACTORS))
     for members in same.values():
         levels = {factor: _levels(members, factor) for factor in FACTORS}
         several = [factor for factor in FACTORS if len(levels[factor]) > 1]

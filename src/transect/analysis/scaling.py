@@ -111,11 +111,11 @@ def _keys(group: TrainGroup) -> list[Hashable]:
 
 
 def _base(group: TrainGroup, neighbours: Iterable[TrainGroup]) -> TrainGroup | None:
-    cell = group.cell
+    cell, ranks = group.cell, group.cell.ranks
     near = [
         neighbour
         for neighbour in neighbours
-        if neighbour.cell.ranks < cell.ranks
+        if neighbour.cell.ranks < ranks
         and (neighbour.cell.strategy == cell.strategy or neighbour.cell.ranks == 1)
         and (neighbour.cell.network == cell.network or crosses_none(neighbour))
         and scaling_kind(group, neighbour) is not ScalingKind.OTHER

@@ -70,11 +70,6 @@ def base_point(groups: Iterable[InferGroup], *, most_threads: bool = False) -> l
     return [group for group in first if group.cell.threads == threads]
 
 
-def point(group: InferGroup) -> InferCell:
-    """Return the cell without its runtime: groups that share it differ in nothing else."""
-    return group.cell.changed(runtime="")
-
-
 def details_of(group: InferGroup, key: str) -> list[Any]:
     """Return what the usable records' details have under a key."""
     return [record.details[key] for record in group.ok if record.details.get(key) is not None]

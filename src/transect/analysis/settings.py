@@ -55,7 +55,7 @@ def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
     """Return the settings of a group's repeats; `sources` made the data and model of its workload."""
     known: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for record in group.ok or group.records:
-        repeat = record.cell.repeat
+        repeat = record.repeat
         for name, value in _flat("", record.parameters):
             known[name][repeat].add(value)
         for name, value in _spec_settings(record):

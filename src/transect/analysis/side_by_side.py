@@ -121,7 +121,7 @@ def _gap(x: _Run, y: _Run) -> float:
 
 
 def _on_gpu(record: AnyRecord) -> bool:
-    cell = record.cell
+    cell = record.point
     return cell.device == "cuda" or cell.get("provider") in GPU_PROVIDERS
 
 

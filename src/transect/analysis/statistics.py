@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -164,7 +165,8 @@ def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
     """
     if not a or not b:
         raise ValueError("an effect size needs values on both sides")
-    return float(np.sign(np.subtract.outer(a, b)).mean())
+    above = sorted(b)
+    return sum(bisect_left(above, x) + bisect_right(above, x) - len(b) for x in a) / (len(a) * len(b))
 
 
 def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:

@@ -61,7 +61,7 @@ def system_races(records: Iterable[AnyRecord], *, margin: float = MARGIN) -> tup
     kinds = grouped(every, lambda group: (group.cell.get("benchmark"), group.cell.get("variant")))
     for (benchmark, variant), groups in kinds.items():
         usable = [group for group in groups if group.ok]
-        alike = grouped(usable, lambda group: group.cell.changed(system=""))
+        alike = grouped(usable, lambda group: group.cell.apart_from("system"))
         together = [members for members in alike.values() if len(members) > 1]
         systems = tuple(sorted({str(group.cell.get("system")) for group in usable}))
         if not together and len(systems) > 1:

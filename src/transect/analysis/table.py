@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from transect.analysis.entries import AnyMetric, AnyRecord, Entry, point_of
+from transect.analysis.entries import AnyMetric, AnyRecord, Entry
 from transect.analysis.labels import other_axes
 from transect.domain.cell import Cell, axes_of
 
@@ -73,7 +73,7 @@ def columns_of(records: Iterable[AnyRecord]) -> dict[str, str]:
     An axis of a plug-in's stage has a column by its name: integers, numbers or text, whatever holds all its values.
     """
     seen: dict[str, set[type]] = {}
-    for cell in {id(cell): cell for cell in map(point_of, records)}.values():
+    for cell in {id(cell): cell for cell in (record.point for record in records)}.values():
         for name in (*_further(type(cell)), *other_axes(cell)):
             if name not in COLUMNS:
                 seen.setdefault(name, set()).add(type(cell.get(name)))
@@ -132,7 +132,7 @@ def _arrow(records: Sequence[AnyRecord], types: dict[str, str]) -> pa.Table:
     for record in records:
         numbers.add(record)
     repeats = pa.array(np.repeat(np.arange(len(records)), numbers.counts))
-    axes = [{**vars(record.cell), **other_axes(record.cell)} for record in records]
+    axes = [{**vars(record.point), **other_axes(record.point), "repeat": record.repeat} for record in records]
     return pa.table(
         {
             column: pa.array(getattr(numbers, column), _ARROW[kind])
@@ -155,7 +155,7 @@ def _column(column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, 
     if column == "cell":
         values: list[Any] = [record.cell_id for record in records]
     elif column == "ranks":
-        values = [record.cell.ranks for record in records]
+        values = [record.point.ranks for record in records]
     elif column in _OF_RECORD:
         values = [getattr(record, column) for record in records]
     else:

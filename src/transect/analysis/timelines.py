@@ -112,7 +112,7 @@ def _by_day(logs: ResultSet, left_out: list[LeftOut]) -> list[ResultSet]:
 
 def _place(record: AnyRecord) -> Hashable:
     # Which repeat a run of a log is depends on the others beside it.
-    return record.stage, "" if isinstance(record.cell, LogCell) else record.cell_id
+    return record.stage, "" if isinstance(record.point, LogCell) else record.cell_id
 
 
 def _own(results: ResultSet, seen: set[Hashable]) -> dict[Cell, Group]:

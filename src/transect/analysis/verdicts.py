@@ -132,7 +132,7 @@ def _verdict(
 ) -> Decision:
     error = math.sqrt(variance)
     if math.isinf(error):
-        return Decision(answer=Answer.OPEN, ratio=_power(apart), low=0.0, high=math.inf, p=1.0, pairs=pairs)
+        return Decision(answer=Answer.OPEN, ratio=power(apart), low=0.0, high=math.inf, p=1.0, pairs=pairs)
     edge = math.log1p(margin)
     error = max(error, _EPSILON)
     different = min(1.0, looks * 2 * float(stdtr(freedom, -abs(apart) / error)))
@@ -147,9 +147,9 @@ def _verdict(
         answer, p, p_other = Answer.OPEN, different, same
     return Decision(
         answer=answer,
-        ratio=_power(apart),
-        low=_power(apart - reach),
-        high=_power(apart + reach),
+        ratio=power(apart),
+        low=power(apart - reach),
+        high=power(apart + reach),
         p=p,
         p_other=p_other,
         error=error,
@@ -157,7 +157,8 @@ def _verdict(
     )
 
 
-def _power(log: float) -> float:
+def power(log: float) -> float:
+    """Return what a logarithm is of, within what a number can hold."""
     return math.exp(min(max(log, -700.0), 700.0))
 
 

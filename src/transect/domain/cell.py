@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import itemgetter
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -143,6 +144,12 @@ class Cell(BaseModel):
         """Return the same point with repeat 0: the key under which repeats are compared."""
         return self.changed(repeat=0) if self.repeat else self
 
+    def apart_from(self, *axes: str) -> Hashable:
+        """Return what cells share that differ in these axes at most: a key to group by, much cheaper than `changed`."""
+        more = self.model_extra
+        rest = canonical_json({name: more[name] for name in more.keys() - {*axes}}) if more else ""
+        return type(self), _others(type(self), axes)(self.__dict__), rest
+
     def changed(self: C, **axes: Any) -> C:
         """Return the same point but for these axes, which are taken as they are."""
         copy = self.model_copy(update=axes)
@@ -167,6 +174,11 @@ def axes_of(kind: type[Cell]) -> dict[str, Axis]:
         name: axis for name, field in kind.model_fields.items() for axis in field.metadata if isinstance(axis, Axis)
     }
     return dict(sorted(annotated.items(), key=lambda item: item[1].place))
+
+
+@cache
+def _others(kind: type[Cell], axes: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
+    return itemgetter(*(name for name in kind.model_fields if name not in axes))
 
 
 @cache

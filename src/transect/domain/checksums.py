@@ -2,59 +2,39 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
-import time
 from pathlib import Path
 
-from transect.domain.files import sha256_file, state_of, write_atomic
-
-# A file that changed this shortly ago may change again within one tick of its clock, unseen.
-_YOUNG_NS = 2 * 10**9
+from transect.domain.file_cache import FileCache
+from transect.domain.files import sha256_file, state_of
 
 
 class Checksums:
-    """SHA-256 of files by folder and the hash of their name, kept in one JSON file.
+    """SHA-256 of files by folder and the hash of their name, kept in one file.
 
     A name may be somebody's, as that of a mail is, and results may be given away.
-
-    Content that is exchanged behind an equal size and time stamp is seen nevertheless (`state_of`).
     """
 
     def __init__(self, file: Path) -> None:
-        self._file = file
-        self._known: dict[str, list[int | str]] = {}
-        self._new = False
-        try:
-            kept = json.loads(file.read_text(encoding="utf-8"))
-            self._known = {str(path): list(entry) for path, entry in kept.items()}
-        except (OSError, ValueError, AttributeError, TypeError):
-            pass  # each file is read again
+        self._folder = file.parent
+        self._kept = FileCache(file, [])
 
     def of(self, path: Path, facts: os.stat_result) -> str:
         """Return a file's checksum; `facts` are of a look at it just now. Raises OSError."""
-        now = [*state_of(facts)]
-        name = _key(path)
-        kept = self._known.get(name)
-        if kept is not None and kept[:-1] == now:
-            return str(kept[-1])
-        checksum = sha256_file(path)
-        if max(facts.st_mtime_ns, facts.st_ctime_ns) < time.time_ns() - _YOUNG_NS:
-            self._known[name] = [*now, checksum]
-            self._new = True
+        name, state = _key(path), state_of(facts)
+        checksum = self._kept.get(name, state)
+        if checksum is None:
+            checksum = sha256_file(path)
+            self._kept.put(name, state, checksum)
         return checksum
 
     def save(self) -> None:
         """Write what is new; no folder for it is no reason to stop."""
-        if self._new and self._file.parent.is_dir():
-            with contextlib.suppress(OSError):
-                write_atomic(self._file, json.dumps(self._known, separators=(",", ":")))
-                self._new = False
+        if self._folder.is_dir():
+            self._kept.save()
 
 
-def _key(path: Path) -> str:
+def _key(path: Path) -> bytes:
     folder, name = os.path.split(os.fsencode(path))
-    hashed = hashlib.sha256(name).hexdigest()[:32]
-    return f"{folder.decode('utf-8', 'backslashreplace')}/{hashed}"
+    return folder + b"/" + hashlib.sha256(name).hexdigest()[:32].encode()

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,9 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 # No space, over quota, over the size that a file may have (ulimit -f).
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# Steps of time stamps are milliseconds, on some file systems seconds.
+YOUNG_NS = 2 * 10**9
 
 
 @contextmanager
@@ -59,27 +63,31 @@ def write_if_changed(path: Path, text: str) -> bool:
     return True
 
 
-def state_of(facts: os.stat_result) -> tuple[int, ...]:
+def state_of(facts: os.stat_result) -> str:
     """Return what says that a file is the one that was read: inode, size, and the times of content and of any change.
 
-    The time of content may be set back; that of any change, nobody can set.
+    The time of content may be set back; that of any change, nobody can set. Its device is no part: a network file
+    system's has another number on each host. Empty for a file that changed a moment ago, and may again within one tick
+    of its clock, unseen: nothing that was made of it is to be believed at the next look.
     """
-    return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+    if facts.st_ctime_ns > time.time_ns() - YOUNG_NS:
+        return ""
+    return f"{facts.st_ino} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns}"
 
 
 def while_unchanged(read: Callable[[Path], T]) -> Callable[[Path], T]:
-    """Keep what `read` made of a file as long as it is the same (`state_of`).
+    """Keep what `read` made of a file as long as it is the same (`state_of`); beyond a process: `FileCache`.
 
     Its results are shared: not to be changed. Raises what `read` raises, and OSError for a file that
     is not there.
     """
-    kept: dict[Path, tuple[tuple[int, ...], T]] = {}
+    kept: dict[Path, tuple[str, T]] = {}
 
     @functools.wraps(read)
     def look(path: Path) -> T:
         now = state_of(path.stat())
         known = kept.get(path)
-        if known is None or known[0] != now:
+        if known is None or not now or known[0] != now:
             # Written while it is read, it has another stamp at the next look.
             kept[path] = known = (now, read(path))
         return known[1]

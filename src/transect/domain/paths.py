@@ -79,7 +79,7 @@ class StudyPaths:
     @property
     def checksums(self) -> Path:
         """Checksums of files from outside that were read."""
-        return self.folder / ".checksums.json"
+        return self.folder / ".checksums.sqlite"
 
     @property
     def claim(self) -> Path:

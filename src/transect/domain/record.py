@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from transect.domain.cell import AnyCell
+from transect.domain.cell import AnyCell, Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest, write_atomic
 from transect.domain.metrics import Direction, metric
@@ -137,6 +137,16 @@ class Record(BaseModel):
         if (self.status is Status.OK) != (self.cause is None):
             raise ValueError(f"status {self.status} with cause {self.cause}")
         return self
+
+    @property
+    def point(self) -> Cell:
+        """The cell without its repeat: the key under which repeats are compared."""
+        return self.cell.without_repeat()
+
+    @property
+    def repeat(self) -> int:
+        """Which repeat of its point it is."""
+        return self.cell.repeat
 
     def value(self, name: str, label: str | None = None) -> float | None:
         """Return a metric's value, or None when the record has none of that name."""

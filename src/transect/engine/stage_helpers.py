@@ -7,9 +7,8 @@ import sys
 from abc import ABC, abstractmethod
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transect.domain.checksums import Checksums
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import digest
 from transect.domain.paths import StudyPaths
@@ -21,6 +20,9 @@ from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.measure.provenance import available_cores
+
+if TYPE_CHECKING:
+    from transect.domain.checksums import Checksums
 
 # srun gives up a step that has not begun by then; the payload's runner asks again.
 STEP_PATIENCE_S = 5
@@ -69,7 +71,12 @@ def over_subscribed(job: Job) -> bool:
     return shared or cell.ranks_per_node * cell.threads > cores(job)
 
 
-_kept_checksums = cache(Checksums)
+@cache
+def _kept_checksums(file: Path) -> Checksums:
+    # Most processes need none, and SQLite takes milliseconds to import.
+    from transect.domain.checksums import Checksums
+
+    return Checksums(file)
 
 
 def facts_of(path: Path, paths: StudyPaths) -> str:

@@ -12,12 +12,9 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.domain.cell import Cell, OpenCell
 from transect.report.text import clean, quantity
 
 # Group, fact, value.
@@ -157,33 +154,21 @@ def packed(records: Sequence[AnyRecord]) -> str:
     sets.append(_details_set(records))
     columns = [_column("Result", "status", [record.status.value for record in records])]
     content = {"cells": _names(records), "columns": columns, "sets": [entry for entry in sets if any(entry["facts"])]}
-    kinds = {type(record.cell) for record in records}
-    axes = {name for kind in kinds for name in kind.model_fields}
+    # Repeats of one point are alike in all other axes; most share one object.
+    every = [record.point for record in records]
+    points = list({id(point): point for point in every}.values())
+    of_point = {id(point): place for place, point in enumerate(points)}
+    at = [of_point[id(point)] for point in every]
+    axes = {name for kind in {type(point) for point in points} for name in kind.model_fields}
     # A stage that is not here has an open cell, which holds whatever was there.
-    axes |= {name for record in records for name in record.cell.model_extra or ()}
+    axes |= {name for point in points for name in point.model_extra or ()}
     for axis in sorted(axes):
-        values = _values(records, axis)
+        repeats = axis == "repeat"
+        values = [record.repeat for record in records] if repeats else [point.get(axis) for point in points]
         if any(value is not None for value in values):
-            columns.append(_column("Settings", axis, values))
+            columns.append(_column("Settings", axis, values, None if repeats else at))
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")
-
-
-def _class(cell: Cell) -> type[Cell]:
-    return type(cell)
-
-
-def _values(records: Sequence[AnyRecord], axis: str) -> list[Any]:
-    """Return an axis of every record; those of a stage have it, or none of them has."""
-    values: list[Any] = []
-    for kind, members in groupby((record.cell for record in records), _class):
-        if axis in kind.model_fields:
-            values += map(itemgetter(axis), map(vars, members))
-        elif issubclass(kind, OpenCell) or hasattr(kind, axis):
-            values += (cell.get(axis) for cell in members)
-        else:
-            values += (None for _ in members)
-    return values
 
 
 def unpacked(text: str) -> dict[str, Any]:
@@ -197,7 +182,8 @@ def _with_places(key: str, pool: _Pool, places: list[int], **fields: Any) -> dic
     return made if len(pool.values) <= 1 else made | {"at": places}
 
 
-def _column(group: str, fact: str, values: Iterable[Any]) -> dict[str, Any]:
+def _column(group: str, fact: str, values: Iterable[Any], at: Sequence[int] | None = None) -> dict[str, Any]:
+    """Number the values of records; with `at`, which of the values is each record's."""
     # An axis has values of one type: equal ones are one.
     pool = _Pool()
     places = []
@@ -208,7 +194,7 @@ def _column(group: str, fact: str, values: Iterable[Any]) -> dict[str, Any]:
             written = None if value is None else _cut(shown(fact, value))
             place = pool.place(key, written)
         places.append(place)
-    return _with_places("values", pool, places, group=group, fact=fact)
+    return _with_places("values", pool, places if at is None else [places[n] for n in at], group=group, fact=fact)
 
 
 def _set(

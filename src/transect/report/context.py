@@ -51,7 +51,7 @@ class Context:
         self.study = loaded.study
         self.records: list[AnyRecord] = loaded.records
         self.problems = loaded.problems
-        self.originals = Originals(loaded.folders, loaded.problems)
+        self.originals = Originals(loaded.results, loaded.problems)
 
     @cached_property
     def stages(self) -> list[str]:

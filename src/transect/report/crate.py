@@ -20,7 +20,7 @@ from transect.report.text import clean, clipped
 
 METADATA = "ro-crate-metadata.json"
 # A cache of ours: any command may write it anew.
-NOT_IN_CRATE = (METADATA, ".checksums.json")
+NOT_IN_CRATE = (METADATA, ".checksums.sqlite")
 WORKFLOW = "workflow/Snakefile"
 README = "README.md"
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from itertools import groupby
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from transect.analysis.comparisons import Comparison
 from transect.analysis.entries import Entry
+from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Group
+from transect.analysis.statistics import NoiseFloor, Summary
+from transect.analysis.verdicts import Decision
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status
 
@@ -49,6 +54,8 @@ class Facets:
 
 
 NOTHING = Facets()
+# What speaks of no cell, however deep it is searched.
+_NUMBERS = (str, bytes, int, float, Comparison, Decision, Estimate, NoiseFloor, Summary)
 
 
 def facets_of(item: Any) -> Facets:
@@ -62,16 +69,16 @@ def facets_of(item: Any) -> Facets:
 
 
 def _found(item: Any, depth: int, *, ids: bool) -> Facets:
-    if item is None or isinstance(item, (str, bytes, int, float)):
+    if item is None or isinstance(item, _NUMBERS):
         return NOTHING
+    if isinstance(item, Group):
+        return _of_group(item, ids=ids)
     if isinstance(item, Facets):
         return item
     if isinstance(item, Cell):
         return _of_cell(item, (), ids=ids)
-    if isinstance(item, Group):
-        return _of_group(item, ids=ids)
     if isinstance(item, (Record, Entry)):
-        return _of_cell(item.cell, (item.status.value,), ids=ids)
+        return _of_cell(item.point, (item.status.value,), ids=ids)
     for name in _ABOUT:
         held = getattr(item, name, None)
         if isinstance(held, (Group, Record, Entry, Cell)):
@@ -83,7 +90,10 @@ def _of_parts(item: Any, depth: int, *, ids: bool) -> Facets:
     """Join what the fields of a row, or the members of a list, are about."""
     joined = NOTHING
     for name, value in _parts(item, depth):
-        joined |= _named(name, value) if name in FACETS else _found(value, depth, ids=ids)
+        if name in FACETS:
+            joined |= _named(name, value)
+        elif value is not None and not isinstance(value, _NUMBERS):
+            joined |= _found(value, depth, ids=ids)
         # An id takes longer to make than all the rest.
         ids = ids and len(joined.cell) <= _MAX_CELLS
     return joined if ids and len(joined.cell) <= _MAX_CELLS else _without_cells(joined)
@@ -102,13 +112,18 @@ def _named(name: str, value: Any) -> Facets:
 
 def _parts(item: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if is_dataclass(item) and not isinstance(item, type):
-        yield from ((field.name, getattr(item, field.name)) for field in fields(item))
+        yield from ((name, getattr(item, name)) for name in _fields(type(item)))
     elif isinstance(item, dict) and depth == _DEPTH - 1:
         yield from ((str(name), value) for name, value in item.items())
     elif isinstance(item, tuple) and hasattr(item, "_fields"):
         yield from zip(item._fields, item, strict=True)
     elif isinstance(item, (tuple, list)):
         yield from (("", value) for value in item)
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _without_cells(facets: Facets) -> Facets:

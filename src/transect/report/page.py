@@ -225,7 +225,7 @@ class Cells:
         self._patterns: dict[tuple[str, str], list[str]] = {}
         self._of: dict[str, dict[str | None, list[str]]] = defaultdict(lambda: defaultdict(list))
         for record in records:
-            self._of[record.stage][record.cell.workload].append(record.cell_id)
+            self._of[record.stage][record.point.workload].append(record.cell_id)
 
     def of(self, finding: Finding) -> list[str]:
         """Return its cells as `transect run` and `transect why` take them: `STAGE/ID`, or a pattern.

@@ -71,7 +71,7 @@ def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> No
     loaded = load_records(study)
     assert [record.cell_id for record in loaded.records] == [good.cell_id]
     assert len(loaded.problems) == 4
-    reader = Originals(loaded.folders, loaded.problems)
+    reader = Originals(loaded.results, loaded.problems)
     assert reader.samples(loaded.records[0], "loss") == [3.0, 2.0, 1.0]
     assert reader.samples(loaded.records[0], "gone") == []
     assert reader.samples(loaded.records[0], "outside") == []

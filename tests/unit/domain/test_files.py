@@ -1,4 +1,4 @@
-"""What is written can be read by whom the user's umask lets read."""
+"""What is written can be read by whom the user's umask lets read; what is kept of files holds while they do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import stat
 
 import pytest
 
-from transect.domain.files import write_atomic, write_if_changed
+from transect.domain import file_cache, files
+from transect.domain.file_cache import FileCache
+from transect.domain.files import state_of, while_unchanged, write_atomic, write_if_changed
 from transect.domain.paths import StudyPaths
 from transect.engine.claim import Claim
 from transect.engine.progress import start_progress
@@ -47,3 +49,24 @@ def test_a_user_without_a_name_may_claim(tmp_path, monkeypatch):
     claim.take()
     assert f'"user": "{os.getuid()}"' in claim.path.read_text()
     claim.give_back()
+
+
+def test_what_is_read_is_kept_on_the_way_and_by_the_same_code_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_cache, "_SAVE_S", -1)
+    kept = FileCache(file := tmp_path / "new" / "kept.sqlite", [b"code"])
+    kept.put(b"b\xff", "1", "text")
+    # Not closed: the process was killed.
+    assert [FileCache(file, [b"code"]).get(b"b\xff", state) for state in ("1", "2", "")] == ["text", None, None]
+    assert FileCache(file, [b"other"]).get(b"b\xff", "1") is None
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_what_was_made_of_a_file_is_believed_once_it_has_settled(tmp_path, monkeypatch):
+    file, seen = tmp_path / "a", []
+    looked = while_unchanged(lambda path: seen.append(path.read_text()) or seen[-1])
+    file.write_text("one")
+    os.utime(file, (4e9, 4e9))
+    assert state_of(file.stat()) == "", "its content may be of any day, and yet somebody just touched it"
+    assert looked(file) == looked(file) == "one" and len(seen) == 2
+    monkeypatch.setattr(files, "YOUNG_NS", 0)
+    assert looked(file) == looked(file) == "one" and len(seen) == 3

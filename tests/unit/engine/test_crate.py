@@ -45,7 +45,7 @@ def study(tmp_path: Path) -> StudyPaths:
     write_cell(folder, "iris-mlp", inputs=(f"data.npz {checksum}",))
     write_cell(folder, "iris-mlp-ce", Status.SKIPPED)
     (folder / "report.html").write_text("page")
-    (folder / ".checksums.json").write_text("{}")
+    (folder / ".checksums.sqlite").write_text("{}")
     return StudyPaths(results=tmp_path / "results", study="small")
 
 
@@ -71,7 +71,7 @@ def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
     entities = graph(study)
     files = {uri: entity for uri, entity in entities.items() if "File" in entity["@type"]}
     there = {path.relative_to(study.folder).as_posix(): path for path in study.folder.rglob("*") if path.is_file()}
-    assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.json"}
+    assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.sqlite"}
     for uri, entity in files.items():
         path = there[name_of(uri)]
         assert entity["sha256"] == sha256_file(path) and entity["contentSize"] == str(path.stat().st_size)
@@ -103,7 +103,7 @@ def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
     before = (study.folder / METADATA).read_bytes()
     write_crate(study)
     assert (study.folder / METADATA).read_bytes() == before
-    (study.folder / ".checksums.json").write_text('{"new": []}')
+    (study.folder / ".checksums.sqlite").write_text('{"new": []}')
     code, output = verify(study)
     assert code == 0, output
     assert "0 missing, 0 changed, 0 added" in output

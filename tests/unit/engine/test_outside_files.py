@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
+import sqlite3
 
 import pytest
 
 from transect.adapters.snakemake.flow import facts_of_plan
-from transect.domain import checksums
 from transect.domain.checksums import Checksums
 from transect.engine.job import load_job
 from transect.engine.stage import RUNNERS
@@ -69,14 +68,15 @@ def test_a_deck_that_is_not_there_is_for_the_benchmark_to_say(tmp_path):
 
 
 def test_kept_checksums_tell_no_names(tmp_path, monkeypatch):
-    monkeypatch.setattr(checksums, "_YOUNG_NS", 0)
+    monkeypatch.setattr("transect.domain.files.YOUNG_NS", 0)
     files = [tmp_path / "mails" / name for name in ("Anna", "Bob \udcff")]
     files[0].parent.mkdir()
-    kept = tmp_path / "kept.json"
+    kept = tmp_path / "kept.sqlite"
     known = Checksums(kept)
     for file in files:
         file.write_text(str(file.name == "Anna"))
         known.of(file, file.stat())
     known.save()
-    assert len(json.loads(kept.read_text())) == 2
-    assert "Anna" not in kept.read_text() and "Bob" not in kept.read_text()
+    with sqlite3.connect(kept) as database:
+        assert database.execute("SELECT count(*) FROM kept").fetchone() == (2,)
+    assert b"Anna" not in kept.read_bytes() and b"Bob" not in kept.read_bytes()

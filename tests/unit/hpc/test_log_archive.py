@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -24,6 +23,7 @@ from transect.hpc.refusal import Refusal
 @pytest.fixture
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRANSECT_ENVS", str(tmp_path / "cache" / "envs"))
+    monkeypatch.setattr("transect.domain.files.YOUNG_NS", 0)
     folder = tmp_path / "archive"
     for system, name in (("aster", "ior 3.3.0"), ("aster", "mdtest 3.3.0"), ("birch", "ior 3.3.0")):
         place = folder / system / f"{name.replace(' ', '-')}.txt"
@@ -60,14 +60,14 @@ def test_a_log_under_another_name_has_that_name(archive: Path, tmp_path: Path) -
     assert all(run.file.startswith(str(link)) for run in renamed.runs)
 
 
-@pytest.mark.parametrize("damage", ["text", "folder", "row"])
-def test_a_cache_that_is_damaged_costs_time_and_no_run(archive: Path, tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize(("damage", "note"), [("text", "is made again"), ("folder", "nothing is kept"), ("row", "")])
+def test_a_cache_that_is_damaged_costs_time_and_no_run(archive: Path, tmp_path: Path, damage: str, note: str) -> None:
     cache = tmp_path / "kept"
     first = read_archive([archive], cache=cache)
     (file,) = cache.glob("*.sqlite")
     if damage == "row":
         with sqlite3.connect(file) as connection:
-            connection.execute("UPDATE runs SET runs = '{'")
+            connection.execute("UPDATE kept SET text = '{'")
     elif damage == "text":
         file.write_text("no database\n" * 100)
     else:
@@ -75,9 +75,9 @@ def test_a_cache_that_is_damaged_costs_time_and_no_run(archive: Path, tmp_path: 
         cache.write_text("a file in its place")
     again = read_archive([archive], cache=cache)
     assert again.runs == first.runs and again.known == 0
-    assert ("nothing is kept" in again.note) == (damage != "row")
+    assert note in again.note and bool(note) == bool(again.note)
     if damage != "folder":
-        healed = [read_archive([archive], cache=cache) for _ in range(2)][-1]
+        healed = read_archive([archive], cache=cache)
         assert (healed.known, healed.note, healed.runs) == (5, "", first.runs)
 
 
@@ -170,17 +170,15 @@ def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
     assert ">suspicious</span>" in page
 
 
-def test_a_log_that_is_written_again_at_once_is_read_again(archive: Path, tmp_path: Path) -> None:
+def test_a_log_that_is_written_again_at_once_is_read_again(archive, tmp_path, monkeypatch) -> None:
     """Time stamps have steps: within one of them a log of the same size looks as it did before."""
     cache, log = tmp_path / "kept", archive / "notes.md"
     log.write_text("one line\n")
-    before = log.stat()
+    before, looked = log.stat(), Path.stat
+    monkeypatch.setattr(Path, "stat", lambda path, **how: before if path == log else looked(path, **how))
+    monkeypatch.setattr("transect.domain.files.YOUNG_NS", 10**12)
     read_archive([archive], cache=cache)
-    with sqlite3.connect(next(cache.glob("*.sqlite"))) as connection:
-        (facts,) = connection.execute("SELECT facts FROM runs WHERE CAST(path AS TEXT) LIKE '%notes.md'").fetchone()
     log.write_text("two line\n")
-    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert len(facts.split()) == 6, "the content's hash stands with the stamps"
     (run,) = (run for run in read_archive([archive], cache=cache).runs if run.file == str(log))
     assert "two line" in run.reason
 
@@ -194,11 +192,9 @@ def test_what_could_not_be_read_is_tried_again(archive: Path, tmp_path: Path, mo
         return opened(path, *args, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr("transect.hpc.archive._SETTLED_NS", 0)
         patch.setattr(Path, "open", failing)
         first = read_archive([archive], cache=cache)
     assert [run.reason for run in first.runs if run.file.endswith("cut.txt")] == ["cannot be read: Input/output error"]
-    monkeypatch.setattr("transect.hpc.archive._SETTLED_NS", 0)
     again = read_archive([archive], cache=cache)
     assert again.known == 4
     assert {run.status.value for run in again.runs if run.file.endswith("cut.txt")} == {"truncated"}

@@ -54,7 +54,7 @@ def _tested(label: str, record: AnyRecord) -> Tested:
     details: dict[str, Any] = record.details
     return Tested(
         label=label,
-        provider=record.cell.get("provider") or "cpu",
+        provider=record.point.get("provider") or "cpu",
         tests=int(details["tests"]),
         opsets=details["opsets"],
         outcomes={
@@ -101,7 +101,7 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
     missing = [
         record
         for record in context.records
-        if record.stage == "conformance" and record.status is not Status.OK and record.cell.get("provider") == provider
+        if record.stage == "conformance" and record.status is not Status.OK and record.point.get("provider") == provider
     ]
     same = len({runtime.tests for runtime in runtimes}) == 1
     return Finding(

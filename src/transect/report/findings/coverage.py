@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Confidence
-from transect.analysis.entries import point_of
 from transect.analysis.kinds import main_kind
 from transect.analysis.load import by_status
 from transect.analysis.statistics import NoiseFloor
@@ -70,7 +69,7 @@ def _disturbed(context: Context) -> list[Finding]:
     disturbed = [record for record in ran if record.details.get("disturbed")]
     if not disturbed:
         return []
-    cells = {point_of(record): record.cell_id.split("~")[0] for record in disturbed}
+    cells = {record.point: record.cell_id.split("~")[0] for record in disturbed}
     claim = (
         f"{len(disturbed)} of {count(len(ran), 'run')} met other processes on the machine, those of "
         f"{count(len(cells), 'cell')}: {names(list(cells.values()))}."

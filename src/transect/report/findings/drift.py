@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from transect.analysis.comparisons import Confidence
 from transect.analysis.drift import Drift, drift_of
-from transect.analysis.energy import STEP, Use, silences, uses
+from transect.analysis.energy import STEP, silences, uses
 from transect.analysis.estimates import RATIO
+from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
 from transect.analysis.verdicts import Answer, Chance
 from transect.report.context import Context
@@ -81,11 +82,9 @@ def energy_findings(context: Context) -> list[Finding]:
 def _energy(context: Context, workload: str) -> Iterator[Finding]:
     groups = [g for g in context.of("train", workload) if g.ok and not g.wrong]
     labels = group_labels(groups, always=("ranks",))
-    silent = sum(not uses(group) for group in groups)
-    of_kind: dict[str, list[Use]] = {}
-    for group in groups:
-        for use in uses(group):
-            of_kind.setdefault(use.counter, []).append(use)
+    told = [uses(group) for group in groups]
+    silent = sum(not found for found in told)
+    of_kind = grouped((use for found in told for use in found), lambda use: use.counter)
     for counter, every in sorted(of_kind.items()):
         best = min(every, key=lambda use: (use.per_sample_j, use.group.cell.id))
         reached = [use for use in every if use.to_quality_j is not None]

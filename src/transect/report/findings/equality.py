@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from transect.analysis.comparisons import Confidence
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import blind_step, leaves_reference
-from transect.analysis.kinds import kind_of
 from transect.domain.record import Cause, Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
@@ -16,19 +15,13 @@ from transect.report.text import count, number
 
 def equality_findings(context: Context) -> list[Finding]:
     """Say whether every trainer's loss and weights follow the reference within tolerance."""
-    checked = [
-        record
-        for record in context.records
-        if record.stage == "train" and (leaves_reference(record) or record.value("equality_ratio") is not None)
-    ]
-    apart = [
-        record
-        for record in context.records
-        if record.stage == "train" and record.status is Status.OK and "not_checkable" in record.details
-    ]
+    trained = [record for record in context.records if record.stage == "train"]
+    leaving = {id(record) for record in trained if leaves_reference(record)}
+    checked = [r for r in trained if id(r) in leaving or r.value("equality_ratio") is not None]
+    apart = [record for record in trained if record.status is Status.OK and "not_checkable" in record.details]
     if not checked:
         return [_uncheckable(apart)] if apart else []
-    bad = _ids([record for record in checked if leaves_reference(record)])
+    bad = _ids([record for record in checked if id(record) in leaving])
     good = len(checked) - len(bad)
     if bad:
         claim = (
@@ -48,13 +41,14 @@ def equality_findings(context: Context) -> list[Finding]:
         )
         if (ratios := [r for record in checked if (r := record.value(name)) is not None])
     ]
-    diverged = sum(record.cause is Cause.DIVERGED and not leaves_reference(record) for record in checked)
+    diverged = sum(record.cause is Cause.DIVERGED and id(record) not in leaving for record in checked)
     if diverged:
         evidence.append(f"{count(diverged, 'run')} that follow{'s' if diverged == 1 else ''} it diverged, as it does")
-    random = sum(kind_of(record.cell).synthetic for record in checked)
+    synthetic = {id(r) for group in context.of("train") if group.kind.synthetic for r in group.records}
+    random = sum(id(record) in synthetic for record in checked)
     if random:
         evidence.append(f"{count(random, 'run')} on synthetic input, which has no quality")
-    blind = [record for record in checked if not leaves_reference(record) and blind_step(record) is not None]
+    blind = [record for record in checked if id(record) not in leaving and blind_step(record) is not None]
     if blind:
         claim = (
             f"{claim.removesuffix('.')}; {len(blind)} ({names(_ids(blind))}) could be checked only up to "

@@ -181,14 +181,15 @@ def race(
     direction = metric(name).direction
     sign = -1 if direction is Direction.HIGHER else 1
     having = [group for group in groups if (of(group) if of else group.values(name))]
-    common = set.intersection(*(set(g.by_repeat(name)) for g in having)) if having else set()
+    by_repeat = {id(group): group.by_repeat(name) for group in having}
+    common = set[int]().union(*by_repeat.values()).intersection(*by_repeat.values())
     if paired and not common:
         # Their seeds differ, and the floor knows nothing of that.
         paired, floor = False, None
 
     def values(group: Group) -> list[float]:
         if paired:
-            return [value for n, value in group.by_repeat(name).items() if n in common]
+            return [value for n, value in by_repeat[id(group)].items() if n in common]
         return of(group) if of else group.values(name)
 
     def order(group: Group) -> tuple[float, str]:
@@ -201,7 +202,7 @@ def race(
 
     def against(rival: Group) -> Comparison | None:
         if paired:
-            mine, theirs = best.by_repeat(name), rival.by_repeat(name)
+            mine, theirs = by_repeat[id(best)], by_repeat[id(rival)]
             result = compare_paired(mine, theirs, direction=direction, floor=floor)
         else:
             result = compare(values(best), values(rival), direction=direction, floor=floor)

@@ -22,7 +22,7 @@ def offered_load_findings(context: Context) -> list[Finding]:
         if identity_size(workload) is not None:
             continue
         under_load = [g for g in faithful_groups(context, workload) if g.cell.load is not None]
-        alike = grouped(under_load, lambda group: group.cell.changed(runtime="", load=None))
+        alike = grouped(under_load, lambda group: group.cell.apart_from("runtime", "load"))
         found += [finding for members in alike.values() if (finding := _finding(workload, members)) is not None]
     return found
 

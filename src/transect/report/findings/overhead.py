@@ -21,7 +21,6 @@ from transect.analysis.serving import (
     changed_settings,
     comparable,
     identity_size,
-    point,
     versus,
 )
 from transect.analysis.statistics import NoiseFloor, Spread
@@ -144,11 +143,11 @@ def _points(context: Context, workload: str) -> Iterator[list[InferGroup]]:
     groups = [
         group for group in faithful_groups(context, workload) if group.cell.load is None and group.cell.sessions == 1
     ]
-    of_point = grouped(groups, lambda group: point(group).changed(options=""))
+    of_point = grouped(groups, lambda group: group.cell.apart_from("runtime", "options"))
     able = [members for members in of_point.values() if _pair(members, EQUAL, EQUAL, context.floors)]
     thesis = [members for members in able if _thesis(members, context.floors) is not None]
     for first in base_point((members[0] for members in thesis or able), most_threads=True):
-        yield of_point[point(first).changed(options="")]
+        yield of_point[first.cell.apart_from("runtime", "options")]
 
 
 def _pair(groups: Sequence[InferGroup], mine: str, theirs: str, floors: Floors) -> Versus | None:

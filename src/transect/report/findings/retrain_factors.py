@@ -187,7 +187,7 @@ def absent_text(design: Design) -> str:
     """Say which combinations nobody has a score of, and why, in the words of their records."""
     reasons = grouped(
         (group.records[0] for group in design.absent),
-        lambda record: (record.cell.get("optimiser"), record.cell.get("runtime"), record.message),
+        lambda record: (record.point.get("optimiser"), record.point.get("runtime"), record.message),
     )
     listed = [
         f"{runtime} with {optimiser} ({clipped(message or 'no result', _REASON)})"

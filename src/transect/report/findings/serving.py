@@ -40,7 +40,7 @@ def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
     In another precision than the framework's a class may turn: its tolerance decides.
     """
     unfaithful = {
-        record.cell.get("exporter")
+        record.point.get("exporter")
         for group in context.of("export", workload)
         for record in group.records
         if judge_export(record).faithful is False

@@ -128,7 +128,7 @@ def _steps(pair: SumTwins) -> str:
 def _confidence(pair: SumTwins) -> Confidence:
     """Repeats start alike in pairs: provisional when all of them move the same way."""
     both = [
-        {r.cell.repeat: value for r in group.ok if (value := r.value("final_loss")) is not None}
+        {r.repeat: value for r in group.ok if (value := r.value("final_loss")) is not None}
         for group in (pair.summed, pair.mean)
     ]
     moves = {both[0][repeat] > both[1][repeat] for repeat in both[0] if repeat in both[1]}

@@ -20,9 +20,9 @@ def containers_body(context: Context) -> Iterator[Part]:
     costs = all_costs(context)
     absent = sorted(
         {
-            f"{record.cell.container}: {clean(record.message)}"
+            f"{record.point.container}: {clean(record.message)}"
             for record in context.not_ok
-            if record.cell.container is not None
+            if record.point.container is not None
         }
     )
     if not costs and not absent:

@@ -36,7 +36,7 @@ def export_body(context: Context) -> Iterator[Part]:
 
 
 def _name(record: AnyRecord) -> str:
-    cell = record.cell
+    cell = record.point
     extra = [cell.precision] if cell.precision != "fp32" else []
     return " · ".join([*(str(cell.get(axis)) for axis in ("workload", "framework", "exporter")), *extra])
 
@@ -60,7 +60,7 @@ def _chart(context: Context, exports: list[AnyRecord]) -> Part:
             label=_name(record),
             # An exact match has no place on a log axis; a thousandth of the rule stands for it.
             value=max(difference / (_tolerance(record) or 1.0), 1e-3),
-            style=context.styles.get(record.cell.get("exporter")),
+            style=context.styles.get(record.point.get("exporter")),
             right=f"{number(difference)} · {_verdict(record).text}",
         )
 

@@ -16,10 +16,12 @@ from transect.training.workloads import WORKLOADS
 def hyperparameters_body(context: Context) -> Iterator[Part]:
     """List what differs, by workload; nothing when a study changes nothing. Ids of cells do not tell."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for record in context.records:
-        if record.cell.workload is not None:
-            for key, value in record.parameters.items():
-                found[record.cell.workload, key].add(_text(value))
+    # Records that say the same share one object.
+    shared = {(record.point.workload, id(record.parameters)): record.parameters for record in context.records}
+    for (workload, _), parameters in shared.items():
+        if workload is not None:
+            for key, value in parameters.items():
+                found[workload, key].add(_text(value))
     defaults = {workload: _default_texts(workload) for workload, _ in found}
     rows = [
         (workload, key, default, sorted(values))

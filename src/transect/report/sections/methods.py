@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from transect.analysis.entries import metrics_in
 from transect.domain.metrics import METRICS
 from transect.report.blocks import Column, Facts, Lead, Part, Prose, code, note, table, words
 from transect.report.context import Context
@@ -153,7 +154,7 @@ def methods_body(context: Context) -> Iterator[Part]:
     seeds = sorted(str(seed) for seed in given if seed is not None)
     if seeds:
         yield Prose(f"Seeds used: {names(seeds, _MAX_SEEDS)}.")
-    used = {number.name for record in context.records for number in record.metrics}
+    used = metrics_in(context.records)
     metrics = [METRICS[name] for name in sorted(used & METRICS.keys())]
     columns: list[Column[Any]] = [
         code("Metric", lambda metric: metric.name),

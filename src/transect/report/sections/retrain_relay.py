@@ -78,7 +78,7 @@ def relay_of(context: Context, group: RetrainGroup) -> Relay | None:
             for candidate in context.of("retrain", group.cell.workload)
             if not is_relay(candidate) and point(candidate) == point(group) and candidate.cell.runtime == name
             for run in candidate.ok
-            if run.cell.repeat == record.cell.repeat
+            if run.repeat == record.repeat
         ),
         None,
     )
@@ -104,7 +104,7 @@ def relay_parts(context: Context, workload: str, groups: Sequence[RetrainGroup])
     for number_, relay in enumerate(relays):
         yield loss_chart(context, relay, f"relay-{workload}-{number_}")
         yield deviation_chart(context, relay, f"relay-off-{workload}-{number_}")
-    apart = {relay.record.cell.without_repeat(): relay for relay in relays}
+    apart = {relay.record.point: relay for relay in relays}
 
     def difference(group: RetrainGroup) -> float | None:
         relay = apart.get(group.cell)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.serving import REFERENCE, WHOLE, InferGroup, Versus, base_point, changed_settings, point, versus
+from transect.analysis.serving import REFERENCE, WHOLE, InferGroup, Versus, base_point, changed_settings, versus
 from transect.analysis.statistics import Spread
-from transect.domain.axes.infer import InferCell
 from transect.report.blocks import Chip, Column, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.marks import Dot
@@ -82,15 +81,17 @@ class _References:
     """C++ at every point; a baseline without an exporter meets its first one."""
 
     def __init__(self, groups: Sequence[InferGroup]) -> None:
-        self._own: dict[InferCell, InferGroup] = {}
+        self._own: dict[Hashable, InferGroup] = {}
         for group in groups:
             if group.cell.runtime == REFERENCE:
-                self._own[point(group)] = group
-                self._own.setdefault(point(group).changed(exporter=None), group)
+                point = group.cell.apart_from("runtime", "exporter")
+                self._own[point, group.cell.exporter] = group
+                self._own.setdefault((point, None), group)
 
     def of(self, group: InferGroup) -> InferGroup | None:
         """Return what a group is set beside, or None for C++ itself and where it did not run."""
-        return None if group.cell.runtime == REFERENCE else self._own.get(point(group))
+        point = group.cell.apart_from("runtime", "exporter")
+        return None if group.cell.runtime == REFERENCE else self._own.get((point, group.cell.exporter))
 
 
 def _columns(title: str = "Ratio", *more: Column[Versus]) -> list[Column[Versus]]:
@@ -125,10 +126,10 @@ def _compared(pair: Versus) -> str:
 def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Part]:
     """List runs with other session options than the equal ones, beside the same runtime with those."""
     closed = [g for g in groups if g.cell.load is None and g.cell.sessions == 1]
-    equal = {group.cell.changed(options=""): group for group in closed if group.cell.options == EQUAL}
+    equal = {group.cell.apart_from("options"): group for group in closed if group.cell.options == EQUAL}
     pairs = []
     for group in closed:
-        base = equal.get(group.cell.changed(options=""))
+        base = equal.get(group.cell.apart_from("options"))
         if base is not None and base is not group:
             pair = versus(group, base, context.floors)
             if pair is not None:

@@ -173,13 +173,14 @@ def both_table(workload: str, groups: Sequence[Group]) -> Part:
     place = {id(group): number for number, group in enumerate(soonest, 1)}
     speed = {id(group): number for number, group in enumerate(fastest, 1)}
     late = [group for group in fastest if id(group) not in place]
+    # By throughput among those that have a place in time.
+    ahead = {id(group): n for n, group in enumerate((one for one in fastest if id(one) in place), 1)}
     scale = scale_for([median(group, TIME) for group in soonest], "s")
 
     def moved(group: Group) -> Chip | None:
         if id(group) not in place:
             return Chip("fast, and not there", "warn") if speed[id(group)] <= len(late) else None
-        ahead = sum(id(faster) in place for faster in fastest[: speed[id(group)] - 1]) + 1
-        lost = place[id(group)] - ahead
+        lost = place[id(group)] - ahead[id(group)]
         return Chip(f"{'loses' if lost > 0 else 'gains'} {count(abs(lost), 'place')}") if lost else None
 
     return table(
