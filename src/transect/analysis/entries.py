@@ -130,8 +130,10 @@ AnyMetric = MetricValue | Measured
 
 def metrics_in(records: Iterable[AnyRecord]) -> set[str]:
     """Return the names of all metrics that records have."""
-    shared = {id(own): own for r in records if (own := r.metric_names.names if isinstance(r, Entry) else r.metrics)}
-    return {number[0] if isinstance(number, tuple) else number.name for own in shared.values() for number in own}
+    shared = {
+        id(names): names for r in records if (names := r.metric_names.names if isinstance(r, Entry) else r.metrics)
+    }
+    return {number[0] if isinstance(number, tuple) else number.name for names in shared.values() for number in names}
 
 
 def labels_of(record: AnyRecord, name: str) -> set[str]:

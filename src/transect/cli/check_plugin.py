@@ -53,11 +53,13 @@ def check_plugin(
     checks: list[Check] = []
 
     def tell(more: Iterable[Check]) -> None:
-        for one in more:
-            checks.append(one)
-            ok = f"ok    {one.what}: {one.given}"
+        for check in more:
+            checks.append(check)
+            ok = f"ok    {check.what}: {check.given}"
             if not as_json:
-                print_lines(ok if one.holds else f"FAIL  {one.what}: expected {one.expected}, given {one.given}")
+                print_lines(
+                    ok if check.holds else f"FAIL  {check.what}: expected {check.expected}, given {check.given}"
+                )
 
     tell(answers(kind, name))
     if log is not None:

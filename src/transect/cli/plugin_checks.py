@@ -72,7 +72,7 @@ def _known(what: str, name: str, known: Any) -> Check:
 
 
 def _all(what: str, kind: type, given: object) -> Check:
-    holds = isinstance(given, list) and all(isinstance(one, kind) for one in given)
+    holds = isinstance(given, list) and all(isinstance(item, kind) for item in given)
     return Check(what, f"a list of {kind.__name__}", given, holds)
 
 
@@ -220,7 +220,11 @@ def _stage(plugin: Any, name: str) -> Iterator[Check]:
         file = file_of(module)
         # Not imported: it may need its environment.
         body = ast.parse(file.read_bytes()).body if file else []
-        found = [len(one.args.args) for one in body if isinstance(one, ast.FunctionDef) and one.name == function]
+        found = [
+            len(statement.args.args)
+            for statement in body
+            if isinstance(statement, ast.FunctionDef) and statement.name == function
+        ]
         yield _same(f"arguments of {plugin.payload}: spec, folders, out", [3], found)
 
 

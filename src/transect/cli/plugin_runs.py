@@ -119,7 +119,7 @@ def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
         )
         found = [path for stage in stages.split() for path in sorted(results.glob(f"*/{stage}/*/record.json"))]
         records = [read_record(path) for path in found]
-        checks = [one for path, record in zip(found, records, strict=True) for one in _judged(record, path.parent)]
+        checks = [check for path, record in zip(found, records, strict=True) for check in _judged(record, path.parent)]
         for path in results.glob("*/summary.json") if kind == "stage" else ():
             problems = json.loads(path.read_text(encoding="utf-8"))["problems"]
             checks.append(Check("problems of the report", [], problems, not problems))

@@ -240,7 +240,7 @@ def _checked(kind: type[M], raw: Any, what: str) -> M:
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        lines = (f"{'.'.join(map(str, (what, *one['loc'])))}: {one['msg']}" for one in error.errors())
+        lines = (f"{'.'.join(map(str, (what, *fault['loc'])))}: {fault['msg']}" for fault in error.errors())
         raise BadInput(*lines, f"expected of {what}: {', '.join(kind.model_fields)}") from None
 
 

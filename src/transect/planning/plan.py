@@ -147,7 +147,7 @@ class _Planner:
         context = self._context
         stage = STAGES.get(cell.stage)
         taken = {role: (source.stage, source.id) for role, source in inputs.items()}
-        given, own = stage.environment(cell), stage.spec(cell, context)
+        given, parameters = stage.environment(cell), stage.spec(cell, context)
         if not isinstance(given, str):
             raise BadInput(f"stage '{cell.stage}': `environment` gives {given!r:.100}: expected a name, or '' for none")
         environment = self._inside(cell, given)
@@ -163,9 +163,9 @@ class _Planner:
             "lock": self._lock(environment),
             "sources": sources.hash,
         }
-        if taken_names := sorted(spec.keys() & own.keys()):
+        if taken_names := sorted(spec.keys() & parameters.keys()):
             raise BadInput(f"stage '{cell.stage}': `spec` has keys that every spec has: {', '.join(taken_names)}")
-        spec |= own
+        spec |= parameters
         others = sorted({self._inside(cell, name) for name in stage.other_environments(cell)} - {environment, ""})
         if others:
             spec["other_environments"] = {name: self._lock(name) for name in others}

@@ -82,9 +82,9 @@ def energy_findings(context: Context) -> list[Finding]:
 def _energy(context: Context, workload: str) -> Iterator[Finding]:
     groups = [g for g in context.of("train", workload) if g.ok and not g.wrong]
     labels = group_labels(groups, always=("ranks",))
-    told = [uses(group) for group in groups]
-    silent = sum(not found for found in told)
-    of_kind = grouped((use for found in told for use in found), lambda use: use.counter)
+    used = [uses(group) for group in groups]
+    silent = sum(not found for found in used)
+    of_kind = grouped((use for found in used for use in found), lambda use: use.counter)
     for counter, every in sorted(of_kind.items()):
         best = min(every, key=lambda use: (use.per_sample_j, use.group.cell.id))
         reached = [use for use in every if use.to_quality_j is not None]

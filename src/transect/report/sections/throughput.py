@@ -174,7 +174,7 @@ def both_table(workload: str, groups: Sequence[Group]) -> Part:
     speed = {id(group): number for number, group in enumerate(fastest, 1)}
     late = [group for group in fastest if id(group) not in place]
     # By throughput among those that have a place in time.
-    ahead = {id(group): n for n, group in enumerate((one for one in fastest if id(one) in place), 1)}
+    ahead = {id(group): n for n, group in enumerate((faster for faster in fastest if id(faster) in place), 1)}
     scale = scale_for([median(group, TIME) for group in soonest], "s")
 
     def moved(group: Group) -> Chip | None:
