@@ -70,7 +70,7 @@ def classify_record(
     }
     return make_record(
         cell,
-        {"accuracy": accuracy} | ({} if valid is None else {"valid_accuracy": valid}),
+        {"accuracy": accuracy} | ({} if valid is None else {"validation_accuracy": valid}),
         details=facts | (details or {}),
         **{"parameters": rules, "provenance": provenance("torch"), **(fields or {})},
     )

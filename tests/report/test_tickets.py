@@ -58,7 +58,7 @@ def searched():
     return [
         make_record(
             cell,
-            {"valid_accuracy": 0.5 + 0.1 * n},
+            {"validation_accuracy": 0.5 + 0.1 * n},
             details={
                 "point": {"learning_rate": 0.01, "batch": 8},
                 "from": cells[1].id if cell.rung else None,
@@ -119,7 +119,7 @@ def reshaped(tickets: int):
 
 def still_learning(*losses: float):
     def history(*losses):
-        return {"history": [{"epoch": n, "valid_loss": loss} for n, loss in enumerate(losses)]}
+        return {"history": [{"epoch": n, "validation_loss": loss} for n, loss in enumerate(losses)]}
 
     return [
         *seeds(0.8, names="kept", tickets=9000, details=history(2.0, 1.0, 1.1)),

@@ -17,7 +17,7 @@ from transect.domain.axes.text import ClassifyCell
 
 ClassifyGroup = Group[ClassifyCell]
 
-ACCURACY, VALID = "accuracy", "valid_accuracy"
+ACCURACY, VALID = "accuracy", "validation_accuracy"
 # What says which encoded tickets a classifier reads.
 TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings", "words")
 # What a sweep may run over: hyper-parameters in the order of the published study, then choices of text.
@@ -67,7 +67,7 @@ def cut_short(group: ClassifyGroup) -> int:
     runs = 0
     for record in group.ok:
         history = record.details.get("history") or []
-        losses = [epoch.get("valid_loss") for epoch in history if isinstance(epoch, dict)]
+        losses = [epoch.get("validation_loss") for epoch in history if isinstance(epoch, dict)]
         known = [loss for loss in losses if isinstance(loss, int | float)]
         runs += len(known) > 1 and known[-1] == min(known)
     return runs

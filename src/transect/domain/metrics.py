@@ -173,8 +173,8 @@ for _name, _kind, _about in (
     ("macro_f1", _MORE, "mean over classes of the harmonic mean of precision and recall, on the test set"),
     ("log_loss", _LESS, "mean of -ln of the true class's probability, on the test set"),
     ("calibration_error", _LESS, "mean over the test set of |confidence - accuracy| of its tenth of confidences"),
-    ("valid_accuracy", _MORE, "share of the validation set classified right"),
-    ("valid_log_loss", _LESS, "mean of -ln of the true class's probability, on the validation set"),
+    ("validation_accuracy", _MORE, "share of the validation set classified right"),
+    ("validation_log_loss", _LESS, "mean of -ln of the true class's probability, on the validation set"),
     # hardware bounds
     ("flops", _FLOPS, "floating-point rate of a benchmark"),
     ("memory_bandwidth", _BANDWIDTH, "memory bandwidth of a benchmark"),

@@ -138,8 +138,8 @@ def conclude(task: Task, fitted: Fitted, facts: dict[str, Any]) -> dict[str, Any
             "calibration_error": scores.calibration_error(ranges),
         }
     if len(task.x.get("validation", ())):
-        values["valid_accuracy"] = scores.accuracy_at(fitted.probabilities["validation"], task.y["validation"], 1)
-        values["valid_log_loss"] = scores.log_loss(fitted.probabilities["validation"], task.y["validation"])
+        values["validation_accuracy"] = scores.accuracy_at(fitted.probabilities["validation"], task.y["validation"], 1)
+        values["validation_log_loss"] = scores.log_loss(fitted.probabilities["validation"], task.y["validation"])
     if fitted.history:
         values["train_time"] = sum(entry["seconds"] for entry in fitted.history)
     details = {

@@ -134,11 +134,11 @@ def test_patience_ends_training_and_tells_with_the_best_epoch(run, tmp_path, fol
     hyperparameters = {"epochs": 60, "batch": 8, "learning_rate": 0.03}
     result = run("one", "transformer", hyperparameters, {"patience": 2})
     details = result["details"]
-    losses = [entry["valid_loss"] for entry in details["history"]]
+    losses = [entry["validation_loss"] for entry in details["history"]]
     best = details["best_epoch"]
     assert details["ended"] == "patience" and len(losses) == best + 2 < 60
     assert losses[best - 1] == min(losses)
-    valid = {metric["name"]: metric["value"] for metric in result["metrics"]}["valid_log_loss"]
+    valid = {metric["name"]: metric["value"] for metric in result["metrics"]}["validation_log_loss"]
     assert valid == pytest.approx(min(losses), rel=1e-6)
     # Nothing is left to do for a longer one.
     longer = run("two", "transformer", hyperparameters | {"epochs": 90}, {"patience": 2}, shorter=tmp_path / "one")

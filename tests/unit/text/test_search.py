@@ -99,7 +99,7 @@ def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNa
     inputs = {}
     for place, score in enumerate(scores):
         cell = search_cell(0, place)
-        names = ("valid_accuracy", "valid_log_loss")
+        names = ("validation_accuracy", "validation_log_loss")
         metrics = [MetricValue.of(n, v) for n, v in zip(names, score or (), strict=bool(score))]
         ended = {} if score is not None else {"status": Status.FAILED, "cause": Cause.DIVERGED}
         (folder / cell.id).mkdir(parents=True)

@@ -73,7 +73,7 @@ def place_table(groups: Sequence[Group[SearchCell]]) -> Part:
             words("from", _from),
             words("Point", _point),
             digits("Epochs", epochs),
-            digits("Validation", lambda group: median(group, "valid_accuracy"), tenths),
+            digits("Validation", lambda group: median(group, "validation_accuracy"), tenths),
             digits("Test", lambda group: median(group, "accuracy"), tenths),
             words("", _state),
         ],

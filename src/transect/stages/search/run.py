@@ -70,7 +70,7 @@ def ranked(records: dict[str, Record]) -> list[str]:
     """
     keys: dict[str, tuple[float, float, int]] = {}
     for role, record in records.items():
-        accuracy, loss = record.value("valid_accuracy"), record.value("valid_log_loss")
+        accuracy, loss = record.value("validation_accuracy"), record.value("validation_log_loss")
         if record.status is Status.OK and accuracy is not None and loss is not None:
             keys[role] = (-accuracy, loss, int(role.removeprefix("place-")))
     return sorted(keys, key=keys.__getitem__)

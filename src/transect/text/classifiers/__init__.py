@@ -50,8 +50,8 @@ class Task:
 class Fitted:
     """Probabilities (n, classes) by part, the path of training, and costs.
 
-    `history` has a dict for each epoch: `epoch`, `updates`, `loss` (training), `valid_loss`,
-    `valid_accuracy`, `seconds`. `details` of one with a history: `ended` and `best_epoch`.
+    `history` has a dict for each epoch: `epoch`, `updates`, `loss` (training), `validation_loss`,
+    `validation_accuracy`, `seconds`. `details` of one with a history: `ended` and `best_epoch`.
     """
 
     probabilities: dict[str, np.ndarray]

@@ -163,7 +163,7 @@ def _run_epoch(run: _Run) -> None:
     entry["seconds"] = seconds
     progress.history.append(entry)
     if options.patience is not None:
-        _look_for_better(run, entry["valid_loss"])
+        _look_for_better(run, entry["validation_loss"])
 
 
 def _batches(x: np.ndarray, size: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -207,14 +207,14 @@ def _validate(run: _Run) -> dict[str, float | None]:
     """Return loss and accuracy on `validation`; None where it has no tickets."""
     x, y = run.task.x.get("validation"), run.task.y.get("validation")
     if x is None or y is None or not len(x):
-        return {"valid_loss": None, "valid_accuracy": None}
+        return {"validation_loss": None, "validation_accuracy": None}
     run.module.eval()
     probabilities = predict(run.module, x, run.device, run.cuts)
     right = probabilities[np.arange(len(y)), y]
     least = np.finfo(np.float32).tiny
     return {
-        "valid_loss": float(-np.log(np.maximum(right, least)).mean()),
-        "valid_accuracy": float((probabilities.argmax(axis=1) == y).mean()),
+        "validation_loss": float(-np.log(np.maximum(right, least)).mean()),
+        "validation_accuracy": float((probabilities.argmax(axis=1) == y).mean()),
     }
 
 
