@@ -39,7 +39,7 @@ def _code() -> list[bytes]:
 
 
 class RecordIndex:
-    """Rows of one study's records by stage and cell, each good for one state of its file; of few records it keeps none."""
+    """Rows of one study's records by stage and cell, each good for one state of its file; of few it keeps none."""
 
     def __init__(self, results: Path, amount: int) -> None:
         self._kept = FileCache(index_file(results) if amount >= FEW else None, _code())
