@@ -60,7 +60,7 @@ _HEAVY = (
     "vl_convert",
 )
 # What these start before a test, so that no test does, is nothing that a mutant is caught by.
-_STARTS_PROCESSES = {"programs_asked", "drawn"}
+_STARTS_PROCESSES = {"programs_asked", "drawing_process", "drawn"}
 _PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system")
 _MEMORY = 16 * 2**30
 _PR_SET_PDEATHSIG = 1
