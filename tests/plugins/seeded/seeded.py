@@ -74,7 +74,7 @@ class HaloOffByOne(Spatial):
             @staticmethod
             def of_windows(*given: int) -> Any:
                 halo = right.of_windows(*given)
-                first, last = halo.own
+                first, last = halo.local
                 moved = []
                 for number, (a, b) in halo.sends:
                     by = -1 if a > first else 1 if b < last else 0
