@@ -19,8 +19,8 @@ from transect.report.formats._markdown_text import inline
 from transect.report.text import clean, clipped
 
 METADATA = "ro-crate-metadata.json"
-# A cache of ours: any command may write it anew.
-NOT_IN_CRATE = (METADATA, ".checksums.sqlite")
+# A cache of ours: any command may write it anew. The second is that of versions before 2026-11-26.
+NOT_IN_CRATE = (METADATA, ".checksums.sqlite", ".checksums.json")
 WORKFLOW = "workflow/Snakefile"
 README = "README.md"
 

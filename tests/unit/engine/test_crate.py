@@ -103,7 +103,8 @@ def test_it_is_the_same_twice_and_verifies(study: StudyPaths) -> None:
     before = (study.folder / METADATA).read_bytes()
     write_crate(study)
     assert (study.folder / METADATA).read_bytes() == before
-    (study.folder / ".checksums.sqlite").write_text('{"new": []}')
+    for name in (".checksums.sqlite", ".checksums.json"):
+        (study.folder / name).write_text('{"new": []}')
     code, output = verify(study)
     assert code == 0, output
     assert "0 missing, 0 changed, 0 added" in output
