@@ -50,8 +50,8 @@ class Labels(Mapping[Cell, str]):
     def __init__(self, cells: Sequence[Cell], shown: Set[str], extra: Sequence[str], *, spread: bool) -> None:
         self._cells, self._shown, self._extra, self._spread = cells, shown, extra, spread
         self._known: frozenset[Cell] | None = None
-        # Which axes of a class of cells are told, the names apart from the rest.
-        self._told = cache(self._axes)
+        # Which axes of a class of cells are shown, the names apart from the others.
+        self._shown_axes = cache(self._axes)
 
     def __getitem__(self, cell: Cell) -> str:
         if cell not in self._all:
@@ -78,7 +78,7 @@ class Labels(Mapping[Cell, str]):
         return names, [pair for pair in axes if not pair[1].name]
 
     def _parts(self, cell: Cell) -> Iterator[str]:
-        names, others = self._told(type(cell))
+        names, others = self._shown_axes(type(cell))
         for name, axis in names:
             yield _text(cell, name, axis)
         if self._spread:

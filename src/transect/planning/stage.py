@@ -216,7 +216,7 @@ def _faults(name: str, stage: Stage[Any]) -> Iterator[str]:
         if isinstance(names, str):
             yield f"has the text '{names}' as its `{member}`: expected a tuple, ('{names}',)"
         elif member != "keeps":
-            yield from (f"needs an {unknown_name('stage', name, STAGES)}" for name in names if name not in STAGES)
+            yield from (f"{member} an {unknown_name('stage', name, STAGES)}" for name in names if name not in STAGES)
     for role, taken in stage.takes.items():
         if not isinstance(taken, Takes):
             yield f"takes as its {role} {taken!r}: expected transect.domain.takes.Takes(NAME, …)"

@@ -235,6 +235,12 @@ def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_
     assert stamps[1]["made_of"]["sha256"] == sha
 
 
+@pytest.mark.parametrize("given", [{"archive": "base.tar"}, {"sha256": "0" * 64}])
+def test_an_archive_is_taken_with_its_checksum_only(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="needs `archive` and its `sha256`"):
+        ImageDefinition(base="archive", **given)
+
+
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [

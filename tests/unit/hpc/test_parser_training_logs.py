@@ -68,6 +68,8 @@ def test_training_values() -> None:
     assert only_run(BERT).samples["loss"].values == [5.9, 5.8]  # every line stands there twice
     run = only_run(SPEED)
     assert printed(run, "epoch_time") == "47.5" and printed(run, "train_accuracy") == "0.11"
+    begin = "INFO:root:start with arguments Namespace(disp_batches=20, num_epochs={})\n"
+    assert [only_run(begin.format(count) + SPEED).status for count in (2, 3)] == ["ok", "truncated"]
 
 
 def test_trainings_in_other_dress() -> None:

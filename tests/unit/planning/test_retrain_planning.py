@@ -145,3 +145,7 @@ def test_where_a_study_measures_until_it_is_known_retrainings_go_on(tmp_path):
     # A step knows the paths of all repeats, and is made for the others.
     assert [len(names) for names in problems(made)] == [5, 5]
     assert not any(cell.optional for cell in made.stage("export-training-step").values())
+    grid = "{workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [single]}"
+    made = plan_study(tmp_path, f"name: s\ntrain:\n{section}  grids: [{grid}]\n")
+    # A reference that only optional trainings take is optional too.
+    assert {cell.cell.repeat for cell in made.stage("reference").values() if cell.optional} == {3, 4}

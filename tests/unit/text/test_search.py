@@ -18,7 +18,7 @@ from transect.domain.errors import BadInput, Unsupported
 from transect.domain.record import Cause, MetricValue, Status, write_record
 from transect.planning.plan import StudyPlan
 from transect.stages.search import run as search_run
-from transect.stages.search.stage import SearchRule
+from transect.stages.search.stage import SearchRule, draw_points, places_of
 
 SPACE = "{learning_rates: {low: 0.0001, high: 0.1}, batches: [4, 8, 16], heads: [1, 2]}"
 
@@ -57,6 +57,8 @@ def test_two_plans_of_a_study_have_the_same_points(tmp_path):
     assert len(set(rates)) == len(rates) and all(0.0001 <= rate <= 0.1 for rate in rates)
     changed = plan_search(tmp_path, f"budget: 60, space: {SPACE}", "seed: 3\n")
     assert points(changed) != points(first)
+    listed = rule(space={"batches": [*range(1, 100)]})
+    assert len(draw_points(listed, "a", 1)) == places_of(listed) < 99
 
 
 def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
