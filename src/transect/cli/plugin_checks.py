@@ -78,7 +78,11 @@ def _all(what: str, kind: type, given: object) -> Check:
 
 def _types(plugin: Any) -> Check:
     wrong = []
-    for name, hint in get_type_hints(type(plugin)).items():
+    try:
+        hints = get_type_hints(type(plugin))
+    except NameError as error:  # of what its file imports for a type checker alone
+        return Check("members of a wrong type", [], f"not looked at: {error}", holds=True)
+    for name, hint in hints.items():
         value = getattr(plugin, name)
         kind = get_args(hint)[0] if get_origin(hint) is ClassVar else hint
         # Of a few classes pydantic knows no schema, and of mappings only dict.

@@ -44,7 +44,7 @@ def _unset(cls: type) -> Iterator[str]:
     """Yield the attributes that an abstract class above names without a value, and the class does not set."""
     for base in cls.__mro__[1:]:
         if issubclass(base, ABC):
-            yield from (name for name in inspect.get_annotations(base) if not hasattr(cls, name))
+            yield from (name for name in inspect.get_annotations(base) if name[0] != "_" and not hasattr(cls, name))
 
 
 def _misspelt(cls: type) -> Iterator[str]:
@@ -137,9 +137,18 @@ class StageRegistry(Registry[T]):
 
     def _discover(self) -> None:
         # Folders may become known after a first look: those of a study, once it is read.
-        known = os.environ.get(PLUGINS_VARIABLE, "")
-        if known == self._seen:
+        before, known = self._seen, os.environ.get(PLUGINS_VARIABLE, "")
+        if known == before:
             return
+        # A stage that asks for another as it is imported gets one of those before it.
+        self._seen = known
+        try:
+            self._import()
+        except BadInput:
+            self._seen = before  # what is wrong is said each time
+            raise
+
+    def _import(self) -> None:
         package = importlib.import_module(self.package)
         package.add_plugin_folders()
         package_folder, *_ = package.__path__
@@ -161,8 +170,6 @@ class StageRegistry(Registry[T]):
                     f"{path}: registers no stage '{name}', as its place is called: expected @STAGES.register"
                 )
         load_plugin_folders()
-        # Not before: what is wrong is said each time.
-        self._seen = known
 
 
 @contextmanager

@@ -107,6 +107,14 @@ def test_each_wrong_answer_fails_by_name(kind, registry, plugin, wrong, monkeypa
     assert failed(answers(kind, "mine")) == wrong
 
 
+def test_annotations_for_a_type_checker_alone_are_no_fault(monkeypatch):
+    mine = type("Mine", (PythonRuntime,), {"__annotations__": {"levels": "OnlyThere"}, "__doc__": "Mine."})
+    monkeypatch.setitem(RUNTIMES._entries, "mine", mine)
+    monkeypatch.setitem(RUNTIMES._files, "mine", ROOT / "README.md")
+    checks = [*answers("runtime", "mine")]
+    assert not failed(checks) and "not looked at: name 'OnlyThere'" in checks[0].given
+
+
 @pytest.mark.parametrize(("kind", "name", "hint"), [("framwork", "numpy", "framework"), ("framework", "nmpy", "numpy")])
 def test_what_is_not_there_has_a_hint(kind, name, hint):
     with pytest.raises(BadInput, match=f"'{hint}'"):

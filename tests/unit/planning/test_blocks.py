@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from factories import plan_study
+from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.planning.blocks import make_blocks, resources
 from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.stage import STAGES
 from transect.planning.study import find_study, find_system
 
 STUDY = """
@@ -174,3 +176,9 @@ def test_repeats_of_disturbed_cells_have_room(tmp_path):
     text = STUDY.replace("repeats_if_disturbed: 0", "repeats_if_disturbed: 2, repeat_seconds: 50")
     (block,) = (b for b in make_blocks(shapes_plan(tmp_path, text)) if b.id == "train.digits-cnn.n1")
     assert block.minutes == -(-3 * (110 + 2 * 50 + 5) // 60) + 5
+
+
+@pytest.mark.parametrize(("provider", "gpus"), [("cpu", 0), ("cuda", 1)])
+def test_a_runtime_asks_for_the_gpu_of_its_provider(provider, gpus):
+    cell = Cell.of(stage="infer", workload="digits-cnn", runtime="python", provider=provider, batch=1)
+    assert STAGES.get("infer").gpus(cell) == gpus

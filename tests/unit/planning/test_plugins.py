@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from abc import ABC
 
 import pytest
 
@@ -103,6 +104,12 @@ def test_broken_plugin_file_is_named(tmp_path, text, expected):
     )
     assert run.returncode == 1
     assert expected in run.stderr and "mine.py" in run.stderr
+
+
+def test_a_shared_base_may_name_what_its_constructor_sets():
+    registry: Registry[ABC] = Registry("thing", "transect.training.workloads", ABC)
+    shared = type("Shared", (ABC,), {"__annotations__": {"_home": str}})
+    assert registry.register("a")(type("Mine", (shared,), {"__module__": __name__})).__name__ == "Mine"
 
 
 @pytest.mark.parametrize("name", STAGES.names())

@@ -91,6 +91,12 @@ def test_a_stage_that_supports_with_a_yes_is_told_what_was_expected(place):
     assert told.stdout.count("stage 'toy': `supports` gives True: expected None, or a sentence") == 2
 
 
+def test_a_stage_may_ask_for_another_as_it_is_imported(place):
+    with edited(place.folder / "plugins/toy/stage.py", "_OFFSET = 0", "_OFFSET = 0\nSTAGES.get('train')"):
+        told = place.transect("check", "toys.yaml")
+    assert told.returncode == 0, told.stderr
+
+
 def test_what_a_stage_prints_as_it_is_imported_is_no_part_of_an_answer(place):
     with edited(place.folder / "plugins/toy/stage.py", "_OFFSET = 0", "_OFFSET = 0\nprint('noise')"):
         told = place.transect("check", "toys.yaml", "--json")
