@@ -47,12 +47,12 @@ class FileCache:
                 self._damaged(error)
         if not state or found is None or found[0] != state:
             return None
-        return found[1] if isinstance(found[1], str) and _crc(found[1]) == found[2] else None
+        return found[1] if isinstance(found[1], str) and _crc(name, state, found[1]) == found[2] else None
 
     def put(self, name: bytes, state: str, text: str) -> None:
         """Keep what was made of a file; `state` is of a look at it before."""
         if state and self._file is not None:
-            self._new[name] = (state, text, _crc(text))
+            self._new[name] = (state, text, _crc(name, state, text))
             if time.monotonic() - self._saved_s > _SAVE_S:
                 self.save()
 
@@ -72,6 +72,10 @@ class FileCache:
                 new.commit()
                 new.close()
         except (OSError, sqlite3.Error) as error:
+            if self._old is not None and isinstance(error, sqlite3.Error):
+                self._damaged(error)  # where nobody has looked
+                self.save()
+                return
             self.note, self._file = f"nothing is kept for the next time: {error}", None
         self._new.clear()
         self._old, self._saved_s = self._opened(), time.monotonic()
@@ -84,17 +88,17 @@ class FileCache:
 
     def _opened(self) -> sqlite3.Connection | None:
         """Open what code like ours kept."""
-        if self._file is None or not self._file.exists():
-            return None
         try:
+            if self._file is None or not self._file.exists():
+                return None
             # Immutable, as it is only ever replaced: SQLite takes no lock then.
             old = sqlite3.connect(f"{_uri(self._file)}?immutable=1", uri=True)
             return old if old.execute("PRAGMA user_version").fetchone() == (self._version,) else None
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             self._damaged(error)
             return None
 
-    def _damaged(self, error: sqlite3.Error) -> None:
+    def _damaged(self, error: Exception) -> None:
         self.note, self._old = f"what was kept is made again: {error}", None
 
 
@@ -102,5 +106,5 @@ def _uri(file: Path | str) -> str:
     return f"file:{quote(os.fsencode(file))}"
 
 
-def _crc(text: str) -> int:
-    return zlib.crc32(text.encode())
+def _crc(name: bytes, state: str, text: str) -> int:
+    return zlib.crc32(b"\0".join((name, state.encode(), text.encode())))

@@ -79,11 +79,11 @@ def _each(files: Sequence[Path], kept: FileCache) -> Iterator[tuple[list[Run], b
     for path in files:
         state, size = _look(path)
         place = os.fsencode(os.path.realpath(path))  # a name may be no text
-        known = kept.get(place, state)
-        if known is not None:
+        found = _runs_of(kept.get(place, state))
+        if found is not None:
             # The same file may be read by another name.
             name = os.fsencode(path).decode("utf-8", "replace")
-            yield [run.model_copy(update={"file": name}) for run in runs_from_json(known)], True, size
+            yield [run.model_copy(update={"file": name}) for run in found], True, size
             continue
         runs = list(read_file(path))
         # What keeps a file from being read (rights, a file server) may go without a change of the file.
@@ -92,6 +92,13 @@ def _each(files: Sequence[Path], kept: FileCache) -> Iterator[tuple[list[Run], b
         if not unread and _look(path)[0] == state:
             kept.put(place, state, to_json(runs))
         yield runs, False, size
+
+
+def _runs_of(text: str | None) -> list[Run] | None:
+    try:
+        return None if text is None else runs_from_json(text)
+    except ValueError:  # half a character, as a log may have, is no JSON to pydantic
+        return None
 
 
 def _look(path: Path) -> tuple[str, int]:

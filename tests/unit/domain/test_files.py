@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 
 import pytest
@@ -59,6 +60,28 @@ def test_what_is_read_is_kept_on_the_way_and_by_the_same_code_only(tmp_path, mon
     assert [FileCache(file, [b"code"]).get(b"b\xff", state) for state in ("1", "2", "")] == ["text", None, None]
     assert FileCache(file, [b"other"]).get(b"b\xff", "1") is None
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_cache_that_is_damaged_or_out_of_reach_is_done_without(tmp_path):
+    def kept() -> list[str | None]:
+        cache = FileCache(file, [])
+        found = [cache.get(name, "1") for name in (b"a", b"b")]
+        cache.put(b"b", "1", "text of b")
+        cache.close()
+        return found
+
+    file = tmp_path / "kept.sqlite"
+    assert kept() == [None, None] and kept() == [None, "text of b"]
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE kept SET name = ?", (b"a",))
+    assert kept()[0] is None, "the text of another file"
+    content = bytearray(file.read_bytes())
+    content[18] = 200  # it can be read, and not be written
+    file.write_bytes(content)
+    kept()
+    assert kept() == [None, "text of b"], "made again"
+    file = tmp_path / ("n" * 300) / "kept.sqlite"  # nobody can look there
+    assert kept() == kept() == [None, None]
 
 
 def test_what_was_made_of_a_file_is_believed_once_it_has_settled(tmp_path, monkeypatch):

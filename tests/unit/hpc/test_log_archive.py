@@ -51,6 +51,15 @@ def test_a_second_reading_takes_what_has_not_changed(archive: Path, tmp_path: Pa
     assert strict.known == 5 and read_archive([archive], cache=cache).runs == changed.runs
 
 
+def test_a_log_with_half_a_character_is_read_again(archive: Path, tmp_path: Path) -> None:
+    job = {"jobname": "\ud800", "job options": {"name": "\ud800"}, "read": {"bw_bytes": 1, "runtime": 1}}
+    (archive / "fio.json").write_text(json.dumps({"fio version": "fio-3.28", "jobs": [job]}))
+    first = read_archive([archive], cache=tmp_path / "kept")
+    assert "ud800" in repr(first.runs)
+    again = read_archive([archive], cache=tmp_path / "kept")
+    assert (again.known, again.runs) == (5, first.runs)
+
+
 def test_a_log_under_another_name_has_that_name(archive: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(archive)
