@@ -233,7 +233,8 @@ class _Left(BaseModel, extra="forbid"):
     metrics: list[_Metric] = []
     samples: dict[str, dict[str, Any]] = {}
     details: dict[str, Any] = {}
-    libraries: dict[str, str] = {}
+    # A library may have no version to tell: torch.version.cuda on a CPU.
+    libraries: dict[str, Any] = {}
 
 
 def _checked(kind: type[M], raw: Any, what: str) -> M:
