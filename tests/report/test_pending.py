@@ -184,6 +184,7 @@ ODD = Section(key="odd", title="Odd", order=1, make=raises)
         (ODD, "'Section' object is not iterable"),
         ([replace(ODD, order="1")], "'<' not supported"),
         ([replace(ODD, key="equality")], "the keys of these sections are taken: equality"),
+        ([ODD, ODD], "the keys of these sections are taken: odd"),
     ],
 )
 def test_a_stage_whose_part_fits_no_report_costs_itself_alone(

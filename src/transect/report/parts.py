@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -125,9 +126,9 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     for name, place in modules.items():
         try:
             brought: StageReport = importlib.import_module(place).REPORT
-            taken = {section.key for section in parts.sections} & {section.key for section in brought.sections}
-            if taken:
-                raise BadInput(f"the keys of these sections are taken: {', '.join(sorted(taken))}")
+            keys = Counter(section.key for part in (parts, brought) for section in part.sections)
+            if taken := sorted(key for key, count in keys.items() if count > 1):
+                raise BadInput(f"the keys of these sections are taken: {', '.join(taken)}")
             found = [maker if maker.stages else replace(maker, stages=(name,)) for maker in brought.findings]
             # Sorted here: what has another type than the others cannot be.
             ordered = (
