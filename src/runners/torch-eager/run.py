@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from eager import Eager, run_torch
+from eager import Eager
+from main import run_program
 from torch_trainer import TorchTrainer
 
 if __name__ == "__main__":
-    sys.exit(run_torch("torch-eager", Eager, TorchTrainer))
+    sys.exit(run_program("torch-eager", Eager, TorchTrainer))
