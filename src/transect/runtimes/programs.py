@@ -28,9 +28,11 @@ _STATUSES = ("ok", "failed", "skipped")
 def start_command(runtime: str, python: str, plan: Plan) -> list[str]:
     """Write a plan into its `out`, where nothing of an earlier run stays; return the program's argument list.
 
-    `python` is the interpreter of the runtime's environment.
+    `python` is the interpreter of the runtime's environment. Raises BadInput for a provider that the runtime lacks.
     """
     chosen, out = RUNTIMES.get(runtime), Path(plan.text(Role.OUT))
+    if (provider := plan.text(Role.PROVIDER)) not in chosen.providers:
+        raise BadInput(f"execution provider '{provider}': {runtime} has {', '.join(chosen.providers)}")
     if (library := chosen.library(python)) is not None:
         plan.add(Entry(role=Role.LIBRARY, text=str(library)))
     out.mkdir(parents=True, exist_ok=True)
