@@ -27,22 +27,23 @@ def warm_up(step: Step, batches: list[Any], plan: Plan) -> None:
         step(batches[index % len(batches)])
 
 
-def measure(step: Step, batches: list[Any], plan: Plan) -> tuple[list[tuple[int, int, int]], str]:
+def measure(step: Step, batches: list[Any], plan: Plan) -> tuple[np.ndarray, str]:
     """Time until the interval is narrow or the time is up; return the rows of times, and why it stopped.
 
     The interval is looked at after `min_runs` iterations and then each time their number has
     grown by a quarter, so sorting costs little. `max_ns` is the wall time since the first
     timed iteration, checks included; it ends nothing before `min_runs`.
     """
-    rows, run = [], []
+    bind, run, copy = [], [], []
     next_check, stop = plan.min_runs, ""
     gc.collect()
     gc.disable()
     deadline = time.monotonic_ns() + plan.max_ns
     while not stop:
         times = step(batches[len(run) % len(batches)])
-        rows.append(times)
+        bind.append(times[0])
         run.append(times[1])
+        copy.append(times[2])
         if len(run) < plan.min_runs:
             continue
         if len(run) >= next_check:
@@ -52,7 +53,7 @@ def measure(step: Step, batches: list[Any], plan: Plan) -> tuple[list[tuple[int,
         if not stop and time.monotonic_ns() >= deadline:
             stop = "time-limit"
     gc.enable()
-    return rows, stop
+    return np.array([bind, run, copy]).T, stop
 
 
 def full_batches(tensors: dict[str, np.ndarray], plan: Plan) -> list[dict[str, np.ndarray]]:
