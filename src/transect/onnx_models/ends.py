@@ -60,11 +60,12 @@ def model_ends(path: Path) -> ModelEnds:
 # Fields of onnx.proto by number: the driver has no onnx, and of a file of weights only the ends are read.
 _GRAPH, _INITIALIZER, _INPUT, _OUTPUT, _SPARSE = 7, 5, 11, 12, 15
 _FORMS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse_tensor", 9: "optional"}
-_DTYPES = (
+_NAMES = (
     "undefined float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 complex64 "
     "complex128 bfloat16 float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz uint4 int4 float4e2m1 float8e8m0 "
     "uint2 int2"
-).split()
+)
+_DTYPES = dict(enumerate(_NAMES.split()))
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
@@ -151,7 +152,7 @@ def _kind(of: memoryview) -> str:
 
 def _dtype(inside: memoryview) -> str:
     code = _first(inside, 1, 0)
-    return _DTYPES[code] if code < len(_DTYPES) else f"type {code}"
+    return _DTYPES.get(code, f"type {code}")
 
 
 def check_inputs(ends: ModelEnds, given: Mapping[str, tuple[str, tuple[int, ...]]], batch: int, where: str) -> None:

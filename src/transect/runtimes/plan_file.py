@@ -225,11 +225,4 @@ def _check(plan: Plan) -> None:
 
 
 # The roles of entries that have data.
-TENSORS: Sequence[Role] = (
-    Role.INPUT,
-    Role.ARRIVALS,
-    Role.STATE,
-    Role.DATA,
-    Role.HYPER,
-    Role.ORDER,
-)
+TENSORS: Sequence[Role] = (Role.INPUT, Role.ARRIVALS, Role.STATE, Role.DATA, Role.HYPER, Role.ORDER)
