@@ -114,6 +114,10 @@ class Plan:
         found = self.of(Role.GRAPH)
         return {one.name: Graph(one.text, links(Role.TAKES, one), links(Role.GIVES, one)) for one in found}
 
+    def arrays(self, role: Role) -> dict[int, np.ndarray]:
+        """Read the tensors of a role by their numbers."""
+        return {entry.number: entry.array() for entry in self.of(role)}
+
     def inputs(self, group: int = 0) -> dict[str, np.ndarray]:
         """Read the inputs of a model by name."""
         return {entry.name: entry.array() for entry in self.of(Role.INPUT, group)}

@@ -47,7 +47,7 @@ class PlainTrainer(Sessions):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self.facts["run_includes"] = ["bind", "read"]
-        self._values = {entry.number: entry.array() for entry in plan.of(Role.STATE)}
+        self._values = plan.arrays(Role.STATE)
 
     def run(self, name: str, feed: dict[int, np.ndarray]) -> tuple[int, int, int]:
         """Run a graph; all that there is besides is done inside of the call."""

@@ -19,8 +19,7 @@ class _Steps:
 
     def __init__(self, plan: Plan, trainer: Trainer) -> None:
         self._trainer, self._count = trainer, len([*plan.of(Role.METRIC)])
-        self._data = {entry.number: entry.array() for entry in plan.of(Role.DATA)}
-        self._hyper = {entry.number: entry.array() for entry in plan.of(Role.HYPER)}
+        self._data, self._hyper = plan.arrays(Role.DATA), plan.arrays(Role.HYPER)
         self._seed = {entry.number: np.array(plan.seed, np.int64) for entry in plan.of(Role.SEED)}
         self._order = next(plan.of(Role.ORDER)).array()
         self._batch = {
