@@ -36,7 +36,6 @@ class OrtTrainer:
             raise BadInput(f"{source}: no such file; workload.json tells what its exporter said")
         self._data = list(plan.of(Role.DATA))
         self._rate = next(entry.number for entry in plan.of(Role.HYPER) if entry.name == "lr")
-        self._count = len([*plan.of(Role.METRIC)])
         self._numbers = {entry.name: entry.number for entry in plan.of(Role.STATE)}
         self._given = {entry.name: entry.array() for entry in plan.of(Role.STATE)}
         self._first = self._updates = plan.first_step
@@ -118,7 +117,7 @@ class OrtTrainer:
         end = time.monotonic_ns()
         self._updates += 1
         accuracy = float((outputs.argmax(1) == y).mean())
-        self.metrics = [float(loss), accuracy][: self._count]
+        self.metrics = [float(loss), accuracy]
         return 0, end - begin, time.monotonic_ns() - end
 
     def state(self) -> dict[int, np.ndarray]:
@@ -138,11 +137,11 @@ def _adamw_of(plan: Plan) -> dict[str, float] | None:
 
     Raises Skip for what ONNX Runtime training does not have.
     """
-    told = read_step_workload(plan)
-    if told.loss != "cross-entropy":
-        raise Skip(f"loss '{told.loss}': its artefacts are made with cross-entropy here")
+    _, optimiser, loss = read_step_workload(plan)
+    if loss != "cross-entropy":
+        raise Skip(f"loss '{loss}': its artefacts are made with cross-entropy here")
     operator, fixed = "SGDOptimizerV2", {}
-    if told.optimiser == "adamw":
+    if optimiser == "adamw":
         operator, fixed = "AdamWOptimizer", {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
     for entry in plan.of(Role.HYPER):
         values = entry.array()

@@ -35,23 +35,20 @@ class Engine(Protocol):
 
     def step(self, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
         """Bind, run, copy to `results`; return the nanoseconds of each."""
-        ...
 
 
 class Trainer(Protocol):
     """The sessions of a training step, and its state. Tensors go by the numbers of their entries in the plan."""
 
     facts: dict[str, Any]
-    # Of the last run, in the plan's order.
+    # Of the last run, in the plan's order; what the plan does not name is left out.
     metrics: list[float]
 
     def run(self, graph: str, feed: dict[int, np.ndarray]) -> tuple[int, int, int]:
         """Bind, run, read the metrics; return the nanoseconds of each. `feed`: data, hyper-parameters, seed."""
-        ...
 
     def state(self) -> dict[int, np.ndarray]:
         """Return the state, in host memory, until the next run."""
-        ...
 
 
 # Given the plan, the model's file, and the prefix of a profile or "".

@@ -42,7 +42,7 @@ class _Steps:
             graph = "step" if number == len(rows) - 1 else "accumulate"
             parts = (gather, *self._trainer.run(graph, self._batch | scalars))
             times = [a + b for a, b in zip(times, parts, strict=True)]
-            sums = [a + b for a, b in zip(sums, self._trainer.metrics, strict=True)]
+            sums = [a + b for a, b in zip(sums, self._trainer.metrics, strict=False)]
         self.metrics.append([total / len(rows) for total in sums])
         self.times.append(times)
         return math.isfinite(self.metrics[-1][0])

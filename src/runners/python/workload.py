@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,8 @@ def read_model(path: str) -> tuple[Any, dict[str, np.ndarray]]:
         raise BadInput(f'{path}: expected {{"workload", "weights"}}: {type(error).__name__}: {error}') from error
 
 
-@dataclass(frozen=True)
-class StepWorkload:
-    """A workload by its name, and how it is trained."""
-
-    name: str
-    optimiser: str
-    loss: str
-
-
-def read_step_workload(plan: Plan) -> StepWorkload:
-    """Read `workload.json` of a step's folder, as the stage that exports it writes it.
+def read_step_workload(plan: Plan) -> tuple[str, str, str]:
+    """Return workload, optimiser and loss of a step, from its folder's `workload.json`.
 
     Raises Skip for what cannot be done without the step's graphs.
     """
@@ -52,4 +42,4 @@ def read_step_workload(plan: Plan) -> StepWorkload:
     optimiser, loss = told["optimiser"], told["parameters"].get("loss", "cross-entropy")
     if optimiser not in _OPTIMISERS or loss not in ("cross-entropy", "mse"):
         raise Skip(f"optimiser '{optimiser}' and loss '{loss}': this runner has {', '.join(_OPTIMISERS)}")
-    return StepWorkload(told["workload"], optimiser, loss)
+    return told["workload"], optimiser, loss

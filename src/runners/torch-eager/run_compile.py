@@ -9,10 +9,7 @@ import sys
 import tempfile
 from typing import Any
 
-from eager import Eager
-from main import run_program
-from plan import Plan
-from torch_trainer import TorchTrainer
+from run import Eager, Plan, TorchTrainer, run_program
 
 
 class Compiled(Eager):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from eager import Eager
-from main import run_program
+from run import Eager, run_program
 
 
 class TorchScript(Eager):

@@ -10,22 +10,50 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from eager import set_up, torch_dtype
-from plan import Plan, Role
+from engines import Skip
+from plan import DTYPES, Plan, Role
 from workload import read_step_workload
 
 if TYPE_CHECKING:
     import torch
 
+_THREADS = {"intra_op_num_threads": "num_threads", "inter_op_num_threads": "num_interop_threads"}
 # Kinds of tensor in an optimiser's state: the plan's names, and torch's.
 _KEPT = {"momentum": "momentum_buffer", "exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
+
+
+def set_up(plan: Plan) -> dict[str, Any]:
+    """Set the number of threads, and float32 as float32; return the facts of both.
+
+    Raises Skip where PyTorch sees no CUDA device and one is asked for.
+    """
+    import torch
+
+    provider = plan.text(Role.PROVIDER)
+    if provider == "cuda" and not torch.cuda.is_available():
+        raise Skip("this build of PyTorch sees no CUDA device")
+    told: dict[str, Any] = {"tf32": False}
+    for name in plan.options.keys() & _THREADS.keys():
+        # 0 is the library's own choice.
+        if threads := int(plan.options[name]):
+            getattr(torch, f"set_{_THREADS[name]}")(threads)
+        told[name] = getattr(torch, f"get_{_THREADS[name]}")()
+    # TF32 is not float32.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    return {
+        "runtime_version": torch.__version__,
+        "provider_used": provider,
+        "session_options": told,
+        "options_not_set": sorted(plan.options.keys() - told),
+        "run_includes": [],
+    }
 
 
 class TorchTrainer:
     """Eager mode. A subclass may compile what computes the loss."""
 
     def __init__(self, plan: Plan) -> None:
-        told = read_step_workload(plan)
+        name, rule, loss = read_step_workload(plan)
         self._x, self._y = (entry.number for entry in plan.of(Role.DATA))
         self._hyper = {entry.name: entry.number for entry in plan.of(Role.HYPER)}
         import torch
@@ -35,24 +63,24 @@ class TorchTrainer:
         self.facts: dict[str, Any] = set_up(plan)
         self._torch, self._device = torch, self.facts["provider_used"]
         begin = time.monotonic_ns()
-        model: Any = model_of(WORKLOADS.get(told.name))
+        model: Any = model_of(WORKLOADS.get(name))
         weight = next(entry for entry in plan.of(Role.STATE) if entry.name.startswith("model."))
         self._module = model.torch_module().train()
-        self._module.to(self._device, torch_dtype(weight))
+        self._module.to(self._device, torch.from_numpy(np.zeros(1, DTYPES[weight.dtype])).dtype)
         self._parameters = dict(self._module.named_parameters())
         # Hyper-parameters are set before each step.
         parameters, momentum = self._parameters.values(), 0.9 if "momentum" in self._hyper else 0.0
         self._optimiser: torch.optim.Optimizer = (
             torch.optim.AdamW(parameters, weight_decay=0.0)
-            if told.optimiser == "adamw"
-            else torch.optim.SGD(parameters, lr=0.0, momentum=momentum, nesterov=told.optimiser == "nesterov")
+            if rule == "adamw"
+            else torch.optim.SGD(parameters, lr=0.0, momentum=momentum, nesterov=rule == "nesterov")
         )
-        self._loss = _half_squared_distance if told.loss == "mse" else torch.nn.functional.cross_entropy
+        self._loss = _half_squared_distance if loss == "mse" else torch.nn.functional.cross_entropy
         self.compute: Callable[..., Any] = self._compute
         self.prepare()
         self.facts["session_ns"] = time.monotonic_ns() - begin
         self.metrics: list[float] = []
-        self._count, self._updates, self._micro_batches = len([*plan.of(Role.METRIC)]), plan.first_step, 0
+        self._updates, self._micro_batches = plan.first_step, 0
         self._take(plan)
 
     def prepare(self) -> None:
@@ -100,7 +128,7 @@ class TorchTrainer:
             self._take_step(feed)
         self._wait()
         t2 = clock()
-        self.metrics = [loss.item(), accuracy.item()][: self._count]
+        self.metrics = [loss.item(), accuracy.item()]
         return t1 - t0, t2 - t1, clock() - t2
 
     def _take_step(self, feed: dict[int, np.ndarray]) -> None:

@@ -32,8 +32,8 @@ class TorchEagerRuntime(Baseline):
 
     def code_files(self) -> list[Path]:
         """Return the programs' files, and what builds the module."""
-        programs = [RUNNERS / "torch-eager" / f"{name}.py" for name in ("eager", "torch_trainer")]
-        return [self.program, *programs, *self.shared_files(*_BUILDING)]
+        programs = sorted((RUNNERS / "torch-eager").glob("*.py"))
+        return [*programs, *self.shared_files(*_BUILDING)]
 
 
 @RUNTIMES.register("torchscript")
