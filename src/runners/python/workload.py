@@ -7,25 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import BadInput, Skip
+from engines import Skip
 from plan import Plan, Role
 
 _OPTIMISERS = ("sgd", "momentum", "nesterov", "adamw")
 
 
 def read_model(path: str) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the model of the workload that `{"workload", "weights"}` names, and its arrays by neutral name.
-
-    Raises BadInput naming the file, before a framework is imported, which takes seconds.
-    """
+    """Return the model of the workload that `{"workload", "weights"}` names, and its arrays by neutral name."""
     from transect.training.workloads import WORKLOADS, model_of
 
-    try:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
-        with np.load(told["weights"]) as file:
-            return model_of(WORKLOADS.get(told["workload"])), dict(file)
-    except Exception as error:
-        raise BadInput(f'{path}: expected {{"workload", "weights"}}: {type(error).__name__}: {error}') from error
+    told = json.loads(Path(path).read_text(encoding="utf-8"))
+    with np.load(told["weights"]) as file:
+        return model_of(WORKLOADS.get(told["workload"])), dict(file)
 
 
 def read_step_workload(plan: Plan) -> tuple[str, str, str]:
