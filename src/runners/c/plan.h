@@ -10,31 +10,15 @@
 extern "C" {
 #endif
 
-enum { MOST_AXES = 7, ANY_GROUP = -1, STRING = 8 /* a dtype */ };
+/* Two of ONNX's dtypes, too. */
+enum { MOST_AXES = 7, ANY_GROUP = -1, INT64 = 7, STRING = 8 };
 
 enum level { LEVEL_LATENCY = 1, LEVEL_LOAD, LEVEL_CASES, LEVEL_TRAIN };
 
 enum role {
-    ROLE_LIBRARY = 1,
-    ROLE_PROVIDER,
-    ROLE_OUT,
-    ROLE_OPTION,
-    ROLE_PROVIDER_OPTION,
-    ROLE_MODEL,
-    ROLE_OUTPUTS,
-    ROLE_INPUT,
-    ROLE_OUTPUT,
-    ROLE_PROFILE,
-    ROLE_ARRIVALS,
-    ROLE_GRAPH,
-    ROLE_STATE,
-    ROLE_DATA,
-    ROLE_HYPER,
-    ROLE_SEED,
-    ROLE_METRIC,
-    ROLE_ORDER,
-    ROLE_TAKES,
-    ROLE_GIVES,
+    ROLE_LIBRARY = 1, ROLE_PROVIDER, ROLE_OUT, ROLE_OPTION, ROLE_PROVIDER_OPTION, ROLE_MODEL,
+    ROLE_OUTPUTS, ROLE_INPUT, ROLE_OUTPUT, ROLE_PROFILE, ROLE_ARRIVALS, ROLE_GRAPH, ROLE_STATE,
+    ROLE_DATA, ROLE_HYPER, ROLE_SEED, ROLE_METRIC, ROLE_ORDER, ROLE_TAKES, ROLE_GIVES,
     ROLE_STEP_FOLDER,
 };
 
@@ -53,15 +37,9 @@ struct plan {
 /* Places of texts within the file have become pointers. */
 struct entry {
     uint32_t role, group, dtype, axes, link, unused;
-    union {
-        uint64_t name_at;
-        const char *name;
-    };
+    union { uint64_t name_at; const char *name; };
     uint64_t name_size;
-    union {
-        uint64_t text_at;
-        const char *text;
-    };
+    union { uint64_t text_at; const char *text; };
     uint64_t text_size, data_at, size;
     int64_t shape[MOST_AXES];
 };
@@ -69,7 +47,6 @@ struct entry {
 /* The plan stays mapped until the program ends. NULL, and why, when it is refused. */
 const struct plan *plan_open(const char *path, char *why, size_t room);
 
-/* The entry of that number. */
 const struct entry *plan_entry(const struct plan *plan, size_t number);
 
 /* The next entry of a role, and of a group or ANY_GROUP, after another one; NULL: the first, and
