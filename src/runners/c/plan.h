@@ -10,8 +10,7 @@
 extern "C" {
 #endif
 
-/* Two of ONNX's dtypes, too. */
-enum { MOST_AXES = 7, ANY_GROUP = -1, INT64 = 7, STRING = 8 };
+enum { MOST_AXES = 7, ANY_GROUP = -1, STRING = 8 /* a dtype */ };
 
 enum level { LEVEL_LATENCY = 1, LEVEL_LOAD, LEVEL_CASES, LEVEL_TRAIN };
 

@@ -129,13 +129,12 @@ static void lend(const struct links *links, size_t rows)
         memcpy(shape, entry->shape, sizeof shape);
         shape[0] = (int64_t)rows;
         tensor->from = data_of(entry);
-        uint32_t dtype = entry->role == ROLE_SEED ? INT64 : entry->dtype;
-        tensor->size = rows > 0 ? entry->size / (size_t)entry->shape[0] : dtype_size(dtype);
+        tensor->size = rows > 0 ? entry->size / (size_t)entry->shape[0] : dtype_size(entry->dtype);
         size_t bytes = tensor->size * (rows > 0 ? rows : 1);
         tensor->bytes = reserve(bytes, 1);
         check(runtime.api->CreateTensorWithDataAsOrtValue(
             runtime.host, tensor->bytes, bytes, shape, rows > 0 ? entry->axes : 0,
-            (ONNXTensorElementDataType)dtype, &tensor->values[0]));
+            (ONNXTensorElementDataType)entry->dtype, &tensor->values[0]));
     }
 }
 
