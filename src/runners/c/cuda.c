@@ -20,16 +20,18 @@ void cuda_open(void)
         fail(CAUSE_NO_PROVIDER, "the CUDA driver has no cuMemcpyDtoH_v2 or cuMemcpyHtoD_v2");
 }
 
+static void check_copy(int error, size_t bytes)
+{
+    if (error != 0)
+        fail(CAUSE_CRASH, "CUDA: a copy of %zu bytes returned %d", bytes, error);
+}
+
 void cuda_to_host(void *to, const void *from, size_t bytes)
 {
-    int error = bytes == 0 ? 0 : copy_to_host(to, (uintptr_t)from, bytes);
-    if (error != 0)
-        fail(CAUSE_CRASH, "CUDA: cuMemcpyDtoH returned %d for %zu bytes", error, bytes);
+    check_copy(bytes == 0 ? 0 : copy_to_host(to, (uintptr_t)from, bytes), bytes);
 }
 
 void cuda_to_device(void *to, const void *from, size_t bytes)
 {
-    int error = bytes == 0 ? 0 : copy_to_device((uintptr_t)to, from, bytes);
-    if (error != 0)
-        fail(CAUSE_CRASH, "CUDA: cuMemcpyHtoD returned %d for %zu bytes", error, bytes);
+    check_copy(bytes == 0 ? 0 : copy_to_device((uintptr_t)to, from, bytes), bytes);
 }

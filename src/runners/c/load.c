@@ -4,70 +4,32 @@
 #include <sched.h>
 #include <stdbool.h>
 
-#include "clock.h"
 #include "measure.h"
 #include "result.h"
 
 /* A sleep may end late by about this much; the rest of the time is yielded away. */
-enum { SLEEP_MARGIN_NS = 200000 };
+enum { SLEEP_MARGIN_NS = 200000, NANO = 1000000000 };
 
-/* Nanoseconds from the queue's zero: a row of `times.bin`. */
-struct served {
-    int64_t start, end;
-};
-
-/* Requests and who takes them; what stands after the lock is under it. */
-struct queue {
-    const struct inputs *inputs;
+/* Requests and who takes them. Times are nanoseconds from `zero_ns`. */
+static struct {
+    struct inputs inputs;
     size_t count;
     const int64_t *arrivals;
-    struct served *served;
+    int64_t (*served)[2]; /* start and end */
     int64_t zero_ns, last_begin_ns;
+    pthread_barrier_t ready;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the next two are */
-    size_t waiting;
-    bool opened;
-    size_t next;
-};
-
-struct worker {
-    struct queue *queue;
-    struct session session;
-    pthread_t thread;
-};
-
-/* Waits until all workers are there: starting them takes no time of the requests. */
-static void wait_for_opening(struct queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->waiting++;
-    pthread_cond_broadcast(&queue->changed);
-    while (!queue->opened)
-        pthread_cond_wait(&queue->changed, &queue->lock);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-/* Lets so many workers go when all of them wait: this is the time zero of arrivals. */
-static void open_queue(struct queue *queue, size_t workers)
-{
-    pthread_mutex_lock(&queue->lock);
-    while (queue->waiting < workers)
-        pthread_cond_wait(&queue->changed, &queue->lock);
-    queue->opened = true;
-    queue->zero_ns = now_ns();
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
-}
+    size_t next; /* is under the lock */
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The next request in order; false when there is none, or none is to be begun any more. */
-static bool take(struct queue *queue, size_t *request)
+static bool take(size_t *request)
 {
-    pthread_mutex_lock(&queue->lock);
-    bool taken =
-        queue->next < queue->count && now_ns() - queue->zero_ns <= queue->last_begin_ns;
+    pthread_mutex_lock(&queue.lock);
+    bool taken = queue.next < queue.count && now_ns() - queue.zero_ns <= queue.last_begin_ns;
     if (taken)
-        *request = queue->next++;
-    pthread_mutex_unlock(&queue->lock);
+        *request = queue.next++;
+    pthread_mutex_unlock(&queue.lock);
     return taken;
 }
 
@@ -83,50 +45,52 @@ static void wait_until(int64_t due_ns)
         sched_yield();
 }
 
-static void *serve(void *argument)
+static void *serve(void *session)
 {
-    struct worker *worker = argument;
-    struct queue *queue = worker->queue;
     size_t request;
-    wait_for_opening(queue);
-    while (take(queue, &request)) {
-        wait_until(queue->zero_ns + queue->arrivals[request]);
-        queue->served[request].start = now_ns() - queue->zero_ns;
-        session_run(&worker->session, queue->inputs, full_batch(queue->inputs, request));
-        queue->served[request].end = now_ns() - queue->zero_ns;
+    /* All are there, then time begins: starting them takes none of the requests'. */
+    pthread_barrier_wait(&queue.ready);
+    pthread_barrier_wait(&queue.ready);
+    while (take(&request)) {
+        wait_until(queue.zero_ns + queue.arrivals[request]);
+        queue.served[request][0] = now_ns() - queue.zero_ns;
+        session_run(session, &queue.inputs, full_batch(&queue.inputs, request));
+        queue.served[request][1] = now_ns() - queue.zero_ns;
     }
     return NULL;
 }
 
-static void serve_all(struct queue *queue, struct worker *workers, size_t count)
+static void serve_all(struct session *sessions, size_t count)
 {
+    pthread_t *threads = reserve(count, sizeof *threads);
+    pthread_barrier_init(&queue.ready, NULL, (unsigned)count + 1);
     for (size_t i = 0; i < count; i++) {
-        workers[i].queue = queue;
-        if (pthread_create(&workers[i].thread, NULL, serve, &workers[i]) != 0)
+        if (pthread_create(&threads[i], NULL, serve, &sessions[i]) != 0)
             fail(CAUSE_CRASH, "thread %zu of %zu cannot be started", i + 1, count);
     }
-    open_queue(queue, count);
+    pthread_barrier_wait(&queue.ready);
+    queue.zero_ns = now_ns();
+    pthread_barrier_wait(&queue.ready);
     for (size_t i = 0; i < count; i++)
-        pthread_join(workers[i].thread, NULL);
+        pthread_join(threads[i], NULL);
 }
 
 void run_load(const struct plan *plan)
 {
     const struct entry *model = plan_next(plan, NULL, ROLE_MODEL, ANY_GROUP);
     const struct entry *arrivals = plan_next(plan, NULL, ROLE_ARRIVALS, ANY_GROUP);
-    struct inputs inputs = inputs_open(plan, (int)model->group);
-    struct queue queue = {.inputs = &inputs, .last_begin_ns = (int64_t)plan->last_begin_ns,
-                          .count = entry_elements(arrivals),
-                          .arrivals = (const int64_t *)data_of(arrivals),
-                          .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    struct worker *workers = reserve(plan->sessions, sizeof *workers);
+    struct session *sessions = reserve(plan->sessions, sizeof *sessions);
+    queue.inputs = inputs_open(plan, (int)model->group);
+    queue.count = entry_elements(arrivals);
+    queue.arrivals = (const int64_t *)data_of(arrivals);
     queue.served = reserve(queue.count, sizeof *queue.served);
+    queue.last_begin_ns = (int64_t)plan->last_begin_ns;
     for (size_t i = 0; i < plan->sessions; i++)
-        session_open(&workers[i].session, plan, model, NULL);
-    first_results(&workers[0].session, plan, &inputs);
+        session_open(&sessions[i], plan, model, NULL);
+    first_results(&sessions[0], plan, &queue.inputs);
     for (size_t i = 0; i < plan->sessions; i++)
-        warm_up(&workers[i].session, &inputs, plan->warmup);
-    serve_all(&queue, workers, plan->sessions);
+        warm_up(&sessions[i], &queue.inputs, plan->warmup);
+    serve_all(sessions, plan->sessions);
     write_conditions();
     /* What was taken was served, and it was taken in order: `next` requests. */
     write_array("times.bin", queue.served, queue.next * sizeof *queue.served);

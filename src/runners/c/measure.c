@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "result.h"
 
 enum { PROFILED_RUNS = 10 };
@@ -88,7 +87,7 @@ static void profile(const struct plan *plan, const struct inputs *inputs, const 
     session_open(&session, plan, plan_next(plan, NULL, ROLE_MODEL, ANY_GROUP), prefix);
     for (int i = 0; i < PROFILED_RUNS; i++)
         runs[i] = session_run(&session, inputs, full_batch(inputs, 0)).run_ns;
-    check(runtime.api->SessionEndProfiling(session.session, runtime.allocator, &file));
+    check(api->SessionEndProfiling(session.session, runtime.allocator, &file));
     fact_text("profile_file", file);
     write_array("profile_times.bin", runs, sizeof runs);
     session_close(&session);

@@ -79,8 +79,7 @@ const struct entry *plan_next(const struct plan *plan, const struct entry *after
 size_t plan_count(const struct plan *plan, enum role role, int group)
 {
     size_t count = 0;
-    const struct entry *entry = NULL;
-    while ((entry = plan_next(plan, entry, role, group)) != NULL)
+    for_entries(entry, plan, role, group)
         count++;
     return count;
 }

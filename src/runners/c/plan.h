@@ -1,4 +1,4 @@
-/* The plan, docs/runner-contract.md, as it lies in its file. The runner in C++ compiles this too. */
+/* The plan, docs/runner-contract.md, as it lies in its file. The C++ runner compiles this too. */
 
 #ifndef TRANSECT_PLAN_H
 #define TRANSECT_PLAN_H
@@ -48,21 +48,19 @@ const struct plan *plan_open(const char *path, char *why, size_t room);
 
 const struct entry *plan_entry(const struct plan *plan, size_t number);
 
-/* The next entry of a role, and of a group or ANY_GROUP, after another one; NULL: the first, and
-   no more. */
+/* The entry of a role, and of a group or ANY_GROUP, after another one; NULL: the first, no more. */
 const struct entry *plan_next(const struct plan *plan, const struct entry *after, enum role role,
                               int group);
-
+#define for_entries(one, plan, role, group) \
+    for (const struct entry *one = NULL; (one = plan_next(plan, one, role, group)) != NULL;)
 size_t plan_count(const struct plan *plan, enum role role, int group);
 
 /* The text of the first of them; NULL when there is none. */
 const char *plan_text(const struct plan *plan, enum role role, int group);
 
-/* The data of an entry, all in memory until the program ends. NULL, and why, when they cannot be
-   had. */
+/* The data of an entry, all in memory until the program ends. NULL, and why, without them. */
 const unsigned char *entry_data(const struct entry *entry, char *why, size_t room);
 
-/* The elements of an entry's tensor. */
 size_t entry_elements(const struct entry *entry);
 
 /* The bytes of one element; 0: a string, or ONNX Runtime's own. */

@@ -9,23 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
+struct failure failure;
+jmp_buf *trap;
+
 static const char *out;
 static struct file lines;
-static struct trap *trap;
-/* The facts of the next line. */
-static FILE *facts;
+static FILE *facts; /* of the next line */
 static char *facts_text;
 static size_t facts_size;
+static bool ended;
 
 void result_open(const char *folder)
 {
     out = folder;
     facts = open_memstream(&facts_text, &facts_size);
-    if (facts == NULL)
-        fail(CAUSE_OUT_OF_MEMORY, "no memory for what is said");
     snprintf(lines.path, sizeof lines.path, "%s/result.jsonl", folder);
     lines.stream = fopen(lines.path, "a");
-    if (lines.stream == NULL)
+    if (facts == NULL || lines.stream == NULL)
         file_failed(&lines);
 }
 
@@ -45,7 +45,7 @@ static void put_text(FILE *to, const char *text)
 
 FILE *fact(const char *name)
 {
-    fprintf(facts, ", \"%s\": ", name);
+    fprintf(facts, "%s\"%s\": ", ftello(facts) > 0 ? ", " : "", name);
     return facts;
 }
 
@@ -59,64 +59,53 @@ void fact_number(const char *name, int64_t number)
     fprintf(fact(name), "%lld", (long long)number);
 }
 
-void say(const char *members, ...)
+void say(void)
 {
-    va_list values;
-    va_start(values, members);
-    fputc('{', lines.stream);
-    vfprintf(lines.stream, members, values);
-    va_end(values);
     fflush(facts);
-    fprintf(lines.stream, "%.*s}\n", (int)facts_size, facts_text);
+    fprintf(lines.stream, "{%.*s}\n", (int)facts_size, facts_text);
     rewind(facts);
-    if (fflush(lines.stream) != 0)
+    if (fflush(lines.stream) != 0 && !ended)
         file_failed(&lines);
 }
 
-static _Noreturn void end(const struct failure *failure)
+/* The last line, and the one on standard error. */
+static _Noreturn void end(void)
 {
     static const char *const words[] = {"crash", "missing-dependency", "out-of-memory",
                                         "bad-input", "bad-input"};
     static const int codes[] = {1, 1, 1, 2, 2, 3};
-    bool skipped = failure->cause == CAUSE_NO_PROVIDER;
+    bool skipped = failure.cause == CAUSE_NO_PROVIDER;
     fputs(skipped ? "c: skipped: " : "c: ", stderr);
-    for (const char *c = failure->message; *c != '\0'; c++)
+    for (const char *c = failure.message; *c != '\0'; c++)
         fputc(isspace((unsigned char)*c) ? ' ' : *c, stderr);
     fputc('\n', stderr);
     if (lines.stream != NULL) {
-        if (skipped)
-            fputs("{\"status\": \"skipped\", \"reason\": ", lines.stream);
-        else
-            fprintf(lines.stream, "{\"status\": \"failed\", \"cause\": \"%s\", \"message\": ",
-                    words[failure->cause]);
-        put_text(lines.stream, failure->message);
-        fputs("}\n", lines.stream);
-        fflush(lines.stream);
+        rewind(facts);
+        fact_text("status", skipped ? "skipped" : "failed");
+        if (!skipped)
+            fact_text("cause", words[failure.cause]);
+        fact_text(skipped ? "reason" : "message", failure.message);
+        ended = true;
+        say();
     }
     /* Without the destructors of libraries, which other threads may be using. */
-    _exit(codes[failure->cause]);
+    _exit(codes[failure.cause]);
 }
 
 void fail(enum cause cause, const char *format, ...)
 {
-    static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
-    struct failure failure = {.cause = cause};
+    static pthread_mutex_t failing = PTHREAD_MUTEX_INITIALIZER;
     va_list values;
+    /* Of threads, the first one ends it. */
+    pthread_mutex_lock(&failing);
+    failure.cause = cause;
     va_start(values, format);
     vsnprintf(failure.message, sizeof failure.message, format, values);
     va_end(values);
-    if (trap != NULL) {
-        trap->failure = failure;
-        longjmp(trap->place, 1);
-    }
-    /* The first one ends it. */
-    pthread_mutex_lock(&ending);
-    end(&failure);
-}
-
-void set_trap(struct trap *to)
-{
-    trap = to;
+    if (trap == NULL)
+        end();
+    pthread_mutex_unlock(&failing);
+    longjmp(*trap, 1);
 }
 
 void file_failed(const struct file *file)
@@ -155,14 +144,15 @@ void write_array(const char *name, const void *bytes, size_t size)
 
 static void copy_of(const char *from, const char *name)
 {
-    struct file file = file_open(NULL, name);
     FILE *source = fopen(from, "r");
     char bytes[8192];
     size_t size;
-    while (source != NULL && (size = fread(bytes, 1, sizeof bytes, source)) > 0)
+    if (source == NULL)
+        return;
+    struct file file = file_open(NULL, name);
+    while ((size = fread(bytes, 1, sizeof bytes, source)) > 0)
         file_write(&file, bytes, size);
-    if (source != NULL)
-        fclose(source);
+    fclose(source);
     file_close(&file);
 }
 

@@ -4,30 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "measure.h"
 #include "result.h"
-
-/* The file of an output that grows, and the shape of what is in it. */
-struct written {
-    uint32_t dtype; /* 0: no tensor, no file */
-    size_t axes;
-    int64_t shape[MOST_OUTPUT_AXES];
-    struct file file;
-};
-
-static struct written open_written(const struct output *output, const char *folder, size_t index)
-{
-    struct written written = {.dtype = output->dtype, .axes = output->axes};
-    char name[32];
-    memcpy(written.shape, output->shape, sizeof written.shape);
-    if (written.axes > 0)
-        written.shape[0] = 0;
-    snprintf(name, sizeof name, "output-%zu.bin", index);
-    if (output->dtype != 0)
-        written.file = file_open(folder, name);
-    return written;
-}
 
 static void write_strings(const struct output *output, struct file *file)
 {
@@ -47,55 +25,49 @@ static void put_shape(FILE *to, const int64_t *shape, size_t axes)
     fputc(']', to);
 }
 
-static _Noreturn void bad_shape(const struct output *output, size_t rows)
-{
-    char shape[512] = "";
-    FILE *text = fmemopen(shape, sizeof shape, "w");
-    put_shape(text, output->shape, output->axes);
-    fclose(text);
-    fail(CAUSE_BAD_INPUT, "output '%s' has shape %s, expected a first axis of %zu and otherwise one "
-         "shape and type for every batch", output->name, shape, rows);
-}
-
 /* `rows`: how many the first axis must have, 0 for any. */
-static void append(const struct output *output, size_t rows, struct written *written)
+static void append(const struct output *output, size_t rows, struct file *file)
 {
-    bool fits = output->dtype == written->dtype && output->axes == written->axes &&
-                (rows == 0 || (output->axes > 0 && output->shape[0] == (int64_t)rows));
-    for (size_t axis = 1; fits && axis < output->axes; axis++)
-        fits = output->shape[axis] == written->shape[axis];
-    if (!fits)
-        bad_shape(output, rows);
-    if (output->axes > 0)
-        written->shape[0] += output->shape[0];
+    if (rows > 0 && (output->axes == 0 || output->shape[0] != (int64_t)rows)) {
+        char shape[512] = "";
+        FILE *text = fmemopen(shape, sizeof shape, "w");
+        put_shape(text, output->shape, output->axes);
+        fclose(text);
+        fail(CAUSE_BAD_INPUT, "output '%s' has shape %s, expected a first axis of %zu",
+             output->name, shape, rows);
+    }
     if (output->dtype == STRING)
-        write_strings(output, &written->file);
+        write_strings(output, file);
     else
-        file_write(&written->file, output->data, output->bytes);
+        file_write(file, output->data, output->bytes);
 }
 
-/* Closes the files; the fact `outputs`. */
-static void close_written(struct written *written, size_t count)
+/* The fact `outputs`: the last run's, joined along the first axis. */
+static void tell(const struct session *session, const struct inputs *inputs)
 {
     FILE *to = fact("outputs");
-    for (size_t i = 0; i < count; i++) {
-        fputs(i > 0 ? ", " : "[", to);
-        if (written[i].dtype == 0) {
+    fputc('[', to);
+    for (size_t i = 0; i < session->output_count; i++) {
+        struct output *output = &session->outputs[i];
+        fputs(i > 0 ? ", " : "", to);
+        if (output->dtype == 0) {
             fputs("null", to);
             continue;
         }
-        file_close(&written[i].file);
-        fprintf(to, "[%u, ", written[i].dtype);
-        put_shape(to, written[i].shape, written[i].axes);
+        if (inputs->batch > 0)
+            output->shape[0] = (int64_t)inputs->rows;
+        fprintf(to, "[%u, ", output->dtype);
+        put_shape(to, output->shape, output->axes);
         fputc(']', to);
     }
-    fputs(count > 0 ? "]" : "[]", to);
+    fputc(']', to);
 }
 
 static void write_rows(struct session *session, const struct inputs *inputs, const char *folder)
 {
-    struct written *written = reserve(session->output_count, sizeof *written);
+    struct file *files = reserve(session->output_count, sizeof *files);
     struct cut cut = {0, 0};
+    char name[32];
     do {
         if (inputs->batch > 0) {
             size_t left = inputs->rows - cut.first;
@@ -103,15 +75,21 @@ static void write_rows(struct session *session, const struct inputs *inputs, con
         }
         session_run(session, inputs, cut);
         for (size_t i = 0; i < session->output_count; i++) {
-            if (cut.first == 0)
-                written[i] = open_written(&session->outputs[i], folder, i);
-            if (written[i].dtype != 0 || session->outputs[i].dtype != 0)
-                append(&session->outputs[i], cut.rows, &written[i]);
+            if (session->outputs[i].dtype == 0)
+                continue;
+            snprintf(name, sizeof name, "output-%zu.bin", i);
+            if (files[i].stream == NULL)
+                files[i] = file_open(folder, name);
+            append(&session->outputs[i], cut.rows, &files[i]);
         }
         cut.first += cut.rows;
     } while (cut.first < inputs->rows);
-    close_written(written, session->output_count);
-    free(written);
+    for (size_t i = 0; i < session->output_count; i++) {
+        if (files[i].stream != NULL)
+            file_close(&files[i]);
+    }
+    tell(session, inputs);
+    free(files);
 }
 
 void first_results(struct session *session, const struct plan *plan, const struct inputs *inputs)
@@ -122,37 +100,40 @@ void first_results(struct session *session, const struct plan *plan, const struc
     write_rows(session, inputs, plan_text(plan, ROLE_OUTPUTS, ANY_GROUP));
 }
 
-/* Whether a case went well; otherwise the trap has why. */
-static bool run_case(const struct plan *plan, const struct entry *model, struct session *session,
-                     struct trap *trap)
+/* Whether a case went well; otherwise `failure` has why. */
+static bool run_case(const struct plan *plan, const struct entry *model, struct session *session)
 {
-    bool ok = setjmp(trap->place) == 0;
-    if (ok) {
-        set_trap(trap);
-        struct inputs inputs = inputs_open(plan, (int)model->group);
-        session_open(session, plan, model, NULL);
-        write_rows(session, &inputs, plan_text(plan, ROLE_OUTPUTS, (int)model->group));
-        inputs_close(&inputs);
+    jmp_buf place;
+    if (setjmp(place) != 0) {
+        trap = NULL;
+        return false;
     }
-    set_trap(NULL);
-    return ok;
+    trap = &place;
+    struct inputs inputs = inputs_open(plan, (int)model->group);
+    session_open(session, plan, model, NULL);
+    write_rows(session, &inputs, plan_text(plan, ROLE_OUTPUTS, (int)model->group));
+    trap = NULL;
+    return true;
 }
 
 void run_cases(const struct plan *plan)
 {
-    const struct entry *model = NULL;
-    while ((model = plan_next(plan, model, ROLE_MODEL, ANY_GROUP)) != NULL) {
+    for_entries(model, plan, ROLE_MODEL, ANY_GROUP) {
         struct session session = {0};
-        struct trap trap;
-        const char *status = "ok";
-        say("\"case\": %u, \"status\": \"started\"", model->group);
-        if (!run_case(plan, model, &session, &trap)) {
-            if (trap.failure.cause == CAUSE_NO_PROVIDER)
-                fail(CAUSE_NO_PROVIDER, "%s", trap.failure.message);
-            status = trap.failure.cause == CAUSE_UNSUPPORTED ? "unsupported" : "failed";
-            fact_text("message", trap.failure.message);
+        fact_number("case", model->group);
+        fact_text("status", "started");
+        say();
+        fact_number("case", model->group);
+        if (run_case(plan, model, &session)) {
+            fact_text("status", "ok");
+        } else {
+            const struct failure found = failure;
+            if (found.cause == CAUSE_NO_PROVIDER)
+                fail(found.cause, "%s", found.message);
+            fact_text("status", found.cause == CAUSE_UNSUPPORTED ? "unsupported" : "failed");
+            fact_text("message", found.message);
         }
-        say("\"case\": %u, \"status\": \"%s\"", model->group, status);
+        say();
         session_close(&session);
     }
     write_conditions();

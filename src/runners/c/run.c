@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "cuda.h"
 #include "result.h"
 #include "session.h"
@@ -17,15 +16,20 @@ const unsigned char *data_of(const struct entry *entry)
     return data;
 }
 
-/* Each text lies after its length. */
-static struct text *cut_texts(const struct input *input)
+/* The length of a text lies before it. */
+static uint32_t text_size(const unsigned char *text)
 {
-    struct text *texts = reserve(input->elements, sizeof *texts);
-    const unsigned char *at = input->data;
+    uint32_t size;
+    memcpy(&size, text - sizeof size, sizeof size);
+    return size;
+}
+
+static const unsigned char **cut_texts(const struct input *input)
+{
+    const unsigned char **texts = reserve(input->elements, sizeof *texts), *at = input->data;
     for (size_t i = 0; i < input->elements; i++) {
-        memcpy(&texts[i].size, at, sizeof texts[i].size);
-        texts[i].bytes = at + sizeof texts[i].size;
-        at = texts[i].bytes + texts[i].size;
+        texts[i] = at + sizeof(uint32_t);
+        at = texts[i] + text_size(texts[i]);
     }
     return texts;
 }
@@ -34,8 +38,7 @@ struct inputs inputs_open(const struct plan *plan, int group)
 {
     struct inputs inputs = {.batch = plan->batch, .rows = plan->rows};
     inputs.list = reserve(plan_count(plan, ROLE_INPUT, group), sizeof *inputs.list);
-    const struct entry *entry = NULL;
-    while ((entry = plan_next(plan, entry, ROLE_INPUT, group)) != NULL) {
+    for_entries(entry, plan, ROLE_INPUT, group) {
         struct input *input = &inputs.list[inputs.count++];
         input->entry = entry;
         input->data = data_of(entry);
@@ -45,13 +48,6 @@ struct inputs inputs_open(const struct plan *plan, int group)
             input->texts = cut_texts(input);
     }
     return inputs;
-}
-
-void inputs_close(struct inputs *inputs)
-{
-    for (size_t i = 0; i < inputs->count; i++)
-        free(inputs->list[i].texts);
-    free(inputs->list);
 }
 
 struct cut full_batch(const struct inputs *inputs, size_t i)
@@ -64,14 +60,13 @@ struct cut full_batch(const struct inputs *inputs, size_t i)
 static void make_strings(const struct input *input, size_t first, size_t count,
                          const int64_t *shape, OrtValue **value)
 {
-    const OrtApi *api = runtime.api;
     check(api->CreateTensorAsOrtValue(runtime.allocator, shape, input->entry->axes,
                                       ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, value));
     for (size_t i = 0; i < count; i++) {
-        const struct text *text = &input->texts[first + i];
+        const unsigned char *text = input->texts[first + i];
         char *room;
-        check(api->GetResizedStringTensorElementBuffer(*value, i, text->size, &room));
-        memcpy(room, text->bytes, text->size);
+        check(api->GetResizedStringTensorElementBuffer(*value, i, text_size(text), &room));
+        memcpy(room, text, text_size(text));
     }
 }
 
@@ -89,14 +84,13 @@ static void make_value(const struct input *input, struct cut cut, OrtValue **val
     if (entry->dtype == STRING)
         make_strings(input, first, count, shape, value);
     else
-        check(runtime.api->CreateTensorWithDataAsOrtValue(
+        check(api->CreateTensorWithDataAsOrtValue(
             runtime.host, (void *)(input->data + first * size), count * size, shape, entry->axes,
             (ONNXTensorElementDataType)entry->dtype, value));
 }
 
 static void bind(struct session *session, const struct inputs *inputs, struct cut cut)
 {
-    const OrtApi *api = runtime.api;
     for (size_t i = 0; i < inputs->count; i++) {
         OrtValue *value;
         make_value(&inputs->list[i], cut, &value);
@@ -123,7 +117,6 @@ static void *grow(void *memory, size_t *capacity, size_t count, size_t size)
 
 static void copy_strings(const OrtValue *value, struct output *output)
 {
-    const OrtApi *api = runtime.api;
     output->bytes = 0;
     check(api->GetStringTensorDataLength(value, &output->bytes));
     output->data = grow(output->data, &output->capacity, output->bytes, 1);
@@ -136,7 +129,6 @@ static void copy_strings(const OrtValue *value, struct output *output)
 
 static void copy_numbers(OrtValue *value, struct output *output)
 {
-    const OrtApi *api = runtime.api;
     const OrtMemoryInfo *memory;
     OrtMemoryInfoDeviceType device;
     void *data;
@@ -153,7 +145,6 @@ static void copy_numbers(OrtValue *value, struct output *output)
 
 static void copy_value(OrtValue *value, struct output *output)
 {
-    const OrtApi *api = runtime.api;
     ONNXTensorElementDataType type;
     const int64_t *shape;
     int present = 0, is_tensor = 0;
@@ -184,7 +175,6 @@ static void copy_value(OrtValue *value, struct output *output)
 
 static void copy(struct session *session)
 {
-    const OrtApi *api = runtime.api;
     OrtValue **values;
     size_t count;
     check(api->GetBoundOutputValues(session->binding, runtime.allocator, &values, &count));
@@ -198,7 +188,6 @@ static void copy(struct session *session)
 
 struct times session_run(struct session *session, const struct inputs *inputs, struct cut cut)
 {
-    const OrtApi *api = runtime.api;
     int64_t begin_ns = now_ns();
     bind(session, inputs, cut);
     int64_t bound_ns = now_ns();

@@ -5,42 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "cuda.h"
 #include "result.h"
 
 enum { LOG_INFO = 1, LOG_ERROR = 3 };
 
+const OrtApi *api;
 struct runtime runtime;
-
-static enum cause cause_of(OrtErrorCode code, const char *message)
-{
-    if (strstr(message, "bad_alloc") != NULL || strstr(message, "Failed to allocate memory"))
-        return CAUSE_OUT_OF_MEMORY;
-    switch (code) {
-    case ORT_INVALID_ARGUMENT:
-    case ORT_NO_SUCHFILE:
-    case ORT_NO_MODEL:
-    case ORT_INVALID_PROTOBUF:
-    case ORT_INVALID_GRAPH:
-        return CAUSE_BAD_INPUT;
-    default:
-        /* A file that is no model, or one of an unknown opset, is only FAIL. */
-        return strstr(message, "ModelProto") != NULL || strstr(message, "Load model") != NULL
-                   ? CAUSE_BAD_INPUT
-                   : CAUSE_CRASH;
-    }
-}
 
 void check(OrtStatus *status)
 {
-    char message[4000];
     if (status == NULL)
         return;
-    snprintf(message, sizeof message, "%s", runtime.api->GetErrorMessage(status));
-    enum cause cause = cause_of(runtime.api->GetErrorCode(status), message);
-    runtime.api->ReleaseStatus(status);
-    fail(cause, "ONNX Runtime: %s", message);
+    OrtErrorCode code = api->GetErrorCode(status);
+    const char *said = api->GetErrorMessage(status);
+    bool memory = strstr(said, "bad_alloc") != NULL || strstr(said, "Failed to allocate memory");
+    bool bad = code == ORT_INVALID_ARGUMENT || code == ORT_NO_SUCHFILE || code == ORT_NO_MODEL ||
+               code == ORT_INVALID_PROTOBUF || code == ORT_INVALID_GRAPH;
+    /* A file that is no model, or one of an unknown opset, is only FAIL. */
+    bad |= strstr(said, "ModelProto") != NULL || strstr(said, "Load model") != NULL;
+    fail(memory ? CAUSE_OUT_OF_MEMORY : bad ? CAUSE_BAD_INPUT : CAUSE_CRASH, "ONNX Runtime: %s",
+         said);
 }
 
 void runtime_open(const char *library)
@@ -55,18 +40,17 @@ void runtime_open(const char *library)
     if (get_base == NULL)
         fail(CAUSE_MISSING_DEPENDENCY, "%s: it has no OrtGetApiBase", library);
     runtime.version = get_base()->GetVersionString();
-    runtime.api = get_base()->GetApi(ORT_API_VERSION);
-    if (runtime.api == NULL)
+    api = get_base()->GetApi(ORT_API_VERSION);
+    if (api == NULL)
         fail(CAUSE_MISSING_DEPENDENCY, "%s: it is ONNX Runtime %s, expected API version %d",
              library, runtime.version, ORT_API_VERSION);
-    check(runtime.api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "transect", &runtime.environment));
-    check(runtime.api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &runtime.host));
-    check(runtime.api->GetAllocatorWithDefaultOptions(&runtime.allocator));
+    check(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "transect", &runtime.environment));
+    check(api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &runtime.host));
+    check(api->GetAllocatorWithDefaultOptions(&runtime.allocator));
 }
 
 static OrtStatus *set_option(const char *name, const char *value, OrtSessionOptions *to)
 {
-    const OrtApi *api = runtime.api;
     bool on = value[0] == '1';
     if (strcmp(name, "intra_op_num_threads") == 0)
         return api->SetIntraOpNumThreads(to, atoi(value));
@@ -92,79 +76,66 @@ static void check_cuda(OrtStatus *status, enum cause otherwise)
 {
     if (status == NULL)
         return;
-    const char *message = runtime.api->GetErrorMessage(status);
+    const char *message = api->GetErrorMessage(status);
     fail(strstr(message, "Failed to load") != NULL ? CAUSE_NO_PROVIDER : otherwise,
          "the CUDA provider: ONNX Runtime: %s", message);
 }
 
 /* Adds CUDA's provider: where that goes well and the session can be made, the session has it. The
    first of these calls loads its library, setting options if there are any; what is then wrong is
-   an option or the provider. */
-static void append_cuda(const struct plan *plan, OrtSessionOptions *to)
+   an option or the provider. Returns the device's number. */
+static int append_cuda(const struct plan *plan, OrtSessionOptions *to)
 {
-    const OrtApi *api = runtime.api;
     OrtCUDAProviderOptionsV2 *cuda;
     size_t count = 0;
+    int device = 0;
     const char **names = reserve(2 * plan->count, sizeof *names), **values = names + plan->count;
-    const struct entry *option = NULL;
-    while ((option = plan_next(plan, option, ROLE_PROVIDER_OPTION, ANY_GROUP)) != NULL) {
+    for_entries(option, plan, ROLE_PROVIDER_OPTION, ANY_GROUP) {
         names[count] = option->name;
         values[count++] = option->text;
+        if (strcmp(option->name, "device_id") == 0)
+            device = atoi(option->text);
     }
     check_cuda(api->CreateCUDAProviderOptions(&cuda), CAUSE_NO_PROVIDER);
     check_cuda(api->UpdateCUDAProviderOptions(cuda, names, values, count), CAUSE_BAD_INPUT);
     check_cuda(api->SessionOptionsAppendExecutionProvider_CUDA_V2(to, cuda), CAUSE_NO_PROVIDER);
     api->ReleaseCUDAProviderOptions(cuda);
     free(names);
-}
-
-/* The memory in which CUDA's provider leaves outputs. */
-static OrtStatus *find_cuda_memory(const struct plan *plan, OrtMemoryInfo **memory)
-{
-    int device = 0;
-    const struct entry *option = NULL;
-    while ((option = plan_next(plan, option, ROLE_PROVIDER_OPTION, ANY_GROUP)) != NULL) {
-        if (strcmp(option->name, "device_id") == 0)
-            device = atoi(option->text);
-    }
-    return runtime.api->CreateMemoryInfo("Cuda", OrtDeviceAllocator, device, OrtMemTypeDefault,
-                                         memory);
+    return device;
 }
 
 void session_open(struct session *session, const struct plan *plan, const struct entry *model,
                   const char *profile)
 {
-    const OrtApi *api = runtime.api;
     const char *provider = plan_text(plan, ROLE_PROVIDER, ANY_GROUP);
     bool cuda = strcmp(provider, "cuda") == 0;
     OrtSessionOptions *options;
-    const struct entry *entry = NULL;
     *session = (struct session){0};
     if (cuda)
         cuda_open();
     else if (strcmp(provider, "cpu") != 0)
         fail(CAUSE_NO_PROVIDER, "the provider %s is not there", provider);
     check(api->CreateSessionOptions(&options));
-    while ((entry = plan_next(plan, entry, ROLE_OPTION, ANY_GROUP)) != NULL)
-        check(set_option(entry->name, entry->text, options));
+    for_entries(option, plan, ROLE_OPTION, ANY_GROUP)
+        check(set_option(option->name, option->text, options));
     check(api->SetSessionLogSeverityLevel(options, profile != NULL ? LOG_INFO : LOG_ERROR));
     if (profile != NULL)
         check(api->EnableProfiling(options, profile));
     /* What loads with the session in other languages, the provider's library, is within. */
     int64_t begin_ns = now_ns();
-    if (cuda)
-        append_cuda(plan, options);
+    int device = cuda ? append_cuda(plan, options) : 0;
     check(api->CreateSession(runtime.environment, model->text, options, &session->session));
     session->created_ns = now_ns() - begin_ns;
     api->ReleaseSessionOptions(options);
-    check(cuda ? find_cuda_memory(plan, &session->output_memory)
+    check(cuda ? api->CreateMemoryInfo("Cuda", OrtDeviceAllocator, device, OrtMemTypeDefault,
+                                       &session->output_memory)
                : api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault,
                                           &session->output_memory));
     check(api->CreateIoBinding(session->session, &session->binding));
     session->outputs = reserve(plan_count(plan, ROLE_OUTPUT, (int)model->group),
                                sizeof *session->outputs);
-    while ((entry = plan_next(plan, entry, ROLE_OUTPUT, (int)model->group)) != NULL)
-        session->outputs[session->output_count++].name = entry->name;
+    for_entries(output, plan, ROLE_OUTPUT, (int)model->group)
+        session->outputs[session->output_count++].name = output->name;
 }
 
 void session_close(struct session *session)
@@ -174,8 +145,8 @@ void session_close(struct session *session)
         free(session->outputs[i].offsets);
     }
     free(session->outputs);
-    runtime.api->ReleaseIoBinding(session->binding);
-    runtime.api->ReleaseMemoryInfo(session->output_memory);
-    runtime.api->ReleaseSession(session->session);
+    api->ReleaseIoBinding(session->binding);
+    api->ReleaseMemoryInfo(session->output_memory);
+    api->ReleaseSession(session->session);
     *session = (struct session){0};
 }

@@ -3,32 +3,26 @@
 #ifndef TRANSECT_SESSION_H
 #define TRANSECT_SESSION_H
 
+#include <time.h>
+
 #include "onnxruntime_c_api.h"
 #include "plan.h"
 
-/* ONNX itself has no limit; more of an output are refused. */
-enum { MOST_OUTPUT_AXES = 64 };
+enum { MOST_OUTPUT_AXES = 64 /* ONNX has no limit */ };
 
 /* The library, loaded at run time, and its environment. */
-struct runtime {
-    const OrtApi *api;
+extern const OrtApi *api;
+extern struct runtime {
     const char *version;
     OrtEnv *environment;
     OrtMemoryInfo *host;
     OrtAllocator *allocator; /* ONNX Runtime's own, not to be released */
-};
-
-extern struct runtime runtime;
-
-struct text {
-    const unsigned char *bytes;
-    uint32_t size;
-};
+} runtime;
 
 struct input {
     const struct entry *entry;
     const unsigned char *data;
-    struct text *texts; /* strings: where each lies in the data */
+    const unsigned char **texts; /* strings: where each begins, after its length */
     size_t elements, row_elements;
 };
 
@@ -39,9 +33,7 @@ struct inputs {
 };
 
 /* Rows of the inputs; 0 rows: the whole tensors. */
-struct cut {
-    size_t first, rows;
-};
+struct cut { size_t first, rows; };
 
 /* An output of the last run, in host memory of the program's own. */
 struct output {
@@ -65,9 +57,15 @@ struct session {
 };
 
 /* The parts of one iteration. */
-struct times {
-    int64_t bind_ns, run_ns, copy_ns;
-};
+struct times { int64_t bind_ns, run_ns, copy_ns; };
+
+/* Nanoseconds of CLOCK_MONOTONIC. */
+static inline int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
 
 void runtime_open(const char *library);
 
@@ -77,14 +75,13 @@ void check(OrtStatus *status);
 /* The data of an entry, or a failure. */
 const unsigned char *data_of(const struct entry *entry);
 
+/* They stay until the program ends. */
 struct inputs inputs_open(const struct plan *plan, int group);
-void inputs_close(struct inputs *inputs);
 
 /* The i-th full batch, in a circle. */
 struct cut full_batch(const struct inputs *inputs, size_t i);
 
-/* `model` has the file and the group of its outputs; `profile` is the prefix of a profile's file, or
-   NULL. On failure the session is to be closed too. */
+/* `model` has the file and the group of its outputs; `profile`: a file's prefix, or NULL. */
 void session_open(struct session *session, const struct plan *plan, const struct entry *model,
                   const char *profile);
 void session_close(struct session *session);
