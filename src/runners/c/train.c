@@ -55,8 +55,8 @@ static struct link *collect(const struct training *training, enum role role, int
     const struct plan *plan = training->plan;
     struct link *found = reserve(plan_count(plan, role, group) + 1, sizeof *found), *next = found;
     for_entries(entry, plan, role, group) {
-        size_t own = (size_t)(entry - plan_entry(plan, 0));
-        size_t number = entry->link == UINT32_MAX ? own : entry->link;
+        bool own = entry->link == UINT32_MAX;
+        size_t number = own ? (size_t)(entry - plan_entry(plan, 0)) : entry->link;
         *next++ = (struct link){entry->name, &training->tensors[number]};
     }
     return found;
@@ -250,7 +250,6 @@ void run_train(const struct plan *plan)
     if (training.seed->name != NULL)
         memcpy(training.seed->tensor->bytes, &plan->seed, sizeof plan->seed);
     open_state(&training);
-
     int64_t(*times)[PARTS] = reserve(plan->steps, sizeof *times);
     double *metrics = reserve(plan->steps * count, sizeof *metrics), *row = metrics;
     bool finite = true, written = false;
