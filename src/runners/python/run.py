@@ -47,20 +47,21 @@ class PlainTrainer(Sessions):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self.facts["run_includes"] = ["bind", "read"]
-        self._values = plan.arrays(Role.STATE)
+        self._state = plan.arrays(Role.STATE)
 
     def run(self, name: str, feed: dict[int, np.ndarray]) -> tuple[int, int, int]:
         """Run a graph; all that there is besides is done inside of the call."""
-        graph, session, values = self._graphs[name], self._sessions[name].session, self._values
+        graph, session, outputs = self._graphs[name], self._sessions[name].session, [*self._graphs[name].gives]
         begin = time.monotonic_ns()
-        given = {key: feed[link] if link in feed else values[link] for key, link in graph.takes.items()}
-        values.update(zip(graph.gives.values(), session.run([*graph.gives], given), strict=True))
-        self.metrics = [float(values[metric.number]) for metric in self._metrics]
+        given = {key: feed[link] if link in feed else self._state[link] for key, link in graph.takes.items()}
+        found = dict(zip(outputs, session.run(outputs, given), strict=True))
+        self._state |= {link: found[following] for link, following in self._nexts[name].items()}
+        self.metrics = [float(found[metric.name]) for metric in self._metrics]
         return 0, time.monotonic_ns() - begin, 0
 
     def state(self) -> dict[int, np.ndarray]:
         """Return the state."""
-        return self._values
+        return self._state
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class BoundTrainer(Sessions):
         """Take the state to the device; what no step changes has one buffer."""
         from onnxruntime import OrtValue
 
-        made = {link for graph in self._graphs.values() for link in graph.gives.values()}
+        made = {link for nexts in self._nexts.values() for link in nexts}
         for entry in plan.of(Role.STATE):
             self._buffers[entry.number] = [OrtValue.ortvalue_from_numpy(entry.array(), *device)]
             self._place[entry.number] = 0
@@ -119,10 +119,9 @@ class BoundTrainer(Sessions):
             binding.synchronize_outputs()
         t2 = clock()
         self._turns[name] ^= 1
-        for link in self._graphs[name].gives.values():
-            if link in self._place:
-                self._place[link] ^= 1
-        self.metrics = [float(scalar) for scalar in self._scalars.values()]
+        for changed in self._nexts[name]:
+            self._place[changed] ^= 1
+        self.metrics = [float(self._scalars[metric.number]) for metric in self._metrics]
         return t1 - t0, t2 - t1, clock() - t2
 
     def state(self) -> dict[int, np.ndarray]:

@@ -157,6 +157,12 @@ class Sessions:
         self._graphs = plan.graphs
         self._sessions = {name: Session(plan, graph.file) for name, graph in self._graphs.items()}
         self._metrics = list(plan.of(Role.METRIC))
+        state = {entry.number for entry in plan.of(Role.STATE)}
+        # Of each graph the state that it changes, and the outputs with the next values.
+        self._nexts = {
+            name: {link: end for end, link in graph.gives.items() if link in state}
+            for name, graph in self._graphs.items()
+        }
         self.facts = self._sessions["step"].facts
         self.facts["session_ns"] = sum(session.facts["session_ns"] for session in self._sessions.values())
         self.metrics: list[float] = []
