@@ -1,6 +1,5 @@
 package transect.runner;
 
-import ai.onnxruntime.NodeInfo;
 import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OnnxValue;
 import ai.onnxruntime.OrtEnvironment;
@@ -10,11 +9,11 @@ import ai.onnxruntime.OrtLoggingLevel;
 import ai.onnxruntime.OrtProvider;
 import ai.onnxruntime.OrtSession;
 import ai.onnxruntime.OrtSession.SessionOptions;
-import ai.onnxruntime.TensorInfo;
+import ai.onnxruntime.OrtSession.SessionOptions.ExecutionMode;
+import ai.onnxruntime.OrtSession.SessionOptions.OptLevel;
 import ai.onnxruntime.providers.OrtCUDAProviderOptions;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,7 +21,7 @@ import java.util.Map;
 import java.util.Set;
 
 /** One session, and what its last run gave and took. */
-final class Engine implements AutoCloseable {
+final class Session implements AutoCloseable {
   private static final Set<OrtErrorCode> BAD_MODEL =
       EnumSet.of(
           OrtErrorCode.ORT_INVALID_PROTOBUF,
@@ -31,11 +30,18 @@ final class Engine implements AutoCloseable {
           OrtErrorCode.ORT_NO_SUCHFILE,
           OrtErrorCode.ORT_NO_MODEL);
 
+  private static final Map<String, OptLevel> LEVELS =
+      Map.of(
+          "disabled", OptLevel.NO_OPT,
+          "basic", OptLevel.BASIC_OPT,
+          "extended", OptLevel.EXTENDED_OPT,
+          "all", OptLevel.ALL_OPT);
+
   final long sessionNs;
   final List<String> outputNames;
 
-  /** Of the last step, in the model's order. */
-  List<Value> results = List.of();
+  /** Of the last step, in the model's order; null is what is no tensor. */
+  List<Tensor> results = List.of();
 
   /** Of the last step, in nanoseconds. */
   long bindNs;
@@ -47,24 +53,43 @@ final class Engine implements AutoCloseable {
   private final OrtSession session;
   private final boolean cuda;
 
-  /** Load the library and make the process's environment: what no session's time holds. */
-  static OrtEnvironment environment(Path library) {
-    NativeLibrary.load(library);
+  /**
+   * Load ONNX Runtime and Java's binding to it, so that its own loader takes none from its jar,
+   * and make the process's environment.
+   *
+   * <p>Throws UnsatisfiedLinkError when one cannot be loaded.
+   */
+  static OrtEnvironment environment(Plan plan) {
+    Path library = Path.of(plan.text(Plan.Role.LIBRARY)).toAbsolutePath();
+    // The binding needs libonnxruntime.so.1 by that name, and finds the one that is loaded.
+    System.load(library.toString());
+    // Set by the launcher: where it lies, unpacked from ONNX Runtime's jar.
+    System.load(System.getProperty("transect.binding"));
+    System.setProperty("onnxruntime.native.onnxruntime.skip", "true");
+    System.setProperty("onnxruntime.native.onnxruntime4j_jni.skip", "true");
+    // Where libonnxruntime_providers_cuda.so lies.
+    System.setProperty("onnxruntime.native.path", library.getParent().toString());
     return OrtEnvironment.getEnvironment(OrtLoggingLevel.ORT_LOGGING_LEVEL_ERROR, "transect");
   }
 
   /**
    * Make a session. `profile`: the prefix of the profiler's file, or null for no profiler.
    *
-   * <p>Throws BadInput for a model or option that ONNX Runtime refuses, Skipped when the provider
-   * is not there.
+   * <p>Throws Fault for a model or option that ONNX Runtime refuses, and where the provider is not
+   * there.
    */
-  Engine(OrtEnvironment environment, Path model, String provider, Options options, String profile)
+  Session(OrtEnvironment environment, Plan plan, String model, String profile)
       throws OrtException {
     this.environment = environment;
+    String provider = plan.text(Plan.Role.PROVIDER);
     cuda = provider.equals("cuda");
+    if (!cuda && !provider.equals("cpu")) {
+      throw Fault.skipped("Java's API is asked for cpu and cuda here, not for " + provider);
+    }
     try (SessionOptions set = new SessionOptions()) {
-      options.apply(set);
+      for (Plan.Entry option : plan.entries(Plan.Role.OPTION)) {
+        apply(set, option.name(), option.text());
+      }
       set.setSessionLogLevel(
           profile == null
               ? OrtLoggingLevel.ORT_LOGGING_LEVEL_ERROR
@@ -75,9 +100,9 @@ final class Engine implements AutoCloseable {
       // The provider's library is loaded for this session, and counts to it.
       long begin = System.nanoTime();
       if (cuda) {
-        addCuda(set, options.ofProvider());
+        addCuda(set, plan.entries(Plan.Role.PROVIDER_OPTION));
       }
-      session = environment.createSession(model.toString(), set);
+      session = environment.createSession(model, set);
       sessionNs = System.nanoTime() - begin;
     } catch (OrtException error) {
       // `Fail` is many things: of a model that cannot be read it says so.
@@ -85,62 +110,44 @@ final class Engine implements AutoCloseable {
           || (error.getCode() == OrtErrorCode.ORT_FAIL
               && error.getMessage().contains("Load model from"));
       if (bad) {
-        throw new BadInput(model + ": " + error.getMessage(), error);
+        throw Fault.badInput(model + ": " + error.getMessage(), error);
       }
       throw error;
     }
     outputNames = List.copyOf(session.getOutputNames());
   }
 
-  private static void addCuda(SessionOptions set, Map<String, String> options)
+  private static void apply(SessionOptions options, String name, String text)
       throws OrtException {
+    switch (name) {
+      case "intra_op_num_threads" -> options.setIntraOpNumThreads(Integer.parseInt(text));
+      case "inter_op_num_threads" -> options.setInterOpNumThreads(Integer.parseInt(text));
+      case "execution_mode" ->
+          options.setExecutionMode(
+              text.equals("parallel") ? ExecutionMode.PARALLEL : ExecutionMode.SEQUENTIAL);
+      case "graph_optimization_level" -> options.setOptimizationLevel(LEVELS.get(text));
+      case "enable_cpu_mem_arena" -> options.setCPUArenaAllocator(text.equals("1"));
+      case "enable_mem_pattern" -> options.setMemoryPatternOptimization(text.equals("1"));
+      default -> options.addConfigEntry(name, text);
+    }
+  }
+
+  private static void addCuda(SessionOptions set, List<Plan.Entry> options) throws OrtException {
     if (!OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
-      throw new Skipped("this build of ONNX Runtime has no CUDAExecutionProvider");
+      throw Fault.skipped("this build of ONNX Runtime has no CUDAExecutionProvider");
     }
     try (OrtCUDAProviderOptions chosen = new OrtCUDAProviderOptions()) {
-      for (Map.Entry<String, String> option : options.entrySet()) {
-        chosen.add(option.getKey(), option.getValue());
+      for (Plan.Entry option : options) {
+        chosen.add(option.name(), option.text());
       }
       set.addCUDA(chosen);
     } catch (OrtException error) {
       // Any of these calls may be the one that loads the provider's library, whose own ones may be
       // missing; what else they refuse is an option.
       if (error.getMessage().matches("(?s).*Failed to (find|load).*")) {
-        throw new Skipped("CUDAExecutionProvider did not load: " + error.getMessage());
+        throw Fault.skipped("CUDAExecutionProvider did not load: " + error.getMessage());
       }
       throw error;
-    }
-  }
-
-  /** Throws BadInput unless the model takes inputs of these names, types and shapes. */
-  void check(Map<String, Value> feed) throws OrtException {
-    Map<String, NodeInfo> takes = session.getInputInfo();
-    for (Map.Entry<String, Value> entry : feed.entrySet()) {
-      String name = entry.getKey();
-      if (!takes.containsKey(name)) {
-        throw new BadInput("--inputs gives '" + name + "', the model takes " + takes.keySet());
-      }
-      Value value = entry.getValue();
-      Dtype dtype = value instanceof Value.Numbers numbers ? numbers.dtype() : Dtype.STRING;
-      long[] shape = value instanceof Value.Numbers numbers
-          ? numbers.shape()
-          : ((Value.Texts) value).shape();
-      boolean fits = takes.get(name).getInfo() instanceof TensorInfo info
-          && info.onnxType == dtype.onnx
-          && Tensors.fit(info.getShape(), shape);
-      if (!fits) {
-        throw new BadInput("input '" + name + "' is " + dtype.label
-            + Arrays.toString(shape) + ", the model takes " + takes.get(name).getInfo());
-      }
-    }
-  }
-
-  /** Throws BadInput when the model takes less than its manifest says. */
-  void checkTakes(Iterable<String> inputs, Path model) throws OrtException {
-    for (String input : inputs) {
-      if (!session.getInputInfo().containsKey(input)) {
-        throw new BadInput(model + " takes no '" + input + "', as its manifest says");
-      }
     }
   }
 
@@ -149,19 +156,19 @@ final class Engine implements AutoCloseable {
    *
    * <p>Java's API has no I/O binding: on CUDA `Run` itself copies to the device and back.
    */
-  void step(Map<String, Value> feed) throws OrtException {
+  void step(Map<String, Tensor> feed) throws OrtException {
     Map<String, OnnxTensor> bound = new LinkedHashMap<>();
     long start = System.nanoTime();
     try {
-      for (Map.Entry<String, Value> entry : feed.entrySet()) {
-        bound.put(entry.getKey(), Tensors.over(environment, entry.getKey(), entry.getValue()));
+      for (Map.Entry<String, Tensor> entry : feed.entrySet()) {
+        bound.put(entry.getKey(), entry.getValue().over(environment, entry.getKey()));
       }
       long ready = System.nanoTime();
       try (OrtSession.Result given = session.run(bound)) {
         long ran = System.nanoTime();
-        List<Value> copied = new ArrayList<>(given.size());
+        List<Tensor> copied = new ArrayList<>(given.size());
         for (int index = 0; index < given.size(); index++) {
-          copied.add(Tensors.copy(outputNames.get(index), given.get(index)));
+          copied.add(Tensor.copy(outputNames.get(index), given.get(index)));
         }
         long end = System.nanoTime();
         results = copied;
@@ -180,14 +187,9 @@ final class Engine implements AutoCloseable {
     session.run(inputs, Set.of(), outputs).close();
   }
 
-  /** Return which parts of a training step stand in the time of `Run`. */
-  List<String> trainIncludes() {
-    return cuda ? List.of("bind", "read") : List.of();
-  }
-
-  /** Return which parts stand in the time of `Run`. */
-  List<String> runIncludes() {
-    return cuda ? List.of("bind", "copy") : List.of();
+  /** Return which parts stand in the time of `Run`: on CUDA `bind` and what brings results back. */
+  List<String> runIncludes(String back) {
+    return cuda ? List.of("bind", back) : List.of();
   }
 
   /** Return the profiler's file. */
