@@ -169,7 +169,7 @@ def _read(folder: Path, name: str, entry: dict[str, Any], bits: bool = False) ->
     except FileNotFoundError:
         raise BadInput(f"{file}: no such file, but {header} names it") from None
     if size is None:
-        return _texts(file, shape)
+        return read_texts(file, shape)
     if held != size * prod(shape):
         raise BadInput(f"{file}: holds {held} bytes, {header} says {dtype} {list(shape)}")
     return np.fromfile(file, dtype=_numpy(dtype, bits)).reshape(shape)
@@ -188,7 +188,8 @@ def _numpy(dtype: str, bits: bool) -> np.dtype[Any]:
     return found
 
 
-def _texts(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+def read_texts(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """Read a tensor of texts. Raises BadInput naming the file when it holds others, or not as many."""
     raw, texts, at = file.read_bytes(), [], 0
     try:
         while at < len(raw):

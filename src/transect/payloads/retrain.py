@@ -1,6 +1,6 @@
 """One retraining.
 
-Runs in the driver's environment and starts the runner of each turn in mode `train`
+Runs in the driver's environment and starts the runner of each turn at level `train`
 (docs/runner-contract.md), all on one checkpoint: what one leaves, the next goes on with. `programs` has
 for each runtime, and the one that evaluates, `python`, `wrap` and `variables` of its environment.
 Leaves `checkpoint.safetensors`, `turn-N.json` (the runners' own records), `samples.npz` and
@@ -12,7 +12,6 @@ A runner that is killed is started again from its checkpoint, as long as it got 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -21,7 +20,6 @@ from typing import Any
 
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.errors import BadInput
-from transect.domain.files import write_atomic
 from transect.domain.record import Cause, Status
 from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors, write_tensors
@@ -29,9 +27,10 @@ from transect.payloads.retrain_result import Part, conclude, refused
 from transect.payloads.retrain_turn import CHECKPOINT, Turn, earlier_record, run_turn
 from transect.portable_step.manifest import Manifest, read_manifest
 from transect.portable_step.state import read_state
-from transect.runtimes import EVALUATION, RUNTIMES
-from transect.runtimes._records import read_runner_record
+from transect.runtimes import EVALUATION
 from transect.runtimes.options import EQUAL, session_options, thread_variables
+from transect.runtimes.programs import run_record, start_command
+from transect.runtimes.serving_plans import Serving
 
 
 def retrain(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
@@ -82,25 +81,22 @@ def evaluate(step: Path, manifest: Manifest, out: Path, programs: dict[str, Any]
     graph = manifest.graphs["eval"]
     known = read_tensors(step / "test") | read_state(out / CHECKPOINT, manifest)
     write_tensors(work / "inputs", {name: known[name] for name in graph.inputs})
-    write_atomic(work / "options.json", json.dumps(session_options(EQUAL, 1, "cpu", {})))
+    serving = Serving(
+        model=step / "step" / graph.file,
+        inputs=work / "inputs",
+        outputs=work / "outputs",
+        out=work,
+        options=session_options(EQUAL, 1, "cpu", {}),
+        warmup=0,
+        min_runs=1,
+        max_seconds=0.001,
+    )
     program = programs[EVALUATION]
-    options: dict[str, Any] = {
-        "model": step / "step" / graph.file,
-        "inputs": work / "inputs",
-        "provider": "cpu",
-        "outputs": work / "outputs",
-        "options": work / "options.json",
-        "record": work / "record.json",
-        "warmup": 0,
-        "min-runs": 1,
-        "max-seconds": 0.001,
-    }
-    arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
-    command = RUNTIMES.get(EVALUATION).command(program["python"], arguments)
+    command = start_command(EVALUATION, program["python"], serving.plan())
     ended = subprocess.run(
         [*program["wrap"], *command], check=False, env=os.environ | thread_variables(1) | program["variables"]
     )
-    record = read_runner_record(work / "record.json", ended.returncode)
+    record = run_record(EVALUATION, work, ended.returncode)
     if record["status"] != "ok":
         raise BadInput(f"eval.onnx on the final state: {record.get('message', record)}")
     found = read_tensors(work / "outputs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from transect.domain.axes.retrain import RetrainCell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause
-from transect.portable_step.manifest import Manifest
+from transect.portable_step.manifest import Manifest, read_manifest
 from transect.portable_step.state import read_state, read_tensors
-from transect.runtimes import RUNTIMES
-from transect.runtimes._records import read_runner_record
 from transect.runtimes.options import thread_variables
+from transect.runtimes.programs import start_command
+from transect.runtimes.training import keep_checkpoint, train_record
+from transect.runtimes.training_plans import Training
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -69,41 +71,40 @@ def run_turn(
     The record gets `state_step`, and `killed`: how often it was. Raises FileNotFoundError when the
     program is not there.
     """
-    write_atomic(out / "options.json", json.dumps(spec["options"], indent=1) + "\n")
-    command = [*program["wrap"], *_command(turn, cell, spec, step, out, program["python"])]
     environment = os.environ | thread_variables(cell.threads) | program["variables"]
-    checkpoint, killed = out / CHECKPOINT, 0
+    checkpoint, work, killed = out / CHECKPOINT, turn.record.with_suffix(""), 0
+    training = _training(turn, cell, spec, step, out, work)
+    # What an earlier attempt was killed in may have got further than the checkpoint.
+    keep_checkpoint(work, read_manifest(training.step), checkpoint)
     while True:
         before = updates_done(checkpoint)
-        turn.record.unlink(missing_ok=True)
+        command = [*program["wrap"], *start_command(turn.runtime, program["python"], training.plan())]
         ended = subprocess.run(command, env=environment, check=False)
-        record = read_runner_record(turn.record, ended.returncode)
+        record = train_record(turn.runtime, work, ended.returncode, training.step, checkpoint)
         further = updates_done(checkpoint)
         if record.get("cause") != Cause.KILLED.value or further is None or further == before:
             break
         killed += 1
     record |= {"state_step": further, "killed": killed}
     write_atomic(turn.record, json.dumps(record) + "\n")
+    shutil.rmtree(work)
     return record
 
 
-def _command(turn: Turn, cell: RetrainCell, spec: Mapping[str, Any], step: Path, out: Path, python: str) -> list[str]:
-    options: dict[str, Any] = {
-        "mode": "train",
-        "step": step / "step",
-        "inputs": step / "data",
-        "batch": cell.batch,
-        "order": turn.problem / "order.bin",
-        "until": turn.end,
-        "state": step / "states" / f"state-{cell.repeat}.safetensors",
-        "checkpoint": out / CHECKPOINT,
-        "checkpoint-every": spec["checkpoint_every"],
-        "schedule": turn.problem / "schedule.json",
-        "accumulate": cell.accumulate,
-        "seed": cell.repeat,
-        "provider": cell.provider,
-        "options": out / "options.json",
-        "record": turn.record,
-    }
-    arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
-    return RUNTIMES.get(turn.runtime).command(python, arguments)
+def _training(turn: Turn, cell: RetrainCell, spec: Mapping[str, Any], step: Path, out: Path, work: Path) -> Training:
+    return Training(
+        step=step / "step",
+        data=step / "data",
+        order=turn.problem / "order.bin",
+        checkpoint=out / CHECKPOINT,
+        out=work,
+        batch=cell.batch,
+        until=turn.end,
+        provider=cell.provider,
+        options=spec["options"],
+        state=step / "states" / f"state-{cell.repeat}.safetensors",
+        checkpoint_every=spec["checkpoint_every"],
+        schedule=turn.problem / "schedule.json",
+        accumulate=cell.accumulate,
+        seed=cell.repeat,
+    )

@@ -62,8 +62,12 @@ class Runtime(Plugin, ABC):
         """Return the argument list of the runner.
 
         `python` is the environment's interpreter (a compiled runner stands beside it);
-        `arguments` are the contract's.
+        `arguments` are the contract's: the plan's file.
         """
+
+    def library(self, python: str) -> Path | None:
+        """Return ONNX Runtime's shared library that the program is to load, or None where it brings its own."""
+        return None
 
     @abstractmethod
     def files(self, python: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Mode `cases` of the runner contract from the outside: all cases run, whatever becomes of one.
+"""Level `cases` of the runner contract from the outside: all cases run, whatever becomes of one.
 
 A runner that crashes or hangs is started again after the case that it was at. What it could not
 write itself is added to its record, so that the record holds every case in the end.
@@ -26,6 +26,7 @@ _LOG_BYTES = 2000
 _SKIPPED = 3
 _BY_RUNNER = ("ok", "failed", "unsupported")
 _BY_US = ("crash", "timeout")
+_ENDS = ("ok", "failed", "skipped")
 
 
 class RunnerFault(TransectError):
@@ -34,10 +35,14 @@ class RunnerFault(TransectError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseEnd:
-    """What came of a case: ok, failed, unsupported, crash or timeout, and in whose words."""
+    """What came of a case: ok, failed, unsupported, crash or timeout, and in whose words.
+
+    `outputs`: what the program says of them, where it is ok.
+    """
 
     status: str
     message: str = ""
+    outputs: Any = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,14 +72,14 @@ class _Attempt:
 class CaseRun:
     """All cases under one runner.
 
-    `command` is the runner with all arguments but `--skip`, among them `--cases` and `--record`, for
-    the cases called `names` and the file `record`. A case that leaves no word for `patience_s`
-    seconds of `clock` counts as hung.
+    `command` returns the argument list that runs the cases from a number on, for `names` cases in all; the
+    program says of each in the file `record`. A case that leaves no word for `patience_s` seconds of
+    `clock` counts as hung.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
+        command: Callable[[int], Sequence[str]],
         names: Sequence[str],
         record: Path,
         *,
@@ -110,7 +115,7 @@ class CaseRun:
         with self._log.open("ab") as log:
             begin = log.tell()
             child = subprocess.Popen(
-                [*self._command, "--skip", str(skip)],
+                list(self._command(skip)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -170,7 +175,7 @@ class CaseRun:
         else:
             message = f"the runner {attempt.words}{when}{attempt.saying()}"
             end = CaseEnd(status="crash", message=message)
-        line = {"case": case, "name": self._names[case], "status": end.status}
+        line = {"case": case, "status": end.status}
         with self._record.open("a", encoding="utf-8") as record:
             record.write(json.dumps(line | {"message": end.message}) + "\n")
         self._ends[case:] = [end]
@@ -193,18 +198,22 @@ class CaseRun:
     def _take(self, raw: bytes, where: str) -> None:
         """Take a line of the record. Raises RunnerFault for one that the contract does not have."""
         try:
-            line: dict[str, Any] = json.loads(raw)
-            case, name, status = line["case"], line["name"], line["status"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            line: dict[str, Any] = json.loads(raw.decode("utf-8", "replace"))
+            case, status = line.get("case"), line["status"]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             shown = raw.decode("utf-8", "replace")
-            raise RunnerFault(f"{where}: expected case, name and status, got {shown:.200}") from None
+            raise RunnerFault(f"{where}: expected case and status, got {shown:.200}") from None
+        if case is None and status in _ENDS:
+            # How the program ended: exit code and output say so too.
+            return
         at = len(self._ends) - (status in _BY_US and not self._open)
-        if case != at or not 0 <= at < len(self._names) or name != self._names[at]:
+        if case != at or not 0 <= at < len(self._names):
             expected = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no further case"
-            raise RunnerFault(f"{where}: case {case!r} {name!r}, expected {expected}")
+            raise RunnerFault(f"{where}: case {case!r}, expected {expected}")
         allowed = _BY_RUNNER if self._open else ("started",)
         if status not in (*allowed, *_BY_US):
             raise RunnerFault(f"{where}: status {status!r}, expected {', '.join(allowed)}")
         self._open = status == "started"
         if not self._open:
-            self._ends[at:] = [CaseEnd(status=status, message=str(line.get("message") or ""))]
+            message = str(line.get("message") or "")
+            self._ends[at:] = [CaseEnd(status=status, message=message, outputs=line.get("outputs"))]

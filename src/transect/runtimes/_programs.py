@@ -77,8 +77,12 @@ class CompiledRuntime(Runtime):
     program: str
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
-        """Run the program; tell it where the library is."""
-        return [str(Path(python).parent / self.program), "--library", str(library_file(python)), *arguments]
+        """Run the program."""
+        return [str(Path(python).parent / self.program), *arguments]
+
+    def library(self, python: str) -> Path | None:
+        """Return the library of the environment that `needs.txt` names."""
+        return library_file(python)
 
     def files(self, python: str) -> list[Path]:
         """Return the program and the library."""

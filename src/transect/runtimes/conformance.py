@@ -25,13 +25,15 @@ from transect.onnx_models.tensors import DTYPES, NoTensor, read_tensors, tensor_
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
 from transect.runtimes.options import EQUAL, session_options, thread_variables
+from transect.runtimes.programs import RESULT, start_command, write_outputs_header
+from transect.runtimes.serving_plans import Case, cases_from, cases_plan
 
 # `wrong`: it ran, and its outputs are others; `failed`: the runtime refused, in its words.
 OUTCOMES = ("pass", "wrong", "failed", "unsupported", "crash", "timeout")
 # Without a word of the runner for so long, a case hangs: tests take milliseconds, starts seconds.
 PATIENCE_S = 120.0
 # Beside the record: every test with its whole message, what the runner wrote, its output.
-VERDICTS, RECORD, LOG = "verdicts.json", "runner.jsonl", "runner.log"
+VERDICTS, LOG = "verdicts.json", "runner.log"
 _WORK = "work"
 _MAX_REASON_LENGTH = 300
 
@@ -83,39 +85,43 @@ def judge(test: NodeTest, end: CaseEnd, folder: Path) -> Verdict:
 
 
 def verdicts_of(
-    command: Sequence[str],
+    cell: ConformanceCell,
     tests: Sequence[NodeTest],
     work: Path,
     out: Path,
+    python: str,
     *,
-    threads: int,
+    wrap: Sequence[str] = (),
     patience_s: float = PATIENCE_S,
 ) -> list[Verdict]:
-    """Run the tests that are unpacked in `work`. `command` is the runner with its `--provider`.
-
-    Raises what `CaseRun.run` raises.
-    """
+    """Run the tests that are unpacked in `work`. Raises what `CaseRun.run` raises."""
     cases = [
-        {
-            "name": test.name,
-            "model": str(work / test.name / MODEL),
-            "inputs": str(work / test.name / INPUTS),
-            "outputs": str(work / test.name / OUTPUTS),
-        }
+        Case(
+            name=test.name,
+            model=work / test.name / MODEL,
+            inputs=work / test.name / INPUTS,
+            outputs=work / test.name / OUTPUTS,
+        )
         for test in tests
     ]
-    write_atomic(work / "run.json", json.dumps(cases))
-    arguments = ["--mode", "cases", "--cases", str(work / "run.json"), "--record", str(out / RECORD)]
+    options = session_options(EQUAL, cell.threads, cell.provider, {})
+    plan, refused = cases_plan(cases, provider=cell.provider, options=options, out=out)
+    # What cannot be asked for has no number: the program sees the others, one behind the other.
+    asked = [test for test in tests if test.name not in refused]
     run = CaseRun(
-        [*command, *arguments],
-        [test.name for test in tests],
-        out / RECORD,
+        lambda first: [*wrap, *start_command(cell.runtime, python, cases_from(plan, first))],
+        [test.name for test in asked],
+        out / RESULT,
         log=out / LOG,
-        variables=os.environ | thread_variables(threads),
+        variables=os.environ | thread_variables(cell.threads),
         patience_s=patience_s,
     )
-    ends = run.run()
-    return [judge(test, end, work / test.name) for test, end in zip(tests, ends, strict=True)]
+    ends = {name: CaseEnd(status="unsupported", message=reason) for name, reason in refused.items()}
+    for number, (test, end) in enumerate(zip(asked, run.run() if asked else [], strict=True)):
+        ends[test.name] = end
+        if end.status == "ok":
+            write_outputs_header(plan, number, end.outputs)
+    return [judge(test, ends[test.name], work / test.name) for test in tests]
 
 
 def conformance_result(
@@ -126,18 +132,13 @@ def conformance_result(
     Raises BadInput when the archive cannot be used or no test has such a name, and
     MissingDependency when the runner cannot be started.
     """
-    runtime = RUNTIMES.get(cell.runtime)
     work = (out / _WORK).resolve()
     shutil.rmtree(work, ignore_errors=True)
     try:
         every = known_tests(data / ARCHIVE)
         tests = chosen_tests(every, only, "only")
         unpack(data / ARCHIVE, tests, work)
-        options = session_options(EQUAL, cell.threads, cell.provider, {})
-        write_atomic(work / "options.json", json.dumps(options))
-        arguments = ["--provider", cell.provider, "--options", str(work / "options.json")]
-        command = [*wrap, *runtime.command(python, arguments)]
-        verdicts = verdicts_of(command, tests, work, out.resolve(), threads=cell.threads)
+        verdicts = verdicts_of(cell, tests, work, out.resolve(), python, wrap=wrap)
     except Unsupported as reason:
         return result(skipped=str(reason))
     except RunnerFault as fault:

@@ -17,9 +17,10 @@ from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.results import result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
-from transect.runtimes._records import REPORTED, read_runner_record, require_series
+from transect.runtimes._records import REPORTED, require_series
 from transect.runtimes.outputs import judge
-from transect.runtimes.prepare import RECORD, expected_outputs
+from transect.runtimes.prepare import expected_outputs
+from transect.runtimes.programs import run_record
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS, model_of
@@ -203,7 +204,7 @@ def conclude(
     Raises BadInput when it ran on another execution provider than it was asked for, or its record lacks what
     the contract says.
     """
-    record = read_runner_record(out / RECORD, code)
+    record = run_record(cell.runtime, out, code)
     if record["status"] == "skipped":
         return result(skipped=record.get("reason", "?"))
     if record["status"] != "ok":

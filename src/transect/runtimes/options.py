@@ -104,7 +104,7 @@ def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
             raise BadInput(f"{where}.{name}: this set is the same in every study: choose another name")
         for key, value in options.items():
             _check_key(key, f"{where}.{name}")
-            expected = _expected(key, value)
+            expected = expected_value(key, value)
             if value is not None and expected:
                 raise BadInput(f"{where}.{name}.{key}: got {value!r}, expected {expected}")
 
@@ -125,7 +125,13 @@ def _check_key(key: str, where: str) -> None:
     )
 
 
-def _expected(key: str, value: Any) -> str | None:
+def expected_value(key: str, value: Any) -> str | None:
+    """Return what the value of an option should be, where it is another, or None."""
+    if key == "provider_options":
+        good = isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+        return None if good else "an object of texts"
+    if key not in _EQUAL and "." not in key:
+        return f"one of {', '.join(name for name in _EQUAL if '.' not in name)}, or a name with a dot"
     if key in _CHOICES:
         return None if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
     if key in (_THREADS, "inter_op_num_threads"):

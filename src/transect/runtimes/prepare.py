@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.infer import InferCell
+from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import BadInput, Unsupported
 from transect.domain.files import digest, write_atomic
 from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
+from transect.runtimes._cuda import no_cuda_reason
+from transect.runtimes.programs import start_command
+from transect.runtimes.serving_plans import Serving
 
-# What the runner writes about itself.
-RECORD = "runner.json"
 PROFILE = "profile"
 
 LIMITS: dict[str, float] = {"warmup": 20, "min_runs": 100, "max_seconds": 1.0, "load_seconds": 2.0}
@@ -103,25 +105,27 @@ def prepare_run(
     """
     runtime, facts = RUNTIMES.get(cell.runtime), facts_of_model(model)
     limits = LIMITS | spec.get("limits", {})
+    if cell.provider in GPU_PROVIDERS and (reason := no_cuda_reason()):
+        raise Unsupported(reason)
     _write_inputs(model, out / "inputs", cell, facts)
-    write_atomic(out / "options.json", json.dumps(spec["options"], indent=1) + "\n")
-    for stale in (out / RECORD, out / "outputs" / "header.json", *out.glob(f"{PROFILE}_*")):
+    for stale in out.glob(f"{PROFILE}_*"):
         stale.unlink(missing_ok=True)
-    options: dict[str, Any] = {
-        "mode": "latency" if cell.load is None else "load",
-        "model": _model_file(cell, model, weights, out),
-        "inputs": out / "inputs",
-        "outputs": out / "outputs",
-        "provider": cell.provider,
-        "options": out / "options.json",
-        "warmup": int(limits["warmup"]),
-        "min-runs": int(limits["min_runs"]),
-        "max-seconds": limits["max_seconds"],
-        "record": out / RECORD,
-    }
+    arrivals = out / "arrivals.bin"
     if cell.load is not None:
-        (out / "arrivals.bin").write_bytes(arrival_times(cell.load, limits["load_seconds"]).tobytes())
-        options |= {"arrivals": out / "arrivals.bin", "sessions": cell.sessions}
-    elif runtime.uses_exporter:
-        options["profile"] = out / PROFILE
-    return runtime.command(python, [part for key, value in options.items() for part in (f"--{key}", str(value))])
+        arrivals.write_bytes(arrival_times(cell.load, limits["load_seconds"]).tobytes())
+    serving = Serving(
+        model=_model_file(cell, model, weights, out),
+        inputs=out / "inputs",
+        outputs=out / "outputs",
+        out=out,
+        provider=cell.provider,
+        options=spec["options"],
+        warmup=int(limits["warmup"]),
+        min_runs=int(limits["min_runs"]),
+        max_seconds=limits["max_seconds"],
+        profile=out / PROFILE if cell.load is None and runtime.uses_exporter else None,
+        arrivals=None if cell.load is None else arrivals,
+        sessions=cell.sessions,
+        is_onnx=runtime.uses_exporter,
+    )
+    return start_command(cell.runtime, python, serving.plan())
