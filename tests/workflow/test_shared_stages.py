@@ -37,7 +37,7 @@ def test_the_tests_are_a_cell_of_their_own_and_the_runtime_another(shared):
     rate = next(metric for metric in found["metrics"] if metric["name"] == "conformance_pass_rate")
     assert rate["value"] == pytest.approx(16 / 24)
     assert found["inputs"][0].startswith("nodetests.tar ")
-    assert found["files"].keys() == {"result.json", "runner.jsonl", "runner.log", "verdicts.json"}
+    assert found["files"].keys() == {"result.json", "runner.log", "verdicts.json"}
 
 
 def test_the_report_has_the_pass_rates_by_opset_and_why_tests_do_not_pass(shared):

@@ -32,7 +32,7 @@ from transect.runtimes.serving_plans import Case, cases_from, cases_plan
 OUTCOMES = ("pass", "wrong", "failed", "unsupported", "crash", "timeout")
 # Without a word of the runner for so long, a case hangs: tests take milliseconds, starts seconds.
 PATIENCE_S = 120.0
-# Beside the record: every test with its whole message, what the runner wrote, its output.
+# Beside the record: every test with its whole message, and the runner's output.
 VERDICTS, LOG = "verdicts.json", "runner.log"
 _WORK = "work"
 _MAX_REASON_LENGTH = 300
@@ -94,7 +94,7 @@ def verdicts_of(
     wrap: Sequence[str] = (),
     patience_s: float = PATIENCE_S,
 ) -> list[Verdict]:
-    """Run the tests that are unpacked in `work`. Raises what `CaseRun.run` raises."""
+    """Run the tests that are unpacked in `work`; the log goes into `out`. Raises what `CaseRun.run` raises."""
     cases = [
         Case(
             name=test.name,
@@ -105,13 +105,13 @@ def verdicts_of(
         for test in tests
     ]
     options = session_options(EQUAL, cell.threads, cell.provider, {})
-    plan, refused = cases_plan(cases, provider=cell.provider, options=options, out=out)
+    plan, refused = cases_plan(cases, provider=cell.provider, options=options, out=work)
     # What cannot be asked for has no number: the program sees the others, one behind the other.
     asked = [test for test in tests if test.name not in refused]
     run = CaseRun(
         lambda first: [*wrap, *start_command(cell.runtime, python, cases_from(plan, first))],
         [test.name for test in asked],
-        out / RESULT,
+        work / RESULT,
         log=out / LOG,
         variables=os.environ | thread_variables(cell.threads),
         patience_s=patience_s,

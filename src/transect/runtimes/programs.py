@@ -59,7 +59,7 @@ def said_lines(out: Path) -> list[dict[str, Any]]:
     except OSError:
         return []
     whole = raw.rpartition(b"\n")[0]
-    lines = [json.loads(line) for line in whole.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [json.loads(line) for line in whole.decode("utf-8", "replace").split("\n") if line.strip()]
     if not all(isinstance(line, dict) for line in lines):
         raise ValueError(f"expected JSON objects, got {lines!r:.200}")
     return lines
@@ -89,7 +89,8 @@ def run_record(runtime: str, out: Path, code: int) -> dict[str, Any]:
         return head | end
     if code != 0:
         return head | no_record(code, "after it wrote its record")
-    record = head | end | _facts_of_process(out) | _options(plan, end)
+    # What the program says itself is better: a page has a process of its own.
+    record = head | _facts_of_process(out) | end | _options(plan, end)
     if plan.level in (Level.LATENCY, Level.LOAD):
         write_outputs_header(plan, 0, end.get("outputs"))
         folder = Path(plan.text(Role.OUTPUTS))

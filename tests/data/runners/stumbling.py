@@ -1,13 +1,12 @@
-"""A runner of mode `cases` that stumbles where the name of a case says so; else it writes `ok`.
+"""A runner of level `cases` that stumbles where the name of a case says so; else it writes `ok`.
 
 Its outputs are those that lie in `expected` beside the inputs; where the name ends in `expanded` they
 are the inputs, which are wrong. What a name may begin with: abort, late, half, hang, linger, quit,
-stop, twice, other, babble, refuse, lack. Kept to the standard library.
+stop, twice, other, babble, refuse, lack.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -15,6 +14,8 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+from transect.runtimes.plan_file import DTYPE_CODES, Entry, Plan, Role, read_plan
 
 
 def stay(record: Path) -> None:
@@ -26,24 +27,19 @@ def stay(record: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    for name in ("mode", "provider", "options"):
-        parser.add_argument(f"--{name}")
-    parser.add_argument("--cases", type=Path)
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--skip", type=int, default=0)
-    given = parser.parse_args()
-    cases = json.loads(given.cases.read_text())
-    with given.record.open("a") as record:
-        for index, case in enumerate(cases[given.skip :], given.skip):
-            run(case, {"case": index, "name": case["name"]}, record, given.record)
-    if cases[-1]["name"].startswith("linger"):
-        stay(given.record)
-    return 7 if cases[-1]["name"].startswith("tumble") else 0
+    plan = read_plan(Path(sys.argv[1]))
+    path = Path(plan.text(Role.OUT)) / "result.jsonl"
+    cases = list(plan.of(Role.MODEL))
+    with path.open("a") as record:
+        for case in cases:
+            run(case, plan, record, path)
+    if cases[-1].name.startswith("linger"):
+        stay(path)
+    return 7 if cases[-1].name.startswith("tumble") else 0
 
 
-def run(case: dict[str, Any], line: dict[str, Any], record: Any, path: Path) -> None:
-    kind = case["name"].partition("-")[0]
+def run(case: Entry, plan: Plan, record: Any, path: Path) -> None:
+    kind, line = case.name.partition("-")[0], {"case": case.group}
     if kind in ("refuse", "lack", "stop"):
         print(f"stumbling: {kind}: said so", file=sys.stderr)
         sys.exit({"refuse": 2, "lack": 3, "stop": 0}[kind])
@@ -62,18 +58,26 @@ def run(case: dict[str, Any], line: dict[str, Any], record: Any, path: Path) -> 
     if kind == "babble":
         record.write("Segmentation\n")
     if kind == "other":
-        line = line | {"name": "somebody else"}
+        line = {"case": 99}
     if kind == "failed":
         say(record, line | {"status": "failed", "message": "no kernel"})
         return
-    if "outputs" in case:
-        source = Path(case["inputs"])
-        right = not case["name"].endswith("expanded")
-        shutil.copytree(source.parent / "expected" if right else source, case["outputs"])
+    outputs = write_outputs(case, plan) if plan.text(Role.OUTPUTS, case.group) else []
     for _ in range(2 if kind == "twice" else 1):
-        say(record, line | {"status": "ok"})
+        say(record, line | {"status": "ok", "outputs": outputs})
     if kind == "late":
         os.abort()
+
+
+def write_outputs(case: Entry, plan: Plan) -> list[Any]:
+    """Copy what is expected, or the inputs; return what the last line says of it."""
+    right = not case.name.endswith("expanded")
+    source = Path(case.text).with_name("expected" if right else "inputs")
+    found = []
+    for index, entry in enumerate(json.loads((source / "header.json").read_text())["tensors"]):
+        shutil.copy(source / entry["file"], Path(plan.text(Role.OUTPUTS, case.group)) / f"output-{index}.bin")
+        found.append([DTYPE_CODES[entry["dtype"]], entry["shape"]])
+    return found
 
 
 def say(record: Any, line: dict[str, Any]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import json
+import importlib.util
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,9 @@ from checkouts import environment_python
 from factories import infer_cell
 from transect.onnx_models.tensors import DTYPES, NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
+from transect.runtimes.plan_file import Level, Plan
+from transect.runtimes.programs import run_record, said_lines, start_command
+from transect.runtimes.serving_plans import Case, Serving, cases_from, cases_plan
 from warm import warm
 
 NATIVE = ("c", "cpp", "rust", "go")
@@ -30,7 +31,7 @@ MAX_COUNT = [*NATIVE, "java", *BROWSER_AT_TIMES]
 X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
 # As runner_models.py makes it.
 LINEAR = np.maximum(X @ (np.arange(12, dtype=np.float32).reshape(4, 3) / 7), 0)
-QUICK = ("--warmup", "2", "--min-runs", "20", "--max-seconds", "0")
+QUICK = {"warmup": 2, "min_runs": 20, "max_seconds": 0}
 
 
 def python_of(runtime: str, folder: Path) -> str:
@@ -48,21 +49,16 @@ def make_models(torch_python: str, folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run of the program left."""
+    """What one run of the program left. Python's own refusals are a record too, of code 2."""
 
     code: int
     stderr: str
     folder: Path
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The record; of `cases` use `lines`."""
-        return dict(json.loads((self.folder / "record.json").read_text()))
+    record: dict[str, Any]
 
     def lines(self) -> list[dict[str, Any]]:
-        """The record of mode `cases`."""
-        text = (self.folder / "record.json").read_text()
-        return [json.loads(line) for line in text.splitlines()]
+        """What the program says of its cases."""
+        return [line for line in said_lines(self.folder) if "case" in line]
 
     def outputs(self) -> dict[str, np.ndarray | NoTensor]:
         """What was written."""
@@ -82,74 +78,59 @@ class Program:
         """Return the runner of a runtime; skip where it cannot be."""
         return cls(runtime, python_of(runtime, models.parent), models)
 
-    def command(self, folder: Path, *arguments: str | Path) -> list[str]:
-        """Return its argument list, with `--record FOLDER/record.json`."""
-        given = [*map(str, arguments), "--record", str(folder / "record.json")]
-        return RUNTIMES.get(self.runtime).command(self.python, given)
-
-    def start(self, folder: Path, *arguments: str | Path, **variables: str) -> Run:
-        """Run it to its end."""
+    def start(self, plan: Plan, folder: Path, **variables: str) -> Run:
+        """Run a plan to its end; `folder` is its `out`."""
         done = subprocess.run(
-            self.command(folder, *arguments),
+            start_command(self.runtime, self.python, plan),
             env=os.environ | variables,
             capture_output=True,
             text=True,
             check=False,
             cwd=folder,
         )
-        return Run(done.returncode, done.stderr, folder)
+        record = {} if plan.level is Level.CASES else run_record(self.runtime, folder, done.returncode)
+        return Run(done.returncode, done.stderr, folder, record)
 
-    def paths(self, folder: Path, model: str) -> list[str | Path]:
-        """Return the arguments of files; the inputs are in `FOLDER/inputs`."""
-        return [
-            "--model",
-            self.models / f"{model}.onnx",
-            "--inputs",
-            folder / "inputs",
-            "--outputs",
-            folder / "outputs",
-        ]
+    def plan(self, folder: Path, model: str, **asked: Any) -> Plan:
+        """Return the plan of a model on the inputs in `FOLDER/inputs`; `asked`: fields of `Serving`."""
+        asked = QUICK | asked
+        paths = {"inputs": folder / "inputs", "outputs": folder / "outputs", "out": folder}
+        return Serving(model=self.models / f"{model}.onnx", **paths, **asked).plan()
+
+    def serve(self, folder: Path, model: str, **asked: Any) -> Run:
+        """Run that plan to its end."""
+        return self.start(self.plan(folder, model, **asked), folder)
 
     def latency(
-        self,
-        folder: Path,
-        model: str,
-        tensors: Mapping[str, np.ndarray],
-        *more: str | Path,
-        options: dict[str, Any] | None = None,
-        **header: Any,
+        self, folder: Path, model: str, tensors: Mapping[str, np.ndarray], *, batch: int | None = None, **asked: Any
     ) -> Run:
-        """Run a model in mode `latency`, on tensors that are written first."""
-        write_tensors(folder / "inputs", tensors, **header)
-        if options is not None:
-            (folder / "options.json").write_text(json.dumps(options))
-            more = ("--options", folder / "options.json", *more)
-        return self.start(folder, *self.paths(folder, model), *QUICK, *more)
+        """Run a model at level `latency`, on tensors that are written first."""
+        write_tensors(folder / "inputs", tensors, **({} if batch is None else {"batch": batch}))
+        return self.serve(folder, model, **asked)
 
-    def load(self, folder: Path, arrivals: Any, *more: str | Path, model: str = "linear") -> Run:
-        """Run a model in mode `load`, on two rows at a time of X."""
+    def load(self, folder: Path, arrivals: Any, model: str = "linear", **asked: Any) -> Run:
+        """Run a model at level `load`, on two rows at a time of X."""
         np.asarray(arrivals, "<i8").tofile(folder / "arrivals.bin")
         write_tensors(folder / "inputs", {"x": X}, batch=2)
-        given = ("--mode", "load", "--arrivals", folder / "arrivals.bin", "--warmup", "1", *more)
-        return self.start(folder, *self.paths(folder, model), *given)
+        return self.serve(folder, model, arrivals=folder / "arrivals.bin", **{"warmup": 1, **asked})
 
-    def cases(self, folder: Path, given: Mapping[str, tuple[str, Mapping[str, np.ndarray]]], *more: str) -> Run:
-        """Run models in mode `cases`: model and inputs by the case's name; a model may not be there."""
+    def cases(
+        self, folder: Path, given: Mapping[str, tuple[str, Mapping[str, np.ndarray]]], first: int = 0
+    ) -> tuple[Run, dict[str, str]]:
+        """Run models at level `cases`: model and inputs by the case's name; return also what Python refused, and why."""
         cases = []
         for name, (model, tensors) in given.items():
             inputs = write_tensors(folder / name, tensors).parent
-            paths = {"inputs": str(inputs), "outputs": str(folder / f"{name}-outputs")}
-            cases.append({"name": name, "model": str(self.models / f"{model}.onnx"), **paths})
-        (folder / "cases.json").write_text(json.dumps(cases))
-        return self.start(folder, "--mode", "cases", "--cases", folder / "cases.json", *more)
+            path = self.models / f"{model}.onnx"
+            cases.append(Case(name=name, model=path, inputs=inputs, outputs=folder / f"{name}-outputs"))
+        plan, refused = cases_plan(cases, provider="cpu", options={}, out=folder)
+        return self.start(cases_from(plan, first), folder), refused
 
 
 def is_narrow(values: list[int]) -> bool:
     """Tell by the runners' in Python whether a median is known well."""
-    sys.path.insert(0, str(RUNNERS / "python"))
-    try:
-        return bool(importlib.import_module("latency").interval_is_narrow(values))
-    finally:
-        sys.path.remove(str(RUNNERS / "python"))
-        for name in ("latency", "engines", "outputs", "tensors"):
-            sys.modules.pop(name, None)
+    spec = importlib.util.spec_from_file_location("measure", RUNNERS / "python" / "measure.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return bool(module.interval_is_narrow(values))

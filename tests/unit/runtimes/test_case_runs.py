@@ -12,6 +12,8 @@ import pytest
 from transect.domain.errors import Unsupported
 from transect.runtimes import _case_runs
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
+from transect.runtimes.plan_file import Entry, Level, Plan, Role, write_plan
+from transect.runtimes.programs import RESULT
 
 pytestmark = pytest.mark.env
 
@@ -26,22 +28,26 @@ class Clock:
         self.folder, self.now = folder, 0.0
 
     def __call__(self) -> float:
-        record = self.folder / "record.jsonl"
+        record = self.folder / RESULT
         ended = record.read_text().count('"timeout"') if record.exists() else 0
         if len(list(self.folder.glob("hangs-*"))) > ended:
             self.now += 2 * PATIENCE_S
         return self.now
 
 
-def run_of(folder: Path, *names: str, command: list[str] | None = None) -> CaseRun:
+def run_of(folder: Path, *names: str, script: Path = STUMBLING) -> CaseRun:
     """A run of cases of these names."""
-    cases, record = folder / "cases.json", folder / "record.jsonl"
-    cases.write_text(json.dumps([{"name": name} for name in names]))
-    runner = command or [sys.executable, str(STUMBLING)]
+
+    def command(first: int) -> list[str]:
+        models = [Entry(role=Role.MODEL, group=number, name=name) for number, name in enumerate(names)]
+        plan = Plan(level=Level.CASES, entries=[Entry(role=Role.OUT, text=str(folder)), *models[first:]])
+        write_plan(folder / "plan.bin", plan)
+        return [sys.executable, str(script), str(folder / "plan.bin")]
+
     return CaseRun(
-        [*runner, "--cases", str(cases), "--record", str(record)],
+        command,
         names,
-        record,
+        folder / RESULT,
         log=folder / "runner.log",
         variables=os.environ,
         patience_s=PATIENCE_S,
@@ -69,7 +75,7 @@ ENDS = {
 @pytest.mark.parametrize("names", ENDS)
 def test_all_cases_end_and_are_told_in_order(tmp_path, names):
     # A record of before is none of this run.
-    (tmp_path / "record.jsonl").write_text('{"case": 0, "name": "ok-0", "status": "started"}\n')
+    (tmp_path / RESULT).write_text('{"case": 0, "status": "started"}\n')
     expected, words = ENDS[names]
     ends = run_of(tmp_path, *names.split()).run()
     assert statuses(ends) == expected.split()
@@ -80,7 +86,7 @@ def test_half_a_line_was_never_written(tmp_path):
     ends = run_of(tmp_path, "ok-0", "half-1", "ok-2").run()
     assert statuses(ends) == ["ok", "crash", "ok"]
     # The record can be read to its end: what was cut off is not in the middle of it.
-    lines = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / RESULT).read_text().splitlines()]
     assert [(line["case"], line["status"]) for line in lines] == [
         (0, "started"),
         (0, "ok"),
@@ -94,9 +100,9 @@ def test_half_a_line_was_never_written(tmp_path):
 FAULTS = {
     "ends before the list does": (["ok-0", "stop-1"], "exit code 0 after 1 of 2 cases"),
     "cannot begin": (["refuse-0"], "exit code 2 after 0 of 1 cases, at none: stumbling: refuse"),
-    "says a case twice": (["twice-0", "ok-1"], "line 3: case 0 'twice-0', expected case 1 'ok-1'"),
-    "speaks of another case": (["other-0"], "line 2: case 0 'somebody else', expected case 0"),
-    "writes no JSON": (["babble-0"], "line 2: expected case, name and status, got Segmentation"),
+    "says a case twice": (["twice-0", "ok-1"], "line 3: case 0, expected case 1 'ok-1'"),
+    "speaks of another case": (["other-0"], "line 2: case 99, expected case 0"),
+    "writes no JSON": (["babble-0"], "line 2: expected case and status, got Segmentation"),
     "fails after the last case": (["tumble-0"], "ended with exit code 7 after its last case"),
     "hangs after the last case": (["linger-0"], "did not end after its last case"),
 }
@@ -110,18 +116,17 @@ def test_a_runner_that_breaks_the_contract_is_told(tmp_path, what):
     assert expected in str(error.value)
 
 
-def test_a_runner_that_ignores_skip_is_told(tmp_path):
-    script = STUMBLING.read_text().replace("given.skip", "0")
-    (tmp_path / "runner.py").write_text(script)
-    run = run_of(tmp_path, "ok-0", "abort-1", "ok-2", command=[sys.executable, str(tmp_path / "runner.py")])
-    with pytest.raises(RunnerFault, match="case 0 'ok-0', expected case 2 'ok-2'"):
+def test_a_runner_that_counts_from_elsewhere_is_told(tmp_path):
+    (tmp_path / "runner.py").write_text(STUMBLING.read_text().replace('{"case": case.group}', '{"case": 0}'))
+    run = run_of(tmp_path, "ok-0", "abort-1", "ok-2", script=tmp_path / "runner.py")
+    with pytest.raises(RunnerFault, match="case 0, expected case 1 'abort-1'"):
         run.run()
 
 
 def test_a_runner_that_hangs_before_the_first_case_is_told(tmp_path):
-    script = STUMBLING.read_text().replace("    cases = json", "    stay(given.record)\n    cases = json")
+    script = STUMBLING.read_text().replace("    cases = list(", "    stay(path)\n    cases = list(")
     (tmp_path / "runner.py").write_text(script)
-    run = run_of(tmp_path, "ok-0", command=[sys.executable, str(tmp_path / "runner.py")])
+    run = run_of(tmp_path, "ok-0", script=tmp_path / "runner.py")
     with pytest.raises(RunnerFault, match="did nothing for 60 s after 0 of 1 cases"):
         run.run()
 

@@ -125,6 +125,10 @@ class Stumbling:
 
     environment = "onnxruntime"
     uses_exporter = True
+    providers = ("cpu",)
+
+    def library(self, python: str) -> None:
+        return None
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         return [python, str(STUMBLING), *arguments]

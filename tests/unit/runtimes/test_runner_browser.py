@@ -20,6 +20,7 @@ from factories import infer_cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
+from transect.runtimes.programs import run_record, start_command
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,8 @@ def test_no_chromium_is_a_skip_that_says_what_to_install(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tensors(tmp_path / "inputs", {"x": X})
-    paths = program.paths(tmp_path, "linear")
     gone = str(tmp_path / "no-chromium")
-    run = program.start(tmp_path, *paths, TRANSECT_CHROMIUM=gone)
+    run = program.start(program.plan(tmp_path, "linear"), tmp_path, TRANSECT_CHROMIUM=gone)
     assert (run.code, run.record["status"]) == (3, "skipped")
     assert gone in run.record["reason"]
     monkeypatch.setenv("TRANSECT_CHROMIUM", gone)
@@ -73,9 +73,8 @@ def scratch() -> Iterator[Path]:
 def _measuring(program: Program, folder: Path, scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start a measurement without an end; give it when it has begun."""
     write_tensors(folder / "inputs", {"x": X})
-    more = ("--max-seconds", "600", "--min-runs", "1000000000")
-    command = program.command(folder, *program.paths(folder, "linear"), *more)
-    written = folder / "outputs" / "header.json"
+    command = start_command("browser", program.python, program.plan(folder, "linear", max_seconds=600, min_runs=10**9))
+    written = folder / "outputs" / "output-0.bin"
     with subprocess.Popen(command, env=os.environ | {"TMPDIR": str(scratch)}) as driver:
         try:
             _wait(lambda: written.exists() or driver.poll() is not None)
@@ -104,7 +103,7 @@ def test_a_page_that_ends_is_a_crash(program: Program, tmp_path: Path, scratch: 
         for process in pages:
             os.kill(process, signal.SIGKILL)
         assert driver.wait() == 1
-    record = json.loads((tmp_path / "record.json").read_text())
+    record = run_record("browser", tmp_path, 1)
     assert (record["cause"], record["status"]) == ("crash", "failed")
     assert "page" in record["message"]
     assert list(scratch.iterdir()) == []
@@ -113,8 +112,8 @@ def test_a_page_that_ends_is_a_crash(program: Program, tmp_path: Path, scratch: 
 def test_webgpu_in_software_runs_where_it_is_asked_for(program: Program, tmp_path: Path) -> None:
     options = session_options("equal", 1, "webgpu", {})
     options["provider_options"] = {"forceFallbackAdapter": "1", "colour": "red"}
-    more = ("--provider", "webgpu", "--profile", tmp_path / "p")
-    run = program.latency(tmp_path, "linear", {"x": X}, *more, options=options, batch=3)
+    asked = {"provider": "webgpu", "profile": tmp_path / "p", "options": options}
+    run = program.latency(tmp_path, "linear", {"x": X}, batch=3, **asked)
     if run.code == 3:
         pytest.skip(run.record["reason"])
     assert run.code == 0, run.stderr

@@ -1,4 +1,4 @@
-"""Mode `latency` in every language: what is measured, what the record says, what the session had."""
+"""Level `latency` in every language: what is measured, what the record says, what the session had."""
 
 from __future__ import annotations
 
@@ -65,8 +65,7 @@ def test_library_of_the_wheel_is_the_one_that_runs(program: Program, tmp_path: P
 @pytest.mark.parametrize("program", EVERY, indirect=True)
 def test_measurement_ends_when_the_interval_is_narrow_or_the_time_is_up(program: Program, tmp_path: Path) -> None:
     write_tensors(tmp_path / "inputs", {"x": X})
-    more = ("--min-runs", "50", "--max-seconds", "0.2")
-    record = program.start(tmp_path, *program.paths(tmp_path, "linear"), *more).record
+    record = program.serve(tmp_path, "linear", min_runs=50, max_seconds=0.2, warmup=20).record
     assert len(record["run_ns"]) >= 50
     if program.runtime == "browser":
         # Steps of the clock that are longer than a hundredth of a run hide what the interval is.
@@ -93,7 +92,7 @@ def test_options_are_those_that_onnx_runtime_says_it_has(program: Program, tmp_p
         "session.dynamic_block_base": None,
         "provider_options": {"some": "thing"},
     }
-    run = program.latency(tmp_path, "linear", {"x": X}, "--profile", tmp_path / "profile", options=options)
+    run = program.latency(tmp_path, "linear", {"x": X}, profile=tmp_path / "profile", options=options)
     assert run.code == 0, run.stderr
     record, seen, not_set = run.record, options_seen(run.stderr), ["provider_options"]
     hidden = set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +10,9 @@ import numpy as np
 import pytest
 
 from onnx_cells import ROWS, infer, metrics
-from transect.runtimes import RUNNERS
+from transect.domain.errors import Unsupported
+from transect.runtimes.programs import run_record, start_command
+from transect.runtimes.serving_plans import Serving
 
 
 @pytest.fixture
@@ -59,17 +60,23 @@ def test_damaged_model_is_named(torch_python: str, cell_folder: Path, content: b
 
 
 @pytest.mark.parametrize("runtime", ["python", "torch-eager"])
-def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
-    torch_python: str, digits: Path, tmp_path: Path, runtime: str
+def test_cuda_without_a_device_is_skipped_before_a_program_is_started(
+    torch_python: str, digits: Path, tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = [torch_python, str(RUNNERS / runtime / "run.py")]
-    command += ["--model", str(digits / "torchscript" / "model.onnx")]
-    command += ["--inputs", str(digits / "torchscript" / "inputs"), "--outputs", str(tmp_path / "o")]
-    command += ["--provider", "cuda", "--record", str(tmp_path / "r.json")]
     # Hides every device, on a machine that has one too.
-    environment = {"CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(command, env=environment, check=False, capture_output=True)
-    record = json.loads((tmp_path / "r.json").read_text())
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    shutil.copytree(digits, tmp_path / "copy")
+    with pytest.raises(Unsupported, match="no CUDA device"):
+        infer(torch_python, tmp_path / "copy", "torchscript", runtime=runtime, provider="cuda")
+
+
+def test_a_runner_in_python_says_itself_that_it_has_no_device(
+    torch_python: str, digits: Path, tmp_path: Path
+) -> None:
+    exported = digits / "torchscript"
+    paths = {"inputs": exported / "inputs", "outputs": tmp_path / "o", "out": tmp_path}
+    plan = Serving(model=exported / "model.onnx", provider="cuda", **paths).plan()
+    command = start_command("python", torch_python, plan)
+    done = subprocess.run(command, env={"CUDA_VISIBLE_DEVICES": "-1"}, check=False, capture_output=True)
     assert done.returncode == 3
-    assert (record["status"], record["reason"]) == ("skipped", "no CUDA device")
-    assert "run_ns" not in record
+    assert run_record("python", tmp_path, 3)["status"] == "skipped"

@@ -17,11 +17,15 @@ import pytest
 
 from checkouts import environment_python
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
 from transect.runtimes import RUNTIMES
+from transect.runtimes.programs import start_command
+from transect.runtimes.training import train_record
+from transect.runtimes.training_plans import Training
 from warm import run_command, warm
 
 BATCH, STEPS = 4, 24
-# Runners with mode `train`; a new one is a line here. True: it computes with the kernels of the
+# Runners with level `train`; a new one is a line here. True: it computes with the kernels of the
 # wheel's library or its like, so that the same steps are the same bytes.
 TRAINERS = {
     "python": True,
@@ -40,7 +44,7 @@ TRAINERS = {
 class Run:
     """A runner, a copy of the step and of what goes with it, and the arguments.
 
-    `train()` runs it; `start()` lets it run. Any file of `folder` may be written anew before.
+    `arguments`: fields of `Training`. `train()` runs it; `start()` lets it run. Any file of `folder` may be written anew before.
     """
 
     runtime: str
@@ -50,18 +54,16 @@ class Run:
 
     def __post_init__(self) -> None:
         shutil.copytree(self.made, self.folder, dirs_exist_ok=True)
-        # One thread: sums in one order.
-        self.write("options.json", {"intra_op_num_threads": 1})
         paths = {
             "step": "step",
-            "inputs": "data",
+            "data": "data",
             "order": "order.bin",
-            "options": "options.json",
             "checkpoint": "checkpoint.safetensors",
-            "record": "record.json",
+            "out": "out",
         }
         self.arguments: dict[str, Any] = {k: self.folder / v for k, v in paths.items()}
-        self.arguments |= {"mode": "train", "batch": BATCH, "until": STEPS}
+        # One thread: sums in one order.
+        self.arguments |= {"batch": BATCH, "until": STEPS, "options": {"intra_op_num_threads": 1}}
 
     @property
     def checkpoint(self) -> Path:
@@ -85,21 +87,25 @@ class Run:
         change(content)
         self.write(name, content)
 
+    @property
+    def out(self) -> Path:
+        """Where the program leaves what it leaves."""
+        return Path(self.arguments["out"])
+
     def command(self) -> list[str]:
-        """Return the argument list."""
-        given = [str(x) for k, v in self.arguments.items() if v is not None for x in (f"--{k}", v)]
-        return RUNTIMES.get(self.runtime).command(self.python, given)
+        """Write the plan; return the argument list. Raises BadInput for what cannot be used."""
+        return start_command(self.runtime, self.python, Training(**self.arguments).plan())
 
     def train(
         self, *, largest_file: int | None = None, fresh: bool = False, **more: Any
     ) -> tuple[int, dict[str, Any], str]:
-        """Run with more arguments; return exit code, record (empty without one), standard error.
+        """Run with more arguments; return exit code, record, standard error: all three, also of what Python refuses.
 
         `fresh`: as in run_command; what compiles starts processes, and has one of its own.
 
         No file that it writes can grow beyond `largest_file` bytes, as on a full disk.
         """
-        self.arguments |= {k.replace("_", "-"): v for k, v in more.items()}
+        self.arguments |= more
 
         def limit() -> None:
             if largest_file is not None:
@@ -107,14 +113,16 @@ class Run:
                 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, most))
 
-        record = Path(self.arguments["record"])
-        record.unlink(missing_ok=True)
+        try:
+            command = self.command()
+        except BadInput as error:
+            return 2, {"status": "failed", "cause": "bad-input", "message": str(error)}, str(error)
         if largest_file is None:
-            done = run_command(self.command(), fresh=fresh or self.runtime == "torch-compile")
+            done = run_command(command, fresh=fresh or self.runtime == "torch-compile")
         else:
-            done = subprocess.run(self.command(), capture_output=True, text=True, check=False, preexec_fn=limit)
-        found = json.loads(record.read_text()) if record.exists() else {}
-        return done.returncode, found, done.stderr
+            done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
+        record = train_record(self.runtime, self.out, done.returncode, self.arguments["step"], self.checkpoint)
+        return done.returncode, record, done.stderr
 
     def good(self, **more: Any) -> dict[str, Any]:
         """Run, which must go well; return the record."""
