@@ -22,9 +22,9 @@ mvn --batch-mode --quiet --strict-checksums --threads 1 --file "$source/pom.xml"
   "-Dstyle.color=never" "-Dbuild.folder=$work" compiler:compile jar:jar \
   dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$work/jars"
 
-# These jars and no others, bit by bit.
+# This jar and no other, bit by bit.
 if ! (cd "$work/jars" && sha256sum -- *.jar) | diff "$source/checksums.txt" - >&2; then
-  echo "build.sh: error: the jars above are not those of $source/checksums.txt" >&2
+  echo "build.sh: error: the jar above is not that of $source/checksums.txt" >&2
   exit 1
 fi
 
@@ -35,7 +35,7 @@ mkdir "$work/onnxruntime"
 mv "$work/onnxruntime/ai/onnxruntime/native/$platform/libonnxruntime4j_jni.so" "$lib/"
 rm -r "$work/onnxruntime/ai/onnxruntime/native" "$work"/jars/onnxruntime-*.jar
 jar --create --file "$lib/onnxruntime.jar" -C "$work/onnxruntime" .
-mv "$work"/jars/*.jar "$work/transect-runner.jar" "$lib/"
+mv "$work/transect-runner.jar" "$lib/"
 rm -r "$work"
 
 bash "$(dirname "$0")/../shared/onnxruntime-library.sh" "$folder"
