@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import mmap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,58 +39,120 @@ class ModelEnds:
 @while_unchanged
 def model_ends(path: Path) -> ModelEnds:
     """Read the ends of a file, which is there. Raises BadInput for one that is no ONNX model."""
-    import onnx
-
+    graph: dict[int, list[Any]] = {}
     try:
-        graph = onnx.load(str(path), load_external_data=False).graph
-    except Exception as error:
-        # The parser's exceptions are of protobuf's own classes, which differ between its builds.
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            whole = memoryview(mapped)
+            try:
+                graph = _read_graph(whole)
+            finally:
+                whole.release()
+    except (OSError, ValueError, IndexError, UnicodeDecodeError, RecursionError, BufferError) as error:
         raise BadInput(f"{path}: is no ONNX model ({type(error).__name__}: {error})") from None
-    if not graph.output:
-        raise BadInput(f"{path}: is no ONNX model: it has no outputs")
-    given = {i.name for i in graph.initializer} | {i.values.name for i in graph.sparse_initializer}
-    ends = {value.name: _end(value) for value in graph.input}
+    given = set(graph[_INITIALIZER])
     return ModelEnds(
-        inputs={name: end for name, end in ends.items() if name not in given},
-        defaults={name: end for name, end in ends.items() if name in given},
-        outputs=tuple(_end(value) for value in graph.output),
+        inputs={end.name: end for end in graph[_INPUT] if end.name not in given},
+        defaults={end.name: end for end in graph[_INPUT] if end.name in given},
+        outputs=tuple(graph[_OUTPUT]),
     )
 
 
-def _end(value: Any) -> End:
-    kind, tensor = _kind(value.type), value.type.tensor_type
-    dtype, shape = "", None
-    if value.type.WhichOneof("value") == "tensor_type":
+# Fields of onnx.proto by number: the driver has no onnx, and of a file of weights only the ends are read.
+_GRAPH, _INITIALIZER, _INPUT, _OUTPUT, _SPARSE = 7, 5, 11, 12, 15
+_FORMS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse_tensor", 9: "optional"}
+_NAMES = (
+    "undefined float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 complex64 "
+    "complex128 bfloat16 float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz uint4 int4 float4e2m1 float8e8m0 "
+    "uint2 int2"
+)
+_DTYPES = dict(enumerate(_NAMES.split()))
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
+    """Yield the fields of a protobuf message: number, and a number or bytes. Raises ValueError for what is none."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind, size = key & 7, 0
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        if kind == 2:
+            size, at = _varint(data, at)
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+        else:
+            raise ValueError(f"a field of kind {kind}")
+        if at + size > len(data):
+            raise ValueError(f"a field of {size} bytes ends behind the file")
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _first(data: memoryview, number: int, default: Any) -> Any:
+    return next((value for found, value in _fields(data) if found == number), default)
+
+
+def _text(value: Any) -> str:
+    return bytes(value).decode()
+
+
+def _read_graph(whole: memoryview) -> dict[int, list[Any]]:
+    """Return ends by field, and of initializers their names. Raises ValueError where there is no graph."""
+    found: dict[int, list[Any]] = {_INITIALIZER: [], _INPUT: [], _OUTPUT: []}
+    for number, value in _fields(_first(whole, _GRAPH, b"")):
+        if number in (_INPUT, _OUTPUT):
+            found[number].append(_end(value))
+        elif number in (_INITIALIZER, _SPARSE):
+            tensor = value if number == _INITIALIZER else _first(value, 1, b"")
+            found[_INITIALIZER].append(_text(_first(tensor, 8, b"")))
+    if not found[_OUTPUT]:
+        raise ValueError("a model without outputs")
+    return found
+
+
+def _end(value: memoryview) -> End:
+    name, of = _text(_first(value, 1, b"")), _first(value, 2, memoryview(b""))
+    kind, dtype, shape = _kind(of), "", None
+    form, inside = next(_fields(of), (0, memoryview(b"")))
+    if _FORMS.get(form) == "tensor":
         dtype = kind.removeprefix("tensor(").removesuffix(")")
-        if tensor.HasField("shape"):
-            shape = tuple(axis.dim_value if axis.HasField("dim_value") else None for axis in tensor.shape.dim)
-    optional = value.type.WhichOneof("value") == "optional_type"
-    return End(name=value.name, dtype=dtype, kind=kind, shape=shape, optional=optional)
+        axes = _first(inside, 2, None)
+        if axes is not None:
+            shape = tuple(_first(axis, 1, None) for number, axis in _fields(axes) if number == 1)
+    return End(name=name, dtype=dtype, kind=kind, shape=shape, optional=_FORMS.get(form) == "optional")
 
 
-_TYPES = {"float": "float32", "double": "float64"}
-
-
-def _kind(of: Any) -> str:
+def _kind(of: memoryview) -> str:
     """Return a type in words, as `sequence(map(int64,float32))`."""
-    import onnx
+    for number, inside in _fields(of):
+        form = _FORMS.get(number)
+        if form in ("sequence", "optional"):
+            return f"{form}({_kind(_first(inside, 1, memoryview(b'')))})"
+        if form == "map":
+            value = _kind(_first(inside, 2, memoryview(b""))).removeprefix("tensor(").removesuffix(")")
+            return f"map({_dtype(inside)},{value})"
+        if form is not None:
+            return f"{form}({_dtype(inside)})"
+    return "unknown"
 
-    def element(code: int) -> str:
-        name = str(onnx.TensorProto.DataType.Name(code)).lower()
-        return _TYPES.get(name, name)
 
-    form = of.WhichOneof("value")
-    if form == "sequence_type":
-        return f"sequence({_kind(of.sequence_type.elem_type)})"
-    if form == "optional_type":
-        return f"optional({_kind(of.optional_type.elem_type)})"
-    if form == "map_type":
-        value = _kind(of.map_type.value_type).removeprefix("tensor(").removesuffix(")")
-        return f"map({element(of.map_type.key_type)},{value})"
-    if form is None:
-        return "unknown"
-    inner = element(getattr(of, form).elem_type)
-    return f"{form.removesuffix('_type')}({inner})"
+def _dtype(inside: memoryview) -> str:
+    code = _first(inside, 1, 0)
+    return _DTYPES.get(code, f"type {code}")
 
 
 def check_inputs(ends: ModelEnds, given: Mapping[str, tuple[str, tuple[int, ...]]], batch: int, where: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         raise BadInput(f"{path}: {error.strerror}; expected a safetensors file") from None
     try:
         return _parse(raw)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{path}: no valid safetensors file: {error}") from None
 
 
@@ -115,7 +116,9 @@ def _parse(raw: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
             raise ValueError(f"{name}: dtype {facts['dtype']!r}")
         dtype = np.dtype(DTYPES[facts["dtype"]]).newbyteorder("<")
         begin, end = facts["data_offsets"]
-        count = int(np.prod(facts["shape"], dtype=np.int64))
+        count = math.prod(facts["shape"])
+        if any(type(size) is not int or size < 0 for size in facts["shape"]):
+            raise ValueError(f"{name}: the shape {facts['shape']}")
         if not 0 <= begin <= end <= len(body) or end - begin != count * dtype.itemsize:
             raise ValueError(f"{name}: bytes {begin} to {end} do not hold {facts['shape']} {dtype}")
         spans.append((begin, end))

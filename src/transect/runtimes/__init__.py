@@ -50,7 +50,7 @@ class Runtime(Plugin, ABC):
     environment: str
     # Whether it takes ONNX files; else it builds the model itself.
     uses_exporter: bool = True
-    # Whether its program has the contract's mode `train`.
+    # Whether its program has the contract's level `train`.
     trains: bool = False
     # Execution providers that it has.
     providers: tuple[str, ...] = ("cpu", "cuda")

@@ -209,7 +209,7 @@ def _unpack(raw: bytes, at: int) -> Entry:
 
 
 def _text(raw: bytes, at: int, size: int) -> str:
-    if at + size >= len(raw) or raw[at + size]:
+    if at + size >= len(raw) or raw[at + size] or 0 in raw[at : at + size]:
         raise ValueError(f"a text of {size} bytes at {at} has no end")
     return raw[at : at + size].decode("utf-8", "surrogateescape")
 
@@ -225,11 +225,4 @@ def _check(plan: Plan) -> None:
 
 
 # The roles of entries that have data.
-TENSORS: Sequence[Role] = (
-    Role.INPUT,
-    Role.ARRIVALS,
-    Role.STATE,
-    Role.DATA,
-    Role.HYPER,
-    Role.ORDER,
-)
+TENSORS: Sequence[Role] = (Role.INPUT, Role.ARRIVALS, Role.STATE, Role.DATA, Role.HYPER, Role.ORDER)

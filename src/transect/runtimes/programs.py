@@ -181,5 +181,3 @@ def no_record(code: int, when: str) -> dict[str, Any]:
     # SIGKILL and SIGTERM come from outside; SIGSEGV, SIGABRT and the like are its own.
     cause = Cause.KILLED if code in (-9, -15) else Cause.CRASH
     return {"status": "failed", "cause": cause.value, "message": f"the runner {ended} {when}"}
-
-

@@ -42,7 +42,7 @@ class Serving:
         for name, least in (("warmup", 0), ("min_runs", 1), ("sessions", 1)):
             if not least <= getattr(self, name) < 2**31:
                 raise BadInput(f"{name}: expected a whole number >= {least}, got {getattr(self, name)}")
-        if not (0 <= self.max_seconds and math.isfinite(self.max_seconds)):
+        if not 0 <= self.max_seconds < math.inf:
             raise BadInput(f"max_seconds: expected seconds >= 0, got {self.max_seconds}")
         plan = Plan(
             level=Level.LATENCY if self.arrivals is None else Level.LOAD,
@@ -134,4 +134,3 @@ def _add_model(
         # A baseline gives what the exporters call so.
         plan.add(Entry(role=Role.OUTPUT, group=group, name=OUTPUT, dtype="float32"))
     return batch, tensors[0].shape[0] if batch else 0
-

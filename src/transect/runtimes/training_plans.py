@@ -148,7 +148,13 @@ class Training:
         for name, values in schedule.items():
             size = values.nbytes
             entry = Entry(
-                role=Role.HYPER, name=name, text=str(path), dtype="float64", shape=values.shape, offset=offset, size=size
+                role=Role.HYPER,
+                name=name,
+                text=str(path),
+                dtype="float64",
+                shape=values.shape,
+                offset=offset,
+                size=size,
             )
             numbers[name] = plan.add(entry)
             offset += size
@@ -158,9 +164,7 @@ class Training:
     def _add_order(self, plan: Plan, order: np.ndarray) -> None:
         path = (self.out / ORDER).absolute()
         write_atomic(path, order.tobytes())
-        plan.add(
-            Entry(role=Role.ORDER, text=str(path), dtype="int64", shape=order.shape, size=order.nbytes),
-        )
+        plan.add(Entry(role=Role.ORDER, text=str(path), dtype="int64", shape=order.shape, size=order.nbytes))
 
     def _add_graph(
         self, plan: Plan, group: int, name: str, graph: Graph, takes: Mapping[str, int], gives: Mapping[str, int]
@@ -242,7 +246,9 @@ def _data(folder: Path, manifest: Manifest) -> list[Given]:
     given, _ = read_given(folder)
     header, tensors = folder / "header.json", {tensor.name: tensor for tensor in given}
     if tensors.keys() != {entry.name for entry in manifest.data}:
-        raise BadInput(f"{header}: has {sorted(tensors)}, the step takes {sorted(entry.name for entry in manifest.data)}")
+        raise BadInput(
+            f"{header}: has {sorted(tensors)}, the step takes {sorted(entry.name for entry in manifest.data)}"
+        )
     for entry in manifest.data:
         found = tensors[entry.name]
         fixed = zip(entry.shape[1:], found.shape[1:], strict=False)

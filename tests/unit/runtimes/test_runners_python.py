@@ -70,9 +70,7 @@ def test_cuda_without_a_device_is_skipped_before_a_program_is_started(
         infer(torch_python, tmp_path / "copy", "torchscript", runtime=runtime, provider="cuda")
 
 
-def test_a_runner_in_python_says_itself_that_it_has_no_device(
-    torch_python: str, digits: Path, tmp_path: Path
-) -> None:
+def test_a_runner_in_python_says_itself_that_it_has_no_device(torch_python: str, digits: Path, tmp_path: Path) -> None:
     exported = digits / "torchscript"
     paths = {"inputs": exported / "inputs", "outputs": tmp_path / "o", "out": tmp_path}
     plan = Serving(model=exported / "model.onnx", provider="cuda", **paths).plan()
