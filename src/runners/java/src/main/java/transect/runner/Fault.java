@@ -4,7 +4,7 @@ package transect.runner;
 final class Fault extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  /** `UNSUPPORTED`: a value that Java's API cannot give or take; a case's verdict, else bad input. */
+  /** `UNSUPPORTED`: a value that Java cannot give or take; a case's verdict, else bad input. */
   enum Kind { BAD_INPUT, UNSUPPORTED, SKIPPED }
 
   final Kind kind;
