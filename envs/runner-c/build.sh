@@ -6,17 +6,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../shared/compiler.sh"
 bash "$here/../shared/onnxruntime-library.sh" "$folder"
 headers=${TRANSECT_NEEDS_ONNXRUNTIME_HEADERS:?environment onnxruntime-headers must stand in needs.txt}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-"$folder/bin/python" -m pip download --disable-pip-version-check --no-input --quiet --no-deps \
-    --no-binary yyjson --no-build-isolation --require-hashes --requirement "$here/yyjson.txt" \
-    --dest "$work"
-tar -xzf "$work"/yyjson-*.tar.gz -C "$work" --strip-components=2 --wildcards '*/yyjson/yyjson.[ch]'
 
 choose_compiler c "$folder"
 "${compiler[@]}" -std=c11 -D_DEFAULT_SOURCE -O2 -s -Wall -Wextra -Wpedantic \
-    -isystem "$headers/include" -isystem "$work" \
-    "$here"/../../src/runners/c/*.c "$work/yyjson.c" \
+    -isystem "$headers/include" "$here"/../../src/runners/c/*.c \
     -o "$folder/bin/transect-runner-c" -ldl -lm -pthread
 tell_compiler "$folder"

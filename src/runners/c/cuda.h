@@ -1,16 +1,14 @@
-/* NVIDIA's driver, without CUDA's toolkit. */
+/* Copies between host and device by CUDA's driver, which is loaded at run time. */
 
 #ifndef TRANSECT_CUDA_H
 #define TRANSECT_CUDA_H
 
-#include "failure.h"
+#include <stddef.h>
 
-/* Fails with CAUSE_NO_PROVIDER unless the driver shows a device. */
-bool cuda_has_device(struct failure *failure);
+/* Before the first copy. */
+void cuda_open(void);
 
-/* Copies from the device and to it. The thread must have made a session on it, or run one: that
-   makes it current. */
-bool cuda_copy(void *to, const void *from, size_t bytes, struct failure *failure);
-bool cuda_upload(void *to, const void *from, size_t bytes, struct failure *failure);
+void cuda_to_host(void *to, const void *from, size_t bytes);
+void cuda_to_device(void *to, const void *from, size_t bytes);
 
 #endif

@@ -1,98 +1,35 @@
-#include <math.h>
+/* An open loop: requests come when they come, docs/runner-contract.md. */
+
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
+#include <stdbool.h>
 
-#include "clock.h"
-#include "files.h"
 #include "measure.h"
-#include "modes.h"
-#include "outputs.h"
+#include "result.h"
 
 /* A sleep may end late by about this much; the rest of the time is yielded away. */
-enum { SLEEP_MARGIN_NS = 200000 };
+enum { SLEEP_MARGIN_NS = 200000, NANO = 1000000000 };
 
-/* In nanoseconds, 36 years: sums of times stay within 64 bits. */
-static const int64_t LAST_ARRIVAL = INT64_C(1) << 60;
-
-/* Requests and who takes them; what stands after the lock is under it. */
-struct queue {
-    const struct inputs *inputs;
+/* Requests and who takes them. Times are nanoseconds from `zero_ns`. */
+static struct {
+    struct inputs inputs;
     size_t count;
-    int64_t *arrivals; /* nanoseconds from zero_ns, as are start and end */
-    int64_t *start, *end;
+    const int64_t *arrivals;
+    int64_t (*served)[2]; /* start and end */
     int64_t zero_ns, last_begin_ns;
+    pthread_barrier_t ready;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the next two are */
-    size_t waiting;
-    bool opened;
-    size_t next;
-    struct failure failure;
-};
-
-struct worker {
-    struct queue *queue;
-    struct session session;
-    pthread_t thread;
-};
-
-static bool read_arrivals(const char *path, struct queue *queue, struct failure *failure)
-{
-    size_t size;
-    if (!file_size(path, &size, failure))
-        return false;
-    if (size == 0 || size % sizeof *queue->arrivals != 0)
-        return fail(failure, CAUSE_BAD_INPUT, "%s: expected int64 arrival times, got %zu bytes",
-                    path, size);
-    queue->count = size / sizeof *queue->arrivals;
-    queue->arrivals = read_file(path, size, failure);
-    queue->start = reserve(queue->count, sizeof *queue->start, failure);
-    queue->end = reserve(queue->count, sizeof *queue->end, failure);
-    if (queue->arrivals == NULL || queue->start == NULL || queue->end == NULL)
-        return false;
-    for (size_t i = 0; i < queue->count; i++) {
-        int64_t before = i == 0 ? 0 : queue->arrivals[i - 1];
-        if (queue->arrivals[i] < before || queue->arrivals[i] > LAST_ARRIVAL)
-            return fail(failure, CAUSE_BAD_INPUT,
-                        "%s: expected times from 0 to 2^60 ns that do not fall, entry %zu is %lld "
-                        "after %lld",
-                        path, i, (long long)queue->arrivals[i], (long long)before);
-    }
-    return true;
-}
-
-/* Waits until all workers are there: starting them takes no time of the requests. */
-static void wait_for_opening(struct queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->waiting++;
-    pthread_cond_broadcast(&queue->changed);
-    while (!queue->opened)
-        pthread_cond_wait(&queue->changed, &queue->lock);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-/* Lets so many workers go when all of them wait: this is the time zero of arrivals. */
-static void open_queue(struct queue *queue, size_t workers)
-{
-    pthread_mutex_lock(&queue->lock);
-    while (queue->waiting < workers)
-        pthread_cond_wait(&queue->changed, &queue->lock);
-    queue->opened = true;
-    queue->zero_ns = now_ns();
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
-}
+    size_t next; /* is under the lock */
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The next request in order; false when there is none, or none is to be begun any more. */
-static bool take(struct queue *queue, size_t *request)
+static bool take(size_t *request)
 {
-    pthread_mutex_lock(&queue->lock);
-    bool taken = queue->next < queue->count && queue->failure.cause == CAUSE_NONE &&
-                 now_ns() - queue->zero_ns <= queue->last_begin_ns;
+    pthread_mutex_lock(&queue.lock);
+    bool taken = queue.next < queue.count && now_ns() - queue.zero_ns <= queue.last_begin_ns;
     if (taken)
-        *request = queue->next++;
-    pthread_mutex_unlock(&queue->lock);
+        *request = queue.next++;
+    pthread_mutex_unlock(&queue.lock);
     return taken;
 }
 
@@ -108,111 +45,54 @@ static void wait_until(int64_t due_ns)
         sched_yield();
 }
 
-static void *serve(void *argument)
+static void *serve(void *session)
 {
-    struct worker *worker = argument;
-    struct queue *queue = worker->queue;
     size_t request;
-    wait_for_opening(queue);
-    while (take(queue, &request)) {
-        struct times times;
-        struct failure failure;
-        wait_until(queue->zero_ns + queue->arrivals[request]);
-        queue->start[request] = now_ns() - queue->zero_ns;
-        if (!session_run(&worker->session, queue->inputs, full_batch(queue->inputs, request),
-                         &times, &failure)) {
-            pthread_mutex_lock(&queue->lock);
-            queue->failure = failure;
-            pthread_mutex_unlock(&queue->lock);
-            break;
-        }
-        queue->end[request] = now_ns() - queue->zero_ns;
+    /* All are there, then time begins: starting them takes none of the requests'. */
+    pthread_barrier_wait(&queue.ready);
+    pthread_barrier_wait(&queue.ready);
+    while (take(&request)) {
+        wait_until(queue.zero_ns + queue.arrivals[request]);
+        queue.served[request][0] = now_ns() - queue.zero_ns;
+        session_run(session, &queue.inputs, full_batch(&queue.inputs, request));
+        queue.served[request][1] = now_ns() - queue.zero_ns;
     }
     return NULL;
 }
 
-static bool serve_all(struct queue *queue, struct worker *workers, size_t count,
-                      struct failure *failure)
+static void serve_all(struct session *sessions, size_t count)
 {
-    size_t started = 0;
-    while (started < count &&
-           pthread_create(&workers[started].thread, NULL, serve, &workers[started]) == 0)
-        started++;
-    if (started < count) {
-        pthread_mutex_lock(&queue->lock);
-        fail(&queue->failure, CAUSE_CRASH, "thread %zu of %zu cannot be started", started + 1,
-             count);
-        pthread_mutex_unlock(&queue->lock);
+    pthread_t *threads = reserve(count, sizeof *threads);
+    pthread_barrier_init(&queue.ready, NULL, (unsigned)count + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (pthread_create(&threads[i], NULL, serve, &sessions[i]) != 0)
+            fail(CAUSE_CRASH, "thread %zu of %zu cannot be started", i + 1, count);
     }
-    open_queue(queue, started);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(workers[i].thread, NULL);
-    if (queue->failure.cause != CAUSE_NONE)
-        *failure = queue->failure;
-    return queue->failure.cause == CAUSE_NONE;
+    pthread_barrier_wait(&queue.ready);
+    queue.zero_ns = now_ns();
+    pthread_barrier_wait(&queue.ready);
+    for (size_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
 }
 
-/* What was taken was served, and it was taken in order: `next` requests. */
-static void record_served(struct record *record, const struct queue *queue, size_t sessions)
+void run_load(const struct plan *plan)
 {
-    struct series start = {queue->start, queue->next, queue->next};
-    struct series end = {queue->end, queue->next, queue->next};
-    record_number(record, "sessions", (int64_t)sessions);
-    record_number(record, "arrivals", (int64_t)queue->count);
-    record_series(record, "start_ns", &start);
-    record_series(record, "end_ns", &end);
-    record_text(record, "stop_reason", queue->next == queue->count ? "all-served" : "time-limit");
-}
-
-static bool run_sessions(struct queue *queue, struct worker *workers,
-                         const struct arguments *given, struct record *record,
-                         struct failure *failure)
-{
-    struct times times;
-    struct session *first = &workers[0].session;
-    record_number(record, "session_ns", first->created_ns);
-    if (!session_takes(first, queue->inputs, failure) ||
-        !session_run(first, queue->inputs, full_batch(queue->inputs, 0), &times, failure))
-        return false;
-    record_number(record, "first_result_ns", now_ns());
-    bool ok = outputs_write(first, queue->inputs, given->outputs, failure);
-    for (size_t i = 0; ok && i < given->sessions; i++)
-        ok = warm_up(&workers[i].session, queue->inputs, given->warmup, failure);
-    ok = ok && serve_all(queue, workers, given->sessions, failure);
-    if (ok) {
-        record_peak_memory(record);
-        record_served(record, queue, given->sessions);
-    }
-    return ok && record_outputs(record, given->outputs, queue->inputs, failure);
-}
-
-bool run_load(const struct runtime *runtime, const struct arguments *given,
-              const struct options *options, const struct inputs *inputs, struct record *record,
-              struct failure *failure)
-{
-    struct queue queue = {.inputs = inputs, .lock = PTHREAD_MUTEX_INITIALIZER,
-                          .changed = PTHREAD_COND_INITIALIZER};
-    struct worker *workers = NULL;
-    size_t opened = 0;
-    bool ok = read_arrivals(given->arrivals, &queue, failure);
-    if (ok) {
-        queue.last_begin_ns = 2 * queue.arrivals[queue.count - 1] +
-                              (int64_t)(fmin(given->max_seconds, 1e9) * NANO);
-        workers = reserve(given->sessions, sizeof *workers, failure);
-        ok = workers != NULL;
-    }
-    while (ok && opened < given->sessions) {
-        workers[opened].queue = &queue;
-        ok = session_open(runtime, given->model, given->provider, options, NULL,
-                          &workers[opened].session, failure);
-        opened += ok;
-    }
-    ok = ok && run_sessions(&queue, workers, given, record, failure);
-    while (opened > 0)
-        session_close(&workers[--opened].session);
-    free(workers);
-    free(queue.arrivals);
-    free(queue.start);
-    free(queue.end);
-    return ok;
+    const struct entry *model = plan_next(plan, NULL, ROLE_MODEL, ANY_GROUP);
+    const struct entry *arrivals = plan_next(plan, NULL, ROLE_ARRIVALS, ANY_GROUP);
+    struct session *sessions = reserve(plan->sessions, sizeof *sessions);
+    queue.inputs = inputs_open(plan, (int)model->group);
+    queue.count = entry_elements(arrivals);
+    queue.arrivals = (const int64_t *)data_of(arrivals);
+    queue.served = reserve(queue.count, sizeof *queue.served);
+    queue.last_begin_ns = (int64_t)plan->last_begin_ns;
+    for (size_t i = 0; i < plan->sessions; i++)
+        session_open(&sessions[i], plan, model, NULL);
+    first_results(&sessions[0], plan, &queue.inputs);
+    for (size_t i = 0; i < plan->sessions; i++)
+        warm_up(&sessions[i], &queue.inputs, plan->warmup);
+    serve_all(sessions, plan->sessions);
+    write_conditions();
+    /* What was taken was served, and it was taken in order: `next` requests. */
+    write_array("times.bin", queue.served, queue.next * sizeof *queue.served);
+    fact_text("stop_reason", queue.next == queue.count ? "all-served" : "time-limit");
 }

@@ -1,12 +1,32 @@
 #include "measure.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "result.h"
+
+enum { PROFILED_RUNS = 10 };
 
 static const double INTERVAL_WIDTH = 0.02, GROWTH = 1.25;
+
+/* The times of all iterations. */
+struct series {
+    struct times *rows;
+    size_t count, capacity;
+};
+
+static void append(struct series *series, struct times times)
+{
+    if (series->count == series->capacity) {
+        series->capacity = series->capacity == 0 ? 1024 : 2 * series->capacity;
+        series->rows = realloc(series->rows, series->capacity * sizeof times);
+        if (series->rows == NULL)
+            fail(CAUSE_OUT_OF_MEMORY, "no memory for %zu times", series->capacity);
+    }
+    series->rows[series->count++] = times;
+}
 
 static int ascending(const void *left, const void *right)
 {
@@ -16,58 +36,42 @@ static int ascending(const void *left, const void *right)
 
 /* Whether the 95 % interval of the median, by ranks (J.-Y. Le Boudec, "Performance Evaluation of
    Computer and Communication Systems", 2010, theorem 2.1), is narrow enough. */
-static bool is_narrow(const struct series *series, bool *narrow, struct failure *failure)
+static bool is_narrow(const struct series *series)
 {
     size_t n = series->count;
     double half = 0.5 * (double)n, spread = 0.98 * sqrt((double)n);
     double low = floor(half - spread), high = ceil(half + 1 + spread);
-    *narrow = false;
     if (low < 1 || high > (double)n)
-        return true;
-    int64_t *sorted = reserve(n, sizeof *sorted, failure);
-    if (sorted == NULL)
         return false;
-    memcpy(sorted, series->values, n * sizeof *sorted);
+    int64_t *sorted = reserve(n, sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = series->rows[i].run_ns;
     qsort(sorted, n, sizeof *sorted, ascending);
     double median = 0.5 * (double)(sorted[(n - 1) / 2] + sorted[n / 2]);
     int64_t width = sorted[(size_t)high - 1] - sorted[(size_t)low - 1];
-    *narrow = (double)width <= INTERVAL_WIDTH * median;
     free(sorted);
-    return true;
+    return (double)width <= INTERVAL_WIDTH * median;
 }
 
-bool warm_up(struct session *session, const struct inputs *inputs, uint64_t iterations,
-             struct failure *failure)
+void warm_up(struct session *session, const struct inputs *inputs, uint64_t iterations)
 {
-    struct times times;
-    bool ok = true;
-    for (size_t i = 0; ok && i < iterations; i++)
-        ok = session_run(session, inputs, full_batch(inputs, i), &times, failure);
-    return ok;
+    for (size_t i = 0; i < iterations; i++)
+        session_run(session, inputs, full_batch(inputs, i));
 }
 
-/* Fills the three series; says why it stopped. NULL and a failure when it could not go on. */
-static const char *iterate(struct session *session, const struct inputs *inputs,
-                           const struct arguments *given, struct series parts[3],
-                           struct failure *failure)
+/* Fills the series; says why it stopped. */
+static const char *measure(struct session *session, const struct plan *plan,
+                           const struct inputs *inputs, struct series *series)
 {
-    size_t next_look = given->min_runs;
-    int64_t deadline_ns = now_ns() + (int64_t)(fmin(given->max_seconds, 1e9) * NANO);
+    size_t next_look = plan->min_runs;
+    int64_t deadline_ns = now_ns() + (int64_t)plan->max_ns;
     for (size_t done = 1;; done++) {
-        struct times times;
-        if (!session_run(session, inputs, full_batch(inputs, done - 1), &times, failure) ||
-            !series_append(&parts[0], times.bind_ns, failure) ||
-            !series_append(&parts[1], times.run_ns, failure) ||
-            !series_append(&parts[2], times.copy_ns, failure))
-            return NULL;
-        if (done < given->min_runs)
+        append(series, session_run(session, inputs, full_batch(inputs, done - 1)));
+        if (done < plan->min_runs)
             continue;
         if (done >= next_look) {
-            bool narrow;
             next_look = (size_t)ceil((double)done * GROWTH);
-            if (!is_narrow(&parts[1], &narrow, failure))
-                return NULL;
-            if (narrow)
+            if (is_narrow(series))
                 return "interval-reached";
         }
         if (now_ns() >= deadline_ns)
@@ -75,19 +79,35 @@ static const char *iterate(struct session *session, const struct inputs *inputs,
     }
 }
 
-bool measure(struct session *session, const struct inputs *inputs, const struct arguments *given,
-             struct record *record, struct failure *failure)
+static void profile(const struct plan *plan, const struct inputs *inputs, const char *prefix)
 {
-    static const char *const names[] = {"bind_ns", "run_ns", "copy_ns"};
-    struct series parts[3] = {0};
-    const char *stop = iterate(session, inputs, given, parts, failure);
-    record_peak_memory(record);
-    for (int i = 0; i < 3; i++) {
-        if (stop != NULL)
-            record_series(record, names[i], &parts[i]);
-        series_free(&parts[i]);
-    }
-    if (stop != NULL)
-        record_text(record, "stop_reason", stop);
-    return stop != NULL;
+    struct session session;
+    int64_t runs[PROFILED_RUNS];
+    char *file;
+    session_open(&session, plan, plan_next(plan, NULL, ROLE_MODEL, ANY_GROUP), prefix);
+    for (int i = 0; i < PROFILED_RUNS; i++)
+        runs[i] = session_run(&session, inputs, full_batch(inputs, 0)).run_ns;
+    check(api->SessionEndProfiling(session.session, runtime.allocator, &file));
+    fact_text("profile_file", file);
+    write_array("profile_times.bin", runs, sizeof runs);
+    session_close(&session);
+}
+
+void run_latency(const struct plan *plan)
+{
+    const struct entry *model = plan_next(plan, NULL, ROLE_MODEL, ANY_GROUP);
+    const char *prefix = plan_text(plan, ROLE_PROFILE, ANY_GROUP);
+    struct inputs inputs = inputs_open(plan, (int)model->group);
+    struct session session;
+    struct series series = {0};
+    session_open(&session, plan, model, NULL);
+    first_results(&session, plan, &inputs);
+    warm_up(&session, &inputs, plan->warmup);
+    const char *stop_reason = measure(&session, plan, &inputs, &series);
+    write_conditions();
+    fact_text("stop_reason", stop_reason);
+    write_array("times.bin", series.rows, series.count * sizeof *series.rows);
+    session_close(&session);
+    if (prefix != NULL)
+        profile(plan, &inputs, prefix);
 }

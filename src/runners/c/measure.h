@@ -1,19 +1,20 @@
-/* Iterations until the median is known well. */
+/* Runs that are counted or timed, on the inputs of one model. */
 
 #ifndef TRANSECT_MEASURE_H
 #define TRANSECT_MEASURE_H
 
-#include "arguments.h"
-#include "record.h"
 #include "session.h"
 
-/* Runs full batches without keeping the times. */
-bool warm_up(struct session *session, const struct inputs *inputs, uint64_t iterations,
-             struct failure *failure);
+/* The first result: the run of the first batch and the facts of it, then all rows, the last partial
+   batch included, into the files of the model's outputs. */
+void first_results(struct session *session, const struct plan *plan, const struct inputs *inputs);
 
-/* Times iterations; puts their parts, why it stopped and the memory taken until then into the
-   record. */
-bool measure(struct session *session, const struct inputs *inputs, const struct arguments *given,
-             struct record *record, struct failure *failure);
+/* Runs full batches without keeping the times. */
+void warm_up(struct session *session, const struct inputs *inputs, uint64_t iterations);
+
+void run_latency(const struct plan *plan);
+void run_cases(const struct plan *plan);
+void run_load(const struct plan *plan);
+void run_train(const struct plan *plan);
 
 #endif

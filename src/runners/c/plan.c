@@ -1,190 +1,113 @@
 #include "plan.h"
 
-#include <math.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "files.h"
+enum { VERSION = 1, BYTE_ORDER_MARK = 0x01020304 };
 
-const struct tensor *find_tensor(const struct inputs *inputs, const char *name)
+_Static_assert(sizeof(struct plan) == 192 && sizeof(struct entry) == 128, "as in the contract");
+
+/* A part of a file, or all of it where `size` is 0. Writable pages of one's own are all read at
+   once: none is fetched while something is timed. NULL, and why. */
+static unsigned char *map(const char *path, uint64_t at, size_t *size, char *why, size_t room)
 {
-    for (size_t i = 0; i < inputs->count; i++) {
-        if (strcmp(inputs->tensors[i].name, name) == 0)
-            return &inputs->tensors[i];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat facts;
+    void *mapped = MAP_FAILED;
+    uint64_t before = at % (uint64_t)sysconf(_SC_PAGESIZE);
+    if (file >= 0 && fstat(file, &facts) == 0) {
+        *size = *size > 0 ? *size : (size_t)facts.st_size;
+        mapped = *size == 0 ? (void *)""
+                            : mmap(NULL, *size + before, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_POPULATE, file, (off_t)(at - before));
+    }
+    if (mapped == MAP_FAILED)
+        snprintf(why, room, "%s: cannot be read: %s", path, strerror(errno));
+    if (file >= 0)
+        close(file);
+    return mapped == MAP_FAILED ? NULL : (unsigned char *)mapped + before;
+}
+
+const struct plan *plan_open(const char *path, char *why, size_t room)
+{
+    size_t size = 0;
+    struct plan *plan = (struct plan *)map(path, 0, &size, why, room);
+    if (plan == NULL)
+        return NULL;
+    if (size < 24 || memcmp(plan->magic, "TRANSECT", 8) != 0)
+        snprintf(why, room, "%s: is no plan, expected a file that begins with TRANSECT", path);
+    else if (plan->mark != BYTE_ORDER_MARK)
+        snprintf(why, room, "%s: is of another byte order: mark %#010x, expected %#010x", path,
+                 plan->mark, BYTE_ORDER_MARK);
+    else if (plan->version != VERSION)
+        snprintf(why, room, "%s: is of version %u, expected %d", path, plan->version, VERSION);
+    else if (plan->size != size || size < sizeof *plan)
+        snprintf(why, room, "%s: holds %zu bytes, expected %llu", path, size,
+                 (unsigned long long)plan->size);
+    else {
+        for (size_t i = 0; i < plan->count; i++) {
+            struct entry *entry = (struct entry *)plan_entry(plan, i);
+            entry->name = (const char *)plan + entry->name_at;
+            entry->text = (const char *)plan + entry->text_at;
+        }
+        return plan;
     }
     return NULL;
 }
 
-static bool fits(const struct described *wanted, const struct tensor *given)
+const struct entry *plan_entry(const struct plan *plan, size_t number)
 {
-    bool same = wanted->dtype == given->dtype && wanted->rank == given->rank && given->rank > 0;
-    for (size_t axis = 1; same && axis < wanted->rank; axis++)
-        same = wanted->shape[axis] == ANY_SIZE || wanted->shape[axis] == given->shape[axis];
-    return same;
+    return (const struct entry *)(plan + 1) + number;
 }
 
-/* A shape as the manifest and the header have it, cut where the room ends. */
-static void show_shape(const int64_t *shape, size_t rank, char *text, size_t room)
+const struct entry *plan_next(const struct plan *plan, const struct entry *after, enum role role,
+                              int group)
 {
-    size_t used = (size_t)snprintf(text, room, "[");
-    for (size_t axis = 0; axis < rank && used < room; axis++) {
-        const char *comma = axis > 0 ? ", " : "";
-        used += (size_t)(shape[axis] == ANY_SIZE
-                             ? snprintf(text + used, room - used, "%sany", comma)
-                             : snprintf(text + used, room - used, "%s%lld", comma,
-                                        (long long)shape[axis]));
-    }
-    if (used < room)
-        snprintf(text + used, room - used, "]");
+    const struct entry *end = plan_entry(plan, plan->count);
+    const struct entry *entry = after == NULL ? plan_entry(plan, 0) : after + 1;
+    while (entry < end && (entry->role != (uint32_t)role ||
+                           (group != ANY_GROUP && entry->group != (uint32_t)group)))
+        entry++;
+    return entry < end ? entry : NULL;
 }
 
-static bool wrong_data(const struct arguments *given, const struct described *wanted,
-                       const struct tensor *tensor, struct failure *failure)
+size_t plan_count(const struct plan *plan, enum role role, int group)
 {
-    char found[256], expected[256];
-    show_shape(tensor->shape, tensor->rank, found, sizeof found);
-    show_shape(wanted->shape, wanted->rank, expected, sizeof expected);
-    return fail(failure, CAUSE_BAD_INPUT,
-                "%s/header.json: '%s' is %s of shape %s, the step takes %s of shape %s",
-                given->inputs, wanted->name, tensor->dtype->name, found, wanted->dtype->name,
-                expected);
+    size_t count = 0;
+    for_entries(entry, plan, role, group)
+        count++;
+    return count;
 }
 
-static bool takes(const struct step *step, const char *name)
+const char *plan_text(const struct plan *plan, enum role role, int group)
 {
-    bool found = false;
-    for (size_t i = 0; i < step->data_count; i++)
-        found |= strcmp(step->data[i].name, name) == 0;
-    return found;
+    const struct entry *entry = plan_next(plan, NULL, role, group);
+    return entry == NULL ? NULL : entry->text;
 }
 
-/* The data are what the step takes, rows along the first axis, the same number in all. */
-static bool check_data(const struct arguments *given, const struct step *step,
-                       const struct inputs *inputs, size_t *rows, struct failure *failure)
+const unsigned char *entry_data(const struct entry *entry, char *why, size_t room)
 {
-    for (size_t i = 0; i < inputs->count; i++) {
-        if (!takes(step, inputs->tensors[i].name))
-            return fail(failure, CAUSE_BAD_INPUT, "%s/header.json: the step takes no tensor '%s'",
-                        given->inputs, inputs->tensors[i].name);
-    }
-    for (size_t i = 0; i < step->data_count; i++) {
-        const struct described *wanted = &step->data[i];
-        const struct tensor *tensor = find_tensor(inputs, wanted->name);
-        if (tensor == NULL)
-            return fail(failure, CAUSE_BAD_INPUT, "%s/header.json: has no tensor '%s'",
-                        given->inputs, wanted->name);
-        if (!fits(wanted, tensor))
-            return wrong_data(given, wanted, tensor, failure);
-        if (i > 0 && (size_t)tensor->shape[0] != *rows)
-            return fail(failure, CAUSE_BAD_INPUT,
-                        "%s/header.json: '%s' has %lld rows, '%s' has %zu rows", given->inputs,
-                        wanted->name, (long long)tensor->shape[0], step->data[0].name, *rows);
-        *rows = (size_t)tensor->shape[0];
-    }
-    return true;
+    size_t size = entry->size;
+    if (size == 0)
+        return (const unsigned char *)"";
+    return map(entry->text, entry->data_at, &size, why, room);
 }
 
-static const struct hyper *find_hyper(const struct step *step, const char *name)
+size_t entry_elements(const struct entry *entry)
 {
-    for (size_t i = 0; name != NULL && i < step->hyper_count; i++) {
-        if (strcmp(step->hyper[i].name, name) == 0)
-            return &step->hyper[i];
-    }
-    return NULL;
+    size_t elements = 1;
+    for (size_t axis = 0; axis < entry->axes; axis++)
+        elements *= (size_t)entry->shape[axis];
+    return elements;
 }
 
-static bool is_finite(yyjson_val *value)
+size_t dtype_size(uint32_t dtype)
 {
-    return yyjson_is_num(value) && isfinite(yyjson_get_num(value));
-}
-
-static bool check_entry(const struct arguments *given, const struct step *step, yyjson_val *key,
-                        yyjson_val *value, struct failure *failure)
-{
-    const char *name = json_text(key);
-    if (find_hyper(step, name) == NULL)
-        return fail(failure, CAUSE_BAD_INPUT, "%s: the step has no hyper-parameter '%s'",
-                    given->schedule, name == NULL ? "?" : name);
-    if (yyjson_is_arr(value) && yyjson_arr_size(value) < given->until)
-        return fail(failure, CAUSE_BAD_INPUT, "%s: '%s' has %zu values, expected %llu",
-                    given->schedule, name, yyjson_arr_size(value),
-                    (unsigned long long)given->until);
-    bool good = yyjson_is_arr(value) || is_finite(value);
-    size_t index, count;
-    yyjson_val *entry;
-    yyjson_arr_foreach(value, index, count, entry) {
-        good = good && is_finite(entry);
-    }
-    return good || fail(failure, CAUSE_BAD_INPUT, "%s: '%s' is not made of finite numbers",
-                        given->schedule, name);
-}
-
-static bool read_schedule(const struct arguments *given, const struct step *step,
-                          struct schedule *schedule, struct failure *failure)
-{
-    if (given->schedule == NULL)
-        return true;
-    schedule->document = read_json(given->schedule, failure);
-    if (schedule->document == NULL)
-        return false;
-    yyjson_val *root = yyjson_doc_get_root(schedule->document), *key, *value;
-    if (!yyjson_is_obj(root))
-        return fail(failure, CAUSE_BAD_INPUT, "%s: expected a JSON object", given->schedule);
-    size_t index, count;
-    yyjson_obj_foreach(root, index, count, key, value) {
-        if (!check_entry(given, step, key, value, failure))
-            return false;
-    }
-    return true;
-}
-
-double plan_value(const struct plan *plan, const struct hyper *hyper, uint64_t step)
-{
-    yyjson_val *root = yyjson_doc_get_root(plan->schedule.document);
-    yyjson_val *value = yyjson_obj_get(root, hyper->name);
-    if (yyjson_is_arr(value))
-        value = yyjson_arr_get(value, (size_t)step);
-    return value == NULL ? hyper->value : yyjson_get_num(value);
-}
-
-static bool read_order(const struct arguments *given, struct plan *plan, struct failure *failure)
-{
-    size_t size, count, wanted;
-    if (!file_size(given->order, &size, failure))
-        return false;
-    bool huge = __builtin_mul_overflow(given->until, given->accumulate, &count);
-    huge |= __builtin_mul_overflow(count, given->batch, &count);
-    huge |= __builtin_mul_overflow(count, sizeof *plan->order, &wanted);
-    if (huge || size < wanted || size % sizeof *plan->order != 0)
-        return fail(failure, CAUSE_BAD_INPUT,
-                    "%s: holds %zu bytes, expected int64 and at least %llu steps x %llu x %llu of "
-                    "them", given->order, size, (unsigned long long)given->until,
-                    (unsigned long long)given->accumulate, (unsigned long long)given->batch);
-    plan->order = read_file(given->order, wanted, failure);
-    for (size_t i = 0; plan->order != NULL && i < count; i++) {
-        if (plan->order[i] < 0 || (uint64_t)plan->order[i] >= plan->rows)
-            return fail(failure, CAUSE_BAD_INPUT, "%s: row %lld, the data have %zu rows",
-                        given->order, (long long)plan->order[i], plan->rows);
-    }
-    return plan->order != NULL;
-}
-
-bool plan_read(const struct arguments *given, const struct step *step, const struct inputs *inputs,
-               struct plan *plan, struct failure *failure)
-{
-    *plan = (struct plan){0};
-    bool ok = read_schedule(given, step, &plan->schedule, failure) &&
-              check_data(given, step, inputs, &plan->rows, failure) &&
-              read_order(given, plan, failure);
-    if (!ok)
-        plan_free(plan);
-    return ok;
-}
-
-void plan_free(struct plan *plan)
-{
-    yyjson_doc_free(plan->schedule.document);
-    free(plan->order);
-    *plan = (struct plan){0};
+    static const unsigned char sizes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 0, 0, 2};
+    return dtype < sizeof sizes ? sizes[dtype] : 0;
 }

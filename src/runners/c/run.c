@@ -1,194 +1,202 @@
-/* One run of a session: bind, run, copy. */
+/* Inputs, and one run of a session: bind, run, copy. */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "cuda.h"
+#include "result.h"
 #include "session.h"
 
-/* A tensor of ONNX Runtime's own: strings cannot be lent. */
-static bool make_strings(const struct runtime *runtime, const struct tensor *tensor, size_t first,
-                         size_t count, const int64_t *shape, OrtValue **value,
-                         struct failure *failure)
+const unsigned char *data_of(const struct entry *entry)
 {
-    const OrtApi *api = runtime->api;
-    if (!succeeded(runtime, api->CreateTensorAsOrtValue(runtime->allocator, shape, tensor->rank,
-                                                        tensor->dtype->type, value), failure))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        const struct text *text = &tensor->texts[first + i];
-        char *room;
-        if (!succeeded(runtime, api->GetResizedStringTensorElementBuffer(*value, i, text->size,
-                                                                         &room), failure))
-            return false;
-        memcpy(room, text->bytes, text->size);
+    char why[4096];
+    const unsigned char *data = entry_data(entry, why, sizeof why);
+    if (data == NULL)
+        fail(CAUSE_CRASH, "%s", why);
+    return data;
+}
+
+/* The length of a text lies before it. */
+static uint32_t text_size(const unsigned char *text)
+{
+    uint32_t size;
+    memcpy(&size, text - sizeof size, sizeof size);
+    return size;
+}
+
+static const unsigned char **cut_texts(const struct input *input)
+{
+    const unsigned char **texts = reserve(input->elements, sizeof *texts), *at = input->data;
+    for (size_t i = 0; i < input->elements; i++) {
+        texts[i] = at + sizeof(uint32_t);
+        at = texts[i] + text_size(texts[i]);
     }
-    return true;
+    return texts;
+}
+
+struct inputs inputs_open(const struct plan *plan, int group)
+{
+    struct inputs inputs = {.batch = plan->batch, .rows = plan->rows};
+    inputs.list = reserve(plan_count(plan, ROLE_INPUT, group), sizeof *inputs.list);
+    for_entries(entry, plan, ROLE_INPUT, group) {
+        struct input *input = &inputs.list[inputs.count++];
+        input->entry = entry;
+        input->data = data_of(entry);
+        input->elements = entry_elements(entry);
+        input->row_elements = inputs.rows > 0 ? input->elements / inputs.rows : 0;
+        if (entry->dtype == STRING)
+            input->texts = cut_texts(input);
+    }
+    return inputs;
+}
+
+struct cut full_batch(const struct inputs *inputs, size_t i)
+{
+    size_t batches = inputs->batch == 0 ? 1 : inputs->rows / inputs->batch;
+    return (struct cut){i % batches * inputs->batch, inputs->batch};
+}
+
+/* A tensor of ONNX Runtime's own: strings cannot be lent. */
+static void make_strings(const struct input *input, size_t first, size_t count,
+                         const int64_t *shape, OrtValue **value)
+{
+    check(api->CreateTensorAsOrtValue(runtime.allocator, shape, input->entry->axes,
+                                      ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, value));
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *text = input->texts[first + i];
+        char *room;
+        check(api->GetResizedStringTensorElementBuffer(*value, i, text_size(text), &room));
+        memcpy(room, text, text_size(text));
+    }
 }
 
 /* The rows of a tensor as a value over the program's own memory. */
-static bool make_value(const struct runtime *runtime, const struct tensor *tensor, struct cut cut,
-                       OrtValue **value, struct failure *failure)
+static void make_value(const struct input *input, struct cut cut, OrtValue **value)
 {
+    const struct entry *entry = input->entry;
     int64_t shape[MOST_AXES];
-    memcpy(shape, tensor->shape, tensor->rank * sizeof *shape);
+    memcpy(shape, entry->shape, sizeof shape);
     if (cut.rows > 0)
         shape[0] = (int64_t)cut.rows;
-    size_t first = cut.first * tensor->row_elements;
-    size_t count = cut.rows > 0 ? cut.rows * tensor->row_elements : tensor->elements;
-    size_t size = tensor->dtype->size;
-    if (size == 0)
-        return make_strings(runtime, tensor, first, count, shape, value, failure);
-    return succeeded(runtime, runtime->api->CreateTensorWithDataAsOrtValue(
-                                  runtime->host, tensor->data + first * size, count * size, shape,
-                                  tensor->rank, tensor->dtype->type, value), failure);
+    size_t first = cut.first * input->row_elements;
+    size_t count = cut.rows > 0 ? cut.rows * input->row_elements : input->elements;
+    size_t size = dtype_size(entry->dtype);
+    if (entry->dtype == STRING)
+        make_strings(input, first, count, shape, value);
+    else
+        check(api->CreateTensorWithDataAsOrtValue(
+            runtime.host, (void *)(input->data + first * size), count * size, shape, entry->axes,
+            (ONNXTensorElementDataType)entry->dtype, value));
 }
 
-static bool bind(struct session *session, const struct inputs *inputs, struct cut cut,
-                 struct failure *failure)
+static void bind(struct session *session, const struct inputs *inputs, struct cut cut)
 {
-    const struct runtime *runtime = session->runtime;
-    const OrtApi *api = runtime->api;
-    bool ok = true;
-    for (size_t i = 0; ok && i < inputs->count; i++) {
-        OrtValue *value = NULL;
-        ok = make_value(runtime, &inputs->tensors[i], cut, &value, failure) &&
-             succeeded(runtime, api->BindInput(session->binding, inputs->tensors[i].name, value),
-                       failure);
+    for (size_t i = 0; i < inputs->count; i++) {
+        OrtValue *value;
+        make_value(&inputs->list[i], cut, &value);
+        check(api->BindInput(session->binding, inputs->list[i].entry->name, value));
         api->ReleaseValue(value);
     }
     /* Anew each time: a bound output keeps the tensor of the last run. */
-    for (size_t i = 0; ok && i < session->output_count; i++)
-        ok = succeeded(runtime, api->BindOutputToDevice(session->binding, session->outputs[i].name,
-                                                        session->output_memory), failure);
-    return ok && succeeded(runtime, api->SynchronizeBoundInputs(session->binding), failure);
-}
-
-static bool run(struct session *session, struct failure *failure)
-{
-    const struct runtime *runtime = session->runtime;
-    const OrtApi *api = runtime->api;
-    return succeeded(runtime, api->RunWithBinding(session->session, NULL, session->binding),
-                     failure) &&
-           succeeded(runtime, api->SynchronizeBoundOutputs(session->binding), failure);
+    for (size_t i = 0; i < session->output_count; i++)
+        check(api->BindOutputToDevice(session->binding, session->outputs[i].name,
+                                      session->output_memory));
+    check(api->SynchronizeBoundInputs(session->binding));
 }
 
 /* Makes room for at least `count` entries; what was there is lost. */
-static bool grow(void **memory, size_t *capacity, size_t count, size_t size,
-                 struct failure *failure)
+static void *grow(void *memory, size_t *capacity, size_t count, size_t size)
 {
-    if (*memory != NULL && count <= *capacity)
-        return true;
-    free(*memory);
-    *memory = reserve(count, size, failure);
-    *capacity = *memory == NULL ? 0 : count;
-    return *memory != NULL;
+    if (memory != NULL && count <= *capacity)
+        return memory;
+    void *room = reserve(count, size);
+    free(memory);
+    *capacity = count;
+    return room;
 }
 
-static bool copy_strings(const struct runtime *runtime, const OrtValue *value,
-                         struct output *output, struct failure *failure)
+static void copy_strings(const OrtValue *value, struct output *output)
 {
-    const OrtApi *api = runtime->api;
     output->bytes = 0;
-    return succeeded(runtime, api->GetStringTensorDataLength(value, &output->bytes), failure) &&
-           grow((void **)&output->data, &output->capacity, output->bytes, 1, failure) &&
-           grow((void **)&output->offsets, &output->offset_capacity, output->elements,
-                sizeof *output->offsets, failure) &&
-           (output->elements == 0 ||
-            succeeded(runtime, api->GetStringTensorContent(value, output->data, output->bytes,
-                                                           output->offsets, output->elements),
-                      failure));
+    check(api->GetStringTensorDataLength(value, &output->bytes));
+    output->data = grow(output->data, &output->capacity, output->bytes, 1);
+    output->offsets = grow(output->offsets, &output->offset_capacity, output->elements,
+                           sizeof *output->offsets);
+    if (output->elements > 0)
+        check(api->GetStringTensorContent(value, output->data, output->bytes, output->offsets,
+                                          output->elements));
 }
 
-static bool copy_numbers(const struct runtime *runtime, OrtValue *value, struct output *output,
-                         struct failure *failure)
+static void copy_numbers(OrtValue *value, struct output *output)
 {
-    const OrtApi *api = runtime->api;
     const OrtMemoryInfo *memory;
     OrtMemoryInfoDeviceType device;
     void *data;
-    output->bytes = output->elements * output->dtype->size;
-    if (!grow((void **)&output->data, &output->capacity, output->bytes, 1, failure) ||
-        !succeeded(runtime, api->GetTensorMutableData(value, &data), failure) ||
-        !succeeded(runtime, api->GetTensorMemoryInfo(value, &memory), failure))
-        return false;
+    output->bytes = output->elements * dtype_size(output->dtype);
+    output->data = grow(output->data, &output->capacity, output->bytes, 1);
+    check(api->GetTensorMutableData(value, &data));
+    check(api->GetTensorMemoryInfo(value, &memory));
     api->MemoryInfoGetDeviceType(memory, &device);
     if (device != OrtMemoryInfoDeviceType_CPU)
-        return cuda_copy(output->data, data, output->bytes, failure);
-    if (output->bytes > 0)
+        cuda_to_host(output->data, data, output->bytes);
+    else if (output->bytes > 0)
         memcpy(output->data, data, output->bytes);
-    return true;
 }
 
-static bool copy_tensor(const struct runtime *runtime, OrtValue *value, struct output *output,
-                        struct failure *failure)
+static void copy_value(OrtValue *value, struct output *output)
 {
     ONNXTensorElementDataType type;
     const int64_t *shape;
-    if (!succeeded(runtime, runtime->api->GetTensorElementTypeAndShapeDataReference(
-                                value, &type, &shape, &output->rank), failure))
-        return false;
-    output->dtype = dtype_by_type(type);
-    if (output->dtype == NULL)
-        return fail(failure, CAUSE_UNSUPPORTED,
-                    "output '%s' has ONNX Runtime's element type %d, expected one of %s",
-                    output->name, (int)type, dtype_names);
-    if (output->rank > MOST_AXES)
-        return fail(failure, CAUSE_UNSUPPORTED, "output '%s' has %zu axes, expected at most %d",
-                    output->name, output->rank, MOST_AXES);
+    int present = 0, is_tensor = 0;
+    output->dtype = 0;
+    check(api->HasValue(value, &present));
+    if (present)
+        check(api->IsTensor(value, &is_tensor));
+    if (!is_tensor)
+        return;
+    check(api->GetTensorElementTypeAndShapeDataReference(value, &type, &shape, &output->axes));
+    output->dtype = type;
+    if (output->dtype != STRING && dtype_size(output->dtype) == 0)
+        fail(CAUSE_UNSUPPORTED, "output '%s' has ONNX Runtime's element type %d, which this "
+             "program cannot take", output->name, (int)type);
+    if (output->axes > MOST_OUTPUT_AXES)
+        fail(CAUSE_UNSUPPORTED, "output '%s' has %zu axes, expected at most %d", output->name,
+             output->axes, MOST_OUTPUT_AXES);
     output->elements = 1;
-    for (size_t axis = 0; axis < output->rank; axis++) {
+    for (size_t axis = 0; axis < output->axes; axis++) {
         output->shape[axis] = shape[axis];
         output->elements *= (size_t)shape[axis];
     }
-    return output->dtype->size == 0 ? copy_strings(runtime, value, output, failure)
-                                    : copy_numbers(runtime, value, output, failure);
+    if (output->dtype == STRING)
+        copy_strings(value, output);
+    else
+        copy_numbers(value, output);
 }
 
-static bool copy_value(const struct runtime *runtime, OrtValue *value, struct output *output,
-                       struct failure *failure)
+static void copy(struct session *session)
 {
-    const OrtApi *api = runtime->api;
-    int present = 0, is_tensor = 0;
-    if (!succeeded(runtime, api->HasValue(value, &present), failure) ||
-        (present && !succeeded(runtime, api->IsTensor(value, &is_tensor), failure)))
-        return false;
-    output->dtype = NULL;
-    return !is_tensor || copy_tensor(runtime, value, output, failure);
-}
-
-static bool copy(struct session *session, struct failure *failure)
-{
-    const struct runtime *runtime = session->runtime;
-    const OrtApi *api = runtime->api;
     OrtValue **values;
     size_t count;
-    if (!succeeded(runtime, api->GetBoundOutputValues(session->binding, runtime->allocator,
-                                                      &values, &count), failure))
-        return false;
-    bool ok = true;
+    check(api->GetBoundOutputValues(session->binding, runtime.allocator, &values, &count));
     for (size_t i = 0; i < count; i++) {
-        ok = ok && copy_value(runtime, values[i], &session->outputs[i], failure);
+        copy_value(values[i], &session->outputs[i]);
         api->ReleaseValue(values[i]);
     }
     if (count > 0)
-        runtime->allocator->Free(runtime->allocator, values);
-    return ok;
+        runtime.allocator->Free(runtime.allocator, values);
 }
 
-bool session_run(struct session *session, const struct inputs *inputs, struct cut cut,
-                 struct times *times, struct failure *failure)
+struct times session_run(struct session *session, const struct inputs *inputs, struct cut cut)
 {
     int64_t begin_ns = now_ns();
-    bool ok = bind(session, inputs, cut, failure);
+    bind(session, inputs, cut);
     int64_t bound_ns = now_ns();
-    ok = ok && run(session, failure);
+    check(api->RunWithBinding(session->session, NULL, session->binding));
+    check(api->SynchronizeBoundOutputs(session->binding));
     int64_t ran_ns = now_ns();
-    ok = ok && copy(session, failure);
+    copy(session);
     int64_t copied_ns = now_ns();
-    session->runtime->api->ClearBoundInputs(session->binding);
-    session->runtime->api->ClearBoundOutputs(session->binding);
-    *times = (struct times){bound_ns - begin_ns, ran_ns - bound_ns, copied_ns - ran_ns};
-    return ok;
+    api->ClearBoundInputs(session->binding);
+    api->ClearBoundOutputs(session->binding);
+    return (struct times){bound_ns - begin_ns, ran_ns - bound_ns, copied_ns - ran_ns};
 }

@@ -1,221 +1,273 @@
-/* Mode `train`: a portable training step, from a state to a state. */
+/* Level `train`: steps whose state stays on the provider's device. */
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "clock.h"
-#include "files.h"
-#include "modes.h"
-#include "trainer.h"
+#include "cuda.h"
+#include "measure.h"
+#include "result.h"
 
-enum part { GATHER, BIND, RUN, READ, PARTS };
+enum { STEP, ACCUMULATE, GRAPHS };
+enum { GATHER, BIND, RUN, READ, PARTS };
 
-/* What the record has of the steps until now, `count` of them. */
-struct progress {
-    uint64_t first;
-    size_t count;
-    int64_t *times[PARTS];
-    double **metrics;
-    struct series checkpoint_steps, checkpoint_times;
+/* What belongs to the plan's entry of the same number. A state that a graph gives has two buffers
+   that change places: what is read is in `place`, what is written in the other one. All else is a
+   value over memory of the program's own: a batch's rows, a scalar. */
+struct tensor {
+    const struct entry *entry;
+    OrtValue *values[2];
+    bool given;
+    int place;
+    unsigned char *bytes;      /* NULL: a state */
+    const unsigned char *from; /* data: all rows; hyper: all steps */
+    size_t size;               /* of a row, of a scalar */
+};
+
+/* A graph's end, or a tensor by its own name. A list of them ends with no name. */
+struct link {
+    const char *name;
+    struct tensor *tensor;
+};
+
+struct graph {
+    struct session session;
+    struct link *takes, *gives;
+    /* One for each way in which the buffers may lie: by how often, modulo 2, each of the graphs
+       has run. Made when it first comes. */
+    OrtIoBinding *bindings[2][2];
 };
 
 struct training {
-    const struct arguments *given;
-    const struct step *step;
     const struct plan *plan;
-    struct trainer *trainer;
-    struct progress progress;
+    struct tensor *tensors;
+    struct link *state, *data, *hyper, *seed, *metrics;
+    size_t metric_count;
+    struct graph graphs[GRAPHS];
+    int turns[GRAPHS];
+    int64_t session_ns;
+    unsigned char *block; /* the state on the host; NULL where it lies there anyway */
 };
 
-static bool open_progress(struct progress *progress, const struct step *step, size_t steps,
-                          struct failure *failure)
+static struct link *collect(const struct training *training, enum role role, int group)
 {
-    progress->metrics = reserve(step->metric_count, sizeof *progress->metrics, failure);
-    bool ok = progress->metrics != NULL;
-    for (size_t i = 0; ok && i < step->metric_count; i++)
-        ok = (progress->metrics[i] = reserve(steps, sizeof(double), failure)) != NULL;
-    for (int part = 0; ok && part < PARTS; part++)
-        ok = (progress->times[part] = reserve(steps, sizeof(int64_t), failure)) != NULL;
-    return ok;
+    const struct plan *plan = training->plan;
+    struct link *found = reserve(plan_count(plan, role, group) + 1, sizeof *found), *next = found;
+    for_entries(entry, plan, role, group) {
+        bool own = entry->link == UINT32_MAX;
+        size_t number = own ? (size_t)(entry - plan_entry(plan, 0)) : entry->link;
+        *next++ = (struct link){entry->name, &training->tensors[number]};
+    }
+    return found;
 }
 
-static void close_progress(struct progress *progress, const struct step *step)
+static void open_graphs(struct training *training)
 {
-    for (size_t i = 0; progress->metrics != NULL && i < step->metric_count; i++)
-        free(progress->metrics[i]);
-    for (int part = 0; part < PARTS; part++)
-        free(progress->times[part]);
-    free(progress->metrics);
-    series_free(&progress->checkpoint_steps);
-    series_free(&progress->checkpoint_times);
+    for_entries(entry, training->plan, ROLE_GRAPH, ANY_GROUP) {
+        struct graph *graph = &training->graphs[entry->group];
+        session_open(&graph->session, training->plan, entry, NULL);
+        training->session_ns += graph->session.created_ns;
+        graph->takes = collect(training, ROLE_TAKES, (int)entry->group);
+        graph->gives = collect(training, ROLE_GIVES, (int)entry->group);
+        for (struct link *give = graph->gives; give->name != NULL; give++)
+            give->tensor->given = true;
+    }
 }
 
-/* A micro-batch: its times and metrics are added to those of the step. */
-static bool run_part(struct training *training, const int64_t *order, enum graph_kind kind,
-                     struct failure *failure)
+/* Makes the state's buffers on the device, the first of each with what it begins with. */
+static void open_state(struct training *training)
 {
-    struct progress *progress = &training->progress;
-    size_t at = progress->count;
+    const struct session *session = &training->graphs[STEP].session;
+    OrtMemoryInfoDeviceType device;
+    OrtAllocator *allocator;
+    void *bytes;
+    api->MemoryInfoGetDeviceType(session->output_memory, &device);
+    if (device != OrtMemoryInfoDeviceType_CPU)
+        training->block = reserve(training->plan->state_bytes, 1);
+    check(api->CreateAllocator(session->session, session->output_memory, &allocator));
+    for (struct link *state = training->state; state->name != NULL; state++) {
+        struct tensor *tensor = state->tensor;
+        const struct entry *entry = tensor->entry;
+        for (int side = 0; side < (tensor->given ? 2 : 1); side++)
+            check(api->CreateTensorAsOrtValue(allocator, entry->shape, entry->axes,
+                                              (ONNXTensorElementDataType)entry->dtype,
+                                              &tensor->values[side]));
+        check(api->GetTensorMutableData(tensor->values[0], &bytes));
+        if (training->block != NULL)
+            cuda_to_device(bytes, data_of(entry), entry->size);
+        else if (entry->size > 0)
+            memcpy(bytes, data_of(entry), entry->size);
+    }
+}
+
+/* Values over memory of the program's own: of `rows` rows, or scalars where that is 0. */
+static void lend(const struct link *link, size_t rows)
+{
+    for (; link->name != NULL; link++) {
+        struct tensor *tensor = link->tensor;
+        const struct entry *entry = tensor->entry;
+        int64_t shape[MOST_AXES];
+        memcpy(shape, entry->shape, sizeof shape);
+        shape[0] = (int64_t)rows;
+        tensor->from = data_of(entry);
+        tensor->size = rows > 0 ? entry->size / (size_t)entry->shape[0] : dtype_size(entry->dtype);
+        size_t bytes = tensor->size * (rows > 0 ? rows : 1);
+        tensor->bytes = reserve(bytes, 1);
+        check(api->CreateTensorWithDataAsOrtValue(
+            runtime.host, tensor->bytes, bytes, shape, rows > 0 ? entry->axes : 0,
+            (ONNXTensorElementDataType)entry->dtype, &tensor->values[0]));
+        tensor->values[1] = tensor->values[0];
+    }
+}
+
+/* Copies the rows of the order into the batch. */
+static void gather(const struct training *training, const int64_t *order)
+{
+    for (const struct link *data = training->data; data->name != NULL; data++) {
+        const struct tensor *tensor = data->tensor;
+        size_t size = tensor->size;
+        for (size_t row = 0; size > 0 && row < training->plan->batch; row++)
+            memcpy(tensor->bytes + row * size, tensor->from + (size_t)order[row] * size, size);
+    }
+}
+
+/* The binding for how the buffers lie now, with them and the metrics. */
+static OrtIoBinding *binding_now(const struct training *training, struct graph *graph)
+{
+    const int *turns = training->turns;
+    OrtIoBinding **binding = &graph->bindings[turns[STEP]][turns[ACCUMULATE]];
+    if (*binding != NULL)
+        return *binding;
+    check(api->CreateIoBinding(graph->session.session, binding));
+    for (const struct link *take = graph->takes; take->name != NULL; take++) {
+        if (take->tensor->bytes == NULL)
+            check(api->BindInput(*binding, take->name, take->tensor->values[take->tensor->place]));
+    }
+    for (const struct link *give = graph->gives; give->name != NULL; give++)
+        check(api->BindOutput(*binding, give->name, give->tensor->values[1 - give->tensor->place]));
+    return *binding;
+}
+
+/* Runs a graph; its metrics are then there, and the state is the next one. */
+static void run_graph(struct training *training, int kind, int64_t *times)
+{
+    struct graph *graph = &training->graphs[kind];
     int64_t begin_ns = now_ns();
-    trainer_gather(training->trainer, order);
-    progress->times[GATHER][at] += now_ns() - begin_ns;
-    if (!trainer_run(training->trainer, kind, &progress->times[BIND][at],
-                     &progress->times[RUN][at], failure))
-        return false;
-    int64_t ran_ns = now_ns();
-    for (size_t i = 0; i < training->step->metric_count; i++)
-        progress->metrics[i][at] += trainer_metric(training->trainer, i);
-    progress->times[READ][at] += now_ns() - ran_ns;
-    return true;
-}
-
-static bool run_step(struct training *training, uint64_t index, struct failure *failure)
-{
-    const struct arguments *given = training->given;
-    struct progress *progress = &training->progress;
-    const int64_t *order = training->plan->order + index * given->accumulate * given->batch;
-    trainer_set(training->trainer, training->plan, index);
-    for (uint64_t part = 0; part < given->accumulate; part++, order += given->batch) {
-        bool last = part + 1 == given->accumulate;
-        if (!run_part(training, order, last ? GRAPH_STEP : GRAPH_ACCUMULATE, failure))
-            return false;
+    OrtIoBinding *binding = binding_now(training, graph);
+    /* What comes from the host: bound each time, which copies it where the device is another. */
+    for (const struct link *take = graph->takes; take->name != NULL; take++) {
+        if (take->tensor->bytes != NULL)
+            check(api->BindInput(binding, take->name, take->tensor->values[0]));
     }
-    for (size_t i = 0; i < training->step->metric_count; i++)
-        progress->metrics[i][progress->count] /= (double)given->accumulate;
-    double loss = progress->metrics[0][progress->count];
-    if (!isfinite(loss))
-        return fail(failure, CAUSE_DIVERGED,
-                    "diverged: the loss of step %llu is %f: the rate is too high, or the target "
-                    "has a class that the model does not",
-                    (unsigned long long)index, loss);
-    progress->count++;
-    return true;
+    check(api->SynchronizeBoundInputs(binding));
+    int64_t bound_ns = now_ns();
+    check(api->RunWithBinding(graph->session.session, NULL, binding));
+    check(api->SynchronizeBoundOutputs(binding));
+    times[RUN] += now_ns() - bound_ns;
+    times[BIND] += bound_ns - begin_ns;
+    training->turns[kind] ^= 1;
+    for (struct link *give = graph->gives; give->name != NULL; give++)
+        give->tensor->place ^= 1;
 }
 
-/* Writes the state after `done` updates. */
-static bool write_checkpoint(struct training *training, uint64_t done, struct failure *failure)
+static double metric(const struct tensor *tensor)
 {
-    struct progress *progress = &training->progress;
+    return tensor->size == sizeof(double) ? *(const double *)tensor->bytes
+                                          : *(const float *)tensor->bytes;
+}
+
+static void run_step(struct training *training, size_t index, const int64_t *order, int64_t *times,
+                     double *metrics)
+{
+    const struct plan *plan = training->plan;
+    for (const struct link *hyper = training->hyper; hyper->name != NULL; hyper++) {
+        const struct tensor *tensor = hyper->tensor;
+        memcpy(tensor->bytes, tensor->from + index * tensor->size, tensor->size);
+    }
+    for (uint64_t part = 0; part < plan->accumulate; part++, order += plan->batch) {
+        int64_t begin_ns = now_ns();
+        gather(training, order);
+        times[GATHER] += now_ns() - begin_ns;
+        run_graph(training, part + 1 == plan->accumulate ? STEP : ACCUMULATE, times);
+        int64_t ran_ns = now_ns();
+        for (size_t i = 0; i < training->metric_count; i++)
+            metrics[i] += metric(training->metrics[i].tensor);
+        times[READ] += now_ns() - ran_ns;
+    }
+    for (size_t i = 0; i < training->metric_count; i++)
+        metrics[i] /= (double)plan->accumulate;
+}
+
+/* Writes the state after `updates` of them, to the two files by turns. */
+static void write_checkpoint(const struct training *training, uint64_t updates)
+{
+    static int slot = 1;
     int64_t begin_ns = now_ns();
-    const struct state *state = trainer_state(training->trainer, failure);
-    if (state == NULL)
-        return false;
-    const char *name = state_not_finite(training->step, state);
-    if (name != NULL) {
-        /* That step is not one of those that went well. */
-        progress->count--;
-        return fail(failure, CAUSE_DIVERGED,
-                    "diverged: after step %llu '%s' holds a number that is not finite",
-                    (unsigned long long)done - 1, name);
+    slot ^= 1;
+    struct file file = file_open(NULL, slot == 0 ? "state-0.bin" : "state-1.bin");
+    for (const struct link *state = training->state; state->name != NULL; state++) {
+        const struct entry *entry = state->tensor->entry;
+        void *bytes;
+        check(api->GetTensorMutableData(state->tensor->values[state->tensor->place], &bytes));
+        if (training->block != NULL) {
+            cuda_to_host(training->block + entry->data_at, bytes, entry->size);
+            bytes = training->block + entry->data_at;
+        }
+        if (fseeko(file.stream, (off_t)entry->data_at, SEEK_SET) != 0)
+            file_failed(&file);
+        file_write(&file, bytes, entry->size);
     }
-    return state_write(training->given->checkpoint, training->step, state, failure) &&
-           series_append(&progress->checkpoint_steps, (int64_t)done, failure) &&
-           series_append(&progress->checkpoint_times, now_ns() - begin_ns, failure);
+    if (fflush(file.stream) != 0 ||
+        ftruncate(fileno(file.stream), (off_t)training->plan->state_bytes) != 0 ||
+        fsync(fileno(file.stream)) != 0)
+        file_failed(&file);
+    file_close(&file);
+    fact_number("checkpoint", (int64_t)updates);
+    fact_number("slot", slot);
+    fact_number("ns", now_ns() - begin_ns);
+    say();
 }
 
-static bool run_steps(struct training *training, struct failure *failure)
+void run_train(const struct plan *plan)
 {
-    uint64_t until = training->given->until, every = training->given->checkpoint_every;
-    bool written = false;
-    for (uint64_t index = training->progress.first; index < until; index++) {
-        if (!run_step(training, index, failure))
-            return false;
-        written = every > 0 && (index + 1) % every == 0;
-        if (written && !write_checkpoint(training, index + 1, failure))
-            return false;
+    struct training training = {.plan = plan};
+    training.tensors = reserve(plan->count, sizeof *training.tensors);
+    for (size_t i = 0; i < plan->count; i++)
+        training.tensors[i].entry = plan_entry(plan, i);
+    training.state = collect(&training, ROLE_STATE, ANY_GROUP);
+    training.data = collect(&training, ROLE_DATA, ANY_GROUP);
+    training.hyper = collect(&training, ROLE_HYPER, ANY_GROUP);
+    training.seed = collect(&training, ROLE_SEED, ANY_GROUP);
+    training.metrics = collect(&training, ROLE_METRIC, ANY_GROUP);
+    size_t count = training.metric_count = plan_count(plan, ROLE_METRIC, ANY_GROUP);
+    const int64_t *order = (const int64_t *)data_of(plan_next(plan, NULL, ROLE_ORDER, ANY_GROUP));
+    open_graphs(&training);
+    lend(training.data, plan->batch);
+    lend(training.hyper, 0);
+    lend(training.seed, 0);
+    lend(training.metrics, 0);
+    if (training.seed->name != NULL)
+        memcpy(training.seed->tensor->bytes, &plan->seed, sizeof plan->seed);
+    open_state(&training);
+    int64_t(*times)[PARTS] = reserve(plan->steps, sizeof *times);
+    double *metrics = reserve(plan->steps * count, sizeof *metrics), *row = metrics;
+    bool finite = true, written = false;
+    size_t done = 0;
+    while (finite && done < plan->steps) {
+        run_step(&training, done, order, times[done], row);
+        finite = isfinite(row[0]);
+        row += count;
+        order += plan->accumulate * plan->batch;
+        uint64_t updates = plan->first_step + ++done;
+        written = finite && plan->checkpoint_every > 0 && updates % plan->checkpoint_every == 0;
+        if (written)
+            write_checkpoint(&training, updates);
     }
-    return written || write_checkpoint(training, until, failure);
-}
-
-static void tell(const struct training *training, struct record *record)
-{
-    static const char *const parts[PARTS] = {"gather_ns", "bind_ns", "run_ns", "read_ns"};
-    const struct progress *progress = &training->progress;
-    yyjson_mut_doc *document = record->document;
-    record_peak_memory(record);
-    int64_t session_ns = 0;
-    for (int kind = 0; kind < GRAPHS; kind++)
-        session_ns += training->trainer->sessions[kind].created_ns;
-    record_number(record, "session_ns", session_ns);
-    record_text(record, "step_graph", training->step->step_graph);
-    record_text(record, "state", training->given->checkpoint);
-    record_number(record, "first_step", (int64_t)progress->first);
-    yyjson_mut_obj_add_val(document, record->root, "losses",
-                           record_reals(record, progress->metrics[0], progress->count));
-    yyjson_mut_val *metrics = yyjson_mut_obj_add_obj(document, record->root, "metrics");
-    for (size_t i = 1; i < training->step->metric_count; i++)
-        yyjson_mut_obj_add(metrics, yyjson_mut_strcpy(document, training->step->metrics[i].name),
-                           record_reals(record, progress->metrics[i], progress->count));
-    for (int part = 0; part < PARTS; part++) {
-        struct series series = {progress->times[part], progress->count, progress->count};
-        record_series(record, parts[part], &series);
-    }
-    yyjson_mut_val *list = yyjson_mut_obj_add_arr(document, record->root, "checkpoints");
-    for (size_t i = 0; i < progress->checkpoint_times.count; i++) {
-        yyjson_mut_val *entry = yyjson_mut_arr_add_obj(document, list);
-        yyjson_mut_obj_add_sint(document, entry, "step", progress->checkpoint_steps.values[i]);
-        yyjson_mut_obj_add_sint(document, entry, "ns", progress->checkpoint_times.values[i]);
-    }
-}
-
-/* The state to begin with, and how many updates it has behind it. */
-static bool read_begun(const struct arguments *given, const struct step *step, struct state *state,
-                       uint64_t *first, struct failure *failure)
-{
-    bool begun = file_exists(given->checkpoint);
-    const char *path = begun ? given->checkpoint : given->state;
-    int64_t done;
-    if (path == NULL)
-        path = step->state_file;
-    if (!state_read(path, step, state, failure))
-        return false;
-    memcpy(&done, state->data[step->counter], sizeof done);
-    *first = (uint64_t)done;
-    if (done >= 0 && *first <= given->until)
-        return true;
-    state_free(state);
-    return fail(failure, CAUSE_BAD_INPUT, "%s: is of step %lld, expected one from 0 to --until %llu",
-                path, (long long)done, (unsigned long long)given->until);
-}
-
-static bool train(const struct runtime *runtime, const struct arguments *given,
-                  const struct options *options, const struct inputs *inputs,
-                  const struct step *step, const struct plan *plan, struct record *record,
-                  struct failure *failure)
-{
-    struct state state;
-    struct trainer trainer;
-    struct training training = {given, step, plan, &trainer, {0}};
-    if (!read_begun(given, step, &state, &training.progress.first, failure))
-        return false;
-    state_remove_left(given->checkpoint);
-    size_t steps = (size_t)(given->until - training.progress.first);
-    bool opened = open_progress(&training.progress, step, steps, failure) &&
-                  trainer_open(runtime, given, options, step, inputs, &state, &trainer, failure);
-    state_free(&state);
-    bool ok = opened && run_steps(&training, failure);
-    if (ok || failure->cause == CAUSE_DIVERGED)
-        tell(&training, record);
-    if (opened)
-        trainer_close(&trainer);
-    close_progress(&training.progress, step);
-    return ok;
-}
-
-bool run_train(const struct runtime *runtime, const struct arguments *given,
-               const struct options *options, const struct inputs *inputs, struct record *record,
-               struct failure *failure)
-{
-    struct step step;
-    struct plan plan;
-    if (!step_read(given->step, given->accumulate > 1, &step, failure))
-        return false;
-    bool ok = plan_read(given, &step, inputs, &plan, failure);
-    if (ok) {
-        ok = train(runtime, given, options, inputs, &step, &plan, record, failure);
-        plan_free(&plan);
-    }
-    step_free(&step);
-    return ok;
+    if (finite && !written)
+        write_checkpoint(&training, plan->first_step + done);
+    write_conditions();
+    write_array("times.bin", times, done * sizeof *times);
+    write_array("metrics.bin", metrics, (size_t)(row - metrics) * sizeof *metrics);
+    fact_number("session_ns", training.session_ns);
 }
