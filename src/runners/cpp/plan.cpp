@@ -34,7 +34,7 @@ std::vector<const entry*> Plan::all(role role, int group) const {
 const char* data_of(const entry* from) {
     char why[4096];
     const auto* data = entry_data(from, why, sizeof why);
-    if (!data) throw Failure(Cause::bad_input, why);
+    if (!data) throw Failure(Cause::crash, why);
     return reinterpret_cast<const char*>(data);
 }
 
