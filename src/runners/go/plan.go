@@ -2,129 +2,171 @@ package main
 
 import (
 	"encoding/binary"
-	"encoding/json"
-	"fmt"
-	"io"
-	"maps"
 	"os"
-	"slices"
-	"strings"
+
+	ort "github.com/yalue/onnxruntime_go"
 )
 
-// order is the rows of all batches, one behind the other.
-type order struct {
-	path  string
-	rows  []int64
-	batch int
+const (
+	roleLibrary = iota + 1
+	roleProvider
+	roleOut
+	roleOption
+	roleProviderOption
+	roleModel
+	roleOutputs
+	roleInput
+	roleOutput
+	roleProfile
+	roleArrivals
+	roleGraph
+	roleState
+	roleData
+	roleHyper
+	roleSeed
+	roleMetric
+	roleOrder
+	roleTakes
+	roleGives
+)
+
+const (
+	byteOrderMark = 0x01020304
+	headerSize    = 192
+	entrySize     = 128
+)
+
+// header is as the file has it.
+type header struct {
+	Magic                                                      [8]byte
+	Mark, Version                                              uint32
+	Size                                                       int64
+	Level, Count                                               uint32
+	Batch, Rows, Warmup, MinRuns, MaxNs, Sessions, LastBeginNs int
+	FirstStep, Steps, CheckpointEvery, Accumulate              int
+	Seed, StateBytes                                           int64
+	_                                                          [7]int64
 }
 
-// readOrder reads as many batches as there are until the last step.
-func readOrder(args *arguments) (*order, error) {
-	path := args.order
-	facts, err := os.Stat(path)
+// row is an entry as the file has it.
+type row struct {
+	Role, Group, Dtype, Axes, Link, _                int32
+	NameAt, NameSize, TextAt, TextSize, Offset, Size int64
+	Shape                                            [7]int64
+}
+
+type entry struct {
+	*row
+	name, text string
+	shape      ort.Shape
+}
+
+type plan struct {
+	*header
+	entries []entry
+}
+
+// readPlan refuses what is no plan; what a plan says was checked when it was made.
+func readPlan(path string) *plan {
+	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, bad("%s: cannot be read: %v", path, err)
+		panic(bad("%s: cannot be read: %v", path, innermost(err)))
 	}
-	batches, size := float64(args.until)*float64(args.accumulate), facts.Size()
-	// In floating point: the product may not fit into an integer, and then it is too much anyway.
-	if size%8 != 0 || batches*float64(args.batch)*8 > float64(size) {
-		return nil, bad("%s: holds %d bytes, expected int64 rows of %.0f batches of %d",
-			path, size, batches, args.batch)
+	order, size := binary.NativeEndian, uint64(len(raw))
+	if size < 24 || string(raw[:8]) != "TRANSECT" {
+		panic(bad("%s: is no plan, expected a file that begins with TRANSECT", path))
 	}
-	raw := make([]byte, args.until*args.accumulate*args.batch*8)
-	file, err := os.Open(path)
+	if mark := order.Uint32(raw[8:]); mark != byteOrderMark {
+		panic(bad("%s: is of another byte order: mark 0x%08x, expected 0x%08x",
+			path, mark, byteOrderMark))
+	}
+	if version := order.Uint32(raw[12:]); version != 1 {
+		panic(bad("%s: is of version %d, expected 1", path, version))
+	}
+	if said := order.Uint64(raw[16:]); said != size || size < headerSize {
+		panic(bad("%s: holds %d bytes, expected %d", path, size, said))
+	}
+	read := &plan{header: &view[header](raw[:headerSize])[0]}
+	rows := view[row](raw[headerSize : headerSize+entrySize*int(read.Count)])
+	for i := range rows {
+		one := &rows[i]
+		read.entries = append(read.entries, entry{
+			row:   one,
+			name:  string(raw[one.NameAt : one.NameAt+one.NameSize]),
+			text:  string(raw[one.TextAt : one.TextAt+one.TextSize]),
+			shape: one.Shape[:one.Axes],
+		})
+	}
+	return read
+}
+
+// of returns the entries of a role, in their order: all, or those of one case or graph.
+func (p *plan) of(role int32, group ...int32) []*entry {
+	var found []*entry
+	for i := range p.entries {
+		one := &p.entries[i]
+		if one.Role == role && (group == nil || one.Group == group[0]) {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// text returns that of the only such entry, or "".
+func (p *plan) text(role int32, group ...int32) string {
+	if found := p.of(role, group...); len(found) > 0 {
+		return found[0].text
+	}
+	return ""
+}
+
+func namesOf(entries []*entry) []string {
+	names := make([]string, len(entries))
+	for i, one := range entries {
+		names[i] = one.name
+	}
+	return names
+}
+
+// data reads an entry's bytes into Go's own memory: that is what the binding makes tensors over.
+func (e *entry) data() []byte {
+	memory := room(int(e.Size))
+	file, err := os.Open(e.text)
 	if err == nil {
 		defer file.Close()
-		_, err = io.ReadFull(file, raw)
+		_, err = file.ReadAt(memory, e.Offset)
 	}
 	if err != nil {
-		return nil, bad("%s: cannot be read: %v", path, err)
+		panic(bad("%s: cannot be read: %v", e.text, innermost(err)))
 	}
-	read := &order{path: path, batch: args.batch, rows: make([]int64, len(raw)/8)}
-	for i := range read.rows {
-		read.rows[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))
-	}
-	return read, nil
+	return memory
 }
 
-// check complains of a row that the data do not have.
-func (o *order) check(rows int64) error {
-	for i, row := range o.rows {
-		if row < 0 || row >= rows {
-			return bad("%s: entry %d is row %d, the data have %d rows", o.path, i, row, rows)
-		}
+// batches returns the inputs of a case, cut into batches, of which the last may be partial; and
+// the full ones.
+func (p *plan) batches(group int32) (all, full [][]tensor) {
+	var whole []tensor
+	for _, one := range p.of(roleInput, group) {
+		whole = append(whole, one.tensor())
 	}
-	return nil
+	if p.Batch == 0 {
+		all = [][]tensor{whole}
+		return all, all
+	}
+	for start := 0; start < p.Rows; start += p.Batch {
+		feed := make([]tensor, len(whole))
+		for i := range whole {
+			feed[i] = whole[i].cut(start, min(start+p.Batch, p.Rows))
+		}
+		all = append(all, feed)
+	}
+	return all, all[:p.Rows/p.Batch]
 }
 
-// of returns the rows of a batch, counted from the first one of step 0.
-func (o *order) of(batch int) []int64 { return o.rows[batch*o.batch : (batch+1)*o.batch] }
-
-// values of a hyper-parameter: one for each step from 0, or the same always.
-type values struct {
-	always float64
-	each   []float64
-}
-
-func (v *values) at(step int) float64 {
-	if v.each == nil {
-		return v.always
+// rowsOf returns those of a batch, or -1 when the tensors are whole.
+func (p *plan) rowsOf(feed []tensor) int64 {
+	if p.Batch == 0 {
+		return -1
 	}
-	return v.each[step]
-}
-
-// parseValues reads a number or a list of at least so many.
-func parseValues(text json.RawMessage, until int) (values, error) {
-	wrong := fmt.Errorf("is %.100s, expected a number or a list of numbers", text)
-	// Package json takes null for any number, but not for one that is pointed to.
-	var each []*float64
-	if err := json.Unmarshal(text, &each); err != nil || each == nil {
-		var always *float64
-		if err := json.Unmarshal(text, &always); err != nil || always == nil {
-			return values{}, wrong
-		}
-		return values{always: *always}, nil
-	}
-	if len(each) < until {
-		return values{}, fmt.Errorf("has %d values, expected one for each of %d steps",
-			len(each), until)
-	}
-	found := values{each: make([]float64, len(each))}
-	for i, value := range each {
-		if value == nil {
-			return values{}, wrong
-		}
-		found.each[i] = *value
-	}
-	return found, nil
-}
-
-// readSchedule reads the file, if there is one; it returns values in the manifest's order.
-func readSchedule(file string, known []hyper, until int) ([]values, error) {
-	schedule, names := make([]values, len(known)), make([]string, len(known))
-	for i, one := range known {
-		names[i], schedule[i].always = one.Name, *one.Default
-	}
-	if file == "" {
-		return schedule, nil
-	}
-	var given map[string]json.RawMessage
-	if err := readJSON(file, &given, "hyper-parameters by name"); err != nil {
-		return nil, err
-	}
-	if given == nil {
-		return nil, bad("%s: expected hyper-parameters by name, got null", file)
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		at := slices.Index(names, name)
-		if at < 0 {
-			return nil, bad("%s: hyper-parameter '%s', expected one of %s",
-				file, name, strings.Join(names, ", "))
-		}
-		var err error
-		if schedule[at], err = parseValues(given[name], until); err != nil {
-			return nil, bad("%s: hyper-parameter '%s' %v", file, name, err)
-		}
-	}
-	return schedule, nil
+	return feed[0].shape[0]
 }

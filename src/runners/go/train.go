@@ -1,237 +1,267 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
+	"path/filepath"
 
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// The step's own graph stands before that of the micro-batches.
-const (
-	stepGraph = iota
-	accumulateGraph
-)
-
-// training is what goes on with a portable training step, read and found to fit together.
-type training struct {
-	args     *arguments
-	manifest *manifest
-	schedule []values
-	order    *order
-	rows     []*tensor
-	state    *savedState
-	// What came of the steps: of each metric, the loss first, a value for each step.
-	metrics     [][]float64
-	parts       [parts][]int64
-	checkpoints []fields
+// trainer is the graphs of a step, and all that they read and write.
+type trainer struct {
+	plan      *plan
+	out       *result
+	onCUDA    bool
+	graphs    []*graph
+	sessionNs int64
+	// By the number of the entry, and those of a role.
+	slots                       []*slot
+	state, data, hyper, metrics []*slot
+	order                       []int64
+	// A bit for each graph: whether it ran an odd number of times. Where each tensor of the state
+	// lies follows from it.
+	turns uint
+	// The file of the next checkpoint.
+	next int
 }
 
-// Parts of a step, in nanoseconds over its micro-batches.
-const (
-	gatherPart = iota
-	bindPart
-	runPart
-	readPart
-	parts
-)
+// slot is what a graph takes or gives: one value, or a tensor of the state in two places, of which
+// a run reads the one and writes the other.
+type slot struct {
+	*entry
+	places []ort.Value
+	// A bit for each graph that changes it.
+	changed uint
+	// Of data: all rows, those of the batch, which stay where they are, and the bytes of one.
+	all, batch []byte
+	width      int
+	// Of a hyper-parameter: a value for each step, and the one that it has.
+	each []float64
+	last float64
+}
 
-var partNames = [parts]string{"gather_ns", "bind_ns", "run_ns", "read_ns"}
+// graph is one of the step's, with what its inputs and outputs are bound to.
+type graph struct {
+	session      *ort.DynamicAdvancedSession
+	takes, gives []*entry
+	// By the trainer's turns, made when first needed.
+	bindings [4]*binding
+}
 
-// runTrain trains until the last step; it fills the record, also when it diverged.
-func runTrain(args *arguments, opts *options, record fields) error {
-	job, err := readTraining(args)
-	if err != nil {
-		return err
-	}
-	if err := loadRuntime(args.library); err != nil {
-		return err
-	}
-	size := args.batch
-	if job.state.step == args.until {
-		// Where no step is left there is nothing that a batch was held to.
-		size = 0
-	}
-	rows, err := newBatch(job.rows, size)
-	if err != nil {
-		return err
-	}
-	trainer, err := newTrainer(args, opts, job.manifest, job.state, rows)
-	if err != nil {
-		return err
-	}
-	err = withoutCollector(func() error {
-		defer func() { record["peak_memory_bytes"] = peakMemory() }()
-		return job.steps(trainer)
+// binding is ONNX Runtime's, and what is bound to each input.
+type binding struct {
+	*ort.IoBinding
+	inputs []ort.Value
+}
+
+// parts of a step, in nanoseconds over its micro-batches.
+type parts struct{ gather, bind, run, read int64 }
+
+// train does the steps, and keeps the state.
+func train(p *plan, out *result) fields {
+	trainer := newTrainer(p, out)
+	withoutCollector(func() {
+		taken, metrics := trainer.steps()
+		out.copyProcess()
+		write(out, "times.bin", taken)
+		write(out, "metrics.bin", metrics)
 	})
-	record["session_ns"], record["runtime_version"] = trainer.sessionNs, ort.GetVersion()
-	record["run_includes"] = []string{}
-	if args.provider == "cuda" {
+	includes := []string{}
+	if trainer.onCUDA {
 		// The binding has no values on a device: what a run gives is copied to the host in it.
-		record["run_includes"] = []string{"read"}
+		includes = append(includes, "read")
 	}
-	maps.Copy(record, job.told())
-	return err
+	return fields{"session_ns": trainer.sessionNs, "run_includes": includes}
 }
 
-// readTraining reads all that there is to read before a session is made.
-func readTraining(args *arguments) (*training, error) {
-	job := &training{args: args}
-	var err error
-	if job.manifest, err = readManifest(args.step); err != nil {
-		return nil, err
+// newTrainer lays out all that the graphs read and write, and makes their sessions.
+func newTrainer(p *plan, out *result) *trainer {
+	made := &trainer{plan: p, out: out, onCUDA: p.onCUDA()}
+	made.order = view[int64](p.of(roleOrder)[0].data())
+	for i := range p.entries {
+		made.slots = append(made.slots, &slot{entry: &p.entries[i], places: make([]ort.Value, 1)})
 	}
-	if _, err = job.manifest.graphs(args.accumulate); err != nil {
-		return nil, err
+	for _, given := range p.of(roleGives) {
+		made.slots[given.Link].changed |= 1 << given.Group
 	}
-	if job.schedule, err = readSchedule(args.schedule, job.manifest.Hyper, args.until); err != nil {
-		return nil, err
+	for _, one := range made.slots {
+		made.fill(one)
 	}
-	if job.order, err = readOrder(args); err != nil {
-		return nil, err
+	for _, one := range p.of(roleGraph) {
+		takes, gives := p.of(roleTakes, one.Group), p.of(roleGives, one.Group)
+		session, took := p.open(one.text, takes, gives, "")
+		made.graphs = append(made.graphs, &graph{session: session, takes: takes, gives: gives})
+		made.sessionNs += took
 	}
-	var rows int64
-	if job.rows, rows, err = readRows(args.inputs, job.manifest, args.batch); err != nil {
-		return nil, err
-	}
-	if err = job.order.check(rows); err != nil {
-		return nil, err
-	}
-	begin := job.manifest.StateFile
-	if args.state != "" {
-		begin = args.state
-	}
-	if isThere(args.checkpoint) {
-		begin = args.checkpoint
-	}
-	if job.state, err = readState(begin, job.manifest); err != nil {
-		return nil, err
-	}
-	if job.state.step > args.until {
-		return nil, bad("%s: has done %d steps, --until %d is less", begin, job.state.step, args.until)
-	}
-	job.metrics = make([][]float64, len(job.manifest.Metrics))
-	return job, nil
+	return made
 }
 
-const whyNotFinite = "the rate is too high, or the target has a class that the model does not"
-
-// steps does the steps that are left, and keeps the state.
-func (j *training) steps(on *trainer) error {
-	keeps := newCheckpoint(j.args.checkpoint, j.manifest)
-	keeps.removeLeft()
-	until, every := j.args.until, j.args.every
-	for step := j.state.step; step < until; step++ {
-		means, took, err := j.step(on, step)
-		if err != nil {
-			return err
+// fill makes the values of a slot. The state is where the first run reads it.
+func (t *trainer) fill(one *slot) {
+	of := dtypes[one.Dtype]
+	switch one.Role {
+	case roleState:
+		t.state = append(t.state, one)
+		one.places[0] = must(of.over(one.shape, one.data()))
+		if one.changed != 0 {
+			one.places = append(one.places, of.room(one.shape))
 		}
+	case roleData:
+		t.data = append(t.data, one)
+		shape := one.shape.Clone()
+		shape[0] = int64(t.plan.Batch)
+		one.all, one.width = one.data(), of.size*elements(shape[1:])
+		one.batch = room(one.width * t.plan.Batch)
+		one.places[0] = must(of.over(shape, one.batch))
+	case roleHyper:
+		t.hyper = append(t.hyper, one)
+		one.each = view[float64](one.data())
+	case roleSeed:
+		one.places[0] = must(ort.NewScalar(t.plan.Seed))
+	case roleMetric:
+		t.metrics = append(t.metrics, one)
+		one.places[0] = of.room(nil)
+	}
+}
+
+// at returns what the next run reads, or for ahead 1 what it writes. It reads the first place when
+// the graphs that change it ran an even number of times in all, of two at most.
+func (s *slot) at(turns uint, ahead int) ort.Value {
+	ran := turns & s.changed
+	return s.places[(int(ran^ran>>1)+ahead)&(len(s.places)-1)]
+}
+
+// steps does all of them, and returns what they took and the metrics of each. A loss that is not
+// finite ends them, and no checkpoint has that.
+func (t *trainer) steps() (taken []parts, metrics []float64) {
+	p := t.plan
+	for step := range p.Steps {
+		means, took := t.step(step)
+		taken, metrics = append(taken, took), append(metrics, means...)
 		if math.IsNaN(means[0]) || math.IsInf(means[0], 0) {
-			return diverged(step, fmt.Sprintf("the loss is %v: %s", means[0], whyNotFinite))
+			return taken, metrics
 		}
-		for i, mean := range means {
-			j.metrics[i] = append(j.metrics[i], mean)
-		}
-		for i, part := range took {
-			j.parts[i] = append(j.parts[i], part)
-		}
-		if done := step + 1; every > 0 && done%every == 0 && done < until {
-			if err := j.keep(on, keeps, done); err != nil {
-				return err
-			}
+		done, every := p.FirstStep+step+1, p.CheckpointEvery
+		if every > 0 && done%every == 0 && step+1 < p.Steps {
+			t.checkpoint(done)
 		}
 	}
-	return j.keep(on, keeps, until)
+	t.checkpoint(p.FirstStep + p.Steps)
+	return taken, metrics
 }
 
 // step does one; it returns the means of the metrics over its micro-batches.
-func (j *training) step(on *trainer, step int) ([]float64, [parts]int64, error) {
-	var took [parts]int64
-	means := make([]float64, len(j.metrics))
-	batches := j.args.accumulate
+func (t *trainer) step(step int) ([]float64, parts) {
+	var took parts
+	means := make([]float64, len(t.metrics))
+	batches, size := t.plan.Accumulate, t.plan.Batch
 	for micro := range batches {
-		which := accumulateGraph
+		// The graph of the micro-batches but the last, which goes through that of the step.
+		which := 1
 		if micro == batches-1 {
-			which = stepGraph
+			which = 0
 		}
 		t0 := now()
-		on.batch.gather(j.order.of(step*batches + micro))
+		t.gather(t.order[(step*batches+micro)*size:][:size])
 		t1 := now()
-		if err := on.setHyper(j.schedule, step); err != nil {
-			return nil, took, err
-		}
-		if err := on.bind(which); err != nil {
-			return nil, took, err
-		}
+		t.setHyper(step)
+		t.bind(which)
 		t2 := now()
-		if err := on.run(which); err != nil {
-			return nil, took, err
-		}
+		t.run(which)
 		t3 := now()
-		for i := range means {
-			means[i] += on.metric(i)
+		for i, metric := range t.metrics {
+			means[i] += metric.number()
 		}
 		t4 := now()
-		took[gatherPart] += t1 - t0
-		took[bindPart] += t2 - t1
-		took[runPart] += t3 - t2
-		took[readPart] += t4 - t3
+		took.gather += t1 - t0
+		took.bind += t2 - t1
+		took.run += t3 - t2
+		took.read += t4 - t3
 	}
 	for i := range means {
 		means[i] /= float64(batches)
 	}
-	return means, took, nil
+	return means, took
 }
 
-// keep writes the state after so many steps.
-func (j *training) keep(on *trainer, keeps *checkpoint, done int) error {
-	begin := now()
-	state, ok := on.snapshot()
-	if !ok {
-		// The last step is not one of those that went well.
-		for i, series := range j.metrics {
-			j.metrics[i] = series[:max(0, len(series)-1)]
+// gather copies rows into the batch.
+func (t *trainer) gather(rows []int64) {
+	for _, one := range t.data {
+		all, batch, width := one.all, one.batch, one.width
+		for i, row := range rows {
+			copy(batch[i*width:(i+1)*width], all[int(row)*width:])
 		}
-		for i, series := range j.parts {
-			j.parts[i] = series[:max(0, len(series)-1)]
+	}
+}
+
+// setHyper sets the hyper-parameters of a step. The binding's scalars cannot be written to: a new
+// value is a new one.
+func (t *trainer) setHyper(step int) {
+	for _, one := range t.hyper {
+		value, before := one.each[step], one.places[0]
+		if before != nil && value == one.last {
+			continue
 		}
-		return diverged(max(0, done-1), "the state has numbers that are not finite")
+		one.places[0], one.last = must(ort.NewScalar(value)), value
+		if before != nil {
+			before.Destroy()
+		}
 	}
-	if err := keeps.write(state); err != nil {
-		return err
-	}
-	j.checkpoints = append(j.checkpoints, fields{"step": done, "ns": now() - begin})
-	return nil
 }
 
-func diverged(step int, why string) error {
-	return &failure{code: failed, cause: "diverged", message: fmt.Sprintf("step %d: %s", step, why)}
+// bind binds what a graph's next run reads and writes, where that is not bound already. With CUDA
+// binding an input copies it to the device.
+func (t *trainer) bind(which int) {
+	bound := t.graphs[which]
+	made := bound.bindings[t.turns]
+	if made == nil {
+		made = &binding{must(bound.session.CreateIoBinding()), make([]ort.Value, len(bound.takes))}
+		bound.bindings[t.turns] = made
+		for _, output := range bound.gives {
+			checkRun(made.BindOutput(output.name, t.slots[output.Link].at(t.turns, 1)))
+		}
+	}
+	for i, input := range bound.takes {
+		value := t.slots[input.Link].at(t.turns, 0)
+		if value == made.inputs[i] && !t.onCUDA {
+			continue
+		}
+		checkRun(made.BindInput(input.name, value))
+		made.inputs[i] = value
+	}
 }
 
-// told returns the fields of the record.
-func (j *training) told() fields {
-	metrics := fields{}
-	for i, metric := range j.manifest.Metrics {
-		metrics[metric.Name] = tellable(j.metrics[i])
-	}
-	loss := j.manifest.Metrics[0].Name
-	record := fields{
-		"first_step": j.state.step, "losses": metrics[loss], "metrics": metrics,
-		"checkpoints": append([]fields{}, j.checkpoints...), "state": j.args.checkpoint,
-		"step_graph": j.manifest.StepGraph,
-	}
-	delete(metrics, loss)
-	for i, name := range partNames {
-		record[name] = append([]int64{}, j.parts[i]...)
-	}
-	return record
+// run runs a graph that is bound, until the device has finished.
+func (t *trainer) run(which int) {
+	bound := t.graphs[which]
+	checkRun(bound.session.RunWithBinding(bound.bindings[t.turns].IoBinding))
+	t.turns ^= 1 << which
 }
 
-// isThere tells whether there is something of this name, also when it cannot be looked at.
-func isThere(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, os.ErrNotExist)
+// number returns a metric of the last run.
+func (s *slot) number() float64 {
+	switch value := s.places[0].(type) {
+	case *ort.Scalar[float32]:
+		return float64(value.GetData())
+	case *ort.Scalar[float64]:
+		return value.GetData()
+	}
+	panic("a metric is float32 or float64")
+}
+
+// checkpoint writes the state after so many updates as the plan lays it out, by turns into one of
+// two files.
+func (t *trainer) checkpoint(done int) {
+	begin, number := now(), t.next
+	t.next = 1 - number
+	file := must(os.Create(filepath.Join(t.out.folder, fmt.Sprintf("state-%d.bin", number))))
+	for _, one := range t.state {
+		must(file.WriteAt(dtypes[one.Dtype].bytes(one.at(t.turns, 0)), one.Offset))
+	}
+	check(file.Truncate(t.plan.StateBytes))
+	check(file.Sync())
+	check(file.Close())
+	t.out.say(fields{"checkpoint": done, "slot": number, "ns": now() - begin})
 }

@@ -17,13 +17,13 @@ from transect.onnx_models.tensors import DTYPES
 class End:
     """An input or an output. `dtype`: of a tensor, "" for what is none. `kind`: the whole type in words.
 
-    An axis is its length, or None where it may vary; `shape` is None where the rank is not told.
+    An axis is its length, the name of one that may vary, or None; `shape` is None where the rank is not told.
     """
 
     name: str
     dtype: str
     kind: str
-    shape: tuple[int | None, ...] | None
+    shape: tuple[int | str | None, ...] | None
     optional: bool = False
 
 
@@ -132,8 +132,13 @@ def _end(value: memoryview) -> End:
         dtype = kind.removeprefix("tensor(").removesuffix(")")
         axes = _first(inside, 2, None)
         if axes is not None:
-            shape = tuple(_first(axis, 1, None) for number, axis in _fields(axes) if number == 1)
+            shape = tuple(_axis(axis) for number, axis in _fields(axes) if number == 1)
     return End(name=name, dtype=dtype, kind=kind, shape=shape, optional=_FORMS.get(form) == "optional")
+
+
+def _axis(axis: memoryview) -> int | str | None:
+    number, value = next(_fields(axis), (0, None))
+    return value if number == 1 else _text(value) or None if number == 2 else None
 
 
 def _kind(of: memoryview) -> str:
@@ -174,13 +179,34 @@ def check_inputs(ends: ModelEnds, given: Mapping[str, tuple[str, tuple[int, ...]
             continue
         sizes = {batch, shape[0] % batch or batch} if batch else {shape[0] if shape else 0}
         fits = len(shape) == len(end.shape) and all(
-            wanted is None or (wanted in sizes and len(sizes) == 1 if axis == 0 and batch else wanted == held)
+            not isinstance(wanted, int)
+            or (wanted in sizes and len(sizes) == 1 if axis == 0 and batch else wanted == held)
             for axis, (wanted, held) in enumerate(zip(end.shape, shape, strict=True))
         )
         if not fits:
             of = f" in batches of {' and '.join(map(str, sorted(sizes, reverse=True)))}" if batch else ""
-            model = ", ".join("?" if axis is None else str(axis) for axis in end.shape)
+            model = ", ".join(str(axis) if isinstance(axis, int) else "?" for axis in end.shape)
             raise BadInput(f"{where}: input '{name}' has shape {list(shape)}{of}, the model takes [{model}]")
+
+
+def output_shape(
+    end: End, ends: ModelEnds, given: Mapping[str, tuple[str, tuple[int, ...]]], batch: int
+) -> tuple[int, ...]:
+    """Return what is known of an output's shape before a run: the inputs tell the sizes of named axes.
+
+    -1 stands for an axis that is not known, as the rows of a `batch`, and alone for an unknown rank.
+    """
+    sizes: dict[str, int] = {}
+    for name, (_, held) in given.items():
+        axes = {**ends.inputs, **ends.defaults}[name].shape or ()
+        sizes |= {
+            axis: size
+            for axis, size in list(zip(axes, held, strict=False))[1 if batch else 0 :]
+            if isinstance(axis, str)
+        }
+    if end.shape is None:
+        return (-1,)
+    return tuple(axis if isinstance(axis, int) else sizes.get(axis, -1) for axis in end.shape)
 
 
 def check_outputs(ends: ModelEnds, where: str) -> None:

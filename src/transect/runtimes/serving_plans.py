@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.onnx_models.ends import check_inputs, check_outputs, model_ends
+from transect.onnx_models.ends import check_inputs, check_outputs, model_ends, output_shape
 from transect.onnx_models.exporters import OUTPUT
 from transect.runtimes.given import add_options, read_arrivals, read_given
 from transect.runtimes.plan_file import Entry, Level, Plan, Role
@@ -126,10 +126,12 @@ def _add_model(
         plan.add(tensor.entry(Role.INPUT, group))
     if is_onnx:
         ends = model_ends(model)
-        check_inputs(ends, {tensor.name: (tensor.dtype, tensor.shape) for tensor in tensors}, batch, str(model))
+        given = {tensor.name: (tensor.dtype, tensor.shape) for tensor in tensors}
+        check_inputs(ends, given, batch, str(model))
         check_outputs(ends, str(model))
         for end in ends.outputs:
-            plan.add(Entry(role=Role.OUTPUT, group=group, name=end.name, text=end.kind, dtype=end.dtype))
+            shape = output_shape(end, ends, given, batch) if end.dtype else ()
+            plan.add(Entry(role=Role.OUTPUT, group=group, name=end.name, text=end.kind, dtype=end.dtype, shape=shape))
     else:
         # A baseline gives what the exporters call so.
         plan.add(Entry(role=Role.OUTPUT, group=group, name=OUTPUT, dtype="float32"))
