@@ -24,6 +24,7 @@ Fields run(const Plan& plan, const Result& result) {
         {"language_version", json(language_version)},
         {"provider_used", json(provider)},
         {"options_not_set", left_out ? "[\"provider_options\"]" : "[]"},
+        {"run_includes", "[]"},
     };
     const auto level = plan->level == LEVEL_LATENCY ? run_latency
                        : plan->level == LEVEL_LOAD  ? run_load
