@@ -1,17 +1,10 @@
-// NVIDIA's driver, without CUDA's toolkit.
+// Copies between host and device by NVIDIA's driver, without CUDA's toolkit.
 
 #pragma once
 
-#include <cstddef>
+#include "plan.hpp"
 
-namespace transect::cuda {
-
-// Raises Failure, no-provider, unless the driver shows a device.
-void require_device();
-
-// Copies from the device and to it. The thread must have made a session on it, or run one: that
-// makes it current.
-void copy_to_host(void* to, const void* from, std::size_t bytes);
-void copy_to_device(void* to, const void* from, std::size_t bytes);
-
-}  // namespace transect::cuda
+// The thread must have made a session on the device, or run one: that makes it current. Where the
+// device is the host, memory is copied. Raises Failure, crash.
+void copy_to_host(OrtMemoryInfoDeviceType device, void* to, const void* from, std::size_t bytes);
+void copy_to_device(OrtMemoryInfoDeviceType device, void* to, const void* from, std::size_t bytes);

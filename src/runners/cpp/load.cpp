@@ -1,73 +1,41 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <fstream>
 #include <mutex>
-#include <optional>
 #include <thread>
 
-#include "failure.hpp"
 #include "measure.hpp"
-#include "modes.hpp"
-#include "outputs.hpp"
-
-namespace transect {
 
 namespace {
 
 // A sleep may end late by about this much; the rest of the time is yielded away.
 constexpr Nanoseconds sleep_margin = std::chrono::microseconds(200);
 
-// In nanoseconds, 36 years: sums of times stay within 64 bits.
-constexpr std::int64_t last_arrival = std::int64_t{1} << 60;
-
-std::vector<std::int64_t> read_arrivals(const std::filesystem::path& path) {
-    const auto bad = [&](const std::string& why) { return BadInput(path.string() + ": " + why); };
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error) throw bad("cannot be read: " + error.message());
-    if (size == 0 || size % sizeof(std::int64_t) != 0) {
-        throw bad("expected int64 arrival times, got " + std::to_string(size) + " bytes");
-    }
-    std::vector<std::int64_t> arrivals(size / sizeof(std::int64_t));
-    std::ifstream file(path, std::ios::binary);
-    file.read(reinterpret_cast<char*>(arrivals.data()), static_cast<std::streamsize>(size));
-    if (!file) throw bad("cannot be read");
-    std::int64_t before = 0;
-    for (std::size_t i = 0; i < arrivals.size(); ++i) {
-        if (arrivals[i] < before || arrivals[i] > last_arrival) {
-            throw bad("expected times from 0 to 2^60 ns that do not fall, entry " +
-                      std::to_string(i) + " is " + std::to_string(arrivals[i]) + " after " +
-                      std::to_string(before));
-        }
-        before = arrivals[i];
-    }
-    return arrivals;
-}
-
 void wait_until(Clock::time_point due) {
     if (Clock::now() < due - sleep_margin) std::this_thread::sleep_until(due - sleep_margin);
     while (Clock::now() < due) std::this_thread::yield();
 }
 
+// Nanoseconds from the time zero of arrivals.
+struct Served {
+    std::int64_t start, end;
+};
+
 // Hands out requests in the order of their arrival. What was taken is served, so that the served
 // ones are the first ones.
 class Queue {
 public:
-    Queue(std::vector<std::int64_t> arrivals, double max_seconds)
-        : arrivals_(std::move(arrivals)),
-          start_(arrivals_.size()),
-          end_(arrivals_.size()),
-          last_begin_(Nanoseconds(2 * arrivals_.back()) + nanoseconds(max_seconds)) {}
+    explicit Queue(const Plan& plan)
+        : arrivals_(reinterpret_cast<const std::int64_t*>(data_of(plan.first(ROLE_ARRIVALS)))),
+          last_begin_(plan->last_begin_ns),
+          served_(entry_elements(plan.first(ROLE_ARRIVALS))) {}
 
     // All sessions at once, a thread each. Raises what the first one that failed has raised.
     void serve(std::deque<Session>& sessions, const Inputs& inputs) {
         std::vector<std::thread> threads;
         threads.reserve(sessions.size());
         try {
-            for (auto& session : sessions) {
-                threads.emplace_back([&] { serve(session, inputs); });
-            }
+            for (auto& one : sessions) threads.emplace_back([&] { serve(one, inputs); });
         } catch (const std::system_error&) {
             stop_with(std::current_exception());
         }
@@ -76,27 +44,13 @@ public:
         if (error_) std::rethrow_exception(error_);
     }
 
-    Record served() const {
-        const auto first = [&](const std::vector<Nanoseconds::rep>& all) {
-            return Record(std::vector(all.begin(), all.begin() + static_cast<long>(next_)));
-        };
-        return {
-            {"arrivals", arrivals_.size()},
-            {"start_ns", first(start_)},
-            {"end_ns", first(end_)},
-            {"stop_reason", next_ == arrivals_.size() ? "all-served" : "time-limit"},
-        };
+    bool all_served() const { return next_ == served_.size(); }
+
+    std::vector<Served> served() const {
+        return {served_.begin(), served_.begin() + static_cast<std::ptrdiff_t>(next_)};
     }
 
 private:
-    // Waits until all workers are there: starting them takes no time of the requests.
-    void wait_for_opening() {
-        std::unique_lock lock(mutex_);
-        ++waiting_;
-        changed_.notify_all();
-        changed_.wait(lock, [&] { return opened_; });
-    }
-
     // Lets so many workers go when all of them wait: this is the time zero of arrivals.
     void open(std::size_t workers) {
         std::unique_lock lock(mutex_);
@@ -106,22 +60,30 @@ private:
         changed_.notify_all();
     }
 
-    std::optional<std::size_t> take() {
+    // Waits until all workers are there: starting them takes no time of the requests.
+    void wait_for_opening() {
+        std::unique_lock lock(mutex_);
+        ++waiting_;
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return opened_; });
+    }
+
+    // Whether there is one more to serve, and which.
+    bool take(std::size_t& request) {
         const std::lock_guard lock(mutex_);
-        if (next_ == arrivals_.size() || error_ || Clock::now() - zero_ > last_begin_) {
-            return std::nullopt;
-        }
-        return next_++;
+        if (all_served() || error_ || Clock::now() - zero_ > last_begin_) return false;
+        request = next_++;
+        return true;
     }
 
     void serve(Session& session, const Inputs& inputs) {
         wait_for_opening();
         try {
-            while (const auto request = take()) {
-                wait_until(zero_ + Nanoseconds(arrivals_[*request]));
-                start_[*request] = since_zero();
-                session.run(inputs, inputs.full_batch(*request));
-                end_[*request] = since_zero();
+            for (std::size_t request; take(request);) {
+                wait_until(zero_ + Nanoseconds(arrivals_[request]));
+                served_[request].start = between(zero_, Clock::now());
+                session.run(inputs, inputs.full_batch(request));
+                served_[request].end = between(zero_, Clock::now());
             }
         } catch (const std::exception&) {
             stop_with(std::current_exception());
@@ -133,46 +95,32 @@ private:
         if (!error_) error_ = std::move(error);
     }
 
-    Nanoseconds::rep since_zero() const { return Nanoseconds(Clock::now() - zero_).count(); }
-
-    const std::vector<std::int64_t> arrivals_;  // nanoseconds, as are the next two
-    std::vector<Nanoseconds::rep> start_, end_;
+    const std::int64_t* const arrivals_;
     const Nanoseconds last_begin_;
+    std::vector<Served> served_;
     Clock::time_point zero_;
     std::mutex mutex_;  // of all below
     std::condition_variable changed_;
-    std::size_t waiting_ = 0;
+    std::size_t waiting_ = 0, next_ = 0;
     bool opened_ = false;
-    std::size_t next_ = 0;
     std::exception_ptr error_;
 };
 
 }  // namespace
 
-Record run_load(Runtime& runtime, const Arguments& given, const Options& options,
-                const Inputs& inputs) {
-    Queue queue(read_arrivals(given.arrivals), given.max_seconds);
+Fields run_load(Ort::Env& environment, const Plan& plan, const Result& result) {
+    const Inputs inputs(plan, ANY_GROUP);
+    Queue queue(plan);
     // Sessions stay where they are: a vector would move them.
     std::deque<Session> sessions;
-    for (std::size_t i = 0; i < given.sessions; ++i) {
-        sessions.emplace_back(runtime.environment(), given.model, given.provider, options);
+    for (std::size_t i = 0; i < plan->sessions; ++i) {
+        sessions.emplace_back(environment, plan, plan.first(ROLE_MODEL));
     }
-    auto& first = sessions.front();
-    first.require_inputs(inputs.names());
-    first.run(inputs, inputs.full_batch(0));
-    const Nanoseconds first_result = Clock::now().time_since_epoch();
-    write_outputs(first, inputs, given.outputs);
-    for (auto& session : sessions) warm_up(session, inputs, given.warmup);
+    auto facts = run_all(sessions.front(), plan, inputs);
+    for (auto& session : sessions) warm_up(session, inputs, plan->warmup);
     queue.serve(sessions, inputs);
-    Record record{
-        {"peak_memory_bytes", peak_memory()},
-        {"session_ns", first.created().count()},
-        {"first_result_ns", first_result.count()},
-        {"sessions", given.sessions},
-    };
-    record.update(queue.served());
-    record.update(outputs_in(given.outputs, inputs));
-    return record;
+    result.write_process();
+    result.write("times.bin", queue.served());
+    facts.emplace_back("stop_reason", json(queue.all_served() ? "all-served" : "time-limit"));
+    return facts;
 }
-
-}  // namespace transect

@@ -2,90 +2,61 @@
 
 #include <iostream>
 
-#include "cuda.hpp"
-#include "failure.hpp"
-#include "modes.hpp"
-#include "utf8.hpp"
-
-namespace transect {
+#include "measure.hpp"
 
 namespace {
 
-// One line on standard error.
-void say(const Failure& failure) {
-    const bool skipped = failure.cause() == Cause::no_provider;
-    std::cerr << "cpp: " << (skipped ? "skipped: " : "") << as_line(failure.what()) << '\n';
-}
+#ifdef __clang__
+constexpr const char* language_version = "C++17, " __VERSION__;
+#else
+constexpr const char* language_version = "C++17, GCC " __VERSION__;
+#endif
 
-// Returns the record's fields, none in mode `cases`.
-Record run(const Arguments& given) {
-    // A provider that is not there is found before anything else.
-    if (given.provider == Provider::cuda) cuda::require_device();
-    const Options options(given.options);
-    if (given.mode == Mode::cases) {
-        Runtime runtime(given.library);
-        run_cases(runtime, given, options);
-        return Record::object();
-    }
-    const Inputs inputs(given.inputs);
-    Runtime runtime(given.library);
-    try {
-        auto record = given.mode == Mode::latency ? run_latency(runtime, given, options, inputs)
-                      : given.mode == Mode::load  ? run_load(runtime, given, options, inputs)
-                                                  : run_train(runtime, given, options, inputs);
-        record.update(conditions(runtime, options, given));
-        return record;
-    } catch (Diverged& diverged) {
-        diverged.fields.update(conditions(runtime, options, given));
-        throw;
-    }
-}
-
-Record fields_of(const Failure& failure) {
-    if (failure.cause() == Cause::no_provider) {
-        return {{"status", "skipped"}, {"reason", failure.what()}};
-    }
-    return {
-        {"status", "failed"},
-        {"cause", cause_word(failure.cause())},
-        {"message", failure.what()},
+Fields run(const Plan& plan, const Result& result) {
+    auto runtime = load_runtime(plan.text(ROLE_LIBRARY));
+    const std::string provider = plan.text(ROLE_PROVIDER);
+    // Only CUDA's are set.
+    const bool left_out = provider == "cpu" && plan.first(ROLE_PROVIDER_OPTION);
+    Fields facts{
+        {"status", json("ok")},
+        {"runtime_version", json(runtime.version)},
+        {"build_info", json(Ort::GetBuildInfoString())},
+        {"language_version", json(language_version)},
+        {"provider_used", json(provider)},
+        {"options_not_set", left_out ? "[\"provider_options\"]" : "[]"},
+        {"run_includes", "[]"},
     };
+    const auto level = plan->level == LEVEL_LATENCY ? run_latency
+                       : plan->level == LEVEL_LOAD  ? run_load
+                       : plan->level == LEVEL_TRAIN ? run_train
+                                                    : run_cases;
+    for (auto& fact : level(runtime.environment, plan, result)) facts.push_back(std::move(fact));
+    return facts;
 }
 
-int run_program(const std::vector<std::string>& words) {
-    auto record_file = find_record(words);
-    Record head{{"runner", "cpp"}};
+void run_program(const char* file) {
+    const Plan plan(file);
+    const Result result{plan.text(ROLE_OUT)};
     try {
-        const auto given = read_arguments(words);
-        // Of cases the record is what came of each: a fault is told by message and exit code.
-        if (given.mode == Mode::cases) record_file.reset();
-        head.update({{"mode", given.mode_name}, {"provider_requested", given.provider_name}});
-        auto record = head;
-        record["status"] = "ok";
-        record.update(run(given));
-        if (record_file) write_record(record, *record_file);
-        return 0;
+        result.say(run(plan, result));
     } catch (const std::exception& error) {
         const auto failure = as_failure(error);
-        say(failure);
-        head.update(fields_of(failure));
-        if (auto* diverged = dynamic_cast<const Diverged*>(&error)) head.update(diverged->fields);
-        if (record_file) write_record(head, *record_file);
-        return exit_code(failure.cause());
+        result.say(fields_of(failure));
+        throw failure;
     }
 }
 
 }  // namespace
 
-}  // namespace transect
-
 int main(int argc, char** argv) {
     try {
-        return transect::run_program({argv + 1, argv + argc});
+        if (argc != 2) throw Failure(Cause::bad_input, "usage: transect-runner-cpp PLAN");
+        run_program(argv[1]);
+        return 0;
     } catch (const std::exception& error) {
-        // Only the record of a failure can still have failed.
-        const auto failure = transect::as_failure(error);
-        transect::say(failure);
-        return transect::exit_code(failure.cause());
+        const auto failure = as_failure(error);
+        const bool skipped = failure.cause == Cause::no_provider;
+        std::cerr << "cpp: " << (skipped ? "skipped: " : "") << failure.what() << '\n';
+        return exit_code(failure);
     }
 }

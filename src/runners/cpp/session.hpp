@@ -1,78 +1,63 @@
-// One session and its runs.
+// ONNX Runtime's library, one session and its runs.
 
 #pragma once
 
 #include <chrono>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "arguments.hpp"
-#include "inputs.hpp"
-#include "options.hpp"
-#include "ort.hpp"
-
-namespace transect {
+#include "plan.hpp"
 
 // CLOCK_MONOTONIC.
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
+inline std::int64_t between(Clock::time_point begin, Clock::time_point end) {
+    return Nanoseconds(end - begin).count();
+}
+
+struct Runtime {
+    std::string version;
+    Ort::Env environment;
+};
+
+// Loads the shared library. Raises Failure, missing-dependency.
+Runtime load_runtime(const std::string& library);
+
 // One output of the last run, in host memory of the program's own.
 struct Output {
-    std::string name;
-    std::string kind;  // what the model declares, in words for people
-    const Dtype* dtype = nullptr;  // null: no tensor
+    const char* name = nullptr;
+    // Undefined: no tensor.
+    ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
     std::vector<std::int64_t> shape;
     std::size_t elements = 0;
     std::size_t bytes = 0;  // of data, whose end may be of an earlier run
-    std::vector<std::byte> data;
-    std::vector<std::size_t> offsets;  // strings: where each begins in data
+    std::vector<char> data;
+    std::vector<std::size_t> offsets;  // texts: where each begins in data
 };
 
-// The parts of one iteration.
+// The parts of one iteration, in nanoseconds.
 struct Times {
-    Nanoseconds bind, run, copy;
+    std::int64_t bind, run, copy;
 };
 
-class Session {
-public:
-    // `profile`: the prefix of a profile's file. Raises Failure and Ort::Exception.
-    Session(Ort::Env& environment, const std::filesystem::path& model, Provider provider,
-            const Options& options, const std::optional<std::string>& profile = std::nullopt);
-
-    // How long creating it took.
-    Nanoseconds created() const noexcept { return created_; }
-
-    // Raises BadInput unless each name is an input of the model, or an initializer that one may
-    // override, and each input that needs one has one: with I/O binding ONNX Runtime runs without.
-    // Types and shapes are compared by it when it runs.
-    void require_inputs(const std::vector<std::string>& given) const;
-
-    // For bindings of one's own, and where the provider leaves outputs.
-    Ort::Session& handle() noexcept { return session_; }
-    const Ort::MemoryInfo& output_memory() const noexcept { return output_memory_; }
+struct Session {
+    // Of a model or a graph. `profile`: the prefix of a profile's file. Raises Failure and
+    // Ort::Exception.
+    Session(Ort::Env& environment, const Plan& plan, const entry* model,
+            const char* profile = nullptr);
 
     // Binds, runs, and copies the results into `outputs`.
     Times run(const Inputs& inputs, Cut cut);
 
-    const std::vector<Output>& outputs() const noexcept { return outputs_; }
-
-    // Ends the profile and returns its file.
-    std::string end_profile();
+    Ort::Session handle{nullptr};
+    Ort::IoBinding binding{nullptr};
+    Ort::MemoryInfo host, output_memory;  // the program's own, the provider's device
+    Ort::AllocatorWithDefaultOptions allocator;
+    std::int64_t created_ns = 0;  // how long that took
+    std::vector<Output> outputs;
 
 private:
     void bind(const Inputs& inputs, Cut cut);
     void copy();
-
-    Ort::Session session_{nullptr};
-    Ort::IoBinding binding_{nullptr};
-    Ort::MemoryInfo host_;
-    Ort::MemoryInfo output_memory_;  // the provider's device
-    Ort::AllocatorWithDefaultOptions allocator_;
-    Nanoseconds created_{};
-    std::vector<Output> outputs_;
 };
-
-}  // namespace transect

@@ -1,157 +1,241 @@
-// Mode `train`: a portable training step, from a state to a state.
-
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
 
-#include "failure.hpp"
-#include "modes.hpp"
-#include "plan.hpp"
-#include "trainer.hpp"
-
-namespace transect {
+#include "cuda.hpp"
+#include "measure.hpp"
 
 namespace {
 
-using Series = std::vector<double>;
-using Times = std::vector<Nanoseconds::rep>;
+// The numbers of the graphs.
+constexpr std::size_t step_graph = 0, accumulate_graph = 1;
 
-// JSON has no number that is none: it becomes null.
-Record reals(const Series& values) {
-    auto list = Record::array();
-    for (const double value : values) {
-        list.push_back(std::isfinite(value) ? Record(value) : Record(nullptr));
-    }
-    return list;
-}
-
-// The steps from the state's own to `--until`, and what the record has of them.
-class Training {
-public:
-    Training(const Arguments& given, const Step& step, const Plan& plan, Trainer& trainer,
-             std::size_t first)
-        : given_(given), step_(step), plan_(plan), trainer_(trainer), first_(first),
-          metrics_(step.metrics.size()) {}
-
-    // Raises Diverged at the first number that is not finite.
-    void run() {
-        bool written = false;
-        for (auto index = first_; index < *given_.until; ++index) {
-            run_step(index);
-            const auto every = given_.checkpoint_every;
-            written = every > 0 && (index + 1) % every == 0;
-            if (written) write_checkpoint(index + 1);
-        }
-        if (!written) write_checkpoint(*given_.until);
-    }
-
-    Record fields() const {
-        Record record{
-            {"peak_memory_bytes", peak_memory()},
-            {"session_ns", trainer_.created().count()},
-            {"step_graph", step_.graph_hash},
-            {"state", given_.checkpoint.string()},
-            {"first_step", first_},
-            {"losses", reals(metrics_[0])},
-            {"metrics", Record::object()},
-            {"gather_ns", gather_},
-            {"bind_ns", bind_},
-            {"run_ns", run_},
-            {"read_ns", read_},
-            {"checkpoints", checkpoints_},
-        };
-        for (std::size_t i = 1; i < metrics_.size(); ++i) {
-            record["metrics"][step_.metrics[i].name] = reals(metrics_[i]);
-        }
-        return record;
-    }
-
-private:
-    void run_step(std::size_t index) {
-        std::vector<double> sums(metrics_.size());
-        Nanoseconds gather{}, bind{}, run{}, read{};
-        trainer_.set(plan_, index);
-        for (std::size_t part = 1; part <= given_.accumulate; ++part) {
-            const auto begin = Clock::now();
-            trainer_.gather(plan_.rows(index) + (part - 1) * given_.batch);
-            gather += Clock::now() - begin;
-            const auto times =
-                trainer_.run(part == given_.accumulate ? step_graph : accumulate_graph);
-            const auto ran = Clock::now();
-            for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += trainer_.metric(i);
-            read += Clock::now() - ran;
-            bind += times.bind;
-            run += times.run;
-        }
-        const double loss = sums[0] / static_cast<double>(given_.accumulate);
-        if (!std::isfinite(loss)) {
-            throw Diverged("diverged: the loss of step " + std::to_string(index) + " is " +
-                               std::to_string(loss) +
-                               ": the rate is too high, or the target has a class that the model "
-                               "does not",
-                           fields());
-        }
-        for (std::size_t i = 0; i < sums.size(); ++i) {
-            metrics_[i].push_back(sums[i] / static_cast<double>(given_.accumulate));
-        }
-        gather_.push_back(gather.count());
-        bind_.push_back(bind.count());
-        run_.push_back(run.count());
-        read_.push_back(read.count());
-    }
-
-    // Writes the state after `done` updates.
-    void write_checkpoint(std::size_t done) {
-        const auto begin = Clock::now();
-        const auto& state = trainer_.state();
-        if (const auto name = not_finite(step_, state)) {
-            // That step is not one of those that went well.
-            for (auto& series : metrics_) series.pop_back();
-            for (auto* times : {&gather_, &bind_, &run_, &read_}) times->pop_back();
-            throw Diverged("diverged: after step " + std::to_string(done - 1) + " '" + *name +
-                               "' holds a number that is not finite",
-                           fields());
-        }
-        write_state(given_.checkpoint, step_, state);
-        const Nanoseconds taken = Clock::now() - begin;
-        checkpoints_.push_back({{"step", done}, {"ns", taken.count()}});
-    }
-
-    const Arguments& given_;
-    const Step& step_;
-    const Plan& plan_;
-    Trainer& trainer_;
-    std::size_t first_;
-    std::vector<Series> metrics_;
-    Times gather_, bind_, run_, read_;
-    Record checkpoints_ = Record::array();
+// A tensor of the state on the provider's device. Where a step changes it there are two buffers
+// that change places: what is read is in `place`, what is written in the other one.
+struct Buffer {
+    std::array<Ort::Value, 2> values{Ort::Value{nullptr}, Ort::Value{nullptr}};
+    std::size_t place = 0;
 };
 
-std::size_t updates_done(const std::filesystem::path& path, const State& state, const Step& step,
-                         std::size_t until) {
-    std::int64_t done;
-    std::memcpy(&done, state.tensors[step.counter], sizeof done);
-    if (done >= 0 && static_cast<std::size_t>(done) <= until) return static_cast<std::size_t>(done);
-    throw BadInput(path.string() + ": is of step " + std::to_string(done) +
-                   ", expected one from 0 to --until " + std::to_string(until));
+// A value over memory of the program's own.
+struct Lent {
+    std::vector<char> bytes;
+    Ort::Value value{nullptr};
+    std::size_t row_bytes = 0;
+    const char* source = nullptr;  // data: all rows; a hyper-parameter: its values for all steps
+
+    void take(std::size_t place, std::int64_t row) {
+        if (row_bytes == 0) return;
+        const auto* from = source + static_cast<std::size_t>(row) * row_bytes;
+        std::memcpy(bytes.data() + place * row_bytes, from, row_bytes);
+    }
+
+    double number() const { return row_bytes == sizeof(double) ? as<double>() : as<float>(); }
+
+    template <typename Number>
+    Number as() const {
+        Number number;
+        std::memcpy(&number, bytes.data(), sizeof number);
+        return number;
+    }
+};
+
+struct Graph {
+    Session session;
+    // What its inputs and outputs are bound to, by name.
+    std::vector<std::pair<const char*, Lent*>> fed, metrics;
+    std::vector<std::pair<const char*, Buffer*>> read, written;
+};
+
+// A row of the times.
+struct StepTimes {
+    std::int64_t gather = 0, bind = 0, run = 0, read = 0;
+};
+
+// All tensors of the state as they lie in their file, and in checkpoints.
+char* block_of(const Plan& plan) {
+    auto whole = *plan.first(ROLE_STATE);
+    whole.data_at = 0;
+    whole.size = plan->state_bytes;
+    // The pages are of one's own.
+    return const_cast<char*>(data_of(&whole));
 }
+
+// The sessions of a training step, and its state on the device.
+class Trainer {
+public:
+    // Makes the sessions and takes the state to the device.
+    Trainer(Ort::Env& environment, const Plan& plan)
+        : plan_(plan),
+          order_(reinterpret_cast<const std::int64_t*>(data_of(plan.first(ROLE_ORDER)))),
+          block_(block_of(plan)) {
+        for (const auto* graph : plan.all(ROLE_GRAPH)) {
+            graphs_.push_back({Session(environment, plan, graph), {}, {}, {}, {}});
+            session_ns += graphs_.back().session.created_ns;
+        }
+        auto& session = graphs_[step_graph].session;
+        allocator_.emplace(session.handle, session.output_memory);
+        device_ = session.output_memory.GetDeviceType();
+        for (const auto* data : plan.all(ROLE_DATA)) data_.push_back(&lend(data));
+        for (const auto* hyper : plan.all(ROLE_HYPER)) hyper_.push_back(&lend(hyper));
+        for (const auto* metric : plan.all(ROLE_METRIC)) metrics_.push_back(&lend(metric));
+        for (const auto* seed : plan.all(ROLE_SEED)) {
+            std::memcpy(lend(seed).bytes.data(), &plan->seed, sizeof plan->seed);
+        }
+        for (const auto* tensor : plan.all(ROLE_STATE)) {
+            auto& value = state_[tensor].values[0] = allocate(tensor);
+            copy_to_device(device_, value.GetTensorMutableRawData(), block_ + tensor->data_at,
+                           tensor->size);
+        }
+        for (const auto role : {ROLE_TAKES, ROLE_GIVES}) {
+            for (const auto* end : plan.all(role)) link(end);
+        }
+    }
+
+    // Does the step of that number; appends the means of its metrics.
+    StepTimes step(std::size_t number, std::vector<double>& metrics) {
+        StepTimes times;
+        std::vector<double> sums(metrics_.size());
+        for (auto* hyper : hyper_) hyper->take(0, static_cast<std::int64_t>(number));
+        const auto parts = plan_->accumulate;
+        for (std::size_t part = 0; part < parts; ++part) {
+            const auto begin = Clock::now();
+            const auto* rows = order_ + (number * parts + part) * plan_->batch;
+            for (auto* lent : data_) {
+                for (std::size_t i = 0; i < plan_->batch; ++i) lent->take(i, rows[i]);
+            }
+            times.gather += between(begin, Clock::now());
+            run(part + 1 == parts ? step_graph : accumulate_graph, times);
+            const auto ran = Clock::now();
+            for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += metrics_[i]->number();
+            times.read += between(ran, Clock::now());
+        }
+        for (const auto sum : sums) metrics.push_back(sum / static_cast<double>(parts));
+        return times;
+    }
+
+    // Writes the block of the state, to the disk.
+    void write_state(const std::string& path) {
+        for (const auto& [tensor, buffer] : state_) {
+            copy_to_host(device_, block_ + tensor->data_at,
+                         buffer.values[buffer.place].GetTensorRawData(), tensor->size);
+        }
+        write_file(path, O_TRUNC, {block_, plan_->state_bytes}, true);
+    }
+
+    std::int64_t session_ns = 0;  // how long making the sessions took
+
+private:
+    // A batch of data, a scalar of all else.
+    Lent& lend(const entry* from) {
+        const std::size_t axes = from->role == ROLE_DATA ? from->axes : 0;
+        std::vector<std::int64_t> shape(from->shape, from->shape + axes);
+        if (axes > 0) shape[0] = static_cast<std::int64_t>(plan_->batch);
+        auto& lent = lent_[from];
+        lent.row_bytes = dtype_size(from->dtype);
+        for (std::size_t axis = 1; axis < axes; ++axis) lent.row_bytes *= shape[axis];
+        lent.bytes.resize(axes > 0 ? plan_->batch * lent.row_bytes : lent.row_bytes);
+        lent.value = Ort::Value::CreateTensor(
+            host_, static_cast<void*>(lent.bytes.data()), lent.bytes.size(), shape.data(), axes,
+            static_cast<ONNXTensorElementDataType>(from->dtype));
+        if (from->size > 0) lent.source = data_of(from);
+        return lent;
+    }
+
+    Ort::Value allocate(const entry* tensor) {
+        return Ort::Value::CreateTensor(*allocator_, tensor->shape, tensor->axes,
+                                        static_cast<ONNXTensorElementDataType>(tensor->dtype));
+    }
+
+    void link(const entry* end) {
+        auto& graph = graphs_[end->group];
+        const auto* what = plan_.linked(end);
+        const bool given = end->role == ROLE_GIVES;
+        if (what->role != ROLE_STATE) {
+            (given ? graph.metrics : graph.fed).emplace_back(end->name, &lent_.at(what));
+            return;
+        }
+        auto& buffer = state_.at(what);
+        if (given && !buffer.values[1]) buffer.values[1] = allocate(what);
+        (given ? graph.written : graph.read).emplace_back(end->name, &buffer);
+    }
+
+    // With the state's buffers as they lie now, and the metrics.
+    Ort::IoBinding& binding(std::size_t kind) {
+        const std::array<std::size_t, 3> key{kind, turns_[step_graph], turns_[accumulate_graph]};
+        if (const auto found = bindings_.find(key); found != bindings_.end()) return found->second;
+        auto& graph = graphs_[kind];
+        Ort::IoBinding made(graph.session.handle);
+        for (auto& [name, to] : graph.read) made.BindInput(name, to->values[to->place]);
+        for (auto& [name, to] : graph.written) made.BindOutput(name, to->values[1 - to->place]);
+        for (auto& [name, to] : graph.metrics) made.BindOutput(name, to->value);
+        return bindings_.emplace(key, std::move(made)).first->second;
+    }
+
+    // Afterwards the metrics are there, and the state is the next one.
+    void run(std::size_t kind, StepTimes& times) {
+        auto& graph = graphs_[kind];
+        const auto begin = Clock::now();
+        auto& bound_to = binding(kind);
+        // What comes from the host: bound each time, which copies it where the device is another.
+        for (const auto& [name, lent] : graph.fed) bound_to.BindInput(name, lent->value);
+        bound_to.SynchronizeInputs();
+        const auto bound = Clock::now();
+        graph.session.handle.Run(Ort::RunOptions{nullptr}, bound_to);
+        bound_to.SynchronizeOutputs();
+        const auto ran = Clock::now();
+        times.bind += between(begin, bound);
+        times.run += between(bound, ran);
+        turns_[kind] ^= 1U;
+        for (const auto& [name, buffer] : graph.written) buffer->place ^= 1U;
+    }
+
+    const Plan& plan_;
+    const std::int64_t* order_;
+    char* block_;  // of the state
+    const Ort::MemoryInfo host_ =
+        Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+    std::deque<Graph> graphs_;
+    OrtMemoryInfoDeviceType device_;
+    std::optional<Ort::Allocator> allocator_;  // of the device
+    // By their entries, which lie in the plan's order.
+    std::map<const entry*, Buffer> state_;
+    std::map<const entry*, Lent> lent_;
+    std::vector<Lent*> data_, hyper_, metrics_;
+    // A binding for each way in which the buffers may lie: by how often, modulo 2, each of the
+    // graphs has run. Made when it first comes.
+    std::map<std::array<std::size_t, 3>, Ort::IoBinding> bindings_;
+    std::array<std::size_t, 2> turns_{};
+};
 
 }  // namespace
 
-Record run_train(Runtime& runtime, const Arguments& given, const Options& options,
-                 const Inputs& inputs) {
-    const auto step = read_step(given.step, given.accumulate > 1);
-    const Plan plan(given, step, inputs);
-    const bool begun = std::filesystem::exists(std::filesystem::symlink_status(given.checkpoint));
-    const auto source = begun ? given.checkpoint : given.state.value_or(step.state_file);
-    auto state = read_state(source, step);
-    const auto first = updates_done(source, state, step, *given.until);
-    remove_left(given.checkpoint);
-    Trainer trainer(runtime, given, options, step, inputs, state.tensors);
-    // It is on the device now.
-    state = State();
-    Training training(given, step, plan, trainer, first);
-    training.run();
-    return training.fields();
+Fields run_train(Ort::Env& environment, const Plan& plan, const Result& result) {
+    Trainer trainer(environment, plan);
+    std::vector<double> metrics;
+    std::vector<StepTimes> times;
+    std::int64_t slot = 0;
+    const auto checkpoint = [&](std::size_t done) {
+        const auto begin = Clock::now();
+        trainer.write_state(result.path("state-" + std::to_string(slot) + ".bin"));
+        const auto taken = between(begin, Clock::now());
+        result.say({{"checkpoint", json(done)}, {"slot", json(slot)}, {"ns", json(taken)}});
+        slot ^= 1;
+    };
+    for (std::size_t i = 0; i < plan->steps; ++i) {
+        const auto row = metrics.size();
+        times.push_back(trainer.step(i, metrics));
+        // A checkpoint now would take the place of a good one.
+        if (!std::isfinite(metrics[row])) break;
+        const auto done = plan->first_step + i + 1, every = plan->checkpoint_every;
+        if (i + 1 == plan->steps || (every > 0 && done % every == 0)) checkpoint(done);
+    }
+    if (plan->steps == 0) checkpoint(plan->first_step);
+    result.write_process();
+    result.write("times.bin", times);
+    result.write("metrics.bin", metrics);
+    return {{"session_ns", json(trainer.session_ns)}};
 }
-
-}  // namespace transect

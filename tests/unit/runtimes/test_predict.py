@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from runner_program import python_of
 
 from transect.domain.errors import BadInput
 from transect.onnx_models.tensors import read_tensors, write_tensors
-from transect.runtimes import RUNTIMES
+from transect.runtimes.programs import said_lines, start_command, write_outputs_header
+from transect.runtimes.serving_plans import Case, cases_plan
 from transect.text.bundle import read_bundle
 from transect.text.lexicon import Lexicon
 from transect.text.tokeniser import FIRST
@@ -35,31 +35,22 @@ def test_hostile_texts_give_the_same_through_every_runner(
 ) -> None:
     python = python_of(runtime, tmp_path)
     cases = [
-        {
-            "name": f"{model}-{name}",
-            "model": str(bundle / f"{model}.onnx"),
-            "inputs": str(inputs / name),
-            "outputs": str(tmp_path / f"{model}-{name}"),
-        }
+        Case(
+            name=f"{model}-{name}",
+            model=bundle / f"{model}.onnx",
+            inputs=inputs / name,
+            outputs=tmp_path / f"{model}-{name}",
+        )
         for model in ("numbers", "narrow", "predict")
         for name in batches()
     ]
-    (tmp_path / "cases.json").write_text(json.dumps(cases))
-    record = tmp_path / "record.json"
-    arguments = [
-        "--mode",
-        "cases",
-        "--cases",
-        str(tmp_path / "cases.json"),
-        "--provider",
-        "cpu",
-        "--record",
-        str(record),
-    ]
-    done = subprocess.run(RUNTIMES.get(runtime).command(python, arguments), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    ends = [json.loads(line) for line in record.read_text().splitlines()]
-    assert [end for end in ends if end["status"] not in ("started", "ok")] == []
+    plan, refused = cases_plan(cases, provider="cpu", options={}, out=tmp_path)
+    done = subprocess.run(start_command(runtime, python, plan), capture_output=True, text=True, check=False)
+    assert (done.returncode, refused) == (0, {}), done.stderr
+    ends = [line for line in said_lines(tmp_path) if line["status"] != "started" and "case" in line]
+    assert [end["status"] for end in ends] == ["ok"] * len(cases)
+    for end in ends:
+        write_outputs_header(plan, end["case"], end["outputs"])
     for name, texts in batches().items():
         found = read_tensors(tmp_path / f"numbers-{name}")["numbers"]
         np.testing.assert_array_equal(found, expected_numbers(texts))

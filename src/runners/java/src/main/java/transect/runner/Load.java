@@ -3,11 +3,6 @@ package transect.runner;
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.LongBuffer;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -16,101 +11,66 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 
-/** Mode `load`: requests arrive when they arrive (an open loop). */
+/** Level `load`: requests arrive when they arrive (an open loop). */
 final class Load {
   /** A sleep may end late by this much; the rest of the time is waited through. */
   private static final long SLEEP_MARGIN_NS = 200_000;
 
-  /** The latest arrival: twice this and the most seconds of `--max-seconds` fit into `long`. */
-  private static final long LATEST_NS = 1L << 60;
-
   private final long[] arrivals;
-  private final List<Map<String, Value>> batches;
-  private final long limitNs;
-  private final long[] start;
-  private final long[] end;
+  private final List<Map<String, Tensor>> batches;
+  private final long lastBeginNs;
+
+  /** Start and end of each request, in nanoseconds. */
+  private final long[] times;
+
   private final AtomicInteger next = new AtomicInteger();
   private final AtomicReference<Throwable> fault = new AtomicReference<>();
   private long zero;
 
-  private Load(long[] arrivals, List<Map<String, Value>> batches, long maxNanoseconds) {
+  private Load(long[] arrivals, List<Map<String, Tensor>> batches, long lastBeginNs) {
     this.arrivals = arrivals;
     this.batches = batches;
-    limitNs = 2 * arrivals[arrivals.length - 1] + maxNanoseconds;
-    start = new long[arrivals.length];
-    end = new long[arrivals.length];
+    this.lastBeginNs = lastBeginNs;
+    times = new long[2 * arrivals.length];
   }
 
-  /** Serve the arrivals with some sessions at once; return the record's fields. */
-  static Map<String, Object> run(Arguments arguments, Options options)
+  /** Serve the arrivals with some sessions at once. */
+  static void run(OrtEnvironment environment, Plan plan, Result result)
       throws OrtException, IOException, InterruptedException {
-    long[] arrivals = readArrivals(arguments.path("arrivals"));
-    Inputs inputs = new Inputs(arguments.path("inputs"));
-    OrtEnvironment environment = Engine.environment(arguments.path("library"));
-    List<Engine> engines = new ArrayList<>();
+    long[] arrivals = plan.longs(Plan.Role.ARRIVALS);
+    List<Session> sessions = new ArrayList<>();
     try {
-      for (int index = 0; index < arguments.sessions(); index++) {
-        engines.add(
-            new Engine(
-                environment, arguments.path("model"), arguments.provider(), options, null));
+      for (int index = 0; index < plan.sessions; index++) {
+        sessions.add(new Session(environment, plan, plan.text(Plan.Role.MODEL), null));
       }
-      Engine first = engines.get(0);
-      Map<String, Object> record = Latency.facts(environment, first, arguments, options);
-      record.putAll(Latency.allRows(first, inputs, arguments.path("outputs")));
-      for (Engine engine : engines) {
-        Latency.warmUp(engine, inputs.fullBatches, arguments.warmup());
+      List<Map<String, Tensor>> full =
+          plan.full(Measure.allRows(sessions.get(0), plan, result));
+      for (Session session : sessions) {
+        Measure.warmUp(session, full, plan.warmup);
       }
-      Load load = new Load(arrivals, inputs.fullBatches, arguments.maxNanoseconds());
+      Load load = new Load(arrivals, full, plan.lastBeginNs);
       System.gc();
-      long collections = ProcessFacts.collections();
-      int served = load.serve(engines);
-      record.put("language_options",
-          ProcessFacts.languageOptions(ProcessFacts.collections() - collections));
-      record.put("sessions", engines.size());
-      record.put("arrivals", arrivals.length);
-      record.put("start_ns", Arrays.copyOf(load.start, served));
-      record.put("end_ns", Arrays.copyOf(load.end, served));
-      record.put("stop_reason", served == arrivals.length ? "all-served" : "time-limit");
-      record.put("peak_memory_bytes", ProcessFacts.peakMemoryBytes());
-      return record;
+      long collections = Measure.collections();
+      int served = load.serve(sessions);
+      result.process();
+      result.numbers("times.bin", Arrays.copyOf(load.times, 2 * served));
+      result.fact(
+          "language_options", Measure.languageOptions(Measure.collections() - collections));
+      result.fact("stop_reason", served == arrivals.length ? "all-served" : "time-limit");
     } finally {
-      for (Engine engine : engines) {
-        engine.close();
+      for (Session session : sessions) {
+        session.close();
       }
     }
-  }
-
-  private static long[] readArrivals(Path path) {
-    byte[] raw;
-    try {
-      raw = Files.readAllBytes(path);
-    } catch (IOException error) {
-      throw new BadInput(path + ": cannot be read: " + error, error);
-    }
-    if (raw.length == 0 || raw.length % Long.BYTES != 0) {
-      throw new BadInput(path + ": expected int64 arrival times, got " + raw.length + " bytes");
-    }
-    LongBuffer numbers = ByteBuffer.wrap(raw).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
-    long[] arrivals = new long[numbers.remaining()];
-    numbers.get(arrivals);
-    long before = 0;
-    for (long arrival : arrivals) {
-      if (arrival < before || arrival > LATEST_NS) {
-        throw new BadInput(path + ": expected arrival times of 0 to 2^60 ns that do not fall, got "
-            + arrival + " after " + before);
-      }
-      before = arrival;
-    }
-    return arrivals;
   }
 
   /** Serve with a thread per session; return how many requests were served. */
-  private int serve(List<Engine> engines) throws OrtException, InterruptedException {
+  private int serve(List<Session> sessions) throws OrtException, InterruptedException {
     List<Thread> workers = new ArrayList<>();
-    for (Engine engine : engines) {
+    for (Session session : sessions) {
       workers.add(new Thread(() -> {
         try {
-          work(engine);
+          work(session);
         } catch (OrtException | RuntimeException | Error error) {
           fault.compareAndSet(null, error);
         }
@@ -132,17 +92,17 @@ final class Load {
   }
 
   /** Take requests until there is none, the time is up or a worker failed; serve what is taken. */
-  private void work(Engine engine) throws OrtException {
-    while (fault.get() == null && System.nanoTime() - zero < limitNs) {
+  private void work(Session session) throws OrtException {
+    while (fault.get() == null && System.nanoTime() - zero < lastBeginNs) {
       int index = next.getAndIncrement();
       if (index >= arrivals.length) {
         return;
       }
       awaitArrival(arrivals[index]);
       long begin = System.nanoTime() - zero;
-      engine.step(batches.get(index % batches.size()));
-      start[index] = begin;
-      end[index] = System.nanoTime() - zero;
+      session.step(batches.get(index % batches.size()));
+      times[2 * index] = begin;
+      times[2 * index + 1] = System.nanoTime() - zero;
     }
   }
 

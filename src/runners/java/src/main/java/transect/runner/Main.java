@@ -1,96 +1,85 @@
 package transect.runner;
 
+import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtException.OrtErrorCode;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.util.LinkedHashMap;
-import java.util.Map;
+import java.util.List;
 
 /** ONNX Runtime from Java, under the runner contract (docs/runner-contract.md). */
 public final class Main {
-  private static final String NAME = "java";
   private static final int CRASH = 1;
   private static final int BAD_INPUT = 2;
   private static final int SKIPPED = 3;
 
   private Main() {}
 
-  /** Run, write the record, end with the contract's exit code. */
+  /** Do what the plan says; end with the contract's exit code. */
   public static void main(String[] arguments) {
-    Map<String, Object> record = new LinkedHashMap<>();
-    record.put("runner", NAME);
-    int code;
-    try {
-      code = work(new Arguments(arguments), record);
-    } catch (Throwable error) {
-      code = tell(error, record);
-    }
-    try {
-      Path file = Arguments.record(arguments);
-      // Of cases the record is what came of each: a fault is told by exit code and message.
-      if (file != null && !"cases".equals(record.get("mode"))) {
-        write(file.toAbsolutePath(), record);
-      }
-    } catch (IOException | BadInput error) {
-      say("--record cannot be written: " + error);
-      // What went wrong before says more.
-      code = code == 0 ? CRASH : code;
-    }
-    System.exit(code);
+    System.exit(run(arguments));
   }
 
-  private static int work(Arguments arguments, Map<String, Object> record)
-      throws OrtException, IOException, InterruptedException, Diverged {
-    record.put("mode", arguments.mode());
-    record.put("provider_requested", arguments.provider());
-    Options options = new Options(arguments.path("options"));
-    if (arguments.provider().equals("cuda")) {
-      if (CudaDriver.devices() == 0) {
-        throw new Skipped("no CUDA device");
+  private static int run(String[] arguments) {
+    if (arguments.length != 1) {
+      say("usage: transect-runner-java PLAN");
+      return BAD_INPUT;
+    }
+    Plan plan;
+    try {
+      plan = new Plan(Path.of(arguments[0]));
+    } catch (Fault refused) {
+      say(refused.getMessage());
+      return BAD_INPUT;
+    }
+    try (Result result = new Result(Path.of(plan.text(Plan.Role.OUT)))) {
+      try {
+        work(plan, result);
+        return 0;
+      } catch (Throwable error) {
+        return tell(error, result);
       }
-    } else if (!arguments.provider().equals("cpu")) {
-      throw new BadInput("--provider " + arguments.provider() + ": expected one of cpu, cuda");
+    } catch (IOException error) {
+      say("the result cannot be written: " + error);
+      return CRASH;
     }
-    switch (arguments.mode()) {
-      case "latency" -> record.putAll(Latency.run(arguments, options));
-      case "load" -> record.putAll(Load.run(arguments, options));
-      case "train" -> record.putAll(Train.run(arguments, options));
-      default -> Cases.run(arguments, options);
-    }
-    record.put("status", "ok");
-    record.putAll(ProcessFacts.all());
-    return 0;
   }
 
-  /** Put what went wrong into the record and on standard error; return the exit code. */
-  private static int tell(Throwable error, Map<String, Object> record) {
-    if (error instanceof Skipped) {
-      record.put("status", "skipped");
-      record.put("reason", error.getMessage());
+  private static void work(Plan plan, Result result)
+      throws OrtException, IOException, InterruptedException {
+    OrtEnvironment environment = Session.environment(plan);
+    String provider = plan.text(Plan.Role.PROVIDER);
+    // Java's API has no place for options of the CPU provider.
+    boolean lost =
+        provider.equals("cpu") && !plan.entries(Plan.Role.PROVIDER_OPTION).isEmpty();
+    result.fact("runtime_version", environment.getVersion());
+    result.fact("language_version", "Java " + System.getProperty("java.version") + " ("
+        + System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version") + ")");
+    result.fact("provider_used", provider);
+    result.fact("options_not_set", lost ? List.of("provider_options") : List.of());
+    switch (plan.level) {
+      case LATENCY -> Measure.latency(environment, plan, result);
+      case LOAD -> Load.run(environment, plan, result);
+      case CASES -> Measure.cases(environment, plan, result);
+      default -> Train.run(environment, plan, result);
+    }
+    result.finish();
+  }
+
+  /** Say what went wrong as the last line and on standard error; return the exit code. */
+  private static int tell(Throwable error, Result result) throws IOException {
+    if (error instanceof Fault fault && fault.kind == Fault.Kind.SKIPPED) {
       say("skipped: " + error.getMessage());
+      result.say("status", "skipped", "reason", error.getMessage());
       return SKIPPED;
     }
-    boolean bad = isBadInput(error);
-    boolean diverged = error instanceof Diverged;
-    String message = bad || diverged ? error.getMessage() : error.toString();
-    if (error instanceof Diverged end) {
-      record.putAll(end.fields);
-    }
-    record.put("status", "failed");
-    record.put("cause", diverged ? "diverged" : bad ? "bad-input" : cause(error));
-    record.put("message", message);
+    boolean bad = error instanceof Fault
+        || (error instanceof OrtException of && of.getCode() == OrtErrorCode.ORT_INVALID_ARGUMENT);
+    String message = bad ? error.getMessage() : error.toString();
     say(message);
+    result.say(
+        "status", "failed", "cause", bad ? "bad-input" : cause(error), "message", message);
     return bad ? BAD_INPUT : CRASH;
-  }
-
-  private static boolean isBadInput(Throwable error) {
-    return error instanceof BadInput
-        || error instanceof Unsupported
-        || (error instanceof OrtException of
-            && of.getCode() == OrtErrorCode.ORT_INVALID_ARGUMENT);
   }
 
   private static String cause(Throwable error) {
@@ -102,19 +91,6 @@ public final class Main {
   }
 
   private static void say(String message) {
-    System.err.println(NAME + ": " + String.valueOf(message).strip().replaceAll("\\s+", " "));
-  }
-
-  /** Write a whole record or none. */
-  private static void write(Path file, Map<String, Object> record) throws IOException {
-    Files.createDirectories(file.getParent());
-    Path temporary =
-        file.resolveSibling("." + file.getFileName() + "." + ProcessHandle.current().pid());
-    try {
-      Files.writeString(temporary, Json.text(record) + "\n");
-      Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE);
-    } finally {
-      Files.deleteIfExists(temporary);
-    }
+    System.err.println("java: " + String.valueOf(message).strip().replaceAll("\\s+", " "));
   }
 }

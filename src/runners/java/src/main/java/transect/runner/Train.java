@@ -1,174 +1,253 @@
 package transect.runner;
 
+import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Mode `train`: steps in order, what they took, and checkpoints. */
-final class Train {
-  private static final List<String> PARTS = List.of("gather_ns", "bind_ns", "run_ns", "read_ns");
+/**
+ * Level `train`: steps in order, what they took, and checkpoints.
+ *
+ * <p>All lies in direct buffers, which ONNX Runtime reads and writes without a copy. The state is
+ * in two sets of tensors that change places.
+ */
+final class Train implements AutoCloseable {
+  /** Memory, and the tensor that was made over it. */
+  private record Bound(ByteBuffer numbers, OnnxTensor tensor) {}
 
-  private final Training training;
-  private final Trainer trainer;
-  private final Engine step;
-  private final Engine accumulate;
+  /** Rows of a data tensor: from all of them into the batch. */
+  private record Rows(ByteBuffer from, ByteBuffer into, int bytes) {}
 
-  /** One series a metric, in the manifest's order: the loss is the first. */
-  private final Map<String, List<Double>> metrics = new LinkedHashMap<>();
+  /** A hyper-parameter: from a value for each step into the scalar that is bound. */
+  private record Hyper(ByteBuffer from, ByteBuffer into) {}
 
-  /** One series a part, in nanoseconds. */
-  private final Map<String, List<Long>> times = new LinkedHashMap<>();
+  /** A graph, and what it takes and gives: links to other entries. */
+  private record Graph(Session session, List<Plan.Entry> takes, List<Plan.Entry> gives) {}
 
-  private final List<Map<String, Long>> checkpoints = new ArrayList<>();
+  /** Sums over a step's micro-batches: gather, bind, run, read. */
+  private static final int PARTS = 4;
 
-  private Train(Training training, Trainer trainer, Engine step, Engine accumulate) {
-    this.training = training;
-    this.trainer = trainer;
-    this.step = step;
-    this.accumulate = accumulate;
-    training.manifest.metrics.keySet().forEach(name -> metrics.put(name, new ArrayList<>()));
-    PARTS.forEach(part -> times.put(part, new ArrayList<>()));
-  }
+  private final OrtEnvironment environment;
+  private final Plan plan;
+  private final Result result;
+  private final Map<String, Graph> graphs;
+  private final long[] order;
+  private final List<Plan.Entry> metrics;
 
-  private static void check(Engine engine, Manifest.Graph graph) throws OrtException {
-    engine.checkTakes(graph.inputs(), graph.file());
-  }
+  /** What the graphs take, by number of the entry: the state as it is now, and all else. */
+  private final Map<Integer, Bound> given = new HashMap<>();
 
-  /** Train; return the record's fields. Throws Diverged, which has them too. */
-  static Map<String, Object> run(Arguments arguments, Options options)
-      throws OrtException, IOException, Diverged {
-    Training training = new Training(arguments);
-    OrtEnvironment environment = Engine.environment(arguments.path("library"));
-    String provider = arguments.provider();
-    Manifest manifest = training.manifest;
-    try (Engine step =
-            new Engine(environment, manifest.graphs.get("step").file(), provider, options, null);
-        Engine accumulate =
-            training.accumulate == 1
-                ? null
-                : new Engine(
-                    environment,
-                    manifest.graphs.get("accumulate").file(),
-                    provider,
-                    options,
-                    null);
-        Trainer trainer = new Trainer(environment, training)) {
-      check(step, manifest.graphs.get("step"));
-      if (accumulate != null) {
-        check(accumulate, manifest.graphs.get("accumulate"));
+  /** What the graphs write, by number of the entry: the state as it is next, and metrics. */
+  private final Map<Integer, Bound> written = new HashMap<>();
+
+  private final List<Rows> rows = new ArrayList<>();
+  private final List<Hyper> hypers = new ArrayList<>();
+  private int checkpoints;
+
+  private Train(
+      OrtEnvironment environment, Plan plan, Result result, Map<String, Graph> graphs)
+      throws OrtException {
+    this.environment = environment;
+    this.plan = plan;
+    this.result = result;
+    this.graphs = graphs;
+    order = plan.longs(Plan.Role.ORDER);
+    metrics = plan.entries(Plan.Role.METRIC);
+    for (Plan.Entry entry : plan.entries(Plan.Role.STATE)) {
+      Bound first = made(entry.name(), entry.dtype(), entry.shape());
+      first.numbers.put(0, Plan.data(entry), 0, (int) entry.size());
+      given.put(entry.number(), first);
+    }
+    for (Plan.Entry link : plan.entries(Plan.Role.GIVES)) {
+      if (!written.containsKey(link.link())) {
+        Plan.Entry entry = plan.entry(link.link());
+        written.put(entry.number(), made(entry.name(), entry.dtype(), entry.shape()));
       }
-      StateFile.removeLeft(training.checkpoint);
-      Train train = new Train(training, trainer, step, accumulate);
-      Map<String, Object> record = Latency.facts(environment, step, arguments, options);
-      record.put("run_includes", step.trainIncludes());
-      if (accumulate != null) {
-        record.put("session_ns", step.sessionNs + accumulate.sessionNs);
-      }
-      String diverged = train.steps();
-      record.putAll(train.fields());
-      record.put("peak_memory_bytes", ProcessFacts.peakMemoryBytes());
-      if (diverged != null) {
-        throw new Diverged(diverged, record);
-      }
-      return record;
+    }
+    for (Plan.Entry entry : plan.entries(Plan.Role.HYPER)) {
+      given.put(entry.number(), made(entry.name(), Tensor.FLOAT64, new long[0]));
+      hypers.add(new Hyper(Plan.data(entry), given.get(entry.number()).numbers));
+    }
+    for (Plan.Entry entry : plan.entries(Plan.Role.SEED)) {
+      given.put(entry.number(), made(entry.name(), Tensor.INT64, new long[0]));
+      given.get(entry.number()).numbers.putLong(0, plan.seed);
+    }
+    for (Plan.Entry entry : plan.entries(Plan.Role.DATA)) {
+      long[] shape = entry.shape().clone();
+      shape[0] = plan.batch;
+      Bound batch = made(entry.name(), entry.dtype(), shape);
+      given.put(entry.number(), batch);
+      int bytes = batch.numbers.capacity() / plan.batch;
+      rows.add(new Rows(Plan.data(entry), batch.numbers, bytes));
     }
   }
 
-  /** Go on to the end; return how it diverged, or null. */
-  private String steps() throws OrtException, IOException {
-    for (int index = training.first; index < training.until; index++) {
-      Means means = update(index);
-      if (!Double.isFinite(means.metrics[0])) {
-        return "the loss of step " + index + " is " + means.metrics[0]
-            + ": the rate is too high, or the target has a class that the model does not";
+  private Bound made(String name, int dtype, long[] shape) throws OrtException {
+    long size = Arrays.stream(shape).reduce(Tensor.made(name, dtype).size, (a, b) -> a * b);
+    ByteBuffer numbers = ByteBuffer.allocateDirect(Plan.small(name, size));
+    numbers.order(ByteOrder.nativeOrder());
+    return new Bound(
+        numbers, OnnxTensor.createTensor(environment, numbers, shape, Tensor.made(name, dtype)));
+  }
+
+  /** Do the steps. */
+  static void run(OrtEnvironment environment, Plan plan, Result result)
+      throws OrtException, IOException {
+    Map<String, Graph> graphs = new HashMap<>();
+    try {
+      for (Plan.Entry graph : plan.entries(Plan.Role.GRAPH)) {
+        graphs.put(
+            graph.name(),
+            new Graph(
+                new Session(environment, plan, graph.text(), null),
+                plan.entries(Plan.Role.TAKES, graph.group()),
+                plan.entries(Plan.Role.GIVES, graph.group())));
       }
+      result.fact("run_includes", graphs.get("step").session.runIncludes("read"));
+      result.fact("session_ns", graphs.values().stream().mapToLong(g -> g.session.sessionNs).sum());
+      try (Train train = new Train(environment, plan, result, graphs)) {
+        train.steps();
+      }
+    } finally {
+      for (Graph graph : graphs.values()) {
+        graph.session.close();
+      }
+    }
+  }
+
+  /** Go on to the end, or to a loss that is not finite; write what it took and gave. */
+  private void steps() throws OrtException, IOException {
+    long[] times = new long[PARTS * plan.steps];
+    long[] means = new long[metrics.size() * plan.steps];
+    boolean finite = true;
+    int done = 0;
+    while (done < plan.steps && finite) {
+      double[] found = update(done, times);
+      for (int metric = 0; metric < found.length; metric++) {
+        means[done * found.length + metric] = Double.doubleToRawLongBits(found[metric]);
+      }
+      done++;
+      finite = Double.isFinite(found[0]);
       boolean due =
-          training.checkpointEvery > 0 && (index + 1) % training.checkpointEvery == 0;
-      String bad = due || index + 1 == training.until ? save(index + 1) : null;
-      if (bad != null) {
-        return "after step " + index + " '" + bad + "' is not finite";
+          plan.checkpointEvery > 0 && (plan.firstStep + done) % plan.checkpointEvery == 0;
+      if (finite && (due || done == plan.steps)) {
+        save(plan.firstStep + done);
       }
-      note(means);
     }
-    if (training.first == training.until) {
-      save(training.until);
+    if (plan.steps == 0) {
+      save(plan.firstStep);
     }
-    return null;
+    result.process();
+    result.numbers("times.bin", Arrays.copyOf(times, PARTS * done));
+    result.numbers("metrics.bin", Arrays.copyOf(means, metrics.size() * done));
   }
 
-  /** Of a step: means over its micro-batches, and the sums of the parts' nanoseconds. */
-  private record Means(double[] metrics, long[] times) {}
-
-  private Means update(int index) throws OrtException {
-    double[] sums = new double[metrics.size()];
-    long[] spent = new long[PARTS.size()];
-    boolean timesApart = step.trainIncludes().isEmpty();
-    for (int micro = 0; micro < training.accumulate; micro++) {
-      boolean last = micro + 1 == training.accumulate;
-      Manifest.Graph graph = training.manifest.graphs.get(last ? "step" : "accumulate");
+  /** Do a step; add what its parts took to `times`. Returns the metrics' means. */
+  private double[] update(int index, long[] times) throws OrtException {
+    double[] means = new double[metrics.size()];
+    boolean timesApart = graphs.get("step").session.runIncludes("read").isEmpty();
+    for (int micro = 0; micro < plan.accumulate; micro++) {
+      boolean last = micro + 1 == plan.accumulate;
+      Graph graph = graphs.get(last ? "step" : "accumulate");
       long begin = System.nanoTime();
-      trainer.gather(index * training.accumulate + micro);
+      gather(index * plan.accumulate + micro);
       long gathered = System.nanoTime();
-      var inputs = trainer.inputs(graph, index);
-      var outputs = trainer.outputs(graph);
-      long bound = timesApart ? System.nanoTime() : gathered;
-      (last ? step : accumulate).runInto(inputs, outputs);
-      long ran = System.nanoTime();
-      int place = 0;
-      for (Map.Entry<String, Dtype> metric : training.manifest.metrics.entrySet()) {
-        sums[place++] += trainer.metric(metric.getKey(), metric.getValue());
+      for (Hyper hyper : hypers) {
+        hyper.into.putDouble(0, hyper.from.getDouble(index * Double.BYTES));
       }
-      trainer.swap(graph);
+      Map<String, OnnxTensor> inputs = pick(graph.takes, given);
+      Map<String, OnnxTensor> outputs = pick(graph.gives, written);
+      long bound = timesApart ? System.nanoTime() : gathered;
+      graph.session.runInto(inputs, outputs);
+      long ran = System.nanoTime();
+      for (int metric = 0; metric < means.length; metric++) {
+        means[metric] += read(metrics.get(metric));
+      }
+      swap(graph);
       long end = timesApart ? System.nanoTime() : ran;
-      spent[0] += gathered - begin;
-      spent[1] += bound - gathered;
-      spent[2] += ran - bound;
-      spent[3] += end - ran;
+      times[PARTS * index] += gathered - begin;
+      times[PARTS * index + 1] += bound - gathered;
+      times[PARTS * index + 2] += ran - bound;
+      times[PARTS * index + 3] += end - ran;
     }
-    for (int place = 0; place < sums.length; place++) {
-      sums[place] /= training.accumulate;
+    for (int metric = 0; metric < means.length; metric++) {
+      means[metric] /= plan.accumulate;
     }
-    return new Means(sums, spent);
+    return means;
   }
 
-  private void note(Means means) {
-    int place = 0;
-    for (List<Double> series : metrics.values()) {
-      // JSON has no number that is none: of the metrics only the loss is known to be finite.
-      double mean = means.metrics[place++];
-      series.add(Double.isFinite(mean) ? mean : null);
-    }
-    place = 0;
-    for (List<Long> series : times.values()) {
-      series.add(means.times[place++]);
+  /** Copy the rows of a batch, counted over all micro-batches, into the tensors that are bound. */
+  private void gather(int batch) {
+    for (Rows tensor : rows) {
+      for (int row = 0; row < plan.batch; row++) {
+        int from = (int) order[batch * plan.batch + row] * tensor.bytes;
+        tensor.into.put(row * tensor.bytes, tensor.from, from, tensor.bytes);
+      }
     }
   }
 
-  /** Write a checkpoint; return what is not finite, and then none is written. */
-  private String save(int done) throws IOException {
+  private static Map<String, OnnxTensor> pick(List<Plan.Entry> links, Map<Integer, Bound> from) {
+    Map<String, OnnxTensor> picked = new LinkedHashMap<>();
+    links.forEach(link -> picked.put(link.name(), from.get(link.link()).tensor));
+    return picked;
+  }
+
+  private double read(Plan.Entry metric) {
+    ByteBuffer numbers = written.get(metric.number()).numbers;
+    return metric.dtype() == Tensor.FLOAT64 ? numbers.getDouble(0) : numbers.getFloat(0);
+  }
+
+  /** Let what a graph has written be the state; what was it is written next. */
+  private void swap(Graph graph) {
+    for (Plan.Entry link : graph.gives) {
+      if (given.containsKey(link.link())) {
+        Bound next = written.put(link.link(), given.get(link.link()));
+        given.put(link.link(), next);
+      }
+    }
+  }
+
+  /** Write a checkpoint, in the places that the plan has for the state. */
+  private void save(long updates) throws IOException {
     long begin = System.nanoTime();
-    String bad = StateFile.notFinite(trainer.state(), training.manifest);
-    if (bad == null) {
-      StateFile.write(training.checkpoint, training.manifest, trainer.state());
-      checkpoints.add(Map.of("step", (long) done, "ns", System.nanoTime() - begin));
+    int slot = checkpoints++ % 2;
+    Path path = result.folder.resolve("state-" + slot + ".bin");
+    try (FileChannel channel =
+        FileChannel.open(
+            path,
+            StandardOpenOption.CREATE,
+            StandardOpenOption.TRUNCATE_EXISTING,
+            StandardOpenOption.WRITE)) {
+      for (Plan.Entry entry : plan.entries(Plan.Role.STATE)) {
+        ByteBuffer numbers = given.get(entry.number()).numbers.duplicate();
+        while (numbers.hasRemaining()) {
+          channel.write(numbers, entry.at() + numbers.position());
+        }
+      }
+      if (channel.size() < plan.stateBytes) {
+        channel.write(ByteBuffer.allocate(1), plan.stateBytes - 1);
+      }
+      channel.force(true);
+    } catch (IOException error) {
+      throw new IOException(path + ": the checkpoint cannot be written: " + error, error);
     }
-    return bad;
+    result.say("checkpoint", updates, "slot", slot, "ns", System.nanoTime() - begin);
   }
 
-  private Map<String, Object> fields() {
-    Map<String, Object> fields = new LinkedHashMap<>();
-    Map<String, List<Double>> others = new LinkedHashMap<>(metrics);
-    fields.put("losses", others.remove(metrics.keySet().iterator().next()));
-    fields.put("metrics", others);
-    fields.put("first_step", training.first);
-    fields.putAll(times);
-    fields.put("checkpoints", checkpoints);
-    fields.put("state", training.checkpoint.toString());
-    fields.put("step_graph", training.manifest.stepGraph);
-    return fields;
+  @Override
+  public void close() {
+    given.values().forEach(bound -> bound.tensor.close());
+    written.values().forEach(bound -> bound.tensor.close());
   }
 }
