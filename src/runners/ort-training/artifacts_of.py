@@ -58,7 +58,7 @@ def generate(
     # An exporter that transposes weights, or keeps equal ones once, renames them.
     if missing := sorted(weights.keys() - {tensor.name for tensor in model.graph.initializer}):
         raise ValueError(f"{source}: parameter '{missing[0]}' is not there")
-    repaired = _repair(model)
+    repaired = repair(model)
     for tensor in model.graph.initializer:
         if tensor.name in weights:
             tensor.CopyFrom(onnx.numpy_helper.from_array(weights[tensor.name], tensor.name))
@@ -81,7 +81,7 @@ def generate(
     return repaired
 
 
-def _repair(model: onnx.ModelProto) -> dict[str, int]:
+def repair(model: onnx.ModelProto) -> dict[str, int]:
     """Change a model so that a gradient can be built; return how often, by operator.
 
     LayerNormalization gets its mean and inverse deviation as outputs and Dropout its mask.

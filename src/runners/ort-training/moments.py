@@ -40,10 +40,13 @@ def read_moments(path: Path) -> dict[tuple[str, str], np.ndarray]:
 def write_moments(path: Path, moments: dict[tuple[str, str], np.ndarray], step: int) -> None:
     """Overwrite the averages and the number of updates of a checkpoint that holds both.
 
-    That of an optimiser before its first step holds neither: a flatbuffer has no place for a 0.
+    Raises ValueError before an optimiser's first step: a flatbuffer has no place for a 0.
     """
     buffer = bytearray(path.read_bytes())
-    for key, array in _arrays(buffer).items():
+    arrays = _arrays(buffer)
+    if not arrays:
+        raise ValueError(f"{path}: the optimiser has made no step")
+    for key, array in arrays.items():
         array[:] = moments[key].reshape(-1)
     checkpoint = Checkpoint.GetRootAs(buffer, 0)
     for group in map(checkpoint.OptimizerGroups, range(checkpoint.OptimizerGroupsLength())):

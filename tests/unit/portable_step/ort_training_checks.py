@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from artifacts_of import Rule, generate
-from graphs import repair
+from artifacts_of import generate, repair
 from moments import read_moments, write_moments
 from onnx import TensorProto, helper, numpy_helper
 
@@ -71,10 +70,10 @@ def _trained(folder, steps):
 def main():
     """Look at everything."""
     source = FOLDER / "model.onnx"
-    weights, rule = _model(source), Rule("adamw")
+    weights, adamw = _model(source), {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
     found = {"repaired": repair(onnx.load(source))}
     folder = _folder("whole")
-    generate(source, folder, rule, weights, {})
+    generate(source, folder, adamw, weights, {})
     found["losses"], checkpoint = _trained(folder, 8)
     node = onnx.load(folder / "optimizer_model.onnx").graph.node[0]
     found["adam_mode"] = {a.name: a.i for a in node.attribute}["adam_mode"]
@@ -87,16 +86,16 @@ def main():
     found["foreign"] = _fault(write_moments, checkpoint, {("exp_avg", "else"): np.zeros(1)}, 1)
     found["unstepped"] = _fault(write_moments, folder / "checkpoint", {}, 1)
     wrong = weights | {"gone": np.zeros(2, np.float32)}
-    found["lacking"] = _fault(generate, source, _folder("lacking"), rule, wrong, {})
+    found["lacking"] = _fault(generate, source, _folder("lacking"), adamw, wrong, {})
     frozen = {"shift": weights.pop("shift")}
     folder = _folder("frozen")
-    generate(source, folder, rule, weights, frozen)
+    generate(source, folder, adamw, weights, frozen)
     _trained(folder, 2)
     found["trained"] = sorted({name for _, name in read_moments(folder / "after")})
     import artifacts_of
 
     artifacts_of.repair = lambda model: {}
-    found["unrepaired"] = _fault(generate, source, _folder("unrepaired"), rule, weights | frozen, {})
+    found["unrepaired"] = _fault(generate, source, _folder("unrepaired"), adamw, weights | frozen, {})
     print(json.dumps(found))
 
 
