@@ -1,0 +1,349 @@
+//! Level `train`: goes on with a portable training step.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+use std::{ptr, slice};
+
+use ort::AsPointer;
+use ort::memory::Allocator;
+use ort::session::{IoBinding, Session};
+use ort::value::{DynTensor, TensorElementType};
+
+use crate::cuda::{self, Driver};
+use crate::plan::{Plan, role};
+use crate::result::{Failure, Line, Outcome, Results};
+use crate::session::{Runtime, nanoseconds};
+use crate::values;
+
+/// The step's own graph stands before that of the micro-batches.
+const STEP: usize = 0;
+const ACCUMULATE: usize = 1;
+/// How the tensors of two graphs can lie, each in one of two places.
+const ARRANGEMENTS: usize = 4;
+
+/// The parts of a step, in nanoseconds, over its micro-batches: gather, bind, run, read.
+type Times = [u64; 4];
+
+/// Trains until the last step, or a loss that is not finite; returns the last line's facts.
+pub fn run(plan: &Plan, runtime: &Runtime, results: &mut Results) -> Outcome<Line> {
+    let mut session_ns = 0;
+    let mut sessions = Vec::new();
+    for graph in plan.all(role::GRAPH) {
+        let (session, took) = runtime.session(graph.path(), None)?;
+        session_ns += took;
+        sessions.push(session);
+    }
+    let mut trainer = Trainer::new(plan, sessions, runtime.cuda)?;
+    let mut metrics = Vec::new();
+    let mut times: Vec<Times> = Vec::new();
+    let mut is_finite = true;
+    for step in 0..plan.steps {
+        let (means, took) = trainer.step(step)?;
+        is_finite = means[0].is_finite();
+        metrics.extend(means.into_iter().map(f64::to_bits));
+        times.push(took);
+        if !is_finite {
+            break;
+        }
+        let done = plan.first_step + step + 1;
+        let is_due = plan.checkpoint_every > 0 && done.is_multiple_of(plan.checkpoint_every);
+        if is_due && step + 1 < plan.steps {
+            trainer.keep(done, results)?;
+        }
+    }
+    if is_finite {
+        trainer.keep(plan.first_step + plan.steps, results)?;
+    }
+    results.process()?;
+    results.numbers("times.bin", times.into_iter().flatten())?;
+    results.numbers("metrics.bin", metrics.into_iter())?;
+    Ok(Line::status("ok").json("session_ns", session_ns))
+}
+
+/// One graph of the step.
+struct Graph {
+    session: Session,
+    /// Names, each with the number of the entry that it takes, or whose next value it gives.
+    takes: Vec<(&'static str, usize)>,
+    gives: Vec<(&'static str, usize)>,
+    /// By `Trainer::turns`, made when first needed.
+    bindings: [Option<IoBinding>; ARRANGEMENTS],
+}
+
+/// The tensor of an entry, and the entry's data. A tensor of the state that changes has two places:
+/// a run reads the one and writes the other.
+struct Slot {
+    places: Vec<DynTensor>,
+    /// A bit for each graph that gives its next value.
+    changed: usize,
+    data: &'static [u8],
+}
+
+/// The graphs of a step, and all that they read and write.
+struct Trainer<'a> {
+    plan: &'a Plan,
+    graphs: Vec<Graph>,
+    /// One for each of the plan's entries, and the numbers of those of a role.
+    slots: Vec<Slot>,
+    state: Vec<usize>,
+    data: Vec<usize>,
+    hyper: Vec<usize>,
+    metrics: Vec<usize>,
+    /// Numbers of rows.
+    order: &'static [u8],
+    /// A bit for each graph: whether it ran an odd number of times. Where each tensor of the state
+    /// lies follows from it.
+    turns: usize,
+    /// None where the state lies in host memory.
+    device: Option<Driver>,
+    /// Of the next checkpoint.
+    file: usize,
+}
+
+impl<'a> Trainer<'a> {
+    /// Makes room for the state on the device with this id, None for the host, and reads it.
+    fn new(plan: &'a Plan, sessions: Vec<Session>, device: Option<i32>) -> Outcome<Self> {
+        let host = Allocator::default();
+        let there = device.map(|id| cuda::allocator(&sessions[STEP], id)).transpose()?;
+        let entries = plan.entries.iter().enumerate();
+        let slots = entries.clone().map(|(number, entry)| {
+            let rest = entry.shape.get(1..).unwrap_or_default();
+            let (allocator, shape) = match entry.role {
+                role::STATE => (there.as_ref().unwrap_or(&host), entry.shape.clone()),
+                role::DATA => (&host, [&[plan.batch as i64], rest].concat()),
+                _ => (&host, Vec::new()),
+            };
+            let gives = plan.all(role::GIVES).filter(|one| one.link == number);
+            let changed = match entry.role {
+                role::STATE => gives.map(|one| 1 << one.group).sum(),
+                _ => 0,
+            };
+            let count = match entry.role {
+                role::STATE if changed != 0 => 2,
+                role::STATE..=role::METRIC => 1,
+                _ => 0,
+            };
+            let place = |_| DynTensor::new(allocator, values::element(entry.dtype), shape.clone());
+            let places: ort::Result<_> = (0..count).map(place).collect();
+            let places = places.map_err(Failure::crash)?;
+            let data: &[u8] = match entry.role {
+                role::DATA | role::HYPER => entry.data()?,
+                _ => &[],
+            };
+            Ok(Slot { places, changed, data })
+        });
+        let of = |role| {
+            let those = entries.clone().filter(|(_, entry)| entry.role == role);
+            those.map(|(number, _)| number).collect()
+        };
+        let graphs = (0..).zip(sessions).map(|(group, session)| {
+            let ends = |role| plan.of(role, group).map(|end| (end.name, end.link)).collect();
+            let (takes, gives) = (ends(role::TAKES), ends(role::GIVES));
+            Graph { session, takes, gives, bindings: Default::default() }
+        });
+        let mut trainer = Trainer {
+            plan,
+            graphs: graphs.collect(),
+            slots: slots.collect::<Outcome<_>>()?,
+            state: of(role::STATE),
+            data: of(role::DATA),
+            hyper: of(role::HYPER),
+            metrics: of(role::METRIC),
+            order: plan.one(role::ORDER, 0).data()?,
+            turns: 0,
+            device: device.map(|_| Driver::load()).transpose()?,
+            file: 0,
+        };
+        trainer.begin()?;
+        Ok(trainer)
+    }
+
+    /// Reads the state into the places that the first run reads; sets the seed.
+    fn begin(&mut self) -> Outcome<()> {
+        for (entry, slot) in self.plan.entries.iter().zip(&mut self.slots) {
+            if entry.role == role::SEED {
+                bytes_mut(&mut slot.places[0]).copy_from_slice(&self.plan.seed.to_le_bytes());
+            }
+            if entry.role == role::STATE {
+                let mut bytes = vec![0; values::length(&slot.places[0])];
+                entry.read_into(&mut bytes)?;
+                match &self.device {
+                    None => bytes_mut(&mut slot.places[0]).copy_from_slice(&bytes),
+                    Some(device) => device.to_device(&bytes, &mut slot.places[0])?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one step; returns the means of the metrics over its micro-batches.
+    fn step(&mut self, step: usize) -> Outcome<(Vec<f64>, Times)> {
+        let micro_batches = self.plan.accumulate;
+        let mut means = vec![0.0; self.metrics.len()];
+        let mut times = Times::default();
+        for place in 0..micro_batches {
+            let is_last = place + 1 == micro_batches;
+            let graph = if is_last { STEP } else { ACCUMULATE };
+            let t0 = Instant::now();
+            self.gather(step * micro_batches + place);
+            let t1 = Instant::now();
+            self.set_hyper(step);
+            self.bind(graph)?;
+            let t2 = Instant::now();
+            self.run(graph)?;
+            let t3 = Instant::now();
+            for (mean, metric) in means.iter_mut().zip(&self.metrics) {
+                *mean += scalar(&self.slots[*metric].places[0])?;
+            }
+            let t4 = Instant::now();
+            times[0] += nanoseconds(t0, t1);
+            times[1] += nanoseconds(t1, t2);
+            times[2] += nanoseconds(t2, t3);
+            times[3] += nanoseconds(t3, t4);
+        }
+        for mean in &mut means {
+            *mean /= micro_batches as f64;
+        }
+        Ok((means, times))
+    }
+
+    /// Copies the rows of a batch, counted from the first one, into memory that stays where it is.
+    fn gather(&mut self, batch: usize) {
+        let rows = self.order[batch * self.plan.batch * 8..].as_chunks().0;
+        for number in &self.data {
+            let Slot { places, data, .. } = &mut self.slots[*number];
+            let into = bytes_mut(&mut places[0]);
+            let width = (into.len() / self.plan.batch).max(1);
+            for (to, row) in into.chunks_exact_mut(width).zip(rows) {
+                let row = i64::from_le_bytes(*row) as usize;
+                to.copy_from_slice(&data[row * width..][..width]);
+            }
+        }
+    }
+
+    fn set_hyper(&mut self, step: usize) {
+        for number in &self.hyper {
+            let Slot { places, data, .. } = &mut self.slots[*number];
+            let into = bytes_mut(&mut places[0]);
+            into.copy_from_slice(&data[step * into.len()..][..into.len()]);
+        }
+    }
+
+    /// Binds what the graph's next run reads and writes, where that is not bound already: on a
+    /// device binding an input copies it there.
+    fn bind(&mut self, graph: usize) -> Outcome<()> {
+        let turns = self.turns;
+        let graph = &mut self.graphs[graph];
+        let made = &mut graph.bindings[turns];
+        let is_new = made.is_none();
+        if !is_new && self.device.is_none() {
+            return Ok(());
+        }
+        let binding = match made {
+            Some(binding) => binding,
+            None => made.insert(graph.session.create_binding().map_err(Failure::crash)?),
+        };
+        for (name, entry) in &graph.takes {
+            let tensor = self.slots[*entry].now(turns);
+            binding.bind_input(*name, tensor).map_err(Failure::of_run)?;
+        }
+        for (name, entry) in graph.gives.iter().filter(|_| is_new) {
+            let tensor = self.slots[*entry].next(turns);
+            binding.bind_output(*name, tensor).map_err(Failure::of_run)?;
+        }
+        binding.synchronize_inputs().map_err(Failure::of_run)
+    }
+
+    /// Runs a graph that is bound, until the device has finished.
+    fn run(&mut self, graph: usize) -> Outcome<()> {
+        let bound = &mut self.graphs[graph];
+        let binding = bound.bindings[self.turns].as_ref().expect("it is bound");
+        run_binding(&mut bound.session, binding).map_err(Failure::of_run)?;
+        if self.device.is_some() {
+            binding.synchronize_outputs().map_err(Failure::of_run)?;
+        }
+        self.turns ^= 1 << graph;
+        Ok(())
+    }
+
+    /// Writes the state after so many updates, to one of two files by turns.
+    fn keep(&mut self, done: usize, results: &mut Results) -> Outcome<()> {
+        let begin = Instant::now();
+        let path = results.folder.join(format!("state-{}.bin", self.file));
+        let unwritable = |error| Failure::unwritable(&path, error);
+        let file = File::create(&path).map_err(unwritable)?;
+        file.set_len(self.plan.state_bytes).map_err(unwritable)?;
+        for number in &self.state {
+            let tensor = self.slots[*number].now(self.turns);
+            let bytes = match &self.device {
+                None => Cow::Borrowed(bytes(tensor)),
+                Some(device) => {
+                    let mut bytes = vec![0; values::length(tensor)];
+                    device.to_host(tensor, &mut bytes)?;
+                    Cow::Owned(bytes)
+                }
+            };
+            let offset = self.plan.entries[*number].offset;
+            file.write_all_at(&bytes, offset).map_err(unwritable)?;
+        }
+        file.sync_all().map_err(unwritable)?;
+        let line = Line::default().json("checkpoint", done).json("slot", self.file);
+        self.file = 1 - self.file;
+        results.say(line.json("ns", nanoseconds(begin, Instant::now())))
+    }
+}
+
+impl Slot {
+    fn place(&self, turns: usize) -> usize {
+        (turns & self.changed).count_ones() as usize % 2
+    }
+
+    fn now(&self, turns: usize) -> &DynTensor {
+        &self.places[self.place(turns)]
+    }
+
+    /// Where a graph writes to; the one place of a metric is always the same.
+    fn next(&mut self, turns: usize) -> &mut DynTensor {
+        let place = self.places.len() - 1 - self.place(turns);
+        &mut self.places[place]
+    }
+}
+
+/// Runs what is bound, by ONNX Runtime's own function: the crate's makes a new value of each output,
+/// which nobody looks at.
+fn run_binding(session: &mut Session, binding: &IoBinding) -> ort::Result<()> {
+    // SAFETY: both are alive, and so is all that is bound.
+    unsafe {
+        let run = ort::api().RunWithBinding;
+        ort::Error::result_from_status(run(session.ptr_mut(), ptr::null(), binding.ptr()))
+    }
+}
+
+/// The memory of a tensor of numbers on the host.
+fn bytes(tensor: &DynTensor) -> &[u8] {
+    match values::length(tensor) {
+        0 => &[],
+        // SAFETY: the tensor has so many bytes on the host, which it owns.
+        length => unsafe { slice::from_raw_parts(tensor.data_ptr().cast(), length) },
+    }
+}
+
+/// As `bytes`, to be written to.
+fn bytes_mut(tensor: &mut DynTensor) -> &mut [u8] {
+    match values::length(tensor) {
+        0 => &mut [],
+        // SAFETY: as above, and nobody else looks at it: runs are over when they return.
+        length => unsafe { slice::from_raw_parts_mut(tensor.data_ptr_mut().cast(), length) },
+    }
+}
+
+/// The value of a scalar of floats.
+fn scalar(tensor: &DynTensor) -> Outcome<f64> {
+    let value = match tensor.data_type() {
+        TensorElementType::Float32 => tensor.try_extract_scalar::<f32>().map(f64::from),
+        _ => tensor.try_extract_scalar::<f64>(),
+    };
+    value.map_err(Failure::crash)
+}
