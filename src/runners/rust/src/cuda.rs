@@ -42,15 +42,16 @@ impl Driver {
         loaded().map_err(|error: libloading::Error| Failure::crash(error))
     }
 
-    /// Copies a tensor from the device into room of its size.
-    pub fn to_host(&self, tensor: &DynTensor, bytes: &mut [u8]) -> Outcome<()> {
-        if bytes.is_empty() {
-            return Ok(());
+    /// Copies a tensor from the device into room that is made.
+    pub fn to_host<'a>(&self, from: &DynTensor, room: &'a mut Vec<u8>) -> Outcome<&'a mut [u8]> {
+        room.resize(values::length(from), 0);
+        if !room.is_empty() {
+            let from = from.data_ptr() as u64;
+            // SAFETY: the tensor has so many bytes on the device.
+            let code = unsafe { (self.to_host)(room.as_mut_ptr().cast(), from, room.len()) };
+            check("cuMemcpyDtoH", code, room.len())?;
         }
-        let from = tensor.data_ptr() as u64;
-        // SAFETY: the tensor has so many bytes on the device.
-        let code = unsafe { (self.to_host)(bytes.as_mut_ptr().cast(), from, bytes.len()) };
-        check("cuMemcpyDtoH", code, bytes.len())
+        Ok(room)
     }
 
     /// Copies as many bytes as a tensor has into it, and waits until they are there: sessions do
@@ -166,6 +167,5 @@ fn copy(driver: &Driver, value: DynValue, output: &mut Output) -> Outcome<()> {
     output.dtype = values::number(*tensor.data_type());
     output.shape.clear();
     output.shape.extend_from_slice(tensor.shape());
-    output.bytes.resize(values::length(&tensor), 0);
-    driver.to_host(&tensor, &mut output.bytes)
+    driver.to_host(&tensor, &mut output.bytes).map(|_| ())
 }

@@ -14,22 +14,8 @@ use crate::values::{self, Feed};
 /// A sleep may end late by this much; the rest of the time is waited through.
 const SLEEP_MARGIN: Duration = Duration::from_micros(200);
 
-/// A request that was served, in nanoseconds from the start.
-struct Served {
-    request: usize,
-    start: u64,
-    end: u64,
-}
-
-/// Hands out requests in the order of their arrival.
-struct Queue<'a> {
-    /// Nanoseconds from the start.
-    arrivals: &'a [u64],
-    next: AtomicUsize,
-    /// What is not taken then stays unserved.
-    limit: Duration,
-    zero: OnceLock<Instant>,
-}
+/// A request that was served, its start and end, in nanoseconds from the start of all.
+type Served = (usize, u64, u64);
 
 /// Serves the arrivals with some sessions at once; returns the last line's facts.
 pub fn run(plan: &Plan, runtime: &Runtime, results: &Results) -> Outcome<Line> {
@@ -44,70 +30,57 @@ pub fn run(plan: &Plan, runtime: &Runtime, results: &Results) -> Outcome<Line> {
     for engine in &mut engines {
         warm_up(engine, full, plan.warmup)?;
     }
-    let limit = Duration::from_nanos(plan.last_begin_ns);
-    let parts = serve_all(&arrivals, limit, &mut engines, full)?;
+    let mut served = serve_all(plan, &arrivals, &mut engines, full)?;
     results.process()?;
-    let mut served: Vec<Served> = parts.into_iter().flatten().collect();
-    served.sort_unstable_by_key(|one| one.request);
-    let times = served.iter().flat_map(|one| [one.start, one.end]);
-    results.numbers("times.bin", times)?;
+    served.sort_unstable_by_key(|(request, _, _)| *request);
     let all = served.len() == arrivals.len();
+    let times = served.into_iter().flat_map(|(_, start, end)| [start, end]);
+    results.numbers("times.bin", times)?;
     Ok(facts.text("stop_reason", if all { "all-served" } else { "time-limit" }))
 }
 
-/// Returns the served requests of each worker.
+/// Hands out requests in the order of their arrival; returns those that were served.
 fn serve_all(
+    plan: &Plan,
     arrivals: &[u64],
-    limit: Duration,
     engines: &mut [Engine],
     batches: &[Feed],
-) -> Outcome<Vec<Vec<Served>>> {
-    let queue = Queue { arrivals, next: AtomicUsize::new(0), limit, zero: OnceLock::new() };
+) -> Outcome<Vec<Served>> {
+    let limit = Duration::from_nanos(plan.last_begin_ns);
+    let next = AtomicUsize::new(0);
     let ready = Barrier::new(engines.len() + 1);
-    thread::scope(|scope| {
-        let (queue, ready) = (&queue, &ready);
-        let workers: Vec<_> = engines
-            .iter_mut()
-            .map(|engine| {
-                scope.spawn(move || {
-                    ready.wait();
-                    queue.serve(engine, batches)
-                })
-            })
-            .collect();
+    let begin = OnceLock::new();
+    let serve = |engine: &mut Engine| {
         ready.wait();
-        queue.zero.get_or_init(Instant::now);
-        let ended = workers.into_iter().map(|worker| worker.join());
-        ended
-            .map(|part| part.unwrap_or_else(|_| Err(Failure::crash("a worker panicked"))))
-            .collect()
-    })
-}
-
-impl Queue<'_> {
-    /// Takes requests until there is none, or the time is up.
-    fn serve(&self, engine: &mut Engine, batches: &[Feed]) -> Outcome<Vec<Served>> {
-        let zero = *self.zero.wait();
-        let mut served = Vec::with_capacity(self.arrivals.len());
+        let zero: Instant = *begin.wait();
+        let mut served = Vec::with_capacity(arrivals.len());
         // What is taken is served, so that those served are the first ones, without a gap.
-        while zero.elapsed() <= self.limit {
-            let request = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(arrival) = self.arrivals.get(request) else {
+        while zero.elapsed() <= limit {
+            let request = next.fetch_add(1, Ordering::Relaxed);
+            let Some(arrival) = arrivals.get(request) else {
                 break;
             };
-            let begin = wait_until(zero + Duration::from_nanos(*arrival));
+            let start = wait_until(zero + Duration::from_nanos(*arrival));
             if let Err(failure) = engine.step(&batches[request % batches.len()]) {
-                self.next.store(self.arrivals.len(), Ordering::Relaxed);
+                next.store(arrivals.len(), Ordering::Relaxed);
                 return Err(failure);
             }
-            served.push(Served {
-                request,
-                start: nanoseconds(zero, begin),
-                end: nanoseconds(zero, Instant::now()),
-            });
+            let end = Instant::now();
+            served.push((request, nanoseconds(zero, start), nanoseconds(zero, end)));
         }
         Ok(served)
-    }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> =
+            engines.iter_mut().map(|engine| scope.spawn(|| serve(engine))).collect();
+        ready.wait();
+        begin.get_or_init(Instant::now);
+        let mut all = Vec::new();
+        for worker in workers {
+            all.extend(worker.join().map_err(|_| Failure::crash("a worker panicked"))??);
+        }
+        Ok(all)
+    })
 }
 
 /// Sleeps, and yields for the last part; returns the time of its end.

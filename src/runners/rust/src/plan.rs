@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -115,7 +114,7 @@ impl Plan {
             accumulate: u64_at(raw, 112) as usize,
             seed: u64_at(raw, 120) as i64,
             state_bytes: u64_at(raw, 128),
-            entries: entries.map(|at| Entry::read(raw, &raw[at..at + ENTRY])).collect(),
+            entries: entries.map(|at| Entry::parse(raw, &raw[at..at + ENTRY])).collect(),
         })
     }
 
@@ -141,7 +140,7 @@ impl Plan {
 }
 
 impl Entry {
-    fn read(plan: &'static [u8], raw: &[u8]) -> Self {
+    fn parse(plan: &'static [u8], raw: &[u8]) -> Self {
         let text = |at| &plan[u64_at(raw, at) as usize..][..u64_at(raw, at + 8) as usize];
         let axes = u32_at(raw, 12) as usize;
         Entry {
@@ -169,18 +168,17 @@ impl Entry {
     /// The data, which stay in memory. The allocator's memory is aligned for every type.
     pub fn data(&self) -> Outcome<&'static [u8]> {
         let mut bytes = vec![0; self.size];
-        self.read_into(&mut bytes)?;
+        self.read(&mut bytes)?;
         Ok(bytes.leak())
     }
 
     /// Reads the data into room of their size.
-    pub fn read_into(&self, bytes: &mut [u8]) -> Outcome<()> {
-        let read = |file: File| file.read_exact_at(bytes, self.offset);
-        let unreadable =
-            |error: io::Error| format!("{}: cannot be read: {error}", self.path().display());
-        File::open(self.path())
-            .and_then(read)
-            .map_err(|error| Failure::new("bad-input", unreadable(error)))
+    pub fn read(&self, bytes: &mut [u8]) -> Outcome<()> {
+        let read = File::open(self.path()).and_then(|file| file.read_exact_at(bytes, self.offset));
+        read.map_err(|error| {
+            let said = format!("{}: cannot be read: {error}", self.path().display());
+            Failure::new("bad-input", said)
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Level `train`: goes on with a portable training step.
 
-use std::borrow::Cow;
 use std::fs::File;
+use std::iter;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 use std::{ptr, slice};
@@ -12,7 +12,7 @@ use ort::session::{IoBinding, Session};
 use ort::value::{DynTensor, TensorElementType};
 
 use crate::cuda::{self, Driver};
-use crate::plan::{Plan, role};
+use crate::plan::{Entry, Plan, role};
 use crate::result::{Failure, Line, Outcome, Results};
 use crate::session::{Runtime, nanoseconds};
 use crate::values;
@@ -28,38 +28,33 @@ type Times = [u64; 4];
 
 /// Trains until the last step, or a loss that is not finite; returns the last line's facts.
 pub fn run(plan: &Plan, runtime: &Runtime, results: &mut Results) -> Outcome<Line> {
-    let mut session_ns = 0;
-    let mut sessions = Vec::new();
-    for graph in plan.all(role::GRAPH) {
-        let (session, took) = runtime.session(graph.path(), None)?;
-        session_ns += took;
-        sessions.push(session);
-    }
+    let graphs = plan.all(role::GRAPH).map(|graph| runtime.session(graph.path(), None));
+    let (sessions, took): (Vec<_>, Vec<u64>) =
+        graphs.collect::<Outcome<Vec<_>>>()?.into_iter().unzip();
     let mut trainer = Trainer::new(plan, sessions, runtime.cuda)?;
     let mut metrics = Vec::new();
     let mut times: Vec<Times> = Vec::new();
-    let mut is_finite = true;
-    for step in 0..plan.steps {
-        let (means, took) = trainer.step(step)?;
-        is_finite = means[0].is_finite();
-        metrics.extend(means.into_iter().map(f64::to_bits));
-        times.push(took);
-        if !is_finite {
-            break;
-        }
-        let done = plan.first_step + step + 1;
+    for step in 0..=plan.steps {
+        let done = plan.first_step + step;
         let is_due = plan.checkpoint_every > 0 && done.is_multiple_of(plan.checkpoint_every);
-        if is_due && step + 1 < plan.steps {
+        if step == plan.steps || is_due && step > 0 {
             trainer.keep(done, results)?;
         }
-    }
-    if is_finite {
-        trainer.keep(plan.first_step + plan.steps, results)?;
+        if step == plan.steps {
+            break;
+        }
+        let (means, parts) = trainer.step(step)?;
+        times.push(parts);
+        let loss = means[0];
+        metrics.extend(means.into_iter().map(f64::to_bits));
+        if !loss.is_finite() {
+            break;
+        }
     }
     results.process()?;
     results.numbers("times.bin", times.into_iter().flatten())?;
     results.numbers("metrics.bin", metrics.into_iter())?;
-    Ok(Line::status("ok").json("session_ns", session_ns))
+    Ok(Line::status("ok").json("session_ns", took.iter().sum::<u64>()))
 }
 
 /// One graph of the step.
@@ -72,13 +67,14 @@ struct Graph {
     bindings: [Option<IoBinding>; ARRANGEMENTS],
 }
 
-/// The tensor of an entry, and the entry's data. A tensor of the state that changes has two places:
-/// a run reads the one and writes the other.
-struct Slot {
+/// The tensor of an entry, and the rows that it can be filled with. A tensor of the state that
+/// changes has two places: a run reads the one and writes the other.
+struct Slot<'a> {
+    entry: &'a Entry,
+    rows: &'static [u8],
     places: Vec<DynTensor>,
     /// A bit for each graph that gives its next value.
     changed: usize,
-    data: &'static [u8],
 }
 
 /// The graphs of a step, and all that they read and write.
@@ -86,8 +82,7 @@ struct Trainer<'a> {
     plan: &'a Plan,
     graphs: Vec<Graph>,
     /// One for each of the plan's entries, and the numbers of those of a role.
-    slots: Vec<Slot>,
-    state: Vec<usize>,
+    slots: Vec<Slot<'a>>,
     data: Vec<usize>,
     hyper: Vec<usize>,
     metrics: Vec<usize>,
@@ -107,75 +102,57 @@ impl<'a> Trainer<'a> {
     fn new(plan: &'a Plan, sessions: Vec<Session>, device: Option<i32>) -> Outcome<Self> {
         let host = Allocator::default();
         let there = device.map(|id| cuda::allocator(&sessions[STEP], id)).transpose()?;
-        let entries = plan.entries.iter().enumerate();
-        let slots = entries.clone().map(|(number, entry)| {
-            let rest = entry.shape.get(1..).unwrap_or_default();
-            let (allocator, shape) = match entry.role {
-                role::STATE => (there.as_ref().unwrap_or(&host), entry.shape.clone()),
-                role::DATA => (&host, [&[plan.batch as i64], rest].concat()),
-                _ => (&host, Vec::new()),
-            };
-            let gives = plan.all(role::GIVES).filter(|one| one.link == number);
-            let changed = match entry.role {
-                role::STATE => gives.map(|one| 1 << one.group).sum(),
-                _ => 0,
-            };
-            let count = match entry.role {
-                role::STATE if changed != 0 => 2,
-                role::STATE..=role::METRIC => 1,
-                _ => 0,
+        let entries = || plan.entries.iter().enumerate();
+        let slot = |(number, entry): (usize, &'a Entry)| {
+            let is_next = |one: &&Entry| entry.role == role::STATE && one.link == number;
+            let next = plan.all(role::GIVES).filter(is_next);
+            let changed: usize = next.map(|one| 1 << one.group).sum();
+            let (allocator, shape, rows): (_, _, &[u8]) = match entry.role {
+                role::STATE => (there.as_ref().unwrap_or(&host), entry.shape.clone(), &[]),
+                role::DATA => {
+                    (&host, [&[plan.batch as i64], &entry.shape[1..]].concat(), entry.data()?)
+                }
+                role::HYPER => (&host, Vec::new(), entry.data()?),
+                role::SEED | role::METRIC => (&host, Vec::new(), &[]),
+                _ => return Ok(Slot { entry, rows: &[], places: Vec::new(), changed }),
             };
             let place = |_| DynTensor::new(allocator, values::element(entry.dtype), shape.clone());
+            let count = if changed == 0 { 1 } else { 2 };
             let places: ort::Result<_> = (0..count).map(place).collect();
-            let places = places.map_err(Failure::crash)?;
-            let data: &[u8] = match entry.role {
-                role::DATA | role::HYPER => entry.data()?,
-                _ => &[],
-            };
-            Ok(Slot { places, changed, data })
-        });
-        let of = |role| {
-            let those = entries.clone().filter(|(_, entry)| entry.role == role);
-            those.map(|(number, _)| number).collect()
+            Ok(Slot { entry, rows, places: places.map_err(Failure::crash)?, changed })
         };
-        let graphs = (0..).zip(sessions).map(|(group, session)| {
+        let of =
+            |role| entries().filter(|(_, entry)| entry.role == role).map(|(at, _)| at).collect();
+        let graph = |(group, session)| {
             let ends = |role| plan.of(role, group).map(|end| (end.name, end.link)).collect();
             let (takes, gives) = (ends(role::TAKES), ends(role::GIVES));
             Graph { session, takes, gives, bindings: Default::default() }
-        });
+        };
         let mut trainer = Trainer {
             plan,
-            graphs: graphs.collect(),
-            slots: slots.collect::<Outcome<_>>()?,
-            state: of(role::STATE),
+            slots: entries().map(slot).collect::<Outcome<_>>()?,
             data: of(role::DATA),
             hyper: of(role::HYPER),
             metrics: of(role::METRIC),
             order: plan.one(role::ORDER, 0).data()?,
+            graphs: (0..).zip(sessions).map(graph).collect(),
             turns: 0,
             device: device.map(|_| Driver::load()).transpose()?,
             file: 0,
         };
-        trainer.begin()?;
-        Ok(trainer)
-    }
-
-    /// Reads the state into the places that the first run reads; sets the seed.
-    fn begin(&mut self) -> Outcome<()> {
-        for (entry, slot) in self.plan.entries.iter().zip(&mut self.slots) {
-            if entry.role == role::SEED {
-                bytes_mut(&mut slot.places[0]).copy_from_slice(&self.plan.seed.to_le_bytes());
-            }
-            if entry.role == role::STATE {
-                let mut bytes = vec![0; values::length(&slot.places[0])];
-                entry.read_into(&mut bytes)?;
-                match &self.device {
-                    None => bytes_mut(&mut slot.places[0]).copy_from_slice(&bytes),
-                    Some(device) => device.to_device(&bytes, &mut slot.places[0])?,
+        for Slot { entry, places, .. } in &mut trainer.slots {
+            match (entry.role, &trainer.device) {
+                (role::SEED, _) => bytes(&mut places[0]).copy_from_slice(&plan.seed.to_le_bytes()),
+                (role::STATE, None) => entry.read(bytes(&mut places[0]))?,
+                (role::STATE, Some(device)) => {
+                    let mut bytes = vec![0; values::length(&places[0])];
+                    entry.read(&mut bytes)?;
+                    device.to_device(&bytes, &mut places[0])?;
                 }
+                _ => (),
             }
         }
-        Ok(())
+        Ok(trainer)
     }
 
     /// Does one step; returns the means of the metrics over its micro-batches.
@@ -187,9 +164,15 @@ impl<'a> Trainer<'a> {
             let is_last = place + 1 == micro_batches;
             let graph = if is_last { STEP } else { ACCUMULATE };
             let t0 = Instant::now();
-            self.gather(step * micro_batches + place);
+            let order = &self.order[(step * micro_batches + place) * self.plan.batch * 8..];
+            let rows = order.as_chunks().0.iter().map(|row| i64::from_le_bytes(*row) as usize);
+            for number in &self.data {
+                self.slots[*number].gather(rows.clone());
+            }
             let t1 = Instant::now();
-            self.set_hyper(step);
+            for number in &self.hyper {
+                self.slots[*number].gather(iter::once(step));
+            }
             self.bind(graph)?;
             let t2 = Instant::now();
             self.run(graph)?;
@@ -207,28 +190,6 @@ impl<'a> Trainer<'a> {
             *mean /= micro_batches as f64;
         }
         Ok((means, times))
-    }
-
-    /// Copies the rows of a batch, counted from the first one, into memory that stays where it is.
-    fn gather(&mut self, batch: usize) {
-        let rows = self.order[batch * self.plan.batch * 8..].as_chunks().0;
-        for number in &self.data {
-            let Slot { places, data, .. } = &mut self.slots[*number];
-            let into = bytes_mut(&mut places[0]);
-            let width = (into.len() / self.plan.batch).max(1);
-            for (to, row) in into.chunks_exact_mut(width).zip(rows) {
-                let row = i64::from_le_bytes(*row) as usize;
-                to.copy_from_slice(&data[row * width..][..width]);
-            }
-        }
-    }
-
-    fn set_hyper(&mut self, step: usize) {
-        for number in &self.hyper {
-            let Slot { places, data, .. } = &mut self.slots[*number];
-            let into = bytes_mut(&mut places[0]);
-            into.copy_from_slice(&data[step * into.len()..][..into.len()]);
-        }
     }
 
     /// Binds what the graph's next run reads and writes, where that is not bound already: on a
@@ -256,11 +217,17 @@ impl<'a> Trainer<'a> {
         binding.synchronize_inputs().map_err(Failure::of_run)
     }
 
-    /// Runs a graph that is bound, until the device has finished.
+    /// Runs a graph that is bound, until the device has finished. By ONNX Runtime's own function:
+    /// the crate's makes a new value of each output, which nobody looks at.
     fn run(&mut self, graph: usize) -> Outcome<()> {
-        let bound = &mut self.graphs[graph];
-        let binding = bound.bindings[self.turns].as_ref().expect("it is bound");
-        run_binding(&mut bound.session, binding).map_err(Failure::of_run)?;
+        let Graph { session, bindings, .. } = &mut self.graphs[graph];
+        let binding = bindings[self.turns].as_ref().expect("it is bound");
+        // SAFETY: both are alive, and so is all that is bound.
+        let ran = unsafe {
+            let run = ort::api().RunWithBinding;
+            ort::Error::result_from_status(run(session.ptr_mut(), ptr::null(), binding.ptr()))
+        };
+        ran.map_err(Failure::of_run)?;
         if self.device.is_some() {
             binding.synchronize_outputs().map_err(Failure::of_run)?;
         }
@@ -275,18 +242,13 @@ impl<'a> Trainer<'a> {
         let unwritable = |error| Failure::unwritable(&path, error);
         let file = File::create(&path).map_err(unwritable)?;
         file.set_len(self.plan.state_bytes).map_err(unwritable)?;
-        for number in &self.state {
-            let tensor = self.slots[*number].now(self.turns);
+        for slot in self.slots.iter_mut().filter(|slot| slot.entry.role == role::STATE) {
+            let (entry, tensor, mut copied) = (slot.entry, slot.now(self.turns), Vec::new());
             let bytes = match &self.device {
-                None => Cow::Borrowed(bytes(tensor)),
-                Some(device) => {
-                    let mut bytes = vec![0; values::length(tensor)];
-                    device.to_host(tensor, &mut bytes)?;
-                    Cow::Owned(bytes)
-                }
+                None => bytes(tensor),
+                Some(device) => device.to_host(tensor, &mut copied)?,
             };
-            let offset = self.plan.entries[*number].offset;
-            file.write_all_at(&bytes, offset).map_err(unwritable)?;
+            file.write_all_at(bytes, entry.offset).map_err(unwritable)?;
         }
         file.sync_all().map_err(unwritable)?;
         let line = Line::default().json("checkpoint", done).json("slot", self.file);
@@ -295,46 +257,39 @@ impl<'a> Trainer<'a> {
     }
 }
 
-impl Slot {
+impl Slot<'_> {
     fn place(&self, turns: usize) -> usize {
         (turns & self.changed).count_ones() as usize % 2
     }
 
-    fn now(&self, turns: usize) -> &DynTensor {
-        &self.places[self.place(turns)]
+    /// Where a graph reads it.
+    fn now(&mut self, turns: usize) -> &mut DynTensor {
+        let place = self.place(turns);
+        &mut self.places[place]
     }
 
-    /// Where a graph writes to; the one place of a metric is always the same.
+    /// Where a graph writes it; the one place of a metric is always the same.
     fn next(&mut self, turns: usize) -> &mut DynTensor {
         let place = self.places.len() - 1 - self.place(turns);
         &mut self.places[place]
     }
-}
 
-/// Runs what is bound, by ONNX Runtime's own function: the crate's makes a new value of each output,
-/// which nobody looks at.
-fn run_binding(session: &mut Session, binding: &IoBinding) -> ort::Result<()> {
-    // SAFETY: both are alive, and so is all that is bound.
-    unsafe {
-        let run = ort::api().RunWithBinding;
-        ort::Error::result_from_status(run(session.ptr_mut(), ptr::null(), binding.ptr()))
+    /// Copies rows into memory that stays where it is.
+    fn gather(&mut self, numbers: impl Iterator<Item = usize>) {
+        let width = self.rows.len() / (self.entry.shape[0] as usize).max(1);
+        let into = bytes(&mut self.places[0]);
+        for (to, row) in into.chunks_exact_mut(width.max(1)).zip(numbers) {
+            to.copy_from_slice(&self.rows[row * width..][..width]);
+        }
     }
 }
 
 /// The memory of a tensor of numbers on the host.
-fn bytes(tensor: &DynTensor) -> &[u8] {
-    match values::length(tensor) {
-        0 => &[],
-        // SAFETY: the tensor has so many bytes on the host, which it owns.
-        length => unsafe { slice::from_raw_parts(tensor.data_ptr().cast(), length) },
-    }
-}
-
-/// As `bytes`, to be written to.
-fn bytes_mut(tensor: &mut DynTensor) -> &mut [u8] {
+fn bytes(tensor: &mut DynTensor) -> &mut [u8] {
     match values::length(tensor) {
         0 => &mut [],
-        // SAFETY: as above, and nobody else looks at it: runs are over when they return.
+        // SAFETY: the tensor has so many bytes on the host, which it owns, and nobody else looks at
+        // it: runs are over when they return.
         length => unsafe { slice::from_raw_parts_mut(tensor.data_ptr_mut().cast(), length) },
     }
 }
