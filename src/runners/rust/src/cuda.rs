@@ -13,16 +13,12 @@ use crate::result::{Failure, Outcome};
 use crate::session::{Times, nanoseconds};
 use crate::values::{self, Output, Piece};
 
-type CopyToHost = unsafe extern "C" fn(to: *mut c_void, from: u64, bytes: usize) -> i32;
-type CopyToDevice = unsafe extern "C" fn(to: u64, from: *const c_void, bytes: usize) -> i32;
-type Synchronize = unsafe extern "C" fn() -> i32;
-
 /// NVIDIA's driver, without CUDA's toolkit. The thread must have run a session on the device, or
 /// made an allocator there: that makes the device current.
 pub struct Driver {
-    to_host: CopyToHost,
-    to_device: CopyToDevice,
-    synchronize: Synchronize,
+    to_host: unsafe extern "C" fn(to: *mut c_void, from: u64, bytes: usize) -> i32,
+    to_device: unsafe extern "C" fn(to: u64, from: *const c_void, bytes: usize) -> i32,
+    synchronize: unsafe extern "C" fn() -> i32,
     /// Holds the functions above.
     _library: Library,
 }
@@ -33,9 +29,9 @@ impl Driver {
         let loaded = || unsafe {
             let library = Library::new("libcuda.so.1")?;
             Ok(Driver {
-                to_host: *library.get::<CopyToHost>("cuMemcpyDtoH_v2")?,
-                to_device: *library.get::<CopyToDevice>("cuMemcpyHtoD_v2")?,
-                synchronize: *library.get::<Synchronize>("cuCtxSynchronize")?,
+                to_host: *library.get("cuMemcpyDtoH_v2")?,
+                to_device: *library.get("cuMemcpyHtoD_v2")?,
+                synchronize: *library.get("cuCtxSynchronize")?,
                 _library: library,
             })
         };
@@ -62,10 +58,11 @@ impl Driver {
         }
         let to = tensor.data_ptr_mut() as u64;
         // SAFETY: the tensor has so many bytes on the device.
-        let copied = unsafe { (self.to_device)(to, bytes.as_ptr().cast(), bytes.len()) };
-        check("cuMemcpyHtoD", copied, bytes.len())?;
-        // SAFETY: waits.
-        check("cuCtxSynchronize", unsafe { (self.synchronize)() }, bytes.len())
+        unsafe {
+            let copied = (self.to_device)(to, bytes.as_ptr().cast(), bytes.len());
+            check("cuMemcpyHtoD", copied, bytes.len())?;
+            check("cuCtxSynchronize", (self.synchronize)(), bytes.len())
+        }
     }
 }
 
@@ -87,7 +84,6 @@ fn memory(id: i32) -> ort::Result<MemoryInfo<'static>> {
     MemoryInfo::new(AllocationDevice::CUDA, id, AllocatorType::Device, MemoryType::Default)
 }
 
-/// A session's binding to its device.
 pub struct Device {
     driver: Driver,
     binding: IoBinding,
@@ -104,10 +100,8 @@ impl Device {
         })
     }
 
-    /// Binds an input that outlives the run.
-    ///
-    /// By ONNX Runtime's own function: the crate's copies what is over borrowed memory, for which
-    /// it waits for a lock that it holds itself (2.0.0-rc.15).
+    /// Binds an input by ONNX Runtime's own function: the crate's copies what is over borrowed
+    /// memory, for which it waits for a lock that it holds itself (2.0.0-rc.15).
     fn bind(&mut self, name: &str, value: &SessionInputValue) -> ort::Result<()> {
         let name = CString::new(name)?;
         // SAFETY: binding and value are alive, and `step` keeps the value until it is unbound.
@@ -117,7 +111,6 @@ impl Device {
         }
     }
 
-    /// Copies to the device, runs until it has finished, copies back.
     pub fn step(
         &mut self,
         session: &mut Session,
@@ -132,9 +125,8 @@ impl Device {
             inputs.push(value);
         }
         for output in outputs.iter() {
-            self.binding
-                .bind_output_to_device(&output.name, &self.memory)
-                .map_err(Failure::of_run)?;
+            let bound = self.binding.bind_output_to_device(&output.name, &self.memory);
+            bound.map_err(Failure::of_run)?;
         }
         self.binding.synchronize_inputs().map_err(Failure::of_run)?;
         let t1 = Instant::now();
@@ -142,9 +134,7 @@ impl Device {
         self.binding.synchronize_outputs().map_err(Failure::of_run)?;
         let t2 = Instant::now();
         for output in outputs {
-            let value = found.remove(&output.name).ok_or_else(|| {
-                Failure::crash(format!("the run gave no output '{}'", output.name))
-            })?;
+            let value = found.remove(&output.name).expect("a run gives each output");
             copy(&self.driver, value, output)?;
         }
         let t3 = Instant::now();

@@ -14,23 +14,21 @@ use crate::values::{self, Feed};
 /// A sleep may end late by this much; the rest of the time is waited through.
 const SLEEP_MARGIN: Duration = Duration::from_micros(200);
 
-/// A request that was served, its start and end, in nanoseconds from the start of all.
-type Served = (usize, u64, u64);
+/// Requests that were served, their start and end, in nanoseconds from the start of all.
+type Served = Vec<(usize, u64, u64)>;
 
-/// Serves the arrivals with some sessions at once; returns the last line's facts.
 pub fn run(plan: &Plan, runtime: &Runtime, results: &Results) -> Outcome<Line> {
     let arrivals = plan.one(role::ARRIVALS, 0).data()?.as_chunks().0.iter();
     let arrivals: Vec<u64> = arrivals.map(|number| u64::from_le_bytes(*number)).collect();
     let batches = values::batches(plan, 0)?;
     let full = &batches[..plan.full_batches()];
-    let mut engines: Vec<Engine> = (0..plan.sessions)
-        .map(|_| runtime.open(plan.one(role::MODEL, 0).path(), None))
-        .collect::<Outcome<_>>()?;
+    let open = |_| runtime.open(plan.one(role::MODEL, 0).path, None);
+    let mut engines: Vec<Engine> = (0..plan.sessions).map(open).collect::<Outcome<_>>()?;
     let facts = all_rows(plan, &mut engines[0], &batches)?;
     for engine in &mut engines {
         warm_up(engine, full, plan.warmup)?;
     }
-    let mut served = serve_all(plan, &arrivals, &mut engines, full)?;
+    let mut served = serve(plan, &arrivals, &mut engines, full)?;
     results.process()?;
     served.sort_unstable_by_key(|(request, _, _)| *request);
     let all = served.len() == arrivals.len();
@@ -40,17 +38,12 @@ pub fn run(plan: &Plan, runtime: &Runtime, results: &Results) -> Outcome<Line> {
 }
 
 /// Hands out requests in the order of their arrival; returns those that were served.
-fn serve_all(
-    plan: &Plan,
-    arrivals: &[u64],
-    engines: &mut [Engine],
-    batches: &[Feed],
-) -> Outcome<Vec<Served>> {
+fn serve(plan: &Plan, arrivals: &[u64], engines: &mut [Engine], feeds: &[Feed]) -> Outcome<Served> {
     let limit = Duration::from_nanos(plan.last_begin_ns);
     let next = AtomicUsize::new(0);
     let ready = Barrier::new(engines.len() + 1);
     let begin = OnceLock::new();
-    let serve = |engine: &mut Engine| {
+    let work = |engine: &mut Engine| {
         ready.wait();
         let zero: Instant = *begin.wait();
         let mut served = Vec::with_capacity(arrivals.len());
@@ -61,7 +54,7 @@ fn serve_all(
                 break;
             };
             let start = wait_until(zero + Duration::from_nanos(*arrival));
-            if let Err(failure) = engine.step(&batches[request % batches.len()]) {
+            if let Err(failure) = engine.step(&feeds[request % feeds.len()]) {
                 next.store(arrivals.len(), Ordering::Relaxed);
                 return Err(failure);
             }
@@ -72,7 +65,7 @@ fn serve_all(
     };
     thread::scope(|scope| {
         let workers: Vec<_> =
-            engines.iter_mut().map(|engine| scope.spawn(|| serve(engine))).collect();
+            engines.iter_mut().map(|engine| scope.spawn(|| work(engine))).collect();
         ready.wait();
         begin.get_or_init(Instant::now);
         let mut all = Vec::new();
@@ -83,7 +76,6 @@ fn serve_all(
     })
 }
 
-/// Sleeps, and yields for the last part; returns the time of its end.
 fn wait_until(due: Instant) -> Instant {
     loop {
         let now = Instant::now();

@@ -18,10 +18,6 @@ use plan::{CASES, LOAD, Plan, TRAIN, role};
 use result::{Failure, Line, Outcome, Results};
 use session::Runtime;
 
-const NAME: &str = "rust";
-/// The environment's build.sh says it.
-const COMPILER: Option<&str> = option_env!("RUSTC_VERSION");
-
 fn main() -> ExitCode {
     // What panics say is part of our one line.
     panic::set_hook(Box::new(|_| ()));
@@ -32,32 +28,33 @@ fn main() -> ExitCode {
         Ok(plan) => plan,
         Err(why) => return refuse(&format!("{}: {why}", path.display()), 2),
     };
-    let mut results = match Results::open(plan.one(role::OUT, 0).path()) {
+    let mut results = match Results::open(plan.one(role::OUT, 0).path) {
         Ok(results) => results,
         Err(failure) => return refuse(&failure.message, 1),
     };
     let ended = panic::catch_unwind(AssertUnwindSafe(|| run(&plan, &mut results)))
         .unwrap_or_else(|panic| Err(Failure::of_panic("crash", &*panic)));
-    let code = match &ended {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(Failure { cause: "skipped", message }) => refuse(&format!("skipped: {message}"), 3),
-        Err(failure) => refuse(&failure.message, failure.exit_code()),
+    let (line, code) = match ended {
+        Ok(facts) => (facts, ExitCode::SUCCESS),
+        Err(failure) => failure.ending(),
     };
-    match results.say(ended.unwrap_or_else(|failure| failure.line())) {
+    match results.say(line) {
         Ok(()) => code,
         Err(failure) => refuse(&failure.message, 1),
     }
 }
 
 /// Says on one line why there is no result.
-fn refuse(message: &str, code: u8) -> ExitCode {
+pub fn refuse(message: &str, code: u8) -> ExitCode {
     let words: Vec<&str> = message.split_whitespace().collect();
-    eprintln!("{NAME}: {}", words.join(" "));
+    eprintln!("rust: {}", words.join(" "));
     ExitCode::from(code)
 }
 
-/// Does what the plan says; returns the last line.
+/// Returns the last line of the results.
 fn run(plan: &Plan, results: &mut Results) -> Outcome<Line> {
+    // The environment's build.sh says it.
+    let compiler = option_env!("RUSTC_VERSION").unwrap_or("unknown");
     let runtime = Runtime::load(plan)?;
     let facts = match plan.level {
         LOAD => load::run(plan, &runtime, results),
@@ -65,11 +62,13 @@ fn run(plan: &Plan, results: &mut Results) -> Outcome<Line> {
         TRAIN => train::run(plan, &runtime, results),
         _ => measure::latency(plan, &runtime, results),
     }?;
+    // The provider `cpu` has no options of its own.
+    let is_left = runtime.cuda.is_none() && plan.of(role::PROVIDER_OPTION, 0).next().is_some();
     Ok(facts
         .text("provider_used", plan.one(role::PROVIDER, 0).word())
         .text("runtime_version", &runtime.version)
-        .text("language_version", &format!("Rust {}", COMPILER.unwrap_or("unknown")))
+        .text("language_version", &format!("Rust {compiler}"))
         .text("build_info", ort::info())
-        .json("options_not_set", runtime.options_not_set())
+        .json("options_not_set", if is_left { "[\"provider_options\"]" } else { "[]" })
         .json("run_includes", "[]"))
 }

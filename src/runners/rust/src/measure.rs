@@ -13,40 +13,41 @@ const INTERVAL_WIDTH: f64 = 0.02;
 const HALF_Z95: f64 = 0.98;
 const GROWTH: f64 = 1.25;
 const PROFILED_RUNS: usize = 10;
-/// Of the parts of a call.
 const RUN: usize = 1;
 
-/// Runs all rows, writes the outputs, then measures; returns the last line's facts.
+/// Returns the last line's facts.
 pub fn latency(plan: &Plan, runtime: &Runtime, results: &Results) -> Outcome<Line> {
     let batches = values::batches(plan, 0)?;
-    let model = plan.one(role::MODEL, 0).path();
+    let model = plan.one(role::MODEL, 0).path;
     let mut engine = runtime.open(model, None)?;
     let facts = all_rows(plan, &mut engine, &batches)?;
     let full = &batches[..plan.full_batches()];
     warm_up(&mut engine, full, plan.warmup)?;
-    let (times, stop_reason) = measure(&mut engine, full, plan)?;
+    let (times, is_narrow) = measure(plan, &mut engine, full)?;
     results.process()?;
     results.numbers("times.bin", times.into_iter().flatten())?;
-    let facts = facts.text("stop_reason", stop_reason);
+    let facts =
+        facts.text("stop_reason", if is_narrow { "interval-reached" } else { "time-limit" });
     let Some(profile) = plan.of(role::PROFILE, 0).next() else {
         return Ok(facts);
     };
-    let mut profiled = runtime.open(model, Some(profile.path()))?;
+    let mut profiled = runtime.open(model, Some(profile.path))?;
     let times: Vec<u64> =
         (0..PROFILED_RUNS).map(|_| Ok(profiled.step(&full[0])?[RUN])).collect::<Outcome<_>>()?;
     results.numbers("profile_times.bin", times.into_iter())?;
-    Ok(facts.text("profile_file", &profiled.end_profile()?))
+    let file = profiled.session.end_profiling().map_err(Failure::crash)?;
+    Ok(facts.text("profile_file", &file))
 }
 
 /// Runs the first batch, notes when, then every row, and writes the outputs.
 pub fn all_rows(plan: &Plan, engine: &mut Engine, batches: &[Feed]) -> Outcome<Line> {
     engine.step(&batches[0])?;
     let first_result_ns = monotonic_ns();
-    let mut outputs = Outputs::new(plan.one(role::OUTPUTS, 0).path());
+    let mut outputs = Outputs::default();
     for feed in batches {
         engine.step(feed)?;
         let rows = if plan.batch == 0 { 0 } else { feed[0].shape[0] };
-        outputs.add(&engine.outputs, rows as usize)?;
+        outputs.add(plan.one(role::OUTPUTS, 0).path, &engine.outputs, rows as usize)?;
     }
     Ok(Line::status("ok")
         .json("session_ns", engine.session_ns)
@@ -61,15 +62,9 @@ pub fn warm_up(engine: &mut Engine, batches: &[Feed], iterations: usize) -> Outc
     Ok(())
 }
 
-/// Times iterations until the interval is narrow or the time is up.
-///
-/// The interval is looked at after the least number of runs and then each time their number has
-/// grown by a quarter, so that sorting costs little.
-fn measure(
-    engine: &mut Engine,
-    batches: &[Feed],
-    plan: &Plan,
-) -> Outcome<(Vec<Times>, &'static str)> {
+/// Times iterations until the interval is narrow, which is looked at each time their number has
+/// grown by a quarter, so that sorting costs little; or the time is up.
+fn measure(plan: &Plan, engine: &mut Engine, batches: &[Feed]) -> Outcome<(Vec<Times>, bool)> {
     let mut times: Vec<Times> = Vec::with_capacity(1 << 16);
     let mut next_check = plan.min_runs;
     let most = Duration::from_nanos(plan.max_ns);
@@ -82,11 +77,11 @@ fn measure(
         if times.len() >= next_check {
             next_check = (times.len() as f64 * GROWTH).ceil() as usize;
             if interval_is_narrow(times.iter().map(|times| times[RUN]).collect()) {
-                return Ok((times, "interval-reached"));
+                return Ok((times, true));
             }
         }
         if begin.elapsed() >= most {
-            return Ok((times, "time-limit"));
+            return Ok((times, false));
         }
     }
 }
@@ -136,12 +131,11 @@ pub fn cases(plan: &Plan, runtime: &Runtime, results: &mut Results) -> Outcome<L
     Ok(Line::status("ok"))
 }
 
-/// Returns what the outputs are.
 fn case(plan: &Plan, runtime: &Runtime, model: &Entry) -> Outcome<String> {
     let whole = &values::batches(plan, model.group)?[0];
-    let mut engine = runtime.open(model.path(), None)?;
+    let mut engine = runtime.open(model.path, None)?;
     engine.step(whole)?;
-    let mut outputs = Outputs::new(plan.one(role::OUTPUTS, model.group).path());
-    outputs.add(&engine.outputs, 0)?;
+    let mut outputs = Outputs::default();
+    outputs.add(plan.one(role::OUTPUTS, model.group).path, &engine.outputs, 0)?;
     Ok(outputs.told())
 }

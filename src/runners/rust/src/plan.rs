@@ -2,8 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::{ffi::OsStrExt, fs::FileExt};
 use std::path::Path;
 
 use crate::result::{Failure, Outcome};
@@ -72,7 +71,8 @@ pub struct Entry {
     /// The number of another entry.
     pub link: usize,
     pub name: &'static str,
-    pub text: &'static OsStr,
+    /// The text, which may be a path.
+    pub path: &'static Path,
     /// Where the data lie in the file that the text names.
     pub offset: u64,
     size: usize,
@@ -123,7 +123,6 @@ impl Plan {
         self.entries.iter().filter(move |entry| entry.role == role)
     }
 
-    /// The entries of a role and group.
     pub fn of(&self, role: u32, group: u32) -> impl Iterator<Item = &Entry> {
         self.all(role).filter(move |entry| entry.group == group)
     }
@@ -149,20 +148,16 @@ impl Entry {
             dtype: u32_at(raw, 8),
             link: u32_at(raw, 16) as usize,
             name: str::from_utf8(text(24)).expect("names are UTF-8"),
-            text: OsStr::from_bytes(text(40)),
+            path: Path::new(OsStr::from_bytes(text(40))),
             offset: u64_at(raw, 56),
             size: u64_at(raw, 64) as usize,
             shape: (0..axes).map(|axis| u64_at(raw, 72 + 8 * axis) as i64).collect(),
         }
     }
 
-    pub fn path(&self) -> &'static Path {
-        Path::new(self.text)
-    }
-
     /// The text, where it is a word or a number.
     pub fn word(&self) -> &'static str {
-        self.text.to_str().expect("words are UTF-8")
+        self.path.to_str().expect("words are UTF-8")
     }
 
     /// The data, which stay in memory. The allocator's memory is aligned for every type.
@@ -172,11 +167,10 @@ impl Entry {
         Ok(bytes.leak())
     }
 
-    /// Reads the data into room of their size.
     pub fn read(&self, bytes: &mut [u8]) -> Outcome<()> {
-        let read = File::open(self.path()).and_then(|file| file.read_exact_at(bytes, self.offset));
+        let read = File::open(self.path).and_then(|file| file.read_exact_at(bytes, self.offset));
         read.map_err(|error| {
-            let said = format!("{}: cannot be read: {error}", self.path().display());
+            let said = format!("{}: cannot be read: {error}", self.path.display());
             Failure::new("bad-input", said)
         })
     }

@@ -5,9 +5,11 @@ use std::fmt::{Display, Write as _};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ort::ErrorCode;
 
+use crate::refuse;
 use crate::values::Output;
 
 /// Why there is no result: the contract's word for the cause, or `skipped`, or `unsupported`, a
@@ -28,15 +30,12 @@ impl Failure {
 
     /// A crash, or that there was not enough memory, for which ONNX Runtime has no code.
     pub fn crash(said: impl Display) -> Self {
-        let crash = Failure::new("crash", said);
+        let message = said.to_string();
         let words = ["bad_alloc", "Failed to allocate memory", "out of memory"];
-        if words.iter().any(|words| crash.message.contains(words)) {
-            return Failure { cause: "out-of-memory", ..crash };
-        }
-        crash
+        let is_memory = words.iter().any(|words| message.contains(words));
+        Failure { cause: if is_memory { "out-of-memory" } else { "crash" }, message }
     }
 
-    /// The failure of a call of ONNX Runtime that ran a model on given inputs.
     pub fn of_run(error: ort::Error) -> Self {
         match error.code() {
             ErrorCode::InvalidArgument => Failure::new("bad-input", error),
@@ -44,7 +43,6 @@ impl Failure {
         }
     }
 
-    /// The failure of making a session of `model`.
     pub fn of_model(error: ort::Error, model: &Path) -> Self {
         use ErrorCode::{EngineError, ExecutionProviderFailure, RuntimeException};
         let crash = Failure::crash(format!("{}: {error}", model.display()));
@@ -55,34 +53,28 @@ impl Failure {
         }
     }
 
-    /// That a file of the results cannot be written.
     pub fn unwritable(path: &Path, error: io::Error) -> Self {
         Failure::crash(format!("{}: cannot be written: {error}", path.display()))
     }
 
-    /// What a panic said.
     pub fn of_panic(cause: &'static str, panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         Failure::new(cause, format!("panic: {}", text.unwrap_or("without words")))
     }
 
-    pub fn exit_code(&self) -> u8 {
-        match self.cause {
-            "skipped" => 3,
-            "bad-input" | "unsupported" => 2,
-            _ => 1,
-        }
-    }
-
-    /// The last line of the results.
-    pub fn line(&self) -> Line {
-        let cause = match self.cause {
-            "skipped" => return Line::status("skipped").text("reason", &self.message),
-            "unsupported" => "bad-input",
-            cause => cause,
+    /// Says it on standard error; returns the last line of the results, and the exit code.
+    pub fn ending(self) -> (Line, ExitCode) {
+        let (cause, code) = match self.cause {
+            "skipped" => {
+                let line = Line::status("skipped").text("reason", &self.message);
+                return (line, refuse(&format!("skipped: {}", self.message), 3));
+            }
+            "bad-input" | "unsupported" => ("bad-input", 2),
+            cause => (cause, 1),
         };
-        Line::status("failed").text("cause", cause).text("message", &self.message)
+        let line = Line::status("failed").text("cause", cause).text("message", &self.message);
+        (line, refuse(&self.message, code))
     }
 }
 
@@ -135,7 +127,6 @@ impl Results {
         said.map_err(|error| Failure::unwritable(&self.folder.join("result.jsonl"), error))
     }
 
-    /// Writes numbers of 64 bits.
     pub fn numbers(&self, name: &str, numbers: impl Iterator<Item = u64>) -> Outcome<()> {
         self.write(name, &numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
     }
@@ -153,21 +144,14 @@ impl Results {
     }
 }
 
-/// Outputs in their files, batches joined along their first axis.
-pub struct Outputs<'a> {
-    folder: &'a Path,
-    /// Type, shape and file; None for what is no tensor.
-    joined: Vec<Option<(u32, Vec<i64>, File)>>,
-}
+/// Type, shape and file of each output, batches joined along their first axis; None: no tensor.
+#[derive(Default)]
+pub struct Outputs(Vec<Option<(u32, Vec<i64>, File)>>);
 
-impl<'a> Outputs<'a> {
-    pub fn new(folder: &'a Path) -> Self {
-        Outputs { folder, joined: Vec::new() }
-    }
-
+impl Outputs {
     /// Adds what a run gave. `rows`: of its batch, which every output must have; 0: without one.
-    pub fn add(&mut self, found: &[Output], rows: usize) -> Outcome<()> {
-        self.joined.resize_with(found.len(), || None);
+    pub fn add(&mut self, folder: &Path, found: &[Output], rows: usize) -> Outcome<()> {
+        self.0.resize_with(found.len(), || None);
         for (number, output) in found.iter().enumerate().filter(|(_, one)| one.dtype != 0) {
             let shape = &output.shape;
             if rows > 0 && shape.first() != Some(&(rows as i64)) {
@@ -175,9 +159,9 @@ impl<'a> Outputs<'a> {
                 let said = format!("{said} of {rows} rows, expected them first");
                 return Err(Failure::new("bad-input", said));
             }
-            let path = self.folder.join(format!("output-{number}.bin"));
+            let path = folder.join(format!("output-{number}.bin"));
             let unwritable = |error| Failure::unwritable(&path, error);
-            let file = match &mut self.joined[number] {
+            let file = match &mut self.0[number] {
                 Some((_, whole, file)) => {
                     whole[0] += shape[0];
                     file
@@ -194,7 +178,7 @@ impl<'a> Outputs<'a> {
 
     /// Type and shape of each, as the results say them.
     pub fn told(&self) -> String {
-        let outputs = self.joined.iter().map(|joined| match joined {
+        let outputs = self.0.iter().map(|joined| match joined {
             Some((dtype, shape, _)) => format!("[{dtype}, {shape:?}]"),
             None => "null".to_owned(),
         });

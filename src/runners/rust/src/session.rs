@@ -28,7 +28,6 @@ pub struct Runtime<'a> {
 }
 
 impl<'a> Runtime<'a> {
-    /// Loads the shared library and makes ONNX Runtime's environment.
     pub fn load(plan: &'a Plan) -> Outcome<Self> {
         let mut options = plan.of(role::PROVIDER_OPTION, 0);
         let device = options.find(|option| option.name == "device_id");
@@ -37,7 +36,7 @@ impl<'a> Runtime<'a> {
             "cuda" => Some(device.map_or(0, |id| id.word().parse().unwrap_or(0))),
             other => return Err(Failure::new("skipped", format!("no provider '{other}'"))),
         };
-        let library = plan.one(role::LIBRARY, 0).path();
+        let library = plan.one(role::LIBRARY, 0).path;
         let missing = |error: String| Failure::new("missing-dependency", error);
         let builder = ort::init_from(library).map_err(|error| missing(error.to_string()))?;
         let version = version(library).map_err(|error| missing(error.to_string()))?;
@@ -50,7 +49,13 @@ impl<'a> Runtime<'a> {
         let builder = Session::builder(&self.environment).map_err(Failure::crash)?;
         // The options load the provider's library, which is part of making a session.
         let begin = Instant::now();
-        let mut builder = self.options(builder, profile).map_err(Failure::of_run)?;
+        let mut builder = self.options(builder).map_err(Failure::of_run)?;
+        // The log of a profiled session says what options it has.
+        let level = if profile.is_some() { LogLevel::Info } else { LogLevel::Error };
+        builder = builder.with_log_level(level).map_err(Failure::crash)?;
+        if let Some(prefix) = profile {
+            builder = builder.with_profiling(prefix).map_err(Failure::crash)?;
+        }
         if self.cuda.is_some() {
             builder = self.on_cuda(builder).map_err(without_cuda)?;
         }
@@ -59,7 +64,6 @@ impl<'a> Runtime<'a> {
         Ok((session, nanoseconds(begin, Instant::now())))
     }
 
-    /// Makes a session of a model, and room for its outputs.
     pub fn open(&self, model: &Path, profile: Option<&Path>) -> Outcome<Engine> {
         let (session, session_ns) = self.session(model, profile)?;
         let device = self.cuda.map(|id| Device::of(&session, id)).transpose()?;
@@ -68,20 +72,7 @@ impl<'a> Runtime<'a> {
         Ok(Engine { session, device, outputs, session_ns })
     }
 
-    /// Names of options that are not set: the provider `cpu` has none of its own.
-    pub fn options_not_set(&self) -> &'static str {
-        match (self.cuda, self.plan.of(role::PROVIDER_OPTION, 0).next()) {
-            (None, Some(_)) => "[\"provider_options\"]",
-            _ => "[]",
-        }
-    }
-
-    /// Sets all options; with `profile` ONNX Runtime's profiler too, and its log says what it has.
-    fn options(
-        &self,
-        mut builder: SessionBuilder,
-        profile: Option<&Path>,
-    ) -> ort::Result<SessionBuilder> {
+    fn options(&self, mut builder: SessionBuilder) -> ort::Result<SessionBuilder> {
         for option in self.plan.of(role::OPTION, 0) {
             builder = set(builder, option.name, option.word())?;
         }
@@ -89,10 +80,7 @@ impl<'a> Runtime<'a> {
             // Left alone, the crate lets ONNX Runtime choose another provider where it finds one.
             builder = builder.with_auto_device(AutoDevicePolicy::PreferCPU)?;
         }
-        Ok(match profile {
-            Some(prefix) => builder.with_profiling(prefix)?.with_log_level(LogLevel::Info)?,
-            None => builder.with_log_level(LogLevel::Error)?,
-        })
+        Ok(builder)
     }
 
     fn on_cuda(&self, builder: SessionBuilder) -> ort::Result<SessionBuilder> {
@@ -155,9 +143,8 @@ pub fn nanoseconds(begin: Instant, end: Instant) -> u64 {
 /// The parts of one call, in nanoseconds: bind, run, copy.
 pub type Times = [u64; 3];
 
-/// One session.
 pub struct Engine {
-    session: Session,
+    pub session: Session,
     device: Option<Device>,
     /// Of the last step, in the model's order.
     pub outputs: Vec<Output>,
@@ -183,10 +170,5 @@ impl Engine {
         }
         let t3 = Instant::now();
         Ok([nanoseconds(t0, t1), nanoseconds(t1, t2), nanoseconds(t2, t3)])
-    }
-
-    /// Ends the profile and returns its file.
-    pub fn end_profile(&mut self) -> Outcome<String> {
-        self.session.end_profiling().map_err(Failure::crash)
     }
 }

@@ -28,7 +28,7 @@ type Times = [u64; 4];
 
 /// Trains until the last step, or a loss that is not finite; returns the last line's facts.
 pub fn run(plan: &Plan, runtime: &Runtime, results: &mut Results) -> Outcome<Line> {
-    let graphs = plan.all(role::GRAPH).map(|graph| runtime.session(graph.path(), None));
+    let graphs = plan.all(role::GRAPH).map(|graph| runtime.session(graph.path, None));
     let (sessions, took): (Vec<_>, Vec<u64>) =
         graphs.collect::<Outcome<Vec<_>>>()?.into_iter().unzip();
     let mut trainer = Trainer::new(plan, sessions, runtime.cuda)?;
@@ -57,7 +57,6 @@ pub fn run(plan: &Plan, runtime: &Runtime, results: &mut Results) -> Outcome<Lin
     Ok(Line::status("ok").json("session_ns", took.iter().sum::<u64>()))
 }
 
-/// One graph of the step.
 struct Graph {
     session: Session,
     /// Names, each with the number of the entry that it takes, or whose next value it gives.
@@ -86,14 +85,12 @@ struct Trainer<'a> {
     data: Vec<usize>,
     hyper: Vec<usize>,
     metrics: Vec<usize>,
-    /// Numbers of rows.
     order: &'static [u8],
     /// A bit for each graph: whether it ran an odd number of times. Where each tensor of the state
     /// lies follows from it.
     turns: usize,
     /// None where the state lies in host memory.
     device: Option<Driver>,
-    /// Of the next checkpoint.
     file: usize,
 }
 
@@ -155,14 +152,13 @@ impl<'a> Trainer<'a> {
         Ok(trainer)
     }
 
-    /// Does one step; returns the means of the metrics over its micro-batches.
+    /// Returns the means of the metrics over the micro-batches of a step.
     fn step(&mut self, step: usize) -> Outcome<(Vec<f64>, Times)> {
         let micro_batches = self.plan.accumulate;
         let mut means = vec![0.0; self.metrics.len()];
         let mut times = Times::default();
         for place in 0..micro_batches {
-            let is_last = place + 1 == micro_batches;
-            let graph = if is_last { STEP } else { ACCUMULATE };
+            let graph = if place + 1 == micro_batches { STEP } else { ACCUMULATE };
             let t0 = Instant::now();
             let order = &self.order[(step * micro_batches + place) * self.plan.batch * 8..];
             let rows = order.as_chunks().0.iter().map(|row| i64::from_le_bytes(*row) as usize);
@@ -262,7 +258,6 @@ impl Slot<'_> {
         (turns & self.changed).count_ones() as usize % 2
     }
 
-    /// Where a graph reads it.
     fn now(&mut self, turns: usize) -> &mut DynTensor {
         let place = self.place(turns);
         &mut self.places[place]
@@ -284,7 +279,6 @@ impl Slot<'_> {
     }
 }
 
-/// The memory of a tensor of numbers on the host.
 fn bytes(tensor: &mut DynTensor) -> &mut [u8] {
     match values::length(tensor) {
         0 => &mut [],
@@ -294,7 +288,6 @@ fn bytes(tensor: &mut DynTensor) -> &mut [u8] {
     }
 }
 
-/// The value of a scalar of floats.
 fn scalar(tensor: &DynTensor) -> Outcome<f64> {
     let value = match tensor.data_type() {
         TensorElementType::Float32 => tensor.try_extract_scalar::<f32>().map(f64::from),

@@ -39,7 +39,6 @@ pub struct Piece {
     strings: &'static [&'static str],
 }
 
-/// What a run is fed with.
 pub type Feed = Vec<Piece>;
 
 /// The inputs of a group: all batches in order, the last one perhaps partial, or the tensors whole.
@@ -66,15 +65,13 @@ impl Piece {
     }
 
     fn rows(&self, begin: usize, end: usize) -> Self {
-        let mut shape = self.shape.clone();
-        let all = shape[0] as usize;
-        shape[0] = (end - begin) as i64;
+        let shape = [&[(end - begin) as i64], &self.shape[1..]].concat();
+        let all = self.shape[0] as usize;
         let numbers = cut(self.numbers, begin, end, all);
         Piece { shape, numbers, strings: cut(self.strings, begin, end, all), ..*self }
     }
 }
 
-/// Some of all rows.
 fn cut<T>(rows: &'static [T], begin: usize, end: usize, all: usize) -> &'static [T] {
     let width = rows.len() / all;
     &rows[begin * width..end * width]
@@ -92,21 +89,17 @@ fn strings(name: &str, mut bytes: &'static [u8]) -> Outcome<&'static [&'static s
     Ok(found.leak())
 }
 
-/// Makes an input over the program's memory; strings are ONNX Runtime's own copies.
+/// Makes an input; strings are ONNX Runtime's own copies.
 pub fn bind(piece: &Piece) -> Outcome<SessionInputValue<'_>> {
     let shape = piece.shape.as_slice();
-    with_type!(piece.dtype,
-    T => {
-        let numbers = elements::<T>(piece.numbers);
-        let value = TensorRef::from_array_view((shape, numbers)).map_err(Failure::of_run)?;
-        Ok(value.into())
-    },
-    _ => {
-        let value = Tensor::from_string_array((shape, piece.strings)).map_err(|error| {
-            Failure::new("unsupported", format!("input '{}' of strings: {error}", piece.name))
-        })?;
-        Ok(value.into())
-    })
+    let wrong = |error| format!("input '{}' of strings: {error}", piece.name);
+    Ok(with_type!(piece.dtype,
+        T => TensorRef::from_array_view((shape, elements::<T>(piece.numbers)))
+            .map_err(Failure::of_run)?
+            .into(),
+        _ => Tensor::from_string_array((shape, piece.strings))
+            .map_err(|error| Failure::new("unsupported", wrong(error)))?
+            .into()))
 }
 
 fn elements<T: PrimitiveTensorElementType>(bytes: &[u8]) -> &[T] {
@@ -162,18 +155,15 @@ fn bytes_of<T: PrimitiveTensorElementType>(data: &[T]) -> &[u8] {
     unsafe { slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
 }
 
-/// ONNX's number of a type.
 pub fn number(of: TensorElementType) -> u32 {
     ONNXTensorElementDataType::from(of) as u32
 }
 
-/// The type of numbers that has ONNX's number.
 pub fn element(number: u32) -> TensorElementType {
     with_type!(number, T => T::into_tensor_element_type(), _ => TensorElementType::Undefined)
 }
 
 /// How many bytes a tensor of numbers has, wherever it lies.
 pub fn length(tensor: &DynTensor) -> usize {
-    let elements = tensor.shape().num_elements();
-    tensor.data_type().byte_size(elements).unwrap_or(0)
+    tensor.data_type().byte_size(tensor.shape().num_elements()).unwrap_or(0)
 }
