@@ -51,7 +51,6 @@ pub fn refuse(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns the last line of the results.
 fn run(plan: &Plan, results: &mut Results) -> Outcome<Line> {
     // The environment's build.sh says it.
     let compiler = option_env!("RUSTC_VERSION").unwrap_or("unknown");

@@ -71,6 +71,7 @@ struct Graph {
 struct Slot<'a> {
     entry: &'a Entry,
     rows: &'static [u8],
+    width: usize,
     places: Vec<DynTensor>,
     /// A bit for each graph that gives its next value.
     changed: usize,
@@ -111,12 +112,13 @@ impl<'a> Trainer<'a> {
                 }
                 role::HYPER => (&host, Vec::new(), entry.data()?),
                 role::SEED | role::METRIC => (&host, Vec::new(), &[]),
-                _ => return Ok(Slot { entry, rows: &[], places: Vec::new(), changed }),
+                _ => return Ok(Slot { entry, rows: &[], width: 1, places: Vec::new(), changed }),
             };
+            let count = entry.shape.first().map_or(1, |rows| *rows as usize);
+            let width = (rows.len() / count.max(1)).max(1);
             let place = |_| DynTensor::new(allocator, values::element(entry.dtype), shape.clone());
-            let count = if changed == 0 { 1 } else { 2 };
-            let places: ort::Result<_> = (0..count).map(place).collect();
-            Ok(Slot { entry, rows, places: places.map_err(Failure::crash)?, changed })
+            let places: ort::Result<_> = (0..if changed == 0 { 1 } else { 2 }).map(place).collect();
+            Ok(Slot { entry, rows, width, places: places.map_err(Failure::crash)?, changed })
         };
         let of =
             |role| entries().filter(|(_, entry)| entry.role == role).map(|(at, _)| at).collect();
@@ -271,10 +273,9 @@ impl Slot<'_> {
 
     /// Copies rows into memory that stays where it is.
     fn gather(&mut self, numbers: impl Iterator<Item = usize>) {
-        let width = self.rows.len() / (self.entry.shape[0] as usize).max(1);
         let into = bytes(&mut self.places[0]);
-        for (to, row) in into.chunks_exact_mut(width.max(1)).zip(numbers) {
-            to.copy_from_slice(&self.rows[row * width..][..width]);
+        for (to, row) in into.chunks_exact_mut(self.width).zip(numbers) {
+            to.copy_from_slice(&self.rows[row * self.width..][..self.width]);
         }
     }
 }
