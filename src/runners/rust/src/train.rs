@@ -1,7 +1,6 @@
 //! Level `train`: goes on with a portable training step.
 
 use std::fs::File;
-use std::iter;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 use std::{ptr, slice};
@@ -86,7 +85,7 @@ struct Trainer<'a> {
     data: Vec<usize>,
     hyper: Vec<usize>,
     metrics: Vec<usize>,
-    order: &'static [u8],
+    order: Vec<usize>,
     /// A bit for each graph: whether it ran an odd number of times. Where each tensor of the state
     /// lies follows from it.
     turns: usize,
@@ -127,13 +126,14 @@ impl<'a> Trainer<'a> {
             let (takes, gives) = (ends(role::TAKES), ends(role::GIVES));
             Graph { session, takes, gives, bindings: Default::default() }
         };
+        let order = plan.one(role::ORDER, 0).data()?.as_chunks().0.iter();
         let mut trainer = Trainer {
             plan,
             slots: entries().map(slot).collect::<Outcome<_>>()?,
             data: of(role::DATA),
             hyper: of(role::HYPER),
             metrics: of(role::METRIC),
-            order: plan.one(role::ORDER, 0).data()?,
+            order: order.map(|row| i64::from_le_bytes(*row) as usize).collect(),
             graphs: (0..).zip(sessions).map(graph).collect(),
             turns: 0,
             device: device.map(|_| Driver::load()).transpose()?,
@@ -162,14 +162,13 @@ impl<'a> Trainer<'a> {
         for place in 0..micro_batches {
             let graph = if place + 1 == micro_batches { STEP } else { ACCUMULATE };
             let t0 = Instant::now();
-            let order = &self.order[(step * micro_batches + place) * self.plan.batch * 8..];
-            let rows = order.as_chunks().0.iter().map(|row| i64::from_le_bytes(*row) as usize);
+            let rows = &self.order[(step * micro_batches + place) * self.plan.batch..];
             for number in &self.data {
-                self.slots[*number].gather(rows.clone());
+                self.slots[*number].gather(rows);
             }
             let t1 = Instant::now();
             for number in &self.hyper {
-                self.slots[*number].gather(iter::once(step));
+                self.slots[*number].gather(&[step]);
             }
             self.bind(graph)?;
             let t2 = Instant::now();
@@ -272,10 +271,11 @@ impl Slot<'_> {
     }
 
     /// Copies rows into memory that stays where it is.
-    fn gather(&mut self, numbers: impl Iterator<Item = usize>) {
+    fn gather(&mut self, numbers: &[usize]) {
+        let (rows, width) = (self.rows, self.width);
         let into = bytes(&mut self.places[0]);
-        for (to, row) in into.chunks_exact_mut(self.width).zip(numbers) {
-            to.copy_from_slice(&self.rows[row * self.width..][..self.width]);
+        for (to, row) in into.chunks_exact_mut(width).zip(numbers) {
+            to.copy_from_slice(&rows[row * width..][..width]);
         }
     }
 }
