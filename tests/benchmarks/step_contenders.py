@@ -64,17 +64,25 @@ def export(network: str, optimiser: str, folder: Path) -> dict[str, float]:
 
 def portable(given: argparse.Namespace, batch: dict[str, np.ndarray]) -> Step:
     """The python runner's trainer with bound buffers, options as in every language."""
-    from state_file import read_state
-    from step_folder import Schedule, read_step
-    from trainers import BoundTrainer
+    from plan import Role, read_plan
+    from run_iobinding import BoundTrainer
 
+    from transect.onnx_models.tensors import write_tensors
     from transect.runtimes.options import session_options
+    from transect.runtimes.plan_file import write_plan
+    from transect.runtimes.training_plans import Training
 
-    step = read_step(given.folder / "step", False)
+    out = given.folder / f"portable-{os.getpid()}"
+    data = write_tensors(out / "data", batch).parent
+    order = out / "order.bin"
+    np.zeros(given.batch, "<i8").tofile(order)
     options = session_options("equal", given.threads, "cpu", {})
-    trainer = BoundTrainer(argparse.Namespace(provider="cpu", options=options), step)
-    trainer.start(read_state(step.state_file, step))
-    feed = batch | Schedule(None, step, 0).at(0)
+    files = {"step": given.folder / "step", "data": data, "order": order, "checkpoint": out / "none", "out": out}
+    write_plan(out / "plan.bin", Training(**files, batch=given.batch, until=1, options=options).plan())
+    plan = read_plan(str(out / "plan.bin"))
+    trainer = BoundTrainer(plan)
+    feed = {entry.number: batch[entry.name] for entry in plan.of(Role.DATA)}
+    feed |= {number: np.array(values[0]) for number, values in plan.arrays(Role.HYPER).items()}
 
     def run() -> float:
         trainer.run("step", feed)
@@ -114,7 +122,7 @@ def ort_training(given: argparse.Namespace, batch: dict[str, np.ndarray]) -> Ste
     """ONNX Runtime training: artefacts of the dynamo exporter's file, and its Module and Optimizer."""
     import onnx
     import onnxruntime
-    from artifacts_of import Rule, generate
+    from artifacts_of import generate
 
     onnxruntime.set_default_logger_severity(4)
     source, folder = given.folder / "inference-dynamo.onnx", given.folder / f"ort-{os.getpid()}"
@@ -123,8 +131,8 @@ def ort_training(given: argparse.Namespace, batch: dict[str, np.ndarray]) -> Ste
     names = {entry["name"].removeprefix("model.") for entry in manifest["state"] if entry["role"] == "parameter"}
     model = onnx.load(source)
     weights = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer if one.name in names}
-    rule = Rule("adamw", weight_decay=ADAMW["weight_decay"]) if given.optimiser == "adamw" else Rule("sgd")
-    generate(source, folder, rule, weights, {})
+    adamw = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": ADAMW["weight_decay"]}
+    generate(source, folder, adamw if given.optimiser == "adamw" else None, weights, {})
     from onnxruntime.training.api import CheckpointState, Module, Optimizer
 
     options = onnxruntime.SessionOptions()

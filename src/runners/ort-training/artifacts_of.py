@@ -5,29 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import types
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
-from graphs import check_weights, repair
 
 OUTPUT = "output"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """`adamw` or `sgd`, which here has neither momentum nor weight decay."""
-
-    name: str
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.0
+# Outputs of the forward pass that a gradient is made from; an exporter leaves out what is unused.
+_OUTPUTS = {"LayerNormalization": 3, "Dropout": 2}
 
 
 def _package() -> Any:
@@ -46,9 +36,15 @@ def _package() -> Any:
 
 
 def generate(
-    source: Path, folder: Path, rule: Rule, trained: dict[str, np.ndarray], frozen: dict[str, np.ndarray]
+    source: Path,
+    folder: Path,
+    adamw: dict[str, float] | None,
+    trained: dict[str, np.ndarray],
+    frozen: dict[str, np.ndarray],
 ) -> dict[str, int]:
     """Write training, eval and optimizer model and the checkpoint; return what was repaired.
+
+    `adamw`: its `beta1`, `beta2`, `eps`, `weight_decay`; None: SGD, which has nothing to set but the rate.
 
     `source` is an inference model with the parameters as initialisers of their own names; their
     values are replaced by those given. Raises ValueError where it does not hold them, and whatever
@@ -59,14 +55,17 @@ def generate(
 
     model = onnx.load(source)
     weights = trained | frozen
-    check_weights(model, {name: array.shape for name, array in weights.items()})
-    repaired = repair(model)
+    # An exporter that transposes weights, or keeps equal ones once, renames them.
+    if missing := sorted(weights.keys() - {tensor.name for tensor in model.graph.initializer}):
+        raise ValueError(f"{source}: parameter '{missing[0]}' is not there")
+    repaired = _repair(model)
     for tensor in model.graph.initializer:
         if tensor.name in weights:
             tensor.CopyFrom(onnx.numpy_helper.from_array(weights[tensor.name], tensor.name))
     optimiser = onnxblock.optim.SGD()
-    if rule.name == "adamw":
-        optimiser = onnxblock.optim.AdamW(betas=(rule.beta1, rule.beta2), eps=rule.eps, weight_decay=rule.weight_decay)
+    if adamw is not None:
+        more = {name: adamw[name] for name in ("eps", "weight_decay")}
+        optimiser = onnxblock.optim.AdamW(betas=(adamw["beta1"], adamw["beta2"]), **more)
     with _said_into(folder / "generation.log"):
         artifacts.generate_artifacts(
             model,
@@ -77,9 +76,43 @@ def generate(
             artifact_directory=folder,
             additional_output_names=[OUTPUT],
         )
-    if rule.name == "adamw":
+    if adamw is not None:
         _as_torch(folder / "optimizer_model.onnx")
     return repaired
+
+
+def _repair(model: onnx.ModelProto) -> dict[str, int]:
+    """Change a model so that a gradient can be built; return how often, by operator.
+
+    LayerNormalization gets its mean and inverse deviation as outputs and Dropout its mask.
+    CastLike, which has no gradient, becomes the Cast that it stands for.
+    """
+    done: Counter[str] = Counter()
+    for node in model.graph.node:
+        wanted = _OUTPUTS.get(node.op_type, 0)
+        if len(node.output) < wanted:
+            first = node.output[0]
+            node.output.extend(f"{first}.{n}" for n in range(len(node.output), wanted))
+            done[node.op_type] += 1
+    if any(node.op_type == "CastLike" for node in model.graph.node):
+        kinds = _types(model)
+        for node in model.graph.node:
+            if node.op_type == "CastLike":
+                like = kinds[node.input[1]]
+                node.op_type = "Cast"
+                del node.input[1:], node.attribute[:]
+                node.attribute.append(onnx.helper.make_attribute("to", like))
+                done["CastLike"] += 1
+    return dict(done)
+
+
+def _types(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the element type of every tensor that shape inference knows."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    found = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        found[value.name] = value.type.tensor_type.elem_type
+    return found
 
 
 def _as_torch(path: Path) -> None:

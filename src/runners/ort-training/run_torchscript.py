@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from program import run_exporter
+from run import run_exporter
 
 if __name__ == "__main__":
     sys.exit(run_exporter("ort-training-torchscript", "torchscript"))

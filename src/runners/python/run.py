@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from functools import partial
-from typing import Any
 
 import numpy as np
-from contract import run_program
-from session import Session, bits_of
-from train import run_train
-from trainers import PlainTrainer
+from main import run_program
+from plan import Plan, Role
+from session import Session, Sessions, bits_of
 
 
 class Plain(Session):
     """A session that is called as most people call it: arrays in, arrays out."""
 
-    def __init__(self, given: argparse.Namespace, profile: str | None) -> None:
-        super().__init__(given, profile)
+    def __init__(self, plan: Plan, model: str, profile: str) -> None:
+        super().__init__(plan, model, profile)
         self.facts["run_includes"] = ["bind", "copy"]
-        # Arrays hold everything but bfloat16, which only ONNX Runtime's own values carry.
-        self._values = self.has_bfloat16()
 
     def step(self, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
         """Run; inputs and outputs are converted inside of the call."""
-        if self._values:
+        # Arrays hold everything but bfloat16, which only ONNX Runtime's own values carry.
+        if self.bfloat16:
             return self._step_values(feed)
         # What the last run gave is given back here, not in the time of this one.
         self.results = []
@@ -46,17 +41,28 @@ class Plain(Session):
         return t1 - t0, t2 - t1, clock() - t2
 
 
-def open_engine(given: argparse.Namespace, profile: str | None) -> Any:
-    """Make a session."""
-    return Plain(given, profile)
+class PlainTrainer(Sessions):
+    """`session.run` with arrays: the state comes out and is given in again, as most would do it."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.facts["run_includes"] = ["bind", "read"]
+        self._state = plan.arrays(Role.STATE)
+
+    def run(self, name: str, feed: dict[int, np.ndarray]) -> tuple[int, int, int]:
+        """Run a graph; all that there is besides is done inside of the call."""
+        graph, session, outputs = self._graphs[name], self._sessions[name].session, [*self._graphs[name].gives]
+        begin = time.monotonic_ns()
+        given = {key: feed[link] if link in feed else self._state[link] for key, link in graph.takes.items()}
+        found = dict(zip(outputs, session.run(outputs, given), strict=True))
+        self._state |= {link: found[following] for link, following in self._nexts[name].items()}
+        self.metrics = [float(found[metric.name]) for metric in self._metrics]
+        return 0, time.monotonic_ns() - begin, 0
+
+    def state(self) -> dict[int, np.ndarray]:
+        """Return the state."""
+        return self._state
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_program(
-            "python",
-            open_engine,
-            modes=("latency", "load", "cases"),
-            train=partial(run_train, open_trainer=PlainTrainer),
-        )
-    )
+    sys.exit(run_program("python", Plain, PlainTrainer))

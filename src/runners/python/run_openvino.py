@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from contract import run_program
-from run import open_engine
+from main import run_program
+from run import Plain
 
 if __name__ == "__main__":
-    sys.exit(run_program("python-openvino", open_engine, modes=("latency", "load", "cases")))
+    sys.exit(run_program("python-openvino", Plain))

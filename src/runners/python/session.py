@@ -1,16 +1,15 @@
-"""Sessions of ONNX Runtime in Python, by the options of the runner contract."""
+"""Sessions of ONNX Runtime in Python, by the options of the plan."""
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import os
 import time
 from typing import Any
 
 import numpy as np
-from engines import ON_GPU, Skip, Unsupported
-from tensors import BadInput
+from engines import BadInput, Skip, Unsupported
+from plan import BFLOAT16, STRING, Plan, Role
 
 _BAD_MODEL = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "NoSuchFile")
 PROVIDERS = {
@@ -20,39 +19,32 @@ PROVIDERS = {
     "openvino": "OpenVINOExecutionProvider",
 }
 _ERROR, _INFO = 3, 1
-# ONNX's number of the type (TensorProto.DataType).
-_BFLOAT16 = 16
 
 
-def session_options(given: argparse.Namespace, profile: str | None) -> tuple[Any, dict[str, Any]]:
-    """Return ONNX Runtime's options, and what they say themselves after they were set."""
+def session_options(plan: Plan, profile: str) -> tuple[Any, dict[str, Any]]:
+    """Return ONNX Runtime's options, and what was set by its name in the contract."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    modes, levels = onnxruntime.ExecutionMode, onnxruntime.GraphOptimizationLevel
     choices = {
-        "execution_mode": {
-            "sequential": onnxruntime.ExecutionMode.ORT_SEQUENTIAL,
-            "parallel": onnxruntime.ExecutionMode.ORT_PARALLEL,
-        },
+        "execution_mode": {"sequential": modes.ORT_SEQUENTIAL, "parallel": modes.ORT_PARALLEL},
         "graph_optimization_level": {
-            "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
-            "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-            "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-            "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+            "disabled": levels.ORT_DISABLE_ALL,
+            "basic": levels.ORT_ENABLE_BASIC,
+            "extended": levels.ORT_ENABLE_EXTENDED,
+            "all": levels.ORT_ENABLE_ALL,
         },
     }
-    told: dict[str, Any] = {}
-    for key, value in given.options.items():
-        if key == "provider_options":
-            told[key] = value
-        elif "." in key:
-            options.add_session_config_entry(key, value)
-            told[key] = options.get_session_config_entry(key)
+    told: dict[str, Any] = dict(plan.options)
+    for name, text in plan.options.items():
+        if "." in name:
+            options.add_session_config_entry(name, text)
+        elif name in choices:
+            setattr(options, name, choices[name][text])
         else:
-            setattr(options, key, choices.get(key, {}).get(value, value))
-            now = getattr(options, key)
-            names = {enum: name for name, enum in choices.get(key, {}).items()}
-            told[key] = names.get(now, now)
+            told[name] = text == "1" if name.startswith("enable_") else int(text)
+            setattr(options, name, told[name])
     options.log_severity_level = _ERROR
     if profile:
         options.enable_profiling, options.profile_file_prefix = True, profile
@@ -60,103 +52,76 @@ def session_options(given: argparse.Namespace, profile: str | None) -> tuple[Any
     return options, told
 
 
-def _provider_options(given: argparse.Namespace) -> dict[str, str]:
+def _provider_options(plan: Plan, provider: str) -> dict[str, str]:
     """Return the provider's options: those given, and what makes it as the other runtimes are."""
-    options: dict[str, str] = dict(given.options.get("provider_options", {}))
-    if given.provider == "openvino":
+    options = {entry.name: entry.text for entry in plan.of(Role.PROVIDER_OPTION)}
+    if provider == "openvino":
         # It has threads of its own, which know nothing of the session's.
         options.setdefault("device_type", "CPU")
-        if "intra_op_num_threads" in given.options:
-            options.setdefault("num_of_threads", str(given.options["intra_op_num_threads"]))
-    if given.provider == "tensorrt":
+        if "intra_op_num_threads" in plan.options:
+            options.setdefault("num_of_threads", plan.options["intra_op_num_threads"])
+    if provider == "tensorrt":
         # TF32 is on by default and is not float32; the provider has no option for it.
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
     return options
 
 
 class Session:
-    """One session and what is known of it; a runner adds `step`.
+    """One session and what is known of it; a program adds `step`.
 
     Raises BadInput for a model that cannot be read, Skip when the provider is not there.
     """
 
-    def __init__(self, given: argparse.Namespace, profile: str | None) -> None:
+    def __init__(self, plan: Plan, model: str, profile: str = "") -> None:
         import onnxruntime
 
         onnxruntime.set_default_logger_severity(_ERROR)
-        provider = PROVIDERS.get(given.provider)
-        if provider is None:
-            raise BadInput(f"--provider {given.provider}: expected one of {', '.join(PROVIDERS)}")
+        name = plan.text(Role.PROVIDER)
+        provider = PROVIDERS[name]
         if provider not in onnxruntime.get_available_providers():
             raise Skip(f"this build of ONNX Runtime has no {provider}")
-        options, told = session_options(given, profile)
-        for_provider = _provider_options(given)
-        not_set = []
-        if for_provider and given.provider == "cpu":
+        options, told = session_options(plan, profile)
+        for_provider, not_set = _provider_options(plan, name), []
+        if for_provider and name == "cpu":
             for_provider, not_set = {}, ["provider_options"]
-            told.pop("provider_options", None)
         if for_provider:
             told["provider_options"] = for_provider
         wanted: list[Any] = [(provider, for_provider)]
-        if given.provider == "tensorrt":
+        if name == "tensorrt":
             wanted.append(PROVIDERS["cuda"])
-        if given.provider != "cpu":
+        if name != "cpu":
             wanted.append("CPUExecutionProvider")
         self.results: list[Any] = []
         begin = time.monotonic_ns()
         try:
-            session = onnxruntime.InferenceSession(str(given.model), options, providers=wanted)
+            session = onnxruntime.InferenceSession(model, options, providers=wanted)
         except Exception as error:
             # onnxruntime's exceptions are internal classes: told apart by name, `Fail` by its text.
             kind = type(error).__name__
             if kind in _BAD_MODEL or (kind == "Fail" and "ModelProto" in str(error)):
-                raise BadInput(f"{given.model}: {error}") from error
+                raise BadInput(f"{model}: {error}") from error
             raise
-        self.session_ns = time.monotonic_ns() - begin
+        session_ns = time.monotonic_ns() - begin
         # Without this `run` answers a provider that fails by a session on another one.
         session.disable_fallback()
         if provider not in session.get_providers():
             raise Skip(f"{provider} did not load; ONNX Runtime fell back to the CPU")
-        self._bits = {v.name for v in session.get_inputs() if v.type == "tensor(bfloat16)"}
-        self.session, self.provider = session, given.provider
-        self.on_gpu = given.provider in ON_GPU
+        self.session, self.on_gpu = session, name in ("cuda", "tensorrt")
         self.output_names = [value.name for value in session.get_outputs()]
-        self.output_types = {value.name: value.type for value in session.get_outputs()}
+        self.bfloat16 = {v.name for v in (*session.get_inputs(), *session.get_outputs()) if "bfloat16" in v.type}
         self.facts: dict[str, Any] = {
             "runtime_version": onnxruntime.__version__,
             "build_info": onnxruntime.get_build_info(),
-            "provider_used": given.provider,
+            "provider_used": name,
             "session_options": told,
             "options_not_set": not_set,
             "run_includes": [],
+            "session_ns": session_ns,
         }
-
-    def check(self, tensors: dict[str, np.ndarray], dtypes: dict[str, str]) -> None:
-        """Raise BadInput unless these are inputs of the model, in its types and shapes."""
-        needed = {value.name: value for value in self.session.get_inputs()}
-        # Initializers that are inputs too have a default.
-        takes = needed | {v.name: v for v in self.session.get_overridable_initializers()}
-        if not needed.keys() <= tensors.keys() <= takes.keys():
-            raise BadInput(f"the model takes {sorted(takes)}, --inputs gives {sorted(tensors)}")
-        for name in tensors:
-            value = takes[name]
-            kind = f"tensor({_ORT_NAMES.get(dtypes[name], dtypes[name])})"
-            if value.type != kind:
-                raise BadInput(f"input '{name}' is {dtypes[name]}, the model takes {value.type}")
-            shape, given = value.shape, tensors[name].shape
-            # The first axis is cut into batches.
-            fixed = zip(shape[1:], given[1:], strict=False)
-            if len(shape) != len(given) or any(isinstance(a, int) and a != b for a, b in fixed):
-                raise BadInput(f"input '{name}' has shape {list(given)}, the model takes {shape}")
 
     def end_profile(self) -> str:
         """Return the file of the profile."""
         return str(self.session.end_profiling())
-
-    def has_bfloat16(self) -> bool:
-        """Tell whether numpy alone cannot hold what goes in and out."""
-        ends = [*self.session.get_inputs(), *self.session.get_outputs()]
-        return any("bfloat16" in value.type for value in ends)
 
     def ort_values(self, feed: dict[str, np.ndarray]) -> dict[str, Any]:
         """Make ONNX Runtime's values over the arrays; bfloat16 is given as its bits."""
@@ -166,15 +131,11 @@ class Session:
         if texts := sorted(name for name, array in feed.items() if array.dtype.kind in "OUS"):
             raise Unsupported(f"Python's OrtValue cannot hold texts, as of {', '.join(texts)}")
         return {
-            name: make.ortvalue_from_numpy_with_onnx_type(array, _BFLOAT16)
-            if name in self._bits
+            name: make.ortvalue_from_numpy_with_onnx_type(array, BFLOAT16)
+            if name in self.bfloat16
             else make.ortvalue_from_numpy(array)
             for name, array in feed.items()
         }
-
-
-# Where ONNX Runtime's word for a type is another one than the contract's.
-_ORT_NAMES = {"float32": "float", "float64": "double"}
 
 
 def bits_of(value: Any) -> np.ndarray:
@@ -184,3 +145,24 @@ def bits_of(value: Any) -> np.ndarray:
         raise Unsupported(f"output is {value.data_type()}, expected tensor(bfloat16)")
     raw = ctypes.string_at(value.data_ptr(), size) if size else b""
     return np.frombuffer(raw, dtype="<u2").reshape(shape)
+
+
+class Sessions:
+    """A session for each graph of a training step; a program adds `run` and `state`."""
+
+    def __init__(self, plan: Plan) -> None:
+        for entry in (*plan.of(Role.STATE), *plan.of(Role.DATA)):
+            if entry.dtype in (BFLOAT16, STRING):
+                raise Unsupported(f"'{entry.name}': Python trains with no tensors of bfloat16 or string")
+        self._graphs = plan.graphs
+        self._sessions = {name: Session(plan, graph.file) for name, graph in self._graphs.items()}
+        self._metrics = list(plan.of(Role.METRIC))
+        state = {entry.number for entry in plan.of(Role.STATE)}
+        # Of each graph the state that it changes, and the outputs with the next values.
+        self._nexts = {
+            name: {link: end for end, link in graph.gives.items() if link in state}
+            for name, graph in self._graphs.items()
+        }
+        self.facts = self._sessions["step"].facts
+        self.facts["session_ns"] = sum(session.facts["session_ns"] for session in self._sessions.values())
+        self.metrics: list[float] = []

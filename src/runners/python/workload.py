@@ -1,59 +1,39 @@
-"""What the baselines are given instead of an ONNX file: a workload of transect and its weights."""
+"""What the baselines are given instead of ONNX graphs: a workload of transect, its weights, how it is trained."""
 
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tensors import BadInput
+from engines import Skip
+from plan import Plan, Role
+
+_OPTIMISERS = ("sgd", "momentum", "nesterov", "adamw")
 
 
-def read_model(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the model of the workload that `{"workload", "weights"}` names, and its arrays by neutral name.
-
-    To be called before a framework is imported, which takes seconds. Raises BadInput naming the
-    file, also for arrays that are not those of the model.
-    """
+def read_model(path: str) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return the model of the workload that `{"workload", "weights"}` names, and its arrays by neutral name."""
     from transect.training.workloads import WORKLOADS, model_of
 
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        model = model_of(WORKLOADS.get(told["workload"]))
-        with np.load(path.parent / told["weights"]) as file:
-            weights = {name: file[name] for name in file.files}
-    except (OSError, EOFError, LookupError, TypeError, ValueError, RecursionError, zipfile.BadZipFile) as error:
-        raise BadInput(f'{path}: expected {{"workload", "weights"}}: {type(error).__name__}: {error}') from error
-    wanted = {weight.name: weight.shape for weight in model.weight_shapes()}
-    given = {name: array.shape for name, array in weights.items()}
-    if wrong := sorted(name for name in wanted | given if wanted.get(name) != given.get(name)):
-        name = wrong[0]
-        raise BadInput(
-            f"{path}: weights do not fit the model: '{name}' has shape {given.get(name, 'none')}, "
-            f"expected {wanted.get(name, 'no such weight')}"
-        )
-    return model, weights
+    told = json.loads(Path(path).read_text(encoding="utf-8"))
+    with np.load(told["weights"]) as file:
+        return model_of(WORKLOADS.get(told["workload"])), dict(file)
 
 
-def input_dtype(model: Any) -> str:
-    """Return the type of the numbers that the model takes."""
-    return "float32" if model.inputs == "float" else str(model.inputs)
+def read_step_workload(plan: Plan) -> tuple[str, str, str]:
+    """Return workload, optimiser and loss of a step, from its folder's `workload.json`.
 
-
-def batch_shape(inputs: Path, model: Any) -> list[int]:
-    """Return the shape of one full batch; the header itself has been checked.
-
-    Raises BadInput unless it has one tensor, rows of the model's samples: float32, or int64 of words.
+    Raises Skip for what cannot be done without the step's graphs.
     """
-    header = json.loads((inputs / "header.json").read_text(encoding="utf-8"))
-    given = [(entry["dtype"], entry["shape"][1:]) for entry in header["tensors"]]
-    wanted = input_dtype(model)
-    if given != [(wanted, list(model.sample))]:
-        raise BadInput(
-            f"{inputs / 'header.json'}: the workload takes one {wanted} tensor, rows of "
-            f"{list(model.sample)}; got {', '.join(f'{dtype} {shape}' for dtype, shape in given)}"
-        )
-    shape: list[int] = header["tensors"][0]["shape"]
-    return [header.get("batch") or shape[0], *shape[1:]]
+    if seed := next(plan.of(Role.SEED), None):
+        raise Skip(f"{seed.name}: the step draws from a seed, which only its own graphs can")
+    if anchor := next((entry.name for entry in plan.of(Role.STATE) if entry.name.startswith("anchor.")), None):
+        raise Skip(f"state '{anchor}': this runner has no proximal term")
+    file = Path(plan.text(Role.STEP_FOLDER)) / "workload.json"
+    told = json.loads(file.read_text(encoding="utf-8"))
+    optimiser, loss = told["optimiser"], told["parameters"].get("loss", "cross-entropy")
+    if optimiser not in _OPTIMISERS or loss not in ("cross-entropy", "mse"):
+        raise Skip(f"optimiser '{optimiser}' and loss '{loss}': this runner has {', '.join(_OPTIMISERS)}")
+    return told["workload"], optimiser, loss

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import os
 import shutil
@@ -10,15 +9,14 @@ import sys
 import tempfile
 from typing import Any
 
-from eager import Eager, run_torch
-from torch_trainer import TorchTrainer
+from run import Eager, Plan, TorchTrainer, run_program
 
 
 class Compiled(Eager):
     """Kernels generated for the shape of a full batch, with an empty cache: all is compiled."""
 
-    def __init__(self, given: argparse.Namespace, profile: str | None) -> None:
-        super().__init__(given, profile)
+    def __init__(self, plan: Plan, model: str, profile: str) -> None:
+        super().__init__(plan, model, profile)
         self.facts["language_options"] = {"inductor_cache": "empty", "dynamic_shapes": False}
 
     def load_library(self) -> None:
@@ -65,4 +63,4 @@ def _empty_cache() -> None:
 
 if __name__ == "__main__":
     _empty_cache()
-    sys.exit(run_torch("torch-compile", Compiled, CompiledTrainer))
+    sys.exit(run_program("torch-compile", Compiled, CompiledTrainer))

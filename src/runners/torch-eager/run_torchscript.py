@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from eager import Eager, run_torch
+from run import Eager, run_program
 
 
 class TorchScript(Eager):
@@ -19,4 +19,4 @@ class TorchScript(Eager):
 
 
 if __name__ == "__main__":
-    sys.exit(run_torch("torchscript", TorchScript))
+    sys.exit(run_program("torchscript", TorchScript))

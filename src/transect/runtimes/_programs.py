@@ -9,12 +9,10 @@ from pathlib import Path
 from transect.runtimes import RUNNERS, Runtime
 
 _PYTHON = RUNNERS / "python"
-# What all runners in Python are made of, and those of ONNX Runtime beside that.
+# What all programs in Python are made of.
 CONTRACT = [
-    _PYTHON / f"{name}.py"
-    for name in ("contract", "engines", "arguments", "tensors", "outputs", "latency", "load", "cases")
+    _PYTHON / f"{name}.py" for name in ("main", "engines", "plan", "measure", "stopping", "load", "train", "result")
 ]
-TRAINING = [_PYTHON / f"{name}.py" for name in ("train", "trainers", "step_folder", "state_file")]
 
 
 def library_file(python: str) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNNERS, RUNTIMES
-from transect.runtimes._programs import CONTRACT, TRAINING, PythonProgram
+from transect.runtimes._programs import CONTRACT, PythonProgram
 from transect.training.workloads import WORKLOADS, model_of
 
 _FOLDER = RUNNERS / "ort-training"
@@ -46,9 +46,8 @@ class OrtTrainingRuntime(PythonProgram):
 
     def code_files(self) -> list[Path]:
         """Return the programs and the contract."""
-        programs = [_FOLDER / f"{name}.py" for name in ("program", "ort_trainer", "artifacts_of", "graphs", "moments")]
-        shared = [RUNNERS / "python" / f"{name}.py" for name in ("session", "step_workload")]
-        return [self.program, *programs, *shared, *CONTRACT, *TRAINING]
+        shared = [RUNNERS / "python" / f"{name}.py" for name in ("session", "workload")]
+        return [*sorted(_FOLDER.glob("*.py")), *shared, *CONTRACT]
 
 
 @RUNTIMES.register("ort-training-torchscript")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
 from transect.runtimes import RUNNERS, RUNTIMES
-from transect.runtimes._programs import CONTRACT, TRAINING, PythonProgram, missing_library
+from transect.runtimes._programs import CONTRACT, PythonProgram, missing_library
 
 _TENSORRT = "install TensorRT 10 for CUDA 13, and put its folder into LD_LIBRARY_PATH"
 
@@ -32,7 +32,7 @@ class PythonRuntime(PythonProgram):
 
     def code_files(self) -> list[Path]:
         """Return the program and the contract."""
-        return [self.program, self.program.with_name("session.py"), *CONTRACT, *TRAINING]
+        return [self.program, self.program.with_name("session.py"), *CONTRACT]
 
 
 @RUNTIMES.register("python-iobinding")

@@ -7,7 +7,6 @@ from pathlib import Path
 from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
-from transect.runtimes._programs import TRAINING
 from transect.training.models import Model, no_module
 from transect.training.workloads import WORKLOADS, model_of
 
@@ -33,9 +32,8 @@ class TorchEagerRuntime(Baseline):
 
     def code_files(self) -> list[Path]:
         """Return the programs' files, and what builds the module."""
-        programs = [RUNNERS / "torch-eager" / f"{name}.py" for name in ("eager", "torch_trainer")]
-        shared = [RUNNERS / "python" / "step_workload.py", *TRAINING]
-        return [self.program, *programs, *shared, *self.shared_files(*_BUILDING)]
+        programs = sorted((RUNNERS / "torch-eager").glob("*.py"))
+        return [*programs, *self.shared_files(*_BUILDING)]
 
 
 @RUNTIMES.register("torchscript")

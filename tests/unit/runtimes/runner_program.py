@@ -129,7 +129,7 @@ class Program:
 
 def is_narrow(values: list[int]) -> bool:
     """Tell by the runners' in Python whether a median is known well."""
-    spec = importlib.util.spec_from_file_location("measure", RUNNERS / "python" / "measure.py")
+    spec = importlib.util.spec_from_file_location("stopping", RUNNERS / "python" / "stopping.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
