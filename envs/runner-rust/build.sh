@@ -13,6 +13,9 @@ bash "$here/../shared/onnxruntime-library.sh" "$folder"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# For the record: `rustc 1.92.0 (...)`.
+RUSTC_VERSION=$(rustc --version | cut -d ' ' -f 2)
+export RUSTC_VERSION
 cargo build --quiet --release --locked --jobs 1 \
     --manifest-path "$source/Cargo.toml" --target-dir "$work"
 install "$work/release/transect-runner-rust" "$folder/bin/"

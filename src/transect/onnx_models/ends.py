@@ -206,7 +206,7 @@ def output_shape(
         }
     if end.shape is None:
         return (-1,)
-    return tuple(axis if isinstance(axis, int) else sizes.get(axis, -1) for axis in end.shape)
+    return tuple(axis if isinstance(axis, int) else sizes.get(axis or "", -1) for axis in end.shape)
 
 
 def check_outputs(ends: ModelEnds, where: str) -> None:

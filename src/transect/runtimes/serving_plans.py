@@ -11,6 +11,7 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.onnx_models.ends import check_inputs, check_outputs, model_ends, output_shape
 from transect.onnx_models.exporters import OUTPUT
+from transect.runtimes._baseline import check_model
 from transect.runtimes.given import add_options, read_arrivals, read_given
 from transect.runtimes.plan_file import Entry, Level, Plan, Role
 
@@ -133,6 +134,7 @@ def _add_model(
             shape = output_shape(end, ends, given, batch) if end.dtype else ()
             plan.add(Entry(role=Role.OUTPUT, group=group, name=end.name, text=end.kind, dtype=end.dtype, shape=shape))
     else:
+        check_model(model, tensors)
         # A baseline gives what the exporters call so.
         plan.add(Entry(role=Role.OUTPUT, group=group, name=OUTPUT, dtype="float32"))
     return batch, tensors[0].shape[0] if batch else 0

@@ -14,10 +14,12 @@ from checkouts import environment_python
 from onnx_cells import infer, metrics
 from transect.domain.axes.infer import InferCell
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import missing_library
-from warm import run_command
+from transect.runtimes.plan_file import Plan
+from transect.runtimes.serving_plans import Serving
 
 BASELINES = ("torch-eager", "torchscript", "torch-compile", "tensorflow")
 THREADS = {"intra_op_num_threads": 2, "inter_op_num_threads": 1}
@@ -65,12 +67,13 @@ def test_baseline_agrees_with_the_framework_and_says_what_it_set(
         assert details["language_options"]["inductor_cache"] == "empty"
 
 
-def _start(runtime: str, python: str, folder: Path, *more: str | Path) -> tuple[int, dict, str]:
-    given = ["--inputs", folder / "inputs", "--outputs", folder / "outputs", *more]
-    command = RUNTIMES.get(runtime).command(python, [*map(str, given), "--record", str(folder / "record.json")])
-    done = run_command(command)
-    record = folder / "record.json"
-    return done.returncode, json.loads(record.read_text()) if record.exists() else {}, done.stderr
+def _plan(folder: Path, told: Any) -> Plan:
+    """Return the plan of a baseline that is told so."""
+    if isinstance(told, dict):
+        told = told | {"weights": str(folder / told["weights"])}
+    (folder / "model.json").write_text(json.dumps(told))
+    paths = {name: folder / name for name in ("inputs", "outputs", "out")}
+    return Serving(model=folder / "model.json", **paths, is_onnx=False).plan()
 
 
 GOOD = {"workload": "digits-cnn", "weights": "weights.npz"}
@@ -83,20 +86,16 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-@pytest.mark.parametrize("runtime", ["torch-eager", "tensorflow"])
-def test_wrong_model_file_is_bad_input(folder: Path, tmp_path: Path, runtime: str, message: str) -> None:
-    python = _python(runtime, tmp_path)
+def test_wrong_model_file_is_bad_input(folder: Path, tmp_path: Path, message: str) -> None:
     shutil.copy(folder / "weights.npz", tmp_path)
     np.savez(tmp_path / "other.npz", **{"0.weight": np.ones((3, 3), np.float32)})
     write_tensors(tmp_path / "inputs", {"input": np.ones((4, 1, 8, 8), np.float32)}, batch=2)
-    (tmp_path / "model.json").write_text(json.dumps(WRONG[message]))
-    code, record, stderr = _start(runtime, python, tmp_path, "--model", tmp_path / "model.json")
-    assert (code, record["cause"]) == (2, "bad-input"), stderr
-    assert "model.json" in record["message"]
-    assert message in record["message"]
+    with pytest.raises(BadInput) as caught:
+        _plan(tmp_path, WRONG[message])
+    assert "model.json" in str(caught.value)
+    assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("runtime", ["torchscript", "tensorflow"])
 @pytest.mark.parametrize(
     "tensors",
     [
@@ -105,16 +104,11 @@ def test_wrong_model_file_is_bad_input(folder: Path, tmp_path: Path, runtime: st
         {name: np.ones((4, 1, 8, 8), np.float32) for name in "ab"},
     ],
 )
-def test_inputs_of_another_workload_are_bad_input(
-    folder: Path, tmp_path: Path, runtime: str, tensors: dict[str, np.ndarray]
-) -> None:
-    python = _python(runtime, tmp_path)
+def test_inputs_of_another_workload_are_bad_input(folder: Path, tmp_path: Path, tensors: dict[str, np.ndarray]) -> None:
     shutil.copy(folder / "weights.npz", tmp_path)
     write_tensors(tmp_path / "inputs", tensors, batch=2)
-    (tmp_path / "model.json").write_text(json.dumps(GOOD))
-    code, record, stderr = _start(runtime, python, tmp_path, "--model", tmp_path / "model.json")
-    assert (code, record["cause"]) == (2, "bad-input"), stderr
-    assert "takes one float32 tensor, rows of [1, 8, 8]" in record["message"]
+    with pytest.raises(BadInput, match=r"takes one float32 tensor, rows of \[1, 8, 8\]"):
+        _plan(tmp_path, GOOD)
 
 
 @pytest.mark.env

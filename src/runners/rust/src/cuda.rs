@@ -3,146 +3,105 @@
 use std::ffi::{CString, c_void};
 use std::time::Instant;
 
-use libloading::{Library, Symbol};
+use libloading::Library;
 use ort::AsPointer;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{IoBinding, Session, SessionInputValue};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
-use crate::dtype::Dtype;
-use crate::engine::{Times, nanoseconds};
-use crate::failure::{Failure, Outcome};
-use crate::inputs::Piece;
-use crate::values::{self, Output};
+use crate::result::{Failure, Outcome};
+use crate::session::{Times, nanoseconds};
+use crate::values::{self, Output, Piece};
 
-type CopyToHost = unsafe extern "C" fn(to: *mut c_void, from: u64, bytes: usize) -> i32;
-type CopyToDevice = unsafe extern "C" fn(to: u64, from: *const c_void, bytes: usize) -> i32;
-type Synchronize = unsafe extern "C" fn() -> i32;
-
-/// NVIDIA's driver, without CUDA's toolkit.
+/// NVIDIA's driver, without CUDA's toolkit. The thread must have run a session on the device, or
+/// made an allocator there: that makes the device current.
 pub struct Driver {
-    to_host: CopyToHost,
-    /// Holds the function above, and those that only a training needs.
-    library: Library,
+    to_host: unsafe extern "C" fn(to: *mut c_void, from: u64, bytes: usize) -> i32,
+    to_device: unsafe extern "C" fn(to: u64, from: *const c_void, bytes: usize) -> i32,
+    synchronize: unsafe extern "C" fn() -> i32,
+    /// Holds the functions above.
+    _library: Library,
 }
 
 impl Driver {
-    /// Loads the driver; None without one that shows a device.
-    pub fn load() -> Option<Self> {
+    pub fn load() -> Outcome<Self> {
         // SAFETY: functions of the driver's C API, in its own signatures.
-        unsafe {
-            let library = Library::new("libcuda.so.1").ok()?;
-            let init: Symbol<unsafe extern "C" fn(u32) -> i32> = library.get("cuInit").ok()?;
-            let count: Symbol<unsafe extern "C" fn(*mut i32) -> i32> =
-                library.get("cuDeviceGetCount").ok()?;
-            let to_host = *library.get::<CopyToHost>("cuMemcpyDtoH_v2").ok()?;
-            let mut found = 0;
-            let there = init(0) == 0 && count(&mut found) == 0 && found > 0;
-            there.then_some(Driver { to_host, library })
+        let loaded = || unsafe {
+            let library = Library::new("libcuda.so.1")?;
+            Ok(Driver {
+                to_host: *library.get("cuMemcpyDtoH_v2")?,
+                to_device: *library.get("cuMemcpyHtoD_v2")?,
+                synchronize: *library.get("cuCtxSynchronize")?,
+                _library: library,
+            })
+        };
+        loaded().map_err(|error: libloading::Error| Failure::crash(error))
+    }
+
+    /// Copies a tensor from the device into room that is made.
+    pub fn to_host<'a>(&self, from: &DynTensor, room: &'a mut Vec<u8>) -> Outcome<&'a mut [u8]> {
+        room.resize(values::length(from), 0);
+        if !room.is_empty() {
+            let from = from.data_ptr() as u64;
+            // SAFETY: the tensor has so many bytes on the device.
+            let code = unsafe { (self.to_host)(room.as_mut_ptr().cast(), from, room.len()) };
+            check("cuMemcpyDtoH", code, room.len())?;
         }
+        Ok(room)
     }
 
-    /// Copies an output from the device. The thread must have run a session there: that makes the
-    /// device current.
-    fn copy(&self, tensor: &DynTensor, output: &mut Output) -> Outcome<()> {
-        let ty = *tensor.data_type();
-        let dtype = Dtype::of(ty)
-            .ok_or_else(|| Failure::Unsupported(format!("an output is of type {ty}")))?;
-        let bytes = tensor.shape().num_elements() * dtype.size();
-        output.dtype = Some(dtype);
-        output.shape.clear();
-        output.shape.extend_from_slice(tensor.shape());
-        output.bytes.resize(bytes, 0);
-        self.to_host(tensor, &mut output.bytes)
-    }
-
-    /// Copies a tensor of as many bytes from the device, which must be current, as above.
-    pub fn to_host(&self, tensor: &DynTensor, bytes: &mut [u8]) -> Outcome<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let from = tensor.data_ptr() as u64;
-        // SAFETY: the tensor has so many bytes on the device.
-        let code = unsafe { (self.to_host)(bytes.as_mut_ptr().cast(), from, bytes.len()) };
-        check("cuMemcpyDtoH", code, bytes.len())
-    }
-
-    /// Copies as many bytes into a tensor of a device that is current, and waits until they are
-    /// there: sessions do not wait for it.
+    /// Copies as many bytes as a tensor has into it, and waits until they are there: sessions do
+    /// not wait for it.
     pub fn to_device(&self, bytes: &[u8], tensor: &mut DynTensor) -> Outcome<()> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let absent = |error: libloading::Error| Failure::crash(error.to_string());
         let to = tensor.data_ptr_mut() as u64;
-        // SAFETY: functions of the driver's C API, in its own signatures; the tensor has so many
-        // bytes on the device, which is current.
-        let (copied, waited) = unsafe {
-            let copy = self
-                .library
-                .get::<CopyToDevice>("cuMemcpyHtoD_v2")
-                .map_err(absent)?;
-            let wait = self
-                .library
-                .get::<Synchronize>("cuCtxSynchronize")
-                .map_err(absent)?;
-            (copy(to, bytes.as_ptr().cast(), bytes.len()), wait())
-        };
-        check("cuMemcpyHtoD", copied, bytes.len())?;
-        check("cuCtxSynchronize", waited, bytes.len())
+        // SAFETY: the tensor has so many bytes on the device.
+        unsafe {
+            let copied = (self.to_device)(to, bytes.as_ptr().cast(), bytes.len());
+            check("cuMemcpyHtoD", copied, bytes.len())?;
+            check("cuCtxSynchronize", (self.synchronize)(), bytes.len())
+        }
     }
 }
 
 fn check(function: &str, code: i32, bytes: usize) -> Outcome<()> {
     match code {
         0 => Ok(()),
-        error => Err(Failure::crash(format!(
-            "CUDA: {function} returned {error} for {bytes} bytes"
-        ))),
+        code => Err(Failure::crash(format!("CUDA: {function} returned {code} for {bytes} bytes"))),
     }
 }
 
 /// Makes sure that the session has the provider: only then it has the device's memory.
 pub fn allocator(session: &Session, id: i32) -> Outcome<Allocator> {
-    let memory = memory(id).map_err(|error| Failure::crash(error.to_string()))?;
-    Allocator::new(session, memory)
-        .map_err(|error| Failure::Skipped(format!("the session has no CUDA provider: {error}")))
+    let memory = memory(id).map_err(Failure::crash)?;
+    let wrong = |error| format!("the session has no CUDA provider: {error}");
+    Allocator::new(session, memory).map_err(|error| Failure::new("skipped", wrong(error)))
 }
 
-/// What is said where there is none.
-pub fn no_device() -> Failure {
-    Failure::Skipped("no CUDA device".to_owned())
+fn memory(id: i32) -> ort::Result<MemoryInfo<'static>> {
+    MemoryInfo::new(AllocationDevice::CUDA, id, AllocatorType::Device, MemoryType::Default)
 }
 
-/// A session's binding to its device.
 pub struct Device {
     driver: Driver,
     binding: IoBinding,
     memory: MemoryInfo<'static>,
-    names: Vec<String>,
 }
 
 impl Device {
     pub fn of(session: &Session, id: i32) -> Outcome<Self> {
-        let crash = |error: ort::Error| Failure::crash(error.to_string());
         allocator(session, id)?;
-        let driver = Driver::load().ok_or_else(no_device)?;
         Ok(Device {
-            driver,
-            binding: session.create_binding().map_err(crash)?,
-            memory: memory(id).map_err(crash)?,
-            names: session
-                .outputs()
-                .iter()
-                .map(|output| output.name().to_owned())
-                .collect(),
+            driver: Driver::load()?,
+            binding: session.create_binding().map_err(Failure::crash)?,
+            memory: memory(id).map_err(Failure::crash)?,
         })
     }
 
-    /// Binds an input that outlives the run.
-    ///
-    /// By ONNX Runtime's own function: the crate's copies what is over borrowed memory, for which
-    /// it waits for a lock that it holds itself (2.0.0-rc.15).
+    /// Binds an input by ONNX Runtime's own function: the crate's copies what is over borrowed
+    /// memory, for which it waits for a lock that it holds itself (2.0.0-rc.15).
     fn bind(&mut self, name: &str, value: &SessionInputValue) -> ort::Result<()> {
         let name = CString::new(name)?;
         // SAFETY: binding and value are alive, and `step` keeps the value until it is unbound.
@@ -152,7 +111,6 @@ impl Device {
         }
     }
 
-    /// Copies to the device, runs until it has finished, copies back.
     pub fn step(
         &mut self,
         session: &mut Session,
@@ -166,57 +124,38 @@ impl Device {
             self.bind(piece.name, &value).map_err(Failure::of_run)?;
             inputs.push(value);
         }
-        for name in &self.names {
-            self.binding
-                .bind_output_to_device(name, &self.memory)
-                .map_err(Failure::of_run)?;
+        for output in outputs.iter() {
+            let bound = self.binding.bind_output_to_device(&output.name, &self.memory);
+            bound.map_err(Failure::of_run)?;
         }
         self.binding.synchronize_inputs().map_err(Failure::of_run)?;
         let t1 = Instant::now();
-        let mut found = session
-            .run_binding(&self.binding)
-            .map_err(Failure::of_run)?;
-        self.binding
-            .synchronize_outputs()
-            .map_err(Failure::of_run)?;
+        let mut found = session.run_binding(&self.binding).map_err(Failure::of_run)?;
+        self.binding.synchronize_outputs().map_err(Failure::of_run)?;
         let t2 = Instant::now();
-        for (name, output) in self.names.iter().zip(outputs) {
-            let value = found
-                .remove(name)
-                .ok_or_else(|| Failure::crash(format!("the run gave no output '{name}'")))?;
+        for output in outputs {
+            let value = found.remove(&output.name).expect("a run gives each output");
             copy(&self.driver, value, output)?;
         }
         let t3 = Instant::now();
         drop(found);
         self.binding.clear();
         drop(inputs);
-        Ok(Times {
-            bind: nanoseconds(t0, t1),
-            run: nanoseconds(t1, t2),
-            copy: nanoseconds(t2, t3),
-        })
+        Ok([nanoseconds(t0, t1), nanoseconds(t1, t2), nanoseconds(t2, t3)])
     }
-}
-
-fn memory(id: i32) -> ort::Result<MemoryInfo<'static>> {
-    MemoryInfo::new(
-        AllocationDevice::CUDA,
-        id,
-        AllocatorType::Device,
-        MemoryType::Default,
-    )
 }
 
 /// Copies an output, from the device when it is a tensor there: what is no tensor never is.
 fn copy(driver: &Driver, value: DynValue, output: &mut Output) -> Outcome<()> {
     if !value.is_tensor() {
-        return values::copy(&value, output);
+        return output.copy(&value);
     }
-    let tensor = value
-        .downcast::<DynTensorValueType>()
-        .map_err(|error| Failure::crash(error.to_string()))?;
+    let tensor = value.downcast::<DynTensorValueType>().map_err(Failure::crash)?;
     if tensor.memory_info().is_cpu_accessible() {
-        return values::copy(&tensor.into_dyn(), output);
+        return output.copy(&tensor.into_dyn());
     }
-    driver.copy(&tensor, output)
+    output.dtype = values::number(*tensor.data_type());
+    output.shape.clear();
+    output.shape.extend_from_slice(tensor.shape());
+    driver.to_host(&tensor, &mut output.bytes).map(|_| ())
 }
