@@ -183,9 +183,9 @@ def _runtime(plugin: Any, name: str) -> Iterator[Check]:
     for axis, value in (("precision", "fp64"), ("provider", "quantum")):
         reason = plugin.supports(cell.model_copy(update={axis: value}))
         yield Check(f"supports of {axis} {value}", "a reason", reason, bool(reason))
-    command = plugin.command("/env/bin/python", ["--model", "/m"])
+    command = plugin.command("/env/bin/python", ["/plan.bin"])
     yield _all("command", str, command)
-    yield _same("end of the command", ["--model", "/m"], list(command[-2:]))
+    yield _same("end of the command", ["/plan.bin"], list(command[-1:]))
     yield _all("files", Path, plugin.files("/env/bin/python"))
     yield _all("tools", str, plugin.tools())
 

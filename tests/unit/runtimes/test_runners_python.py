@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from onnx_cells import ROWS, infer, metrics
-from transect.domain.errors import Unsupported
 from transect.runtimes.programs import run_record, start_command
 from transect.runtimes.serving_plans import Serving
 
@@ -66,8 +65,9 @@ def test_cuda_without_a_device_is_skipped_before_a_program_is_started(
     # Hides every device, on a machine that has one too.
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     shutil.copytree(digits, tmp_path / "copy")
-    with pytest.raises(Unsupported, match="no CUDA device"):
-        infer(torch_python, tmp_path / "copy", "torchscript", runtime=runtime, provider="cuda")
+    code, result, log = infer(torch_python, tmp_path / "copy", "torchscript", runtime=runtime, provider="cuda")
+    assert (code, result["cause"], log) == (1, "unsupported", ""), result
+    assert "no CUDA device" in result["message"]
 
 
 def test_a_runner_in_python_says_itself_that_it_has_no_device(torch_python: str, digits: Path, tmp_path: Path) -> None:
