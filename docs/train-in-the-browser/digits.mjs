@@ -1,14 +1,9 @@
 /** A portable training step and its data, as this page's folder holds them, under onnxruntime-web. */
 
 /** @import { Tensor } from 'onnxruntime-common' */
-/** @import { Feed, Numbers } from './runner/types.mjs' */
-/** @import { Manifest, State } from './runner/train/types.mjs' */
+/** @import { Input, Manifest, State, Tensors } from './portable_step.mjs' */
 
-import { decode } from './runner/tensors.mjs';
-import { Feeder } from './runner/train/feeder.mjs';
-import { checkManifest } from './runner/train/manifest.mjs';
-import { notFinite, readState, stepOf, writeState } from './runner/train/state.mjs';
-import { Trainer } from './runner/train/trainer.mjs';
+import { Trainer, notFinite, numbersOf, readState, stepOf, writeState } from './portable_step.mjs';
 
 /** @typedef {typeof import('onnxruntime-web')} Ort */
 
@@ -24,21 +19,21 @@ async function fetched(file) {
 
 /** @param {string} file */
 async function bytesOf(file) {
-  return new Uint8Array(await (await fetched(file)).arrayBuffer());
+  return (await fetched(file)).arrayBuffer();
 }
 
 /**
  * Return the tensors that the header of a folder names.
  * @param {string} folder
- * @returns {Promise<Feed>}
+ * @returns {Promise<Input[]>}
  */
 async function tensorsOf(folder) {
   const { tensors } = await (await fetched(`${folder}/header.json`)).json();
   return Promise.all(
-    tensors.map(async (/** @type {any} */ { file, ...entry }) => {
-      const path = `${folder}/${file}`;
-      return { ...entry, data: decode(entry, await bytesOf(path), path) };
-    }),
+    tensors.map(async (/** @type {any} */ { file, ...entry }) => ({
+      ...entry,
+      data: numbersOf(entry.dtype, await bytesOf(`${folder}/${file}`)),
+    })),
   );
 }
 
@@ -48,26 +43,27 @@ export class Digits {
   #start;
   /** All training rows. */
   #data;
-  /** Held-out rows as tensors by name. @type {Record<string, Tensor>} */
+  /** Held-out rows. @type {Tensors} */
   #heldOut = {};
   /** The last state whose numbers are known to be finite. @type {State} */
   #good;
-  #order = new Float64Array(BATCH);
+  /** The hyper-parameters of the next step. @type {Record<string, Float64Array<ArrayBuffer>>} */
+  #hyper = {};
+  /** What a step takes beside its state: a batch, hyper-parameters. @type {Tensors} */
+  #batch = {};
   /** Rows of this epoch that are still to come. @type {number[]} */
   #left = [];
   #random = 1;
   /** @type {Trainer} */
   #trainer;
-  /** @type {Feeder} */
-  #feeder;
 
   /**
    * @param {Ort} ort
    * @param {Manifest} manifest
    * @param {Record<string, import('onnxruntime-web').InferenceSession>} graphs
-   * @param {Uint8Array<ArrayBuffer>} start the file of the state to begin with
-   * @param {Feed} data
-   * @param {Feed} heldOut
+   * @param {ArrayBuffer} start the file of the state to begin with
+   * @param {Input[]} data
+   * @param {Input[]} heldOut
    */
   constructor(ort, manifest, graphs, start, data, heldOut) {
     this.#manifest = manifest;
@@ -76,12 +72,18 @@ export class Digits {
     this.heldOut = heldOut;
     const TensorClass = /** @type {typeof Tensor} */ (/** @type {unknown} */ (ort.Tensor));
     this.#sessions = { graphs: /** @type {any} */ (graphs), TensorClass };
-    this.#good = readState(start, manifest, manifest.state_file);
+    this.#good = readState(start, manifest);
     this.#trainer = new Trainer(manifest, this.#good, this.#sessions);
-    this.#feeder = this.#newFeeder();
     for (const { name, dtype, data: numbers, shape } of heldOut) {
-      const tensor = this.#trainer.tensor(dtype, /** @type {Numbers} */ (numbers), shape);
-      this.#heldOut[name] = tensor;
+      this.#heldOut[name] = this.#trainer.tensor(dtype, numbers, shape);
+    }
+    for (const { name, dtype, data: all, shape } of data) {
+      const own = all.slice(0, (BATCH * all.length) / shape[0]);
+      this.#batch[name] = this.#trainer.tensor(dtype, own, [BATCH, ...shape.slice(1)]);
+    }
+    for (const { name, default: value } of manifest.hyper) {
+      this.#hyper[name] = Float64Array.of(value);
+      this.#batch[name] = this.#trainer.tensor('float64', this.#hyper[name], []);
     }
   }
 
@@ -93,8 +95,8 @@ export class Digits {
     ort.env.wasm.wasmPaths = `${HERE}ort/`;
     // The steps are short: threads would wait for each other more than compute.
     ort.env.wasm.numThreads = 1;
-    const given = await (await fetched('step/manifest.json')).json();
-    const manifest = checkManifest(given, 'step/manifest.json');
+    /** @type {Manifest} */
+    const manifest = await (await fetched('step/manifest.json')).json();
     const names = ['step', 'eval', 'infer'];
     const sessions = await Promise.all(
       names.map(async (name) =>
@@ -107,14 +109,9 @@ export class Digits {
     return new Digits(ort, manifest, graphs, start, data, heldOut);
   }
 
-  #newFeeder() {
-    const given = { manifest: this.#manifest, data: this.#data, order: this.#order, batch: BATCH };
-    return new Feeder({ ...given, schedule: {}, seed: 0n }, this.#trainer);
-  }
-
   /** Begin with the first state again, and with the same batches. */
   restart() {
-    this.#good = readState(this.#start, this.#manifest, this.#manifest.state_file);
+    this.#good = readState(this.#start, this.#manifest);
     this.#left = [];
     this.#random = 1;
     this.goBack();
@@ -122,10 +119,7 @@ export class Digits {
 
   /** Go on from the state that was kept. */
   goBack() {
-    const { lr } = this.#feeder.hyper;
     this.#trainer = new Trainer(this.#manifest, this.#good, this.#sessions);
-    this.#feeder = this.#newFeeder();
-    this.#feeder.hyper.lr[0] = lr[0];
   }
 
   /** How many updates the last state that is known to be good has had. */
@@ -134,21 +128,31 @@ export class Digits {
   }
 
   get rate() {
-    return this.#feeder.hyper.lr[0];
+    return this.#hyper.lr[0];
   }
 
   /** The rate of the next step. */
   set rate(value) {
-    this.#feeder.hyper.lr[0] = value;
+    this.#hyper.lr[0] = value;
   }
 
   /** Train on the next batch; return its loss. */
   async train() {
-    for (let row = 0; row < BATCH; row++) this.#order[row] = this.#nextRow();
-    this.#feeder.gather(0);
-    const feed = this.#trainer.feedOf('step', this.#feeder.tensors);
-    const outputs = await this.#trainer.run(feed);
+    for (let row = 0; row < BATCH; row++) this.#copyRow(this.#nextRow(), row);
+    const outputs = await this.#trainer.run('step', this.#batch);
     return Number(outputs[this.#manifest.metrics[0].name].data[0]);
+  }
+
+  /**
+   * @param {number} row of all
+   * @param {number} place in the batch
+   */
+  #copyRow(row, place) {
+    for (const { name, data, shape } of this.#data) {
+      const size = data.length / shape[0];
+      const own = data.subarray(row * size, (row + 1) * size);
+      /** @type {any} */ (this.#batch[name].data).set(own, place * size);
+    }
   }
 
   /** Each row once in an epoch, in an order that is the same each time. */
@@ -173,7 +177,7 @@ export class Digits {
 
   /** Return the accuracy on all held-out digits. */
   async accuracy() {
-    const { accuracy } = await this.#trainer.run(this.#trainer.feedOf('eval', this.#heldOut));
+    const { accuracy } = await this.#trainer.run('eval', this.#heldOut);
     return Number(accuracy.data[0]);
   }
 
@@ -184,10 +188,9 @@ export class Digits {
   async classes(count) {
     const [{ dtype, shape, data, name }] = this.heldOut;
     const size = shape.slice(1).reduce((product, axis) => product * axis, 1);
-    const some = /** @type {Float32Array} */ (data).subarray(0, count * size);
+    const some = /** @type {Float32Array<ArrayBuffer>} */ (data).subarray(0, count * size);
     const tensor = this.#trainer.tensor(dtype, some, [count, ...shape.slice(1)]);
-    const feed = this.#trainer.feedOf('infer', { [name]: tensor });
-    const [output] = Object.values(await this.#trainer.run(feed));
+    const [output] = Object.values(await this.#trainer.run('infer', { [name]: tensor }));
     const scores = /** @type {Float32Array} */ (output.data);
     const wide = scores.length / count;
     return Array.from({ length: count }, (_, row) => {

@@ -35,7 +35,7 @@ def assemble(folder: Path, step: Path | None) -> None:
     """Write all that the page loads below `folder`; `step` is one that is there already."""
     logs = ROOT / "build"
     shutil.copytree(ROOT / "docs" / "train-in-the-browser", folder, dirs_exist_ok=True)
-    shutil.copytree(ROOT / "src" / "runners" / "javascript" / "common", folder / "runner", dirs_exist_ok=True)
+    shutil.copy2(HERE / "portable_step.mjs", folder)
     browser = Path(_python("runner-browser", logs)).parents[1]
     (folder / "ort").mkdir(exist_ok=True)
     for name in ORT:

@@ -16,6 +16,9 @@ import pytest
 
 from checkouts import ROOT, environment_python
 from transect.runtimes import RUNTIMES
+from transect.runtimes.programs import start_command
+from transect.runtimes.training import train_record
+from transect.runtimes.training_plans import Training
 
 pytestmark = pytest.mark.browser
 
@@ -115,14 +118,19 @@ def _go_on(folder: Path, state: Path, step: int, out: Path) -> dict[str, Any]:
     rows = json.loads((folder / "data/train/header.json").read_text())["tensors"][0]["shape"][0]
     order = np.random.default_rng(0).integers(0, rows, (step + 10) * BATCH).astype("<i8")
     order.tofile(out / "order.bin")
-    files = {"step": folder / "step", "inputs": folder / "data" / "train", "state": state}
-    files |= {"order": out / "order.bin", "checkpoint": out / "next", "record": out / "record.json"}
-    arguments = {"mode": "train", "batch": BATCH, "until": step + 10} | files
-    words = [str(word) for name, value in arguments.items() for word in (f"--{name}", value)]
-    runtime = RUNTIMES.get("python")
-    python = environment_python(runtime.environment, out)
-    subprocess.run(runtime.command(python, words), check=True)
-    return dict(json.loads((out / "record.json").read_text()))
+    asked = Training(
+        step=folder / "step",
+        data=folder / "data" / "train",
+        order=out / "order.bin",
+        state=state,
+        checkpoint=out / "next",
+        out=out / "run",
+        batch=BATCH,
+        until=step + 10,
+    )
+    python = environment_python(RUNTIMES.get("python").environment, out)
+    done = subprocess.run(start_command("python", python, asked.plan()), check=True)
+    return train_record("python", asked.out, done.returncode, asked.step, asked.checkpoint)
 
 
 def test_divergence_is_said_and_the_state_of_before_kept(opened: Any, served: tuple[Path, str]) -> None:
