@@ -29,6 +29,6 @@ cat > "$folder/bin/transect-runner-$runner" <<END
 #!/bin/sh
 # Collects garbage before it measures: JavaScript cannot turn that off.
 folder=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")
-PATH=\$folder/bin:\$PATH exec node --expose-gc "\$folder/runners/$runner/run.mjs" "\$@"
+PATH=\$folder/bin:\$PATH exec node --expose-gc "\$folder/runners/$runner/main.mjs" "\$@"
 END
 chmod +x "$folder/bin/transect-runner-$runner"

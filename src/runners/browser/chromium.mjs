@@ -2,13 +2,12 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, mkdtempSync, readdirSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, readFileSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { Crash, Skip } from '../javascript/common/faults.mjs';
-import { statusLine } from '../javascript/driver/process_facts.mjs';
+import { Fault } from '../javascript/faults.mjs';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 const KEEPER = fileURLToPath(new URL('keeper.mjs', import.meta.url));
@@ -41,18 +40,19 @@ const FLAGS = [
 const GPU_FLAGS = ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--ignore-gpu-blocklist'];
 const SOFTWARE_FLAGS = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
 
-/** Return the path of Chromium. Raises Skip, saying what to install. */
+/** Return the path of Chromium. Raises Fault, saying what to install. */
 export function findChromium() {
   const chosen = process.env.TRANSECT_CHROMIUM;
   if (chosen) {
     if (isProgram(chosen)) return chosen;
-    throw new Skip(`TRANSECT_CHROMIUM is ${chosen}, expected a program`);
+    throw new Fault('skipped', `TRANSECT_CHROMIUM is ${chosen}, expected a program`);
   }
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
   const paths = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
   const found = paths.find(isProgram);
   if (found) return found;
-  throw new Skip(
+  throw new Fault(
+    'skipped',
     `${NAMES.join(' or ')} is not on PATH: install Chromium, or set TRANSECT_CHROMIUM`,
   );
 }
@@ -70,7 +70,7 @@ function isProgram(path) {
 export class Chromium {
   #keeper;
   #said = '';
-  /** Raises Crash, with what Chromium said, when it has ended. */
+  /** Raises Fault, with what Chromium said, when it has ended. */
   ended;
 
   /**
@@ -95,7 +95,7 @@ export class Chromium {
     this.#keeper.stderr.setEncoding('utf8');
     this.#keeper.stderr.on('data', (text) => (this.#said = (this.#said + text).slice(-TAIL)));
     this.ended = once(this.#keeper, 'exit').then(() => {
-      throw new Crash(`Chromium ended: ${this.#said.trim() || 'it said nothing'}`);
+      throw new Fault('crash', `Chromium ended: ${this.#said.trim() || 'it said nothing'}`);
     });
     this.ended.catch(() => {});
   }
@@ -134,12 +134,14 @@ function descendants(root) {
 }
 
 /**
+ * Return the value of a line of /proc/PID/status.
  * @param {string} name
  * @param {number} id of a process that may have ended
  */
 function lineOf(name, id) {
   try {
-    return statusLine(name, id);
+    const text = readFileSync(`/proc/${id}/status`, 'utf8');
+    return new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(text)?.[1];
   } catch {
     return undefined;
   }

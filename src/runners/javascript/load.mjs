@@ -1,85 +1,153 @@
-/** Mode `load` of the runner contract in Node: worker threads, each with its own session. */
+/** Level `load` of the runner contract: an open loop. Node.js and the page have it. */
 
-import { on } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import { feedOf, firstResults, fullBatches, int64, openEngine } from './measure.mjs';
+import { ROLE } from './plan.mjs';
 
-import { monotonicNs } from './clock.mjs';
-import { unpack } from './common/faults.mjs';
-import { gather } from './common/serve.mjs';
-
-/** @import { Facts, Feed, Options, Output, Queue, Served } from './common/types.mjs' */
-/** @import { Given } from './driver/arguments.mjs' */
-/** @import { Write } from './driver/program.mjs' */
-/** @import { Order } from './load_worker.mjs' */
+/** @import { Plan } from './plan.mjs' */
+/** @import { Engine } from './session.mjs' */
+/** @import { Feed, Host } from './types.mjs' */
 
 /**
- * @typedef {{outputs: Output[]}} Part
- * @typedef {{fault: {kind: string, message: string}}} Fault
- * @typedef {{facts: Facts, sessionNs: number}} Session what 'open' says at its end
+ * @typedef {object} Order what a worker is told
+ * @property {'open' | 'firstResults' | 'warmUp' | 'serve'} step
+ * @property {SharedArrayBuffer} control Int32: the next request, and 1 when a worker had a fault
+ * @property {number} [zero] when time begins, on the clock that all workers have
+ *
+ * @typedef {(order: Order) => Promise<any>} Ask has a worker do it; raises its fault
+ * @typedef {{request: number[], start: number[], end: number[]}} Served by one worker
  */
 
+// A sleep may end late by this much.
+const SLEEP_MARGIN_NS = 200_000;
+const NEXT = 0;
+const FAULT = 1;
+
 /**
- * Serve the arrivals with some sessions at once; return the record's fields.
- * @param {Given} given
- * @param {Options} options
- * @param {Feed} feed
- * @param {number | null} batch
- * @param {Float64Array} arrivals
- * @param {Write} write
+ * Serve the arrivals with some workers at once; return what the last line says.
+ * @param {Plan} plan
+ * @param {Pick<Host, 'sharedNs' | 'snapshot' | 'write'>} host
+ * @param {() => Ask} spawn makes a worker
  */
-export async function runLoad(given, options, feed, batch, arrivals, write) {
-  const { model, provider, sessions, limits } = given;
-  /** @type {Queue} */
-  const queue = {
-    control: new SharedArrayBuffer(8),
-    arrivals,
-    limitNs: 2 * arrivals[arrivals.length - 1] + limits.maxSeconds * 1e9,
-  };
-  const job = { model, provider, options, feed, batch, warmup: limits.warmup, queue };
-  /** @type {Worker[]} */
+export async function load(plan, host, spawn) {
+  const control = new SharedArrayBuffer(8);
+  /** @type {Ask[]} */
   const workers = [];
-  try {
-    // One after another, as the contract orders it: each step on all sessions before the next one.
-    /** @type {Session[]} */
-    const opened = [];
-    for (let index = 0; index < sessions; index++) {
-      const worker = new Worker(new URL('./load_worker.mjs', import.meta.url), { workerData: job });
-      workers.push(worker);
-      opened.push(await ask(worker, { step: 'open' }, write));
+  const opened = [];
+  // Each step on all sessions before the next one.
+  for (let index = 0; index < plan.sessions; index++) {
+    workers.push(spawn());
+    opened.push(await workers[index]({ step: 'open', control }));
+  }
+  const first = await workers[0]({ step: 'firstResults', control });
+  for (const ask of workers) await ask({ step: 'warmUp', control });
+  const zero = host.sharedNs();
+  /** @type {Served[]} */
+  const parts = await Promise.all(workers.map((ask) => ask({ step: 'serve', control, zero })));
+  await host.snapshot();
+  const served = parts.flatMap(({ request, start, end }) =>
+    request.map((number, index) => [number, start[index], end[index]]),
+  );
+  served.sort(([one], [other]) => one - other);
+  const times = served.flatMap(([, start, end]) => [start, end]);
+  await host.write(plan.one(ROLE.out), 'times.bin', int64(times), 'w');
+  const [requests] = plan.one(ROLE.arrivals).shape;
+  const stop_reason = served.length === requests ? 'all-served' : 'time-limit';
+  return { ...opened[0], ...first, stop_reason };
+}
+
+/** One worker of a load: does each step when it is told to. */
+export class LoadWorker {
+  #plan;
+  #host;
+  #yieldCore;
+  /** @type {Engine} */
+  #engine = /** @type {any} */ (null);
+  /** @type {Feed} */
+  #feed = [];
+  #arrivals = new Float64Array();
+
+  /**
+   * @param {Plan} plan
+   * @param {Host} host
+   * @param {() => unknown} [yieldCore] lets others have the core; a page has nothing that does
+   */
+  constructor(plan, host, yieldCore = () => {}) {
+    this.#plan = plan;
+    this.#host = host;
+    this.#yieldCore = yieldCore;
+  }
+
+  /**
+   * @param {Order} order
+   * @returns {Promise<unknown>}
+   */
+  async work({ step, control, zero = 0 }) {
+    try {
+      if (step === 'open') return await this.#open();
+      if (step === 'warmUp') return await this.#warmUp();
+      if (step === 'serve') return await this.#serve(new Int32Array(control), zero);
+      return await firstResults(this.#engine, this.#feed, this.#plan, this.#host);
+    } catch (thrown) {
+      // The others need not go on.
+      Atomics.store(new Int32Array(control), FAULT, 1);
+      throw thrown;
     }
-    /** @type {number} */
-    const firstResultNs = await ask(workers[0], { step: 'all rows' }, write);
-    for (const worker of workers) await ask(worker, { step: 'warm up' }, write);
-    /** @type {Order} */
-    const serve = { step: 'serve', zero: monotonicNs() };
-    const served = await Promise.all(workers.map((worker) => ask(worker, serve, write)));
-    return {
-      ...opened[0].facts,
-      session_ns: opened[0].sessionNs,
-      first_result_ns: firstResultNs,
-      sessions,
-      ...gather(/** @type {Served[]} */ (served), arrivals.length),
-    };
-  } finally {
-    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
+
+  async #open() {
+    const arrivals = await this.#host.read(this.#plan.one(ROLE.arrivals));
+    // Exact up to 104 days.
+    this.#arrivals = Float64Array.from(new BigInt64Array(arrivals.buffer), Number);
+    this.#feed = await feedOf(this.#plan, this.#host);
+    this.#engine = await openEngine(this.#plan, this.#host);
+    return this.#engine.facts;
+  }
+
+  async #warmUp() {
+    const batches = fullBatches(this.#feed, this.#plan.batch);
+    for (let index = 0; index < this.#plan.warmup; index++) {
+      await this.#engine.step(batches[index % batches.length]);
+    }
+    globalThis.gc?.();
+  }
+
+  /**
+   * Take requests in their order until there is none, or the time is up.
+   * @param {Int32Array} shared
+   * @param {number} zero
+   * @returns {Promise<Served>}
+   */
+  async #serve(shared, zero) {
+    const [engine, arrivals, limitNs] = [this.#engine, this.#arrivals, this.#plan.lastBeginNs];
+    const batches = fullBatches(this.#feed, this.#plan.batch);
+    const clock = () => this.#host.sharedNs();
+    /** @type {Served} */
+    const served = { request: [], start: [], end: [] };
+    // Looked at before a request is taken: so the served ones are always the first ones.
+    while (clock() - zero <= limitNs && Atomics.load(shared, FAULT) === 0) {
+      const request = Atomics.add(shared, NEXT, 1);
+      if (request >= arrivals.length) break;
+      waitUntil(zero + arrivals[request], clock, this.#yieldCore);
+      const start = clock() - zero;
+      await engine.step(batches[request % batches.length]);
+      served.request.push(request);
+      served.start.push(Math.round(start));
+      served.end.push(Math.round(clock() - zero));
+    }
+    return served;
   }
 }
 
+const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
+
 /**
- * Have a worker do a step; return what it says at its end. Raises its fault.
- * @param {Worker} worker
- * @param {Order} order
- * @param {Write} write
- * @returns {Promise<any>}
+ * Sleep until shortly before, then yield. A sleep of no time at all would yield nothing.
+ * @param {number} due
+ * @param {() => number} clock
+ * @param {() => unknown} yieldCore
  */
-async function ask(worker, order, write) {
-  const said = on(worker, 'message');
-  worker.postMessage(order);
-  for await (const [message] of said) {
-    const told = /** @type {Part | Fault | {value: unknown}} */ (message);
-    if ('fault' in told) throw unpack(told.fault);
-    if ('value' in told) return told.value;
-    write(told.outputs);
-  }
-  return undefined;
+function waitUntil(due, clock, yieldCore) {
+  const left = due - clock();
+  if (left > SLEEP_MARGIN_NS) Atomics.wait(nobodyWakes, 0, 0, (left - SLEEP_MARGIN_NS) / 1e6);
+  while (clock() < due) yieldCore();
 }

@@ -1,101 +1,198 @@
-/** Sessions of onnxruntime-node, by the options of the runner contract. */
+/** A session of ONNX Runtime: its options, one step, its outputs. Node.js and the page have it. */
 
-import { refusalOf, Skip, wordsOf } from './common/faults.mjs';
-import { cpuNotSet, sessionOptions } from './common/options.mjs';
-import { TINY_MODEL } from './common/tiny_model.mjs';
+import { Fault, isTrap, wordsOf } from './faults.mjs';
+import { ROLE, codeOf } from './plan.mjs';
 
-/** @import { Facts, Opened, Options } from './common/types.mjs' */
+/** @import { InferenceSession, OnnxValue, Tensor } from 'onnxruntime-common' */
+/** @import { Plan } from './plan.mjs' */
+/** @import { Bytes, Entry, Feed, Host, Opened, Parts, Said } from './types.mjs' */
 
-/** @typedef {typeof import('onnxruntime-node')} Ort */
+// What it takes to load ONNX Runtime before anything is timed: ONNX IR 7, opset 13,
+// y = Identity(x), float32[1].
+const IDENTITY =
+  'CAcSADo3ChAKAXgSAXkiCElkZW50aXR5EgFnWg8KAXgSCgoICAESBAoCCAFiDwoBeRIKCggIARIECgIIAUIECgAQDQ==';
+export const TINY_MODEL = Uint8Array.from(atob(IDENTITY), (letter) => letter.charCodeAt(0));
 
-// Read from its sources, and seen in ONNX Runtime's own log: everything reaches it.
-const reachesAll = () => true;
+/** @type {Record<string, string>} */
+const WORDS = {
+  intra_op_num_threads: 'intraOpNumThreads',
+  inter_op_num_threads: 'interOpNumThreads',
+  execution_mode: 'executionMode',
+  graph_optimization_level: 'graphOptimizationLevel',
+  enable_cpu_mem_arena: 'enableCpuMemArena',
+  enable_mem_pattern: 'enableMemPattern',
+};
+const SEVERITY = { error: 3, info: 1 };
 
 /**
- * Make ONNX Runtime's environment, which the package does with the first session.
- * @param {Ort} ort
+ * Return ONNX Runtime's options, without the provider's, and the names of what cannot be set.
+ * @param {Plan} plan
+ * @param {boolean} profiled
+ * @param {(key: string) => boolean} [reaches] tells whether the binding hands an option on
  */
-export async function makeEnvironment(ort) {
-  // Newer versions of Node.js have it, and the binding takes one for empty; without it the package
-  // gives float16 as its bits.
-  Reflect.deleteProperty(globalThis, 'Float16Array');
-  ort.env.logLevel = 'error';
-  const session = await ort.InferenceSession.create(TINY_MODEL, { logSeverityLevel: 3 });
-  await session.release();
+export function sessionOptions(plan, profiled, reaches = () => true) {
+  const asked = plan.all(ROLE.option);
+  const extra = /** @type {Record<string, string>} */ ({});
+  const options = /** @type {Record<string, unknown>} */ ({ extra });
+  options.logSeverityLevel = profiled ? SEVERITY.info : SEVERITY.error;
+  options.enableProfiling = profiled;
+  for (const { name, text } of asked.filter(({ name: key }) => reaches(key))) {
+    if (name.includes('.')) extra[name] = text;
+    else if (name.endsWith('_threads')) options[WORDS[name]] = Number(text);
+    else options[WORDS[name]] = name.startsWith('enable_') ? text === '1' : text;
+  }
+  const notSet = asked.map(({ name }) => name).filter((name) => !reaches(name));
+  return { options: /** @type {InferenceSession.SessionOptions} */ (options), notSet };
 }
 
 /**
- * @param {Ort} ort
- * @param {string} model
- * @param {string} provider
- * @param {Options} given
- * @param {string | null} profile the prefix of the profile's file
- * @returns {Promise<Opened>}
+ * Return the provider's options that some keys name, and the names of the others.
+ * @param {Plan} plan
+ * @param {string[]} keys
  */
-export async function openSession(ort, model, provider, given, profile) {
-  const { options, told, notSet } = sessionOptions(given, reachesAll, profile !== null);
-  const { executionProvider, providerTold, providerNotSet } = providerOf(
-    provider,
-    given.provider_options,
-  );
-  options.executionProviders = [executionProvider];
-  if (given.provider_options && provider !== 'cpu') told.provider_options = providerTold;
-  if (profile !== null)
-    Object.assign(options, { enableProfiling: true, profileFilePrefix: profile });
-  const begin = performance.now();
-  const session = await create(ort, model, provider, options);
-  const sessionNs = Math.round((performance.now() - begin) * 1e6);
-  /** @type {Facts} */
-  const facts = {
-    runtime_version: ort.env.versions.node ?? '',
-    provider_used: provider,
-    session_options: told,
-    options_not_set: [...notSet, ...providerNotSet],
-    // The outputs are copied into JavaScript's memory inside of run; with a device the inputs too.
-    run_includes: provider === 'cpu' ? ['copy'] : ['bind', 'copy'],
-  };
-  const endProfile = () => session.endProfiling();
-  return {
-    session,
-    sessionNs,
-    facts,
-    bindsInRun: provider !== 'cpu',
-    TensorClass: ort.Tensor,
-    endProfile,
-  };
+export function providerOptions(plan, keys) {
+  const asked = plan.all(ROLE.providerOption);
+  const told = asked.filter(({ name }) => keys.includes(name));
+  // The CPU takes none in any language.
+  const isCpu = plan.text(ROLE.provider) === 'cpu';
+  const others = asked.filter(({ name }) => !keys.includes(name));
+  const prefix = (/** @type {string} */ name) => `provider_options.${name}`;
+  const notSet = others.map(({ name }) => (isCpu ? 'provider_options' : prefix(name)));
+  const values = Object.fromEntries(told.map(({ name, text }) => [name, text]));
+  return { values, notSet: [...new Set(notSet)] };
 }
 
-/**
- * @param {Ort} ort
- * @param {string} model
- * @param {string} provider
- * @param {import('onnxruntime-node').InferenceSession.SessionOptions} options
- */
-async function create(ort, model, provider, options) {
-  try {
-    return await ort.InferenceSession.create(model, options);
-  } catch (thrown) {
-    // The C interface says so when a provider's library cannot be loaded; nothing falls back.
-    const missing = /execution provider|provider.*librar|librar.*provider/i;
-    if (provider !== 'cpu' && missing.test(wordsOf(thrown))) throw new Skip(wordsOf(thrown));
-    throw refusalOf(model, thrown);
+export class Engine {
+  #session;
+  #Tensor;
+  #bindsInRun;
+  #outputs;
+  /** @type {(tensors: Record<string, Tensor>) => Promise<Record<string, OnnxValue>>} */
+  #run;
+  /**
+   * Outputs of the last step by name.
+   * @type {Record<string, OnnxValue>}
+   */
+  results = {};
+
+  /**
+   * Raises Fault for inputs that the session would leave out, and where no output is a tensor.
+   * @param {Opened} opened
+   * @param {Entry[]} inputs
+   * @param {Entry[]} outputs
+   */
+  constructor({ session, facts, sessionNs, TensorClass }, inputs, outputs) {
+    this.facts = { ...facts, session_ns: sessionNs };
+    this.#session = session;
+    this.#Tensor = TensorClass;
+    this.#bindsInRun = facts.run_includes.includes('bind');
+    this.#outputs = outputs;
+    // What has a default is no input to this binding, which would leave it out without a word.
+    const given = inputs.map(({ name }) => name);
+    if (given.some((name) => !session.inputNames.includes(name))) {
+      const what = `the session takes [${session.inputNames}], [${given}] are given`;
+      throw new Fault('unsupported', `${what}: JavaScript's ONNX Runtime takes no others`);
+    }
+    const fetches = outputs.filter(({ dtype }) => dtype).map(({ name }) => name);
+    const all = fetches.length === session.outputNames.length;
+    this.#run = all ? (feeds) => session.run(feeds) : (feeds) => session.run(feeds, fetches);
+    if (fetches.length === 0) throw this.noTensors();
+  }
+
+  /** Return the fault that outputs which are no tensors are. */
+  noTensors() {
+    const names = this.#outputs.filter(({ dtype }) => !dtype).map(({ name }) => name);
+    const what = `outputs [${names}] are no tensors`;
+    return new Fault('unsupported', `${what}, and JavaScript's ONNX Runtime gives no other values`);
+  }
+
+  /**
+   * Bind, run, and have the outputs in `results`.
+   * @param {Feed} feed
+   * @returns {Promise<Parts>}
+   */
+  async step(feed) {
+    const t0 = performance.now();
+    /** @type {Record<string, Tensor>} */
+    const tensors = {};
+    for (const { name, dtype, data, shape } of feed) {
+      tensors[name] = new this.#Tensor(
+        /** @type {any} */ (dtype),
+        /** @type {any} */ (data),
+        shape,
+      );
+    }
+    const t1 = this.#bindsInRun ? t0 : performance.now();
+    try {
+      this.results = await this.#run(tensors);
+    } catch (thrown) {
+      throw isTrap(thrown) ? new Fault('crash', wordsOf(thrown)) : thrown;
+    }
+    const t2 = performance.now();
+    return [nanoseconds(t1 - t0), nanoseconds(t2 - t1), 0];
+  }
+
+  /**
+   * Run every row once, and write the outputs as they come; return what the last line says of them.
+   * @param {Feed[]} parts the batches, of which the last may be partial
+   * @param {Plan} plan
+   * @param {Host} host
+   * @param {Entry} folder
+   */
+  async allRows(parts, plan, host, folder) {
+    /** @type {Said[]} */
+    const said = this.#outputs.map(() => null);
+    for (const part of parts) {
+      await this.step(part);
+      for (const [index, { name, dtype }] of this.#outputs.entries()) {
+        if (!dtype) continue;
+        const tensor = /** @type {Tensor} */ (this.results[name]);
+        const shape = [...tensor.dims];
+        if (plan.batch && shape[0] !== part[0].shape[0]) {
+          const wanted = `a first axis of the batch's ${part[0].shape[0]} rows`;
+          const found = `output '${name}' has shape [${shape}]`;
+          throw new Fault('bad-input', `${found}, expected ${wanted}`);
+        }
+        const before = said[index];
+        await host.write(folder, `output-${index}.bin`, bytesOf(tensor), before ? 'a' : 'w');
+        if (before) before[1][0] += shape[0];
+        else said[index] = [codeOf(tensor.type), shape];
+      }
+    }
+    return said;
+  }
+
+  endProfile() {
+    this.#session.endProfiling();
+  }
+
+  /** Give its memory back: sessions are not collected. */
+  async close() {
+    await this.#session.release();
   }
 }
 
 /**
- * Return the provider in the binding's words, the options of it that were set, and which were not.
- * @param {string} provider
- * @param {Record<string, string>} given
+ * @param {Tensor} tensor
+ * @returns {Bytes}
  */
-function providerOf(provider, given = {}) {
-  if (provider === 'cpu') {
-    return { executionProvider: provider, providerTold: {}, providerNotSet: cpuNotSet(given) };
+export function bytesOf({ data }) {
+  if (!Array.isArray(data)) {
+    const { buffer, byteOffset, byteLength } = data;
+    return new Uint8Array(/** @type {ArrayBuffer} */ (buffer), byteOffset, byteLength);
   }
-  const reaches = (/** @type {string} */ key) => provider === 'cuda' && key === 'device_id';
-  const entries = Object.entries(given);
-  const told = Object.fromEntries(entries.filter(([key]) => reaches(key)));
-  const notSet = entries.filter(([key]) => !reaches(key)).map(([key]) => `provider_options.${key}`);
-  const executionProvider =
-    told.device_id === undefined ? provider : { name: provider, deviceId: Number(told.device_id) };
-  return { executionProvider, providerTold: told, providerNotSet: notSet };
+  const texts = data.map((text) => new TextEncoder().encode(text));
+  const whole = new Uint8Array(texts.reduce((sum, { length }) => sum + 4 + length, 0));
+  let place = 0;
+  for (const text of texts) {
+    new DataView(whole.buffer).setUint32(place, text.length, true);
+    whole.set(text, place + 4);
+    place += 4 + text.length;
+  }
+  return whole;
+}
+
+/** @param {number} milliseconds */
+export function nanoseconds(milliseconds) {
+  return Math.round(milliseconds * 1e6);
 }

@@ -1,6 +1,6 @@
 /** ONNX Runtime in WebAssembly logs to the console, and prints its profile there. */
 
-import { told } from './driver.mjs';
+import { tell } from './driver.mjs';
 
 /** @type {string[]} */
 let lines = [];
@@ -22,7 +22,7 @@ export function listen() {
 export async function tellLog() {
   const said = lines;
   lines = [];
-  if (said.length) await told.log(`${said.join('\n')}\n`);
+  if (said.length) await tell('log', `${said.join('\n')}\n`);
 }
 
 /**

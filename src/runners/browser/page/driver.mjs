@@ -1,65 +1,101 @@
 /** The driver, as its page and workers reach it. */
 
-import { pack } from '../../javascript/common/faults.mjs';
-import { packOutputs } from '../wire.mjs';
+import { Plan } from '../../javascript/plan.mjs';
 
-/** @import { Output } from '../../javascript/common/types.mjs' */
-/** @import { Done, Fault, Job } from '../wire.mjs' */
+/** @import { Bytes, Entry } from '../../javascript/types.mjs' */
 
 const BASE = new URL('../../', import.meta.url);
 
 /** Where the files of onnxruntime-web are. */
 export const ORT = new URL('node_modules/onnxruntime-web/dist/', BASE).href;
 
-/** Wait for the next job. @returns {Promise<Job>} */
-export async function nextJob() {
-  return (await fetch(new URL('job', BASE))).json();
-}
-
 /**
- * Return the address of a file of the job.
- * @param {string} name
+ * Return an address below the driver's.
+ * @param {string} path
  */
-export function address(name) {
-  return new URL(`file/${name}`, BASE).href;
+export function address(path) {
+  return new URL(path, BASE).href;
+}
+
+/** @param {string} path */
+export async function fetched(path) {
+  const response = await fetch(address(path));
+  if (!response.ok) throw new Error(`the driver has no ${path}: ${response.status}`);
+  return response;
+}
+
+/** @param {string} path */
+export async function bytesAt(path) {
+  return new Uint8Array(await (await fetched(path)).arrayBuffer());
 }
 
 /**
- * Return the bytes of a file of the job.
- * @param {string} name
- */
-export async function bytesOf(name) {
-  const response = await fetch(address(name));
-  if (!response.ok) throw new Error(`the driver has no ${name}: ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
-}
-
-/**
- * @param {'first' | 'measured' | 'log' | 'outputs' | 'checkpoint' | 'done'} what
+ * Tell the driver; return its answer.
+ * @param {string} what
  * @param {BodyInit} [body]
  */
-async function tell(what, body) {
-  await fetch(new URL(`told/${what}`, BASE), { method: 'POST', body });
+export async function tell(what, body) {
+  return (await fetch(address(what), { method: 'POST', body })).text();
 }
 
-export const told = {
-  firstResult: () => tell('first'),
-  measured: () => tell('measured'),
-  /** @param {string} text */
-  log: (text) => tell('log', text),
-  /** @param {Output[]} outputs */
-  outputs: (outputs) => tell('outputs', new Blob(/** @type {BlobPart[]} */ (packOutputs(outputs)))),
-  /** @param {BlobPart[]} pieces of a state's file */
-  checkpoint: (pieces) => tell('checkpoint', new Blob(pieces)),
-  /** @param {Done} end */
-  done: (end) => tell('done', JSON.stringify(end)),
-  /** @param {unknown} thrown */
-  fault: (thrown) => tell('done', JSON.stringify(/** @type {Fault} */ ({ fault: pack(thrown) }))),
-};
+export async function readPlan() {
+  return new Plan(await bytesAt('plan'));
+}
 
 /** Tell the driver that this page is there, by a question whose answer never comes. */
 export function holdLine() {
   const line = new AbortController();
-  void fetch(new URL('alive', BASE), { signal: line.signal }).catch(() => {});
+  void fetch(address('alive'), { signal: line.signal }).catch(() => {});
   return line;
+}
+
+/** Where data come from and results go, in a page. */
+export class Driver {
+  #ahead;
+
+  /** @param {number} epoch the page's time origin, in milliseconds */
+  constructor(epoch) {
+    this.#ahead = performance.timeOrigin - epoch;
+  }
+
+  /** @param {Entry} entry */
+  read({ index }) {
+    return bytesAt(`data/${index}`);
+  }
+
+  /**
+   * @param {Entry} folder
+   * @param {string} file
+   * @param {Bytes} bytes
+   * @param {'w' | 'a'} flag
+   */
+  write({ index }, file, bytes, flag) {
+    return tell(`${flag}/${index}/${file}`, bytes);
+  }
+
+  /**
+   * @param {string} file
+   * @param {Bytes[]} pieces
+   */
+  save(file, pieces) {
+    return tell(`save/-/${file}`, new Blob(pieces));
+  }
+
+  /** @param {object} line */
+  say(line) {
+    return tell('say', JSON.stringify(line));
+  }
+
+  async monotonicNs() {
+    return Number(await tell('clock'));
+  }
+
+  /** The page's clock. Apart from its origin: since 1970 is too many nanoseconds for a number. */
+  sharedNs() {
+    return (this.#ahead + performance.now()) * 1e6;
+  }
+
+  snapshot() {
+    return tell('snapshot');
+  }
 }

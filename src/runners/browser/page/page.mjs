@@ -1,78 +1,33 @@
-/** The page: has its workers do what the driver asks for. */
+/** The page: has its workers do what the plan says. */
 
-import { Crash, unpack } from '../../javascript/common/faults.mjs';
-import { gather } from '../../javascript/common/serve.mjs';
-import { holdLine, nextJob, told } from './driver.mjs';
+import { Fault, pack } from '../../javascript/faults.mjs';
+import { load } from '../../javascript/load.mjs';
+import { LEVEL } from '../../javascript/plan.mjs';
+import { Driver, holdLine, readPlan, tell } from './driver.mjs';
 
-/** @import { Served } from '../../javascript/common/types.mjs' */
-/** @import { Job, Done } from '../wire.mjs' */
-/** @import { Answer, Ready } from './worker.mjs' */
-
-function newWorker() {
-  return new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
+/** Return what gives a new worker something to do, and raises its fault. */
+function spawn() {
+  const worker = new Worker(new URL('worker.mjs', import.meta.url), { type: 'module' });
+  return (/** @type {object} */ order) =>
+    new Promise((resolve, reject) => {
+      worker.onmessage = ({ data: { value, fault } }) => {
+        if (fault) reject(new Fault(fault.kind, fault.message));
+        else resolve(value);
+      };
+      worker.onerror = (event) => reject(new Fault('crash', `a worker broke: ${event.message}`));
+      worker.postMessage({ ...order, epoch: performance.timeOrigin });
+    });
 }
 
-/**
- * Give a worker something to do; return what it says at its end. Raises its fault.
- * @param {Worker} worker
- * @param {object} message
- * @returns {Promise<any>}
- */
-function ask(worker, message) {
-  return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => {
-      const answer = /** @type {Answer} */ (data);
-      if ('fault' in answer) reject(unpack(answer.fault));
-      else resolve(answer.value);
-    };
-    worker.onerror = (event) => reject(new Crash(`a worker broke: ${event.message}`));
-    worker.postMessage(message);
-  });
-}
-
-/**
- * Mode `load`: a worker a session, each with an instance of WebAssembly of its own.
- * @param {Job} job
- * @returns {Promise<Done>}
- */
-async function load(job) {
-  const { sessions, arrivals, limitNs } = job;
-  const queue = {
-    control: new SharedArrayBuffer(8),
-    arrivals: Float64Array.from(arrivals),
-    limitNs,
-  };
-  const epoch = performance.timeOrigin;
-  const workers = [];
-  /** @type {Ready[]} */
-  const ready = [];
-  for (let index = 0; index < sessions; index++) {
-    const worker = newWorker();
-    workers.push(worker);
-    ready.push(await ask(worker, { job, queue, epoch }));
-  }
-  // Each step on all sessions before the next one.
-  await ask(workers[0], { step: 'all rows' });
-  for (const worker of workers) await ask(worker, { step: 'warm up' });
-  const serve = { step: 'serve', zero: performance.now() * 1e6 };
-  const served = await Promise.all(workers.map((worker) => ask(worker, serve)));
-  await told.measured();
-  const { facts, sessionNs } = ready[0];
-  const counted = gather(/** @type {Served[]} */ (served), arrivals.length);
-  return { record: { ...facts, session_ns: sessionNs, sessions, ...counted } };
-}
-
-/** Do all jobs, one after another, until the driver ends this page. */
 async function work() {
-  const worker = newWorker();
-  for (;;) {
-    const job = await nextJob();
-    try {
-      if (!crossOriginIsolated) throw new Crash('the page is not cross-origin isolated');
-      await told.done(job.mode === 'load' ? await load(job) : await ask(worker, { job }));
-    } catch (thrown) {
-      await told.fault(thrown);
-    }
+  const plan = await readPlan();
+  try {
+    if (!crossOriginIsolated) throw new Fault('crash', 'the page is not cross-origin isolated');
+    const driver = new Driver(performance.timeOrigin);
+    const facts = plan.level === LEVEL.load ? await load(plan, driver, spawn) : await spawn()({});
+    await tell('end', JSON.stringify(facts));
+  } catch (thrown) {
+    await tell('fault', JSON.stringify(pack(thrown)));
   }
 }
 

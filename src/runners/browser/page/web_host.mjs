@@ -1,15 +1,20 @@
-/** Sessions of onnxruntime-web, by the options of the runner contract. */
+/** onnxruntime-web: where sessions come from in a page. */
 
-import { Crash, refusalOf } from '../../javascript/common/faults.mjs';
-import { cpuNotSet, sessionOptions } from '../../javascript/common/options.mjs';
-import { TINY_MODEL } from '../../javascript/common/tiny_model.mjs';
-import { ORT, address, bytesOf } from './driver.mjs';
+import { Fault, refusalOf } from '../../javascript/faults.mjs';
+import { LEVEL, ROLE } from '../../javascript/plan.mjs';
+import {
+  TINY_MODEL,
+  nanoseconds,
+  providerOptions,
+  sessionOptions,
+} from '../../javascript/session.mjs';
 import { printedBy } from './console.mjs';
-import { adapterFacts, useAdapter, webgpuOptions } from './webgpu.mjs';
+import { Driver, ORT, address, bytesAt, fetched, tell } from './driver.mjs';
+import { SESSION_OPTIONS, WEBGPU_OPTIONS, useAdapter } from './webgpu.mjs';
 
 /** @import { InferenceSession } from 'onnxruntime-web' */
-/** @import { Facts, Host, Opened } from '../../javascript/common/types.mjs' */
-/** @import { Job } from '../wire.mjs' */
+/** @import { Plan } from '../../javascript/plan.mjs' */
+/** @import { Entry, Host, Opened } from '../../javascript/types.mjs' */
 
 /** @typedef {typeof import('onnxruntime-web')} Ort */
 
@@ -21,159 +26,134 @@ const PER_PROCESS = [
   'session.inter_op.allow_spinning',
 ];
 
-/** @type {Promise<Ort> | null} */
-let loaded = null;
-
 /** @implements {Host} */
-export class WebHost {
+export class WebHost extends Driver {
+  #plan;
   #ort;
-  #job;
-  /** The text of the profile, when there was one. @type {string | undefined} */
-  profile;
+  #isGpu;
+  #adapter;
+  resolutionNs = clockStep();
 
   /**
+   * @param {Plan} plan
+   * @param {number} epoch
    * @param {Ort} ort
-   * @param {Job} job
+   * @param {object} adapter what the last line says of it
    */
-  constructor(ort, job) {
+  constructor(plan, epoch, ort, adapter) {
+    super(epoch);
+    this.#plan = plan;
     this.#ort = ort;
-    this.#job = job;
-    this.resolutionNs = clockStep();
+    this.#isGpu = plan.text(ROLE.provider) === 'webgpu';
+    this.#adapter = adapter;
   }
 
   /**
-   * Load ONNX Runtime, once in a worker. Raises Skip when the provider is not there.
-   * @param {Job} job
+   * Load the package, WebAssembly and ONNX Runtime's environment, which comes with a first session.
+   * Raises Fault when the provider is not there.
+   * @param {Plan} plan
+   * @param {number} epoch
    */
-  static async make(job) {
-    loaded ??= load(job);
-    return new WebHost(await loaded, job);
-  }
-
-  /** @param {boolean} profile */
-  open(profile) {
-    return this.openFile('model', this.#job.model, profile);
+  static async make(plan, epoch) {
+    const isGpu = plan.text(ROLE.provider) === 'webgpu';
+    if (isGpu && plan.level === LEVEL.train) {
+      const words = 'has no kernel for float64, which hyper-parameters are';
+      throw new Fault('skipped', `onnxruntime-web with WebGPU ${words}`);
+    }
+    /** @type {Ort} */
+    const ort = await import(ORT + (isGpu ? 'ort.webgpu.min.mjs' : 'ort.wasm.min.mjs'));
+    ort.env.logLevel = 'error';
+    ort.env.wasm.wasmPaths = ORT;
+    const asked = plan.all(ROLE.option).find(({ name }) => name === 'intra_op_num_threads');
+    const threads = Number(asked?.text ?? 0);
+    if (threads) ort.env.wasm.numThreads = threads;
+    const { values } = providerOptions(plan, WEBGPU_OPTIONS);
+    const adapter = isGpu ? { webgpu_adapter: await useAdapter(ort, values) } : {};
+    const executionProviders = [isGpu ? 'webgpu' : 'wasm'];
+    const options = { executionProviders, logSeverityLevel: /** @type {const} */ (3) };
+    const session = await ort.InferenceSession.create(TINY_MODEL, options);
+    await session.release();
+    if (threads && ort.env.wasm.numThreads !== threads) {
+      const words = `onnxruntime-web took ${ort.env.wasm.numThreads} threads, asked for ${threads}`;
+      throw new Fault('crash', words);
+    }
+    return new WebHost(plan, epoch, ort, adapter);
   }
 
   /**
-   * @param {string} file the name under which the driver gives it
-   * @param {string} path for messages
-   * @param {boolean} profile
+   * @param {Entry} file
+   * @param {boolean} profiled
    * @returns {Promise<Opened>}
    */
-  async openFile(file, path, profile) {
-    const { provider, options: given } = this.#job;
-    const { options, told, notSet } = sessionOptions(
-      given,
-      (key) => reaches(key, provider),
-      profile,
-    );
-    const { executionProvider, providerTold, providerNotSet } = providerOf(
-      provider,
-      given.provider_options,
-    );
-    options.executionProviders = [executionProvider];
-    // One of the process, which `load` has set.
+  async open(file, profiled) {
+    const isGpu = this.#isGpu;
+    // The package turns memory patterns off with WebGPU, whatever is asked.
+    const lost = [...PER_PROCESS, ...(isGpu ? ['enable_mem_pattern'] : [])];
+    const reaches = (/** @type {string} */ key) => !lost.includes(key);
+    const { options, notSet } = sessionOptions(this.#plan, profiled, reaches);
+    const known = providerOptions(this.#plan, isGpu ? WEBGPU_OPTIONS : []);
+    const own = providerOptions(this.#plan, SESSION_OPTIONS).values;
+    const provider = isGpu ? { name: 'webgpu', ...own } : 'wasm';
+    options.executionProviders = [
+      /** @type {InferenceSession.ExecutionProviderConfig} */ (provider),
+    ];
+    // One of the process, which `make` has set.
     delete options.intraOpNumThreads;
-    if (given.provider_options && provider !== 'cpu') told.provider_options = providerTold;
-    options.enableProfiling = profile;
+    // A step holds no weights.
+    const isModel = file.role === ROLE.model;
+    const names = isModel ? await (await fetched(`names/${file.index}`)).json() : [];
     const begin = performance.now();
-    const session = await this.#create(file, path, options);
-    const sessionNs = Math.round((performance.now() - begin) * 1e6);
-    /** @type {Facts} */
+    const session = await this.#create(file, options, names);
+    const sessionNs = nanoseconds(performance.now() - begin);
     const facts = {
       runtime_version: this.#ort.env.versions.web ?? '',
-      provider_used: provider,
-      session_options: told,
-      options_not_set: [...notSet, ...providerNotSet],
+      provider_used: isGpu ? 'webgpu' : 'cpu',
+      options_not_set: [...notSet, ...known.notSet],
       // Both are copied between JavaScript's memory and WebAssembly's.
       run_includes: ['bind', 'copy'],
     };
-    const endProfile = () => {
-      this.profile = printedBy(() => session.endProfiling());
-    };
     const TensorClass = /** @type {any} */ (this.#ort.Tensor);
-    return { session, sessionNs, facts, bindsInRun: true, TensorClass, endProfile };
+    return { session, sessionNs, facts, TensorClass };
   }
 
   /**
-   * @param {string} file
-   * @param {string} path
+   * @param {Entry} file
    * @param {InferenceSession.SessionOptions} options
+   * @param {string[]} names of files beside it that hold weights
    */
-  async #create(file, path, options) {
-    const externalData = this.#job.externals.map((path, index) => ({
+  async #create({ index, text }, options, names) {
+    const externalData = names.map((path) => ({
       path,
-      data: address(`external-${index}`),
+      data: address(`beside/${index}/${path.split('/').map(encodeURIComponent).join('/')}`),
     }));
-    const bytes = await bytesOf(file);
+    const bytes = await bytesAt(`file/${index}`);
     try {
       return await this.#ort.InferenceSession.create(bytes, { ...options, externalData });
     } catch (thrown) {
-      throw refusalOf(path, thrown);
+      throw refusalOf(text, thrown);
     }
   }
 
-  /** Return what the record says of the browser. */
+  /**
+   * End a profile; return the file that the driver makes of what is printed then.
+   * @param {() => void} end
+   */
+  profileFile(end) {
+    return tell('profile', printedBy(end));
+  }
+
+  /** Return what the last line says of the browser. */
   async facts() {
-    const { env } = this.#ort;
     const brands = await navigator.userAgentData?.getHighEntropyValues(['fullVersionList']);
     const chromium = brands?.fullVersionList.find(({ brand }) => brand === 'Chromium');
     return {
       language_version: chromium ? `Chromium ${chromium.version}` : navigator.userAgent,
       clock_resolution_ns: this.resolutionNs,
       garbage_collection: globalThis.gc ? 'on, after a collection before the measurement' : 'on',
-      wasm_threads: env.wasm.numThreads,
-      ...adapterFacts(),
+      wasm_threads: this.#ort.env.wasm.numThreads,
+      ...this.#adapter,
     };
   }
-}
-
-/**
- * @param {string} key
- * @param {string} provider
- */
-function reaches(key, provider) {
-  if (PER_PROCESS.includes(key)) return false;
-  // The package turns memory patterns off with WebGPU, whatever is asked.
-  return !(key === 'enable_mem_pattern' && provider === 'webgpu');
-}
-
-/**
- * @param {string} provider
- * @param {Record<string, string>} [given]
- */
-function providerOf(provider, given = {}) {
-  if (provider === 'webgpu') return webgpuOptions(given);
-  return { executionProvider: 'wasm', providerTold: {}, providerNotSet: cpuNotSet(given) };
-}
-
-/**
- * Load the package, WebAssembly and ONNX Runtime's environment, which comes with a first session.
- * @param {Job} job
- * @returns {Promise<Ort>}
- */
-async function load({ provider, options }) {
-  const file = provider === 'webgpu' ? 'ort.webgpu.min.mjs' : 'ort.wasm.min.mjs';
-  /** @type {Ort} */
-  const ort = await import(ORT + file);
-  ort.env.logLevel = 'error';
-  ort.env.wasm.wasmPaths = ORT;
-  const threads = options.intra_op_num_threads;
-  if (threads) ort.env.wasm.numThreads = threads;
-  if (provider === 'webgpu') await useAdapter(ort, options.provider_options);
-  const executionProviders = [provider === 'webgpu' ? 'webgpu' : 'wasm'];
-  const session = await ort.InferenceSession.create(TINY_MODEL, {
-    executionProviders,
-    logSeverityLevel: 3,
-  });
-  await session.release();
-  if (threads && ort.env.wasm.numThreads !== threads) {
-    throw new Crash(
-      `onnxruntime-web took ${ort.env.wasm.numThreads} threads, asked for ${threads}`,
-    );
-  }
-  return ort;
 }
 
 /** Return the step of `performance.now()` as it is seen, in nanoseconds. */
@@ -186,5 +166,5 @@ function clockStep() {
     last = now;
     seen++;
   }
-  return Math.round(least * 1e6);
+  return nanoseconds(least);
 }
