@@ -12,7 +12,8 @@ import { Fault } from '../javascript/faults.mjs';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 const KEEPER = fileURLToPath(new URL('keeper.mjs', import.meta.url));
 const TAIL = 2000;
-// Of 107 bytes, less `/transect-`, `/org.chromium.Chromium.` and `/SingletonSocket` with six drawn characters behind each of the first two.
+// Of 107 bytes, less `/transect-`, `/org.chromium.Chromium.` and `/SingletonSocket` with six drawn
+// characters behind each of the first two.
 const LONGEST_SCRATCH = 44;
 
 const FLAGS = [

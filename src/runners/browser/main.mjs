@@ -18,13 +18,12 @@ const OPENING_MS = 120_000;
 
 /**
  * Have a page do what the plan says; return what it says at its end.
- * @param {Plan} plan
  * @param {Result} result
  */
-async function work(plan, result) {
+async function work(result) {
   const program = findChromium();
-  const server = new PageServer(ROOT, plan, result);
-  const chromium = new Chromium(program, (await server.listen()) + PAGE, gpuOf(plan));
+  const server = new PageServer(ROOT, result);
+  const chromium = new Chromium(program, (await server.listen()) + PAGE, gpuOf(result.plan));
   let memory = 0;
   server.measured = () => (memory = chromium.peakMemory());
   const late = setTimeout(() => {

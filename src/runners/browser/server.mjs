@@ -9,10 +9,8 @@ import { pipeline } from 'node:stream/promises';
 
 import { Fault } from '../javascript/faults.mjs';
 import { ROLE } from '../javascript/plan.mjs';
-import { readData } from '../javascript/result.mjs';
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
-/** @import { Plan } from '../javascript/plan.mjs' */
 /** @import { Result } from '../javascript/result.mjs' */
 
 const TYPES = new Map([
@@ -30,7 +28,6 @@ const ISOLATED = {
 
 export class PageServer {
   #root;
-  #plan;
   #result;
   // Other users of this machine may not take part.
   #key = randomBytes(16).toString('hex');
@@ -59,12 +56,10 @@ export class PageServer {
 
   /**
    * @param {string} root the folder whose files are served
-   * @param {Plan} plan
    * @param {Result} result
    */
-  constructor(root, plan, result) {
+  constructor(root, result) {
     this.#root = root;
-    this.#plan = plan;
     this.#result = result;
     // The page keeps its connections: one that is closed while it asks would be a lost message.
     this.#server.keepAliveTimeout = 0;
@@ -121,7 +116,7 @@ export class PageServer {
    * @param {Buffer<ArrayBuffer>} body
    */
   #told(what, number, name, body) {
-    const entry = this.#plan.entries[number];
+    const entry = this.#result.plan.entries[number];
     if (what === 'w' || what === 'a') this.#result.write(entry, name, body, what);
     else if (what === 'save') this.#result.save(name, [body]);
     else if (what === 'say') this.#result.say(JSON.parse(body.toString()));
@@ -145,7 +140,7 @@ export class PageServer {
    */
   #profile(text) {
     const time = new Date().toISOString().replace('T', '_').replace(/[:.]/g, '-').replace('Z', '');
-    const file = `${this.#plan.text(ROLE.profile)}_${time}.json`;
+    const file = `${this.#result.plan.text(ROLE.profile)}_${time}.json`;
     writeFileSync(file, text);
     return file;
   }
@@ -158,10 +153,10 @@ export class PageServer {
    * @param {ServerResponse} response
    */
   async #give(kind, number, name, path, response) {
-    const entry = this.#plan.entries[number];
+    const entry = this.#result.plan.entries[number];
     this.isOpen ||= kind === 'plan';
     if (kind === 'plan') await this.#send(process.argv[2], response);
-    else if (kind === 'data') response.end(readData(entry));
+    else if (kind === 'data') response.end(this.#result.read(entry));
     else if (kind === 'file') await this.#send(entry.text, response);
     else if (kind === 'beside') await this.#send(join(dirname(entry.text), name), response);
     else if (kind === 'names') response.end(JSON.stringify(externalFiles(entry.text)));

@@ -1,11 +1,9 @@
 /** Level `load` of the runner contract: an open loop. Node.js and the page have it. */
 
-import { feedOf, firstResults, fullBatches, int64, openEngine } from './measure.mjs';
+import { feedOf, firstResults, fullBatches, int64, openEngine, warmUp } from './measure.mjs';
 import { ROLE } from './plan.mjs';
 
-/** @import { Plan } from './plan.mjs' */
-/** @import { Engine } from './session.mjs' */
-/** @import { Feed, Host } from './types.mjs' */
+/** @import { Host } from './types.mjs' */
 
 /**
  * @typedef {object} Order what a worker is told
@@ -15,6 +13,7 @@ import { ROLE } from './plan.mjs';
  *
  * @typedef {(order: Order) => Promise<any>} Ask has a worker do it; raises its fault
  * @typedef {{request: number[], start: number[], end: number[]}} Served by one worker
+ * @typedef {Awaited<ReturnType<typeof open>>} Ready
  */
 
 // A sleep may end late by this much.
@@ -24,11 +23,11 @@ const FAULT = 1;
 
 /**
  * Serve the arrivals with some workers at once; return what the last line says.
- * @param {Plan} plan
- * @param {Pick<Host, 'sharedNs' | 'snapshot' | 'write'>} host
+ * @param {Pick<Host, 'plan' | 'sharedNs' | 'snapshot' | 'write'>} host
  * @param {() => Ask} spawn makes a worker
  */
-export async function load(plan, host, spawn) {
+export async function load(host, spawn) {
+  const { plan } = host;
   const control = new SharedArrayBuffer(8);
   /** @type {Ask[]} */
   const workers = [];
@@ -55,87 +54,69 @@ export async function load(plan, host, spawn) {
   return { ...opened[0], ...first, stop_reason };
 }
 
-/** One worker of a load: does each step when it is told to. */
-export class LoadWorker {
-  #plan;
-  #host;
-  #yieldCore;
-  /** @type {Engine} */
-  #engine = /** @type {any} */ (null);
-  /** @type {Feed} */
-  #feed = [];
-  #arrivals = new Float64Array();
-
-  /**
-   * @param {Plan} plan
-   * @param {Host} host
-   * @param {() => unknown} [yieldCore] lets others have the core; a page has nothing that does
-   */
-  constructor(plan, host, yieldCore = () => {}) {
-    this.#plan = plan;
-    this.#host = host;
-    this.#yieldCore = yieldCore;
-  }
-
-  /**
-   * @param {Order} order
-   * @returns {Promise<unknown>}
-   */
-  async work({ step, control, zero = 0 }) {
+/**
+ * Return one worker of a load: it does each step when it is told to.
+ * @param {Host} host
+ * @param {() => unknown} [yieldCore] lets others have the core; a page has nothing that does
+ * @returns {Ask}
+ */
+export function loadWorker(host, yieldCore = () => {}) {
+  /** @type {Ready} */
+  let ready;
+  return async ({ step, control, zero = 0 }) => {
     try {
-      if (step === 'open') return await this.#open();
-      if (step === 'warmUp') return await this.#warmUp();
-      if (step === 'serve') return await this.#serve(new Int32Array(control), zero);
-      return await firstResults(this.#engine, this.#feed, this.#plan, this.#host);
+      if (step === 'open') {
+        ready = await open(host);
+        return ready.engine.facts;
+      }
+      if (step === 'firstResults') return await firstResults(ready.engine, ready.feed, host);
+      if (step === 'warmUp') return await warmUp(ready.engine, ready.batches, host.plan);
+      return await serve(ready, host, new Int32Array(control), zero, yieldCore);
     } catch (thrown) {
       // The others need not go on.
       Atomics.store(new Int32Array(control), FAULT, 1);
       throw thrown;
     }
-  }
+  };
+}
 
-  async #open() {
-    const arrivals = await this.#host.read(this.#plan.one(ROLE.arrivals));
-    // Exact up to 104 days.
-    this.#arrivals = Float64Array.from(new BigInt64Array(arrivals.buffer), Number);
-    this.#feed = await feedOf(this.#plan, this.#host);
-    this.#engine = await openEngine(this.#plan, this.#host);
-    return this.#engine.facts;
-  }
+/** @param {Host} host */
+async function open(host) {
+  const { plan } = host;
+  const bytes = await host.read(plan.one(ROLE.arrivals));
+  // Exact up to 104 days.
+  const arrivals = Float64Array.from(new BigInt64Array(bytes.buffer), Number);
+  const feed = await feedOf(host);
+  const engine = await openEngine(host);
+  return { arrivals, feed, engine, batches: fullBatches(feed, plan.batch) };
+}
 
-  async #warmUp() {
-    const batches = fullBatches(this.#feed, this.#plan.batch);
-    for (let index = 0; index < this.#plan.warmup; index++) {
-      await this.#engine.step(batches[index % batches.length]);
-    }
-    globalThis.gc?.();
+/**
+ * Take requests in their order until there is none, or the time is up.
+ * @param {Ready} ready
+ * @param {Host} host
+ * @param {Int32Array} shared
+ * @param {number} zero
+ * @param {() => unknown} yieldCore
+ * @returns {Promise<Served>}
+ */
+async function serve({ engine, batches, arrivals }, host, shared, zero, yieldCore) {
+  const limitNs = host.plan.lastBeginNs;
+  const clock = () => host.sharedNs();
+  /** @type {Served} */
+  const served = { request: [], start: [], end: [] };
+  // Looked at before a request is taken: so the served ones are always the first ones.
+  while (clock() - zero <= limitNs && Atomics.load(shared, FAULT) === 0) {
+    const request = Atomics.add(shared, NEXT, 1);
+    if (request >= arrivals.length) break;
+    waitUntil(zero + arrivals[request], clock, yieldCore);
+    const start = clock() - zero;
+    await engine.step(batches[request % batches.length]);
+    served.request.push(request);
+    served.start.push(Math.round(start));
+    served.end.push(Math.round(clock() - zero));
   }
-
-  /**
-   * Take requests in their order until there is none, or the time is up.
-   * @param {Int32Array} shared
-   * @param {number} zero
-   * @returns {Promise<Served>}
-   */
-  async #serve(shared, zero) {
-    const [engine, arrivals, limitNs] = [this.#engine, this.#arrivals, this.#plan.lastBeginNs];
-    const batches = fullBatches(this.#feed, this.#plan.batch);
-    const clock = () => this.#host.sharedNs();
-    /** @type {Served} */
-    const served = { request: [], start: [], end: [] };
-    // Looked at before a request is taken: so the served ones are always the first ones.
-    while (clock() - zero <= limitNs && Atomics.load(shared, FAULT) === 0) {
-      const request = Atomics.add(shared, NEXT, 1);
-      if (request >= arrivals.length) break;
-      waitUntil(zero + arrivals[request], clock, this.#yieldCore);
-      const start = clock() - zero;
-      await engine.step(batches[request % batches.length]);
-      served.request.push(request);
-      served.start.push(Math.round(start));
-      served.end.push(Math.round(clock() - zero));
-    }
-    return served;
-  }
+  return served;
 }
 
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));

@@ -6,22 +6,22 @@ import { parentPort } from 'node:worker_threads';
 import koffi from 'koffi';
 
 import { pack } from './faults.mjs';
-import { LoadWorker } from './load.mjs';
+import { loadWorker } from './load.mjs';
 import { NodeHost } from './node_host.mjs';
 import { Plan } from './plan.mjs';
 
-/** @import { Order } from './load.mjs' */
+/** @import { Ask, Order } from './load.mjs' */
 
 /** @type {() => number} */
 const schedYield = koffi.load('libc.so.6').func('int sched_yield()');
 const plan = new Plan(readFileSync(process.argv[2]));
-/** @type {LoadWorker | null} */
-let worker = null;
+/** @type {Ask | null} */
+let work = null;
 
 parentPort?.on('message', async (/** @type {Order} */ order) => {
   try {
-    worker ??= new LoadWorker(plan, await NodeHost.make(plan), schedYield);
-    parentPort?.postMessage({ value: await worker.work(order) });
+    work ??= loadWorker(await NodeHost.make(plan), schedYield);
+    parentPort?.postMessage({ value: await work(order) });
   } catch (thrown) {
     parentPort?.postMessage({ fault: pack(thrown) });
   }

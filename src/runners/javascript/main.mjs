@@ -11,10 +11,10 @@ import { runProgram } from './result.mjs';
 import { train } from './train.mjs';
 
 /** @import { Ask } from './load.mjs' */
-/** @import { Plan } from './plan.mjs' */
+/** @import { Result } from './result.mjs' */
 
-/** @param {Plan} plan */
-async function work(plan) {
+/** @param {Result} result */
+async function work({ plan }) {
   const options = plan.all(ROLE.providerOption);
   // The binding cannot set this provider option; the libraries below it read a variable.
   if (options.some(({ name, text }) => name === 'use_tf32' && text === '0')) {
@@ -24,10 +24,10 @@ async function work(plan) {
   if (library !== undefined) preload(library);
   const host = await NodeHost.make(plan);
   let facts;
-  if (plan.level === LEVEL.load) facts = await load(plan, host, spawn);
-  else if (plan.level === LEVEL.cases) facts = await cases(plan, host);
-  else if (plan.level === LEVEL.train) facts = await train(plan, host);
-  else facts = await latency(plan, host);
+  if (plan.level === LEVEL.load) facts = await load(host, spawn);
+  else if (plan.level === LEVEL.cases) facts = await cases(host);
+  else if (plan.level === LEVEL.train) facts = await train(host);
+  else facts = await latency(host);
   return { ...facts, ...host.facts() };
 }
 

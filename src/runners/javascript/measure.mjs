@@ -5,30 +5,28 @@ import { ROLE, countOf, tensorOf } from './plan.mjs';
 import { Engine } from './session.mjs';
 
 /** @import { Plan } from './plan.mjs' */
-/** @import { Bytes, Feed, Host, Input, Parts } from './types.mjs' */
+/** @import { Bytes, Feed, Host, Input } from './types.mjs' */
 
-const WIDTH = 0.02;
-const Z95 = 1.959964;
-const GROWTH = 1.25;
+const [WIDTH, Z95, GROWTH] = [0.02, 1.959964, 1.25];
 const PROFILED_RUNS = 10;
 
 /**
  * Run all rows, then measure; return what the last line says.
- * @param {Plan} plan
  * @param {Host} host
  */
-export async function latency(plan, host) {
-  const feed = await feedOf(plan, host);
-  const engine = await openEngine(plan, host);
+export async function latency(host) {
+  const { plan } = host;
+  const feed = await feedOf(host);
+  const engine = await openEngine(host);
   const batches = fullBatches(feed, plan.batch);
-  const first = await firstResults(engine, feed, plan, host);
-  const step = (/** @type {Feed} */ part) => engine.step(part);
-  const { times, stop_reason } = await measure(step, batches, plan, host.resolutionNs);
+  const first = await firstResults(engine, feed, host);
+  await warmUp(engine, batches, plan);
+  const { times, stop_reason } = await measure(engine, batches, plan, host.resolutionNs);
   await host.snapshot();
   await host.write(plan.one(ROLE.out), 'times.bin', int64(times), 'w');
   const facts = { ...engine.facts, ...first, stop_reason };
   if (!plan.one(ROLE.profile)) return facts;
-  const profiled = await openEngine(plan, host, 0, true);
+  const profiled = await openEngine(host, 0, true);
   const runs = [];
   for (let run = 0; run < PROFILED_RUNS; run++) runs.push((await profiled.step(batches[0]))[1]);
   await host.write(plan.one(ROLE.out), 'profile_times.bin', int64(runs), 'w');
@@ -37,30 +35,27 @@ export async function latency(plan, host) {
 
 /**
  * Run each model once; say of each what came of it. Raises what ends the program.
- * @param {Plan} plan
  * @param {Host} host
  */
-export async function cases(plan, host) {
-  for (const { group } of plan.all(ROLE.model)) {
+export async function cases(host) {
+  for (const { group } of host.plan.all(ROLE.model)) {
     await host.say({ case: group, status: 'started' });
-    await host.say({ case: group, ...(await outcome(plan, host, group)) });
+    await host.say({ case: group, ...(await outcome(host, group)) });
   }
   return {};
 }
 
 /**
- * @param {Plan} plan
  * @param {Host} host
  * @param {number} group
  */
-async function outcome(plan, host, group) {
+async function outcome(host, group) {
   try {
-    const feed = await feedOf(plan, host, group);
-    const engine = await openEngine(plan, host, group);
+    const feed = await feedOf(host, group);
+    const engine = await openEngine(host, group);
     try {
-      if (plan.all(ROLE.output, group).some(({ dtype }) => !dtype)) throw engine.noTensors();
-      const outputs = await engine.allRows([feed], plan, host, plan.one(ROLE.outputs, group));
-      return { status: 'ok', outputs };
+      if (host.plan.all(ROLE.output, group).some(({ dtype }) => !dtype)) throw engine.noTensors();
+      return { status: 'ok', outputs: await engine.allRows([feed], host, group) };
     } finally {
       await engine.close();
     }
@@ -73,20 +68,17 @@ async function outcome(plan, host, group) {
 
 /**
  * Return the inputs of a case.
- * @param {Plan} plan
  * @param {Host} host
  * @returns {Promise<Feed>}
  */
-export function feedOf(plan, host, group = 0) {
-  const inputs = plan.all(ROLE.input, group);
+export function feedOf(host, group = 0) {
+  const inputs = host.plan.all(ROLE.input, group);
   return Promise.all(inputs.map(async (entry) => tensorOf(entry, await host.read(entry))));
 }
 
-/**
- * @param {Plan} plan
- * @param {Host} host
- */
-export async function openEngine(plan, host, group = 0, profiled = false) {
+/** @param {Host} host */
+export async function openEngine(host, group = 0, profiled = false) {
+  const { plan } = host;
   const opened = await host.open(plan.one(ROLE.model, group), profiled);
   return new Engine(opened, plan.all(ROLE.input, group), plan.all(ROLE.output, group));
 }
@@ -95,29 +87,17 @@ export async function openEngine(plan, host, group = 0, profiled = false) {
  * Run the first batch alone, then all rows; return what the last line says of it.
  * @param {Engine} engine
  * @param {Feed} feed
- * @param {Plan} plan
  * @param {Host} host
  */
-export async function firstResults(engine, feed, plan, host) {
-  await engine.step(fullBatches(feed, plan.batch)[0]);
+export async function firstResults(engine, feed, host) {
+  const { batch } = host.plan;
+  await engine.step(fullBatches(feed, batch)[0]);
   const first_result_ns = await host.monotonicNs();
-  const parts = allBatches(feed, plan.batch);
-  const outputs = await engine.allRows(parts, plan, host, plan.one(ROLE.outputs));
-  return { first_result_ns, outputs };
+  return { first_result_ns, outputs: await engine.allRows(allBatches(feed, batch), host) };
 }
 
 /**
- * Return the full batches, the rest is left out; without a batch one, of all.
- * @param {Feed} feed
- * @param {number} batch
- */
-export function fullBatches(feed, batch) {
-  if (!batch) return [feed];
-  return allBatches(feed, batch).slice(0, Math.floor(feed[0].shape[0] / batch));
-}
-
-/**
- * Return all batches, the last one perhaps partial; numbers are not copied.
+ * Return all batches, the last one perhaps partial; without a batch one, of all.
  * @param {Feed} feed
  * @param {number} batch
  */
@@ -131,18 +111,25 @@ function allBatches(feed, batch) {
 }
 
 /**
+ * Return the full batches, the rest is left out; without a batch one, of all.
+ * @param {Feed} feed
+ * @param {number} batch
+ */
+export function fullBatches(feed, batch) {
+  return allBatches(feed, batch).filter((part) => !batch || part[0].shape[0] === batch);
+}
+
+/**
+ * Return some rows; numbers are not copied.
  * @param {Input} input
  * @param {number} start
  * @param {number} end
  * @returns {Input}
  */
-function rowsOf(input, start, end) {
-  const rest = input.shape.slice(1);
+function rowsOf({ name, dtype, data, shape: [, ...rest] }, start, end) {
   const [from, to] = [start * countOf(rest), end * countOf(rest)];
-  const data = Array.isArray(input.data)
-    ? input.data.slice(from, to)
-    : input.data.subarray(from, to);
-  return { ...input, shape: [end - start, ...rest], data };
+  const own = Array.isArray(data) ? data.slice(from, to) : data.subarray(from, to);
+  return { name, dtype, shape: [end - start, ...rest], data: own };
 }
 
 /**
@@ -165,23 +152,30 @@ function intervalIsNarrow(values, resolution) {
 }
 
 /**
- * Warm up, then time until the interval is narrow or the time is up.
- *
- * JavaScript cannot turn garbage collection off: it collects before, if it is let.
- * @param {(batch: Feed) => Promise<Parts>} step
+ * Run some times, then collect garbage, if it is let: JavaScript cannot turn collection off.
+ * @param {Engine} engine
  * @param {Feed[]} batches
- * @param {{warmup: number, minRuns: number, maxNs: number}} limits
+ * @param {Plan} plan
+ */
+export async function warmUp(engine, batches, { warmup }) {
+  for (let index = 0; index < warmup; index++) await engine.step(batches[index % batches.length]);
+  globalThis.gc?.();
+}
+
+/**
+ * Time until the interval is narrow or the time is up.
+ * @param {Engine} engine
+ * @param {Feed[]} batches
+ * @param {Plan} plan
  * @param {number} resolutionNs
  */
-async function measure(step, batches, { warmup, minRuns, maxNs }, resolutionNs) {
-  for (let index = 0; index < warmup; index++) await step(batches[index % batches.length]);
+async function measure(engine, batches, { minRuns, maxNs }, resolutionNs) {
   /** @type {[number[], number[], number[]]} */
   const [bind, run, copy] = [[], [], []];
-  globalThis.gc?.();
   const deadline = performance.now() + maxNs / 1e6;
   let stop_reason = '';
   for (let nextCheck = minRuns; !stop_reason;) {
-    const times = await step(batches[run.length % batches.length]);
+    const times = await engine.step(batches[run.length % batches.length]);
     bind.push(times[0]);
     run.push(times[1]);
     copy.push(times[2]);

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 
 import { Fault, refusalOf, wordsOf } from './faults.mjs';
 import { ROLE } from './plan.mjs';
-import { Result, readData } from './result.mjs';
+import { Result } from './result.mjs';
 import { TINY_MODEL, nanoseconds, providerOptions, sessionOptions } from './session.mjs';
 
 /** @import { Plan } from './plan.mjs' */
@@ -35,8 +35,6 @@ const origin = Number(process.hrtime.bigint()) - performance.now() * 1e6;
 
 /** @implements {Host} */
 export class NodeHost extends Result {
-  #plan;
-  #provider;
   #ort;
   // As fine as the kernel's clock: the least that performance.now() tells apart.
   resolutionNs = 1;
@@ -47,8 +45,6 @@ export class NodeHost extends Result {
    */
   constructor(plan, ort) {
     super(plan);
-    this.#plan = plan;
-    this.#provider = plan.text(ROLE.provider) ?? 'cpu';
     this.#ort = ort;
   }
 
@@ -67,11 +63,6 @@ export class NodeHost extends Result {
     return new NodeHost(plan, ort);
   }
 
-  /** @param {Entry} entry */
-  read(entry) {
-    return readData(entry);
-  }
-
   /** `performance.now()` begins anew in each thread, hrtime makes garbage. */
   sharedNs() {
     return origin + performance.now() * 1e6;
@@ -83,17 +74,26 @@ export class NodeHost extends Result {
    * @returns {Promise<Opened>}
    */
   async open({ text: model }, profiled) {
-    const { options, notSet } = sessionOptions(this.#plan, profiled);
-    const name = this.#provider;
+    const { options, notSet } = sessionOptions(this.plan, profiled);
+    const name = this.plan.text(ROLE.provider) ?? 'cpu';
     const { values, notSet: more } = providerOptions(
-      this.#plan,
+      this.plan,
       name === 'cuda' ? ['device_id'] : [],
     );
     const onDevice = { name, deviceId: Number(values.device_id) };
     options.executionProviders = ['device_id' in values ? onDevice : name];
-    if (profiled) options.profileFilePrefix = this.#plan.text(ROLE.profile);
+    if (profiled) options.profileFilePrefix = this.plan.text(ROLE.profile);
+    let session;
     const begin = performance.now();
-    const session = await this.#create(model, options);
+    try {
+      session = await this.#ort.InferenceSession.create(model, options);
+    } catch (thrown) {
+      const words = wordsOf(thrown);
+      // The C interface says so when a provider's library cannot be loaded; nothing falls back.
+      const missing = /execution provider|provider.*librar|librar.*provider/i;
+      if (name !== 'cpu' && missing.test(words)) throw new Fault('skipped', words);
+      throw refusalOf(model, thrown);
+    }
     const sessionNs = nanoseconds(performance.now() - begin);
     const facts = {
       runtime_version: this.#ort.env.versions.node ?? '',
@@ -106,28 +106,12 @@ export class NodeHost extends Result {
   }
 
   /**
-   * @param {string} model
-   * @param {import('onnxruntime-node').InferenceSession.SessionOptions} options
-   */
-  async #create(model, options) {
-    try {
-      return await this.#ort.InferenceSession.create(model, options);
-    } catch (thrown) {
-      const words = wordsOf(thrown);
-      // The C interface says so when a provider's library cannot be loaded; nothing falls back.
-      const missing = /execution provider|provider.*librar|librar.*provider/i;
-      if (this.#provider !== 'cpu' && missing.test(words)) throw new Fault('skipped', words);
-      throw refusalOf(model, thrown);
-    }
-  }
-
-  /**
    * End a profile; return its file, whose name the binding does not tell: the last one.
    * @param {() => void} end
    */
   profileFile(end) {
     end();
-    const prefix = this.#plan.text(ROLE.profile) ?? '';
+    const prefix = this.plan.text(ROLE.profile) ?? '';
     const begin = `${basename(prefix)}_`;
     const names = readdirSync(dirname(prefix)).filter(
       (name) => name.startsWith(begin) && name.endsWith('.json'),

@@ -6,33 +6,13 @@ import { Fault } from './faults.mjs';
 
 export const LEVEL = { latency: 1, load: 2, cases: 3, train: 4 };
 export const ROLE = {
-  library: 1,
-  provider: 2,
-  out: 3,
-  option: 4,
-  providerOption: 5,
-  model: 6,
-  outputs: 7,
-  input: 8,
-  output: 9,
-  profile: 10,
-  arrivals: 11,
-  graph: 12,
-  state: 13,
-  data: 14,
-  hyper: 15,
-  seed: 16,
-  metric: 17,
-  order: 18,
-  takes: 19,
-  gives: 20,
+  ...{ library: 1, provider: 2, out: 3, option: 4, providerOption: 5, model: 6, outputs: 7 },
+  ...{ input: 8, output: 9, profile: 10, arrivals: 11, graph: 12, state: 13, data: 14 },
+  ...{ hyper: 15, seed: 16, metric: 17, order: 18, takes: 19, gives: 20 },
 };
 
-const MAGIC = 'TRANSECT';
-const MARK = 0x01020304;
-const VERSION = 1;
-const HEADER_BYTES = 192;
-const ENTRY_BYTES = 128;
+const [MAGIC, MARK, VERSION] = ['TRANSECT', 0x01020304, 1];
+const [HEADER_BYTES, ENTRY_BYTES] = [192, 128];
 const STRING = 8;
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 

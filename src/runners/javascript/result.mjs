@@ -23,38 +23,33 @@ const MOST_BYTES = 2 ** 30;
 /**
  * Run a program: `work` gives the facts of the last line. Returns the exit code.
  * @param {string} name
- * @param {(plan: Plan, result: Result) => Promise<object>} work
+ * @param {(result: Result) => Promise<object>} work
  */
 export async function runProgram(name, work) {
-  const path = process.argv[2];
-  if (!path) {
-    process.stderr.write(`${name}: usage: transect-runner-${name} PLAN\n`);
-    return 2;
-  }
-  let plan;
+  const complain = (/** @type {string} */ words) =>
+    process.stderr.write(`${name}: ${words.replace(/\s+/g, ' ').trim()}\n`);
+  const path = process.argv[2] ?? '';
+  let result;
   try {
-    plan = new Plan(readFileSync(path));
+    result = new Result(new Plan(readFileSync(path)));
   } catch (thrown) {
     const begin = thrown instanceof Fault ? '' : 'cannot be read: ';
-    process.stderr.write(`${name}: ${path}: ${begin}${wordsOf(thrown)}\n`);
+    complain(path ? `${path}: ${begin}${wordsOf(thrown)}` : `usage: transect-runner-${name} PLAN`);
     return 2;
   }
-  const result = new Result(plan);
-  let code = 0;
   try {
-    result.say({ status: 'ok', ...(await work(plan, result)) });
+    result.say({ status: 'ok', ...(await work(result)) });
+    return 0;
   } catch (thrown) {
-    const failed = verdict(thrown);
-    code = failed.code;
-    const words = code === 3 ? `skipped: ${failed.message}` : failed.message;
-    process.stderr.write(`${name}: ${words.replace(/\s+/g, ' ').trim()}\n`);
+    const { code, message, line } = verdict(thrown);
+    complain(code === 3 ? `skipped: ${message}` : message);
     try {
-      result.say(failed.line);
+      result.say(line);
     } catch {
       // What was said above is all that can be left.
     }
+    return code;
   }
-  return code;
 }
 
 export class Result {
@@ -62,6 +57,7 @@ export class Result {
 
   /** @param {Plan} plan */
   constructor(plan) {
+    this.plan = plan;
     this.#out = plan.text(ROLE.out) ?? '';
   }
 
@@ -121,25 +117,22 @@ export class Result {
   monotonicNs() {
     return Number(process.hrtime.bigint());
   }
-}
 
-/**
- * Read a part of a file into memory of its own, at whose start any number may lie.
- * @param {Entry} entry
- * @returns {Bytes}
- */
-export function readData({ text, offset, size }) {
-  const bytes = new Uint8Array(size);
-  const file = openSync(text, 'r');
-  try {
+  /**
+   * Read an entry's data into memory of their own, at whose start any number may lie.
+   * @param {Entry} entry
+   * @returns {Bytes}
+   */
+  read({ text, offset, size }) {
+    const bytes = new Uint8Array(size);
+    const file = openSync(text, 'r');
     for (let place = 0; place < size;) {
       const most = Math.min(size - place, MOST_BYTES);
       const got = readSync(file, bytes, place, most, offset + place);
       if (got === 0) throw new Error(`${text}: ended after ${place} of ${size} bytes`);
       place += got;
     }
-    return bytes;
-  } finally {
     closeSync(file);
+    return bytes;
   }
 }

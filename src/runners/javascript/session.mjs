@@ -5,7 +5,7 @@ import { ROLE, codeOf } from './plan.mjs';
 
 /** @import { InferenceSession, OnnxValue, Tensor } from 'onnxruntime-common' */
 /** @import { Plan } from './plan.mjs' */
-/** @import { Bytes, Entry, Feed, Host, Opened, Parts, Said } from './types.mjs' */
+/** @import { Bytes, Entry, Feed, Host, Opened, Parts } from './types.mjs' */
 
 // What it takes to load ONNX Runtime before anything is timed: ONNX IR 7, opset 13,
 // y = Identity(x), float32[1].
@@ -13,15 +13,6 @@ const IDENTITY =
   'CAcSADo3ChAKAXgSAXkiCElkZW50aXR5EgFnWg8KAXgSCgoICAESBAoCCAFiDwoBeRIKCggIARIECgIIAUIECgAQDQ==';
 export const TINY_MODEL = Uint8Array.from(atob(IDENTITY), (letter) => letter.charCodeAt(0));
 
-/** @type {Record<string, string>} */
-const WORDS = {
-  intra_op_num_threads: 'intraOpNumThreads',
-  inter_op_num_threads: 'interOpNumThreads',
-  execution_mode: 'executionMode',
-  graph_optimization_level: 'graphOptimizationLevel',
-  enable_cpu_mem_arena: 'enableCpuMemArena',
-  enable_mem_pattern: 'enableMemPattern',
-};
 const SEVERITY = { error: 3, info: 1 };
 
 /**
@@ -37,9 +28,11 @@ export function sessionOptions(plan, profiled, reaches = () => true) {
   options.logSeverityLevel = profiled ? SEVERITY.info : SEVERITY.error;
   options.enableProfiling = profiled;
   for (const { name, text } of asked.filter(({ name: key }) => reaches(key))) {
+    // The package has the contract's words in its own spelling, as `intraOpNumThreads`.
+    const word = name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
     if (name.includes('.')) extra[name] = text;
-    else if (name.endsWith('_threads')) options[WORDS[name]] = Number(text);
-    else options[WORDS[name]] = name.startsWith('enable_') ? text === '1' : text;
+    else if (name.endsWith('_threads')) options[word] = Number(text);
+    else options[word] = name.startsWith('enable_') ? text === '1' : text;
   }
   const notSet = asked.map(({ name }) => name).filter((name) => !reaches(name));
   return { options: /** @type {InferenceSession.SessionOptions} */ (options), notSet };
@@ -51,15 +44,15 @@ export function sessionOptions(plan, profiled, reaches = () => true) {
  * @param {string[]} keys
  */
 export function providerOptions(plan, keys) {
-  const asked = plan.all(ROLE.providerOption);
-  const told = asked.filter(({ name }) => keys.includes(name));
   // The CPU takes none in any language.
   const isCpu = plan.text(ROLE.provider) === 'cpu';
-  const others = asked.filter(({ name }) => !keys.includes(name));
-  const prefix = (/** @type {string} */ name) => `provider_options.${name}`;
-  const notSet = others.map(({ name }) => (isCpu ? 'provider_options' : prefix(name)));
-  const values = Object.fromEntries(told.map(({ name, text }) => [name, text]));
-  return { values, notSet: [...new Set(notSet)] };
+  const values = /** @type {Record<string, string>} */ ({});
+  const notSet = new Set();
+  for (const { name, text } of plan.all(ROLE.providerOption)) {
+    if (keys.includes(name)) values[name] = text;
+    else notSet.add(isCpu ? 'provider_options' : `provider_options.${name}`);
+  }
+  return { values, notSet: [...notSet] };
 }
 
 export class Engine {
@@ -69,10 +62,7 @@ export class Engine {
   #outputs;
   /** @type {(tensors: Record<string, Tensor>) => Promise<Record<string, OnnxValue>>} */
   #run;
-  /**
-   * Outputs of the last step by name.
-   * @type {Record<string, OnnxValue>}
-   */
+  /** Outputs of the last step by name. @type {Record<string, OnnxValue>} */
   results = {};
 
   /**
@@ -116,11 +106,8 @@ export class Engine {
     /** @type {Record<string, Tensor>} */
     const tensors = {};
     for (const { name, dtype, data, shape } of feed) {
-      tensors[name] = new this.#Tensor(
-        /** @type {any} */ (dtype),
-        /** @type {any} */ (data),
-        shape,
-      );
+      const type = /** @type {any} */ (dtype);
+      tensors[name] = new this.#Tensor(type, /** @type {any} */ (data), shape);
     }
     const t1 = this.#bindsInRun ? t0 : performance.now();
     try {
@@ -135,12 +122,11 @@ export class Engine {
   /**
    * Run every row once, and write the outputs as they come; return what the last line says of them.
    * @param {Feed[]} parts the batches, of which the last may be partial
-   * @param {Plan} plan
    * @param {Host} host
-   * @param {Entry} folder
    */
-  async allRows(parts, plan, host, folder) {
-    /** @type {Said[]} */
+  async allRows(parts, host, group = 0) {
+    const folder = host.plan.one(ROLE.outputs, group);
+    /** @type {([dtype: number, shape: number[]] | null)[]} */
     const said = this.#outputs.map(() => null);
     for (const part of parts) {
       await this.step(part);
@@ -148,7 +134,7 @@ export class Engine {
         if (!dtype) continue;
         const tensor = /** @type {Tensor} */ (this.results[name]);
         const shape = [...tensor.dims];
-        if (plan.batch && shape[0] !== part[0].shape[0]) {
+        if (host.plan.batch && shape[0] !== part[0].shape[0]) {
           const wanted = `a first axis of the batch's ${part[0].shape[0]} rows`;
           const found = `output '${name}' has shape [${shape}]`;
           throw new Fault('bad-input', `${found}, expected ${wanted}`);

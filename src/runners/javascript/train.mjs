@@ -7,227 +7,204 @@ import { bytesOf, nanoseconds } from './session.mjs';
 
 /** @import { InferenceSession, Tensor } from 'onnxruntime-common' */
 /** @import { Plan } from './plan.mjs' */
-/** @import { Bytes, Entry, Host, Numbers, Opened } from './types.mjs' */
+/** @import { Entry, Host, Numbers } from './types.mjs' */
 
 /**
- * @typedef {object} Graph
- * @property {InferenceSession} session
- * @property {Entry[]} takes
- * @property {Entry[]} next what it gives of the state
+ * @typedef {Awaited<ReturnType<typeof inputsOf>>} Inputs
+ * @typedef {{session: InferenceSession, takes: Entry[], next: Entry[]}} Graph `next`: what it gives
+ *   of the state
+ * @typedef {object} Training
+ * @property {Plan} plan
+ * @property {Graph[]} graphs
+ * @property {Inputs} inputs
+ * @property {boolean} bindsInRun
+ * @property {number[]} times gather, bind, run and read of each step, in nanoseconds
+ * @property {string[]} names of the metrics
+ * @property {number[]} metrics all of each step
  */
 
 /**
  * Train; return what the last line says.
- * @param {Plan} plan
  * @param {Host} host
  */
-export async function train(plan, host) {
-  const files = plan.all(ROLE.graph);
+export async function train(host) {
+  const { plan } = host;
   const opened = [];
-  for (const file of files) opened.push(await host.open(file, false));
-  const facts = opened[0].facts;
+  for (const file of plan.all(ROLE.graph)) opened.push(await host.open(file, false));
+  const [{ facts, TensorClass }] = opened;
   // Metrics are read out of JavaScript's memory, into which outputs are copied inside of run.
   const run_includes = facts.run_includes.map((part) => (part === 'copy' ? 'read' : part));
-  const run = new Training(plan, host, opened, run_includes);
-  await run.prepare();
-  await run.toEnd();
+  const isState = (/** @type {Entry} */ { link }) => plan.entries[link].role === ROLE.state;
+  const graphs = opened.map(({ session }, group) => ({
+    session,
+    takes: plan.all(ROLE.takes, group),
+    next: plan.all(ROLE.gives, group).filter(isState),
+  }));
+  const bindsInRun = run_includes.includes('bind');
+  const inputs = await inputsOf(host, TensorClass);
+  const names = plan.all(ROLE.metric).map(({ name }) => name);
+  /** @type {Training} */
+  const training = { plan, graphs, inputs, bindsInRun, times: [], names, metrics: [] };
+  await toEnd(training, host);
   await host.snapshot();
-  await host.write(plan.one(ROLE.out), 'times.bin', int64(run.times), 'w');
-  const metrics = new Uint8Array(Float64Array.from(run.metrics).buffer);
-  await host.write(plan.one(ROLE.out), 'metrics.bin', metrics, 'w');
+  const out = plan.one(ROLE.out);
+  const metrics = new Uint8Array(Float64Array.from(training.metrics).buffer);
+  await host.write(out, 'times.bin', int64(training.times), 'w');
+  await host.write(out, 'metrics.bin', metrics, 'w');
   const session_ns = opened.reduce((sum, { sessionNs }) => sum + sessionNs, 0);
   return { ...facts, run_includes, session_ns };
 }
 
-class Training {
-  #plan;
-  #host;
-  #TensorClass;
-  #metrics;
-  #runIncludes;
-  /** @type {Graph[]} */
-  #graphs;
-  /** What the next run takes, by the number of the entry. @type {Tensor[]} */
-  #tensors = [];
-  /** @type {{from: Numbers, into: Numbers, size: number}[]} */
-  #copies = [];
-  /** The number of each step, and where the next run reads it. */
-  #hyper = /** @type {{values: Numbers, into: Float64Array}[]} */ ([]);
-  #order = new Float64Array();
-  #saved = 0;
-  /** Gather, bind, run and read of each step, in nanoseconds. @type {number[]} */
-  times = [];
-  /** All metrics of each step. @type {number[]} */
-  metrics = [];
-
-  /**
-   * @param {Plan} plan
-   * @param {Host} host
-   * @param {Opened[]} opened by the groups of the graphs
-   * @param {string[]} runIncludes
-   */
-  constructor(plan, host, opened, runIncludes) {
-    this.#plan = plan;
-    this.#host = host;
-    this.#runIncludes = runIncludes;
-    this.#TensorClass = opened[0].TensorClass;
-    this.#metrics = plan.all(ROLE.metric);
-    this.#graphs = opened.map(({ session }, group) => ({
-      session,
-      takes: plan.all(ROLE.takes, group),
-      next: plan
-        .all(ROLE.gives, group)
-        .filter(({ link }) => plan.entries[link].role === ROLE.state),
-    }));
+/**
+ * Return what the runs take, in memory that is the same for all of them.
+ * @param {Host} host
+ * @param {typeof Tensor} TensorClass
+ */
+async function inputsOf(host, TensorClass) {
+  const { plan } = host;
+  /** By the number of the entry. @type {Tensor[]} */
+  const tensors = [];
+  /** @type {(entry: Entry, dtype: string, numbers: any, shape: number[]) => void} */
+  const hold = ({ index }, dtype, numbers, shape) => {
+    tensors[index] = new TensorClass(/** @type {any} */ (dtype), numbers, shape);
+  };
+  /** @type {(entry: Entry) => Promise<any>} */
+  const read = async (entry) => tensorOf(entry, await host.read(entry)).data;
+  for (const entry of plan.all(ROLE.state)) {
+    hold(entry, arrayOf(entry)[0], await read(entry), entry.shape);
   }
-
-  /** Read what the runs take, into memory that is the same for all of them. */
-  async prepare() {
-    const { batch, seed } = this.#plan;
-    const read = async (/** @type {Entry} */ entry) =>
-      /** @type {Numbers} */ (tensorOf(entry, await this.#host.read(entry)).data);
-    for (const entry of this.#plan.all(ROLE.state)) {
-      this.#hold(entry, arrayOf(entry)[0], await read(entry), entry.shape);
-    }
-    for (const entry of this.#plan.all(ROLE.data)) {
-      const [dtype, Numbers] = arrayOf(entry);
-      const size = countOf(entry.shape.slice(1));
-      const into = new Numbers(batch * size);
-      this.#copies.push({ from: await read(entry), into, size });
-      this.#hold(entry, dtype, into, [batch, ...entry.shape.slice(1)]);
-    }
-    for (const entry of this.#plan.all(ROLE.hyper)) {
-      const into = new Float64Array(1);
-      this.#hyper.push({ values: await read(entry), into });
-      this.#hold(entry, 'float64', into, []);
-    }
-    for (const entry of this.#plan.all(ROLE.seed)) {
-      this.#hold(entry, 'int64', BigInt64Array.of(seed), []);
-    }
-    this.#order = Float64Array.from(await read(this.#plan.one(ROLE.order)), Number);
+  /** Rows of all data, and of the batch. @type {{from: Numbers, into: Numbers, size: number}[]} */
+  const copies = [];
+  for (const entry of plan.all(ROLE.data)) {
+    const [dtype, Numbers] = arrayOf(entry);
+    const rest = entry.shape.slice(1);
+    const into = new Numbers(plan.batch * countOf(rest));
+    copies.push({ from: await read(entry), into, size: countOf(rest) });
+    hold(entry, dtype, into, [plan.batch, ...rest]);
   }
-
-  /**
-   * @param {Entry} entry
-   * @param {string} dtype
-   * @param {Numbers} numbers are not copied
-   * @param {number[]} shape
-   */
-  #hold({ index }, dtype, numbers, shape) {
-    const type = /** @type {any} */ (dtype);
-    this.#tensors[index] = new this.#TensorClass(type, /** @type {any} */ (numbers), shape);
+  /** The value of each step, and where the next run reads it. */
+  const hyper = [];
+  for (const entry of plan.all(ROLE.hyper)) {
+    const into = new Float64Array(1);
+    hyper.push({ values: /** @type {Float64Array} */ (await read(entry)), into });
+    hold(entry, 'float64', into, []);
   }
+  for (const entry of plan.all(ROLE.seed)) hold(entry, 'int64', BigInt64Array.of(plan.seed), []);
+  const rows = /** @type {BigInt64Array} */ (await read(plan.one(ROLE.order)));
+  return { tensors, copies, hyper, order: Float64Array.from(rows, Number) };
+}
 
-  /** Do the steps; a loss that is not finite ends them. */
-  async toEnd() {
-    const { firstStep, steps, checkpointEvery } = this.#plan;
-    for (let step = 0; step < steps; step++) {
-      if (!Number.isFinite(await this.#step(step))) return;
-      const done = firstStep + step + 1;
-      const isDue = checkpointEvery > 0 && done % checkpointEvery === 0;
-      if (isDue && step + 1 < steps) await this.#save(done);
-    }
-    await this.#save(firstStep + steps);
-  }
-
-  /**
-   * Write a checkpoint: the state's block, as the plan has it laid out.
-   * @param {number} updates
-   */
-  async #save(updates) {
+/**
+ * Do the steps and write checkpoints; a loss that is not finite ends them.
+ * @param {Training} training
+ * @param {Host} host
+ */
+async function toEnd(training, host) {
+  const { firstStep, steps, checkpointEvery } = training.plan;
+  let saved = 0;
+  const save = async (/** @type {number} */ updates) => {
     const begin = performance.now();
-    const slot = this.#saved++ % 2;
-    /** @type {Bytes[]} */
-    const pieces = [];
-    let place = 0;
-    for (const { index, offset } of this.#plan.all(ROLE.state)) {
-      const bytes = bytesOf(this.#tensors[index]);
-      pieces.push(new Uint8Array(offset - place), bytes);
-      place = offset + bytes.length;
-    }
-    pieces.push(new Uint8Array(this.#plan.stateBytes - place));
-    await this.#host.save(`state-${slot}.bin`, pieces);
+    const slot = saved++ % 2;
+    await host.save(`state-${slot}.bin`, stateBlock(training));
     const ns = nanoseconds(performance.now() - begin);
-    await this.#host.say({ checkpoint: updates, slot, ns });
+    await host.say({ checkpoint: updates, slot, ns });
+  };
+  for (let index = 0; index < steps; index++) {
+    if (!Number.isFinite(await step(training, index))) return;
+    const updates = firstStep + index + 1;
+    const isDue = checkpointEvery > 0 && updates % checkpointEvery === 0;
+    if (isDue && index + 1 < steps) await save(updates);
   }
+  await save(firstStep + steps);
+}
 
-  /**
-   * Do a step: keep its times and metrics, return its loss.
-   * @param {number} step
-   */
-  async #step(step) {
-    const { accumulate } = this.#plan;
-    const times = { gather: 0, bind: 0, run: 0, read: 0 };
-    const metrics = this.#metrics.map(() => 0);
-    for (let micro = 0; micro < accumulate; micro++) {
-      const values = await this.#micro(step, micro, times);
-      values.forEach((value, index) => (metrics[index] += value));
+/**
+ * Return the state's block in pieces, as the plan has it laid out.
+ * @param {Training} training
+ */
+function stateBlock({ plan, inputs }) {
+  const pieces = [];
+  let place = 0;
+  for (const { index, offset } of plan.all(ROLE.state)) {
+    const bytes = bytesOf(inputs.tensors[index]);
+    pieces.push(new Uint8Array(offset - place), bytes);
+    place = offset + bytes.length;
+  }
+  return [...pieces, new Uint8Array(plan.stateBytes - place)];
+}
+
+/**
+ * Do a step: keep its times and metrics, return its loss.
+ * @param {Training} training
+ * @param {number} index
+ */
+async function step(training, index) {
+  const { accumulate } = training.plan;
+  const times = [0, 0, 0, 0];
+  const sums = training.names.map(() => 0);
+  for (let micro = 0; micro < accumulate; micro++) {
+    const values = await microBatch(training, index, micro, times);
+    values.forEach((value, metric) => (sums[metric] += value));
+  }
+  const means = sums.map((sum) => sum / accumulate);
+  training.times.push(...times.map(nanoseconds));
+  training.metrics.push(...means);
+  return means[0];
+}
+
+/**
+ * Run a micro-batch; return its metrics.
+ * @param {Training} training
+ * @param {number} index of the step
+ * @param {number} micro
+ * @param {number[]} times are added to
+ */
+async function microBatch(training, index, micro, times) {
+  const { plan, graphs, inputs, bindsInRun, names } = training;
+  const { session, takes, next } = graphs[micro + 1 < plan.accumulate ? 1 : 0];
+  const t0 = performance.now();
+  gather(inputs, (index * plan.accumulate + micro) * plan.batch, plan.batch);
+  const t1 = performance.now();
+  for (const { values, into } of inputs.hyper) into[0] = values[index];
+  /** @type {Record<string, Tensor>} */
+  const feed = {};
+  for (const { name, link } of takes) feed[name] = inputs.tensors[link];
+  const t2 = bindsInRun ? t1 : performance.now();
+  const outputs = await run(session, feed);
+  // The next state takes the place of the one before. Outputs that `run` is given to write into
+  // would gain nothing: onnxruntime-node then copies them once more, and onnxruntime-web copies
+  // them to WebAssembly, and not back.
+  for (const { name, link } of next) inputs.tensors[link] = outputs[name];
+  const t3 = performance.now();
+  const read = names.map((name) => Number(outputs[name].data[0]));
+  // What is read was copied inside of run: no time of its own.
+  [t1 - t0, t2 - t1, t3 - t2, 0].forEach((time, part) => (times[part] += time));
+  return read;
+}
+
+/**
+ * Copy the rows of a batch.
+ * @param {Inputs} inputs
+ * @param {number} place of its first row in the order
+ * @param {number} batch
+ */
+function gather({ copies, order }, place, batch) {
+  for (const { from, into, size } of copies) {
+    for (let row = 0; row < batch; row++) {
+      const start = order[place + row] * size;
+      into.set(/** @type {any} */ (from.subarray(start, start + size)), row * size);
     }
-    this.times.push(...Object.values(times).map(nanoseconds));
-    const means = metrics.map((sum) => sum / accumulate);
-    this.metrics.push(...means);
-    return means[0];
   }
+}
 
-  /**
-   * Run a micro-batch; return its metrics.
-   * @param {number} step
-   * @param {number} micro
-   * @param {{gather: number, bind: number, run: number, read: number}} times are added to
-   */
-  async #micro(step, micro, times) {
-    const { accumulate } = this.#plan;
-    const graph = this.#graphs[micro + 1 < accumulate ? 1 : 0];
-    const t0 = performance.now();
-    this.#gather(step * accumulate + micro);
-    const t1 = performance.now();
-    for (const { values, into } of this.#hyper) into[0] = Number(values[step]);
-    /** @type {Record<string, Tensor>} */
-    const feed = {};
-    for (const { name, link } of graph.takes) feed[name] = this.#tensors[link];
-    const t2 = this.#runIncludes.includes('bind') ? t1 : performance.now();
-    const outputs = await this.#run(graph, feed);
-    const t3 = performance.now();
-    const values = this.#metrics.map(({ name }) => Number(outputs[name].data[0]));
-    const t4 = this.#runIncludes.includes('read') ? t3 : performance.now();
-    times.gather += t1 - t0;
-    times.bind += t2 - t1;
-    times.run += t3 - t2;
-    times.read += t4 - t3;
-    return values;
-  }
-
-  /**
-   * Copy the rows of a batch.
-   * @param {number} place of the batch in the order
-   */
-  #gather(place) {
-    const { batch } = this.#plan;
-    const order = this.#order;
-    for (const { from, into, size } of this.#copies) {
-      for (let row = 0; row < batch; row++) {
-        const start = order[place * batch + row] * size;
-        into.set(/** @type {any} */ (from.subarray(start, start + size)), row * size);
-      }
-    }
-  }
-
-  /**
-   * Run once; the next state that comes out takes the place of the one before.
-   *
-   * Outputs that `run` is given to write into would gain nothing: onnxruntime-node then copies them
-   * once more, and onnxruntime-web copies them to WebAssembly, and not back.
-   * @param {Graph} graph
-   * @param {Record<string, Tensor>} feed
-   * @returns {Promise<Record<string, Tensor>>} the outputs by name, the metrics among them
-   */
-  async #run({ session, next }, feed) {
-    try {
-      const outputs = /** @type {Record<string, Tensor>} */ (await session.run(feed));
-      for (const { name, link } of next) this.#tensors[link] = outputs[name];
-      return outputs;
-    } catch (thrown) {
-      throw isTrap(thrown) ? new Fault('crash', wordsOf(thrown)) : thrown;
-    }
+/**
+ * @param {InferenceSession} session
+ * @param {Record<string, Tensor>} feed
+ */
+async function run(session, feed) {
+  try {
+    return /** @type {Record<string, Tensor>} */ (await session.run(feed));
+  } catch (thrown) {
+    throw isTrap(thrown) ? new Fault('crash', wordsOf(thrown)) : thrown;
   }
 }

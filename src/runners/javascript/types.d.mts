@@ -1,17 +1,12 @@
 import type { InferenceSession, Tensor } from 'onnxruntime-common';
 
-export type Numbers =
-  | Float32Array<ArrayBuffer>
-  | Float64Array<ArrayBuffer>
-  | Int8Array<ArrayBuffer>
-  | Int16Array<ArrayBuffer>
-  | Int32Array<ArrayBuffer>
-  | BigInt64Array<ArrayBuffer>
-  | Uint8Array<ArrayBuffer>
-  | Uint16Array<ArrayBuffer>
-  | Uint32Array<ArrayBuffer>
-  | BigUint64Array<ArrayBuffer>;
+import type { Plan } from './plan.mjs';
 
+type Floats = Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
+type Signed = Int8Array<ArrayBuffer> | Int16Array<ArrayBuffer> | Int32Array<ArrayBuffer>;
+type Unsigned = Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer>;
+type Large = BigInt64Array<ArrayBuffer> | BigUint64Array<ArrayBuffer>;
+export type Numbers = Floats | Signed | Unsigned | Large;
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** A row of the plan's table; `index` is its number. */
@@ -58,31 +53,22 @@ export interface Opened {
   TensorClass: typeof Tensor;
 }
 
-/** What an output was, as the last line has it: its type and shape, or null. */
-export type Said = [dtype: number, shape: number[]] | null;
-
 /** What differs between Node.js and a page: where sessions come from, and where results go. */
 export interface Host {
+  plan: Plan;
   /** The step of the clock, in nanoseconds. */
   resolutionNs: number;
-  /** Return the bytes that an entry's data are. */
   read(entry: Entry): Bytes | Promise<Bytes>;
   /** Make a session of a model or graph; with `profiled` under ONNX Runtime's profiler. */
   open(file: Entry, profiled: boolean): Promise<Opened>;
   /** Return the file of the profile that `end` ends. */
   profileFile(end: () => void): string | Promise<string>;
-  /** Write or append to a file in the folder that an entry names. */
   write(folder: Entry, file: string, bytes: Bytes, flag: 'w' | 'a'): unknown;
-  /** Write a file of `out` in pieces, and have the disk have it. */
   save(file: string, pieces: Bytes[]): unknown;
-  /** Append a line to the result. */
   say(line: object): unknown;
-  /** Return CLOCK_MONOTONIC in nanoseconds. */
+  /** CLOCK_MONOTONIC; and a clock that all workers of a load have. */
   monotonicNs(): number | Promise<number>;
-  /** Nanoseconds on a clock that all workers of a load have. */
   sharedNs(): number;
   /** Keep what the system says of the process now. */
   snapshot(): unknown;
-  /** What the last line says of the language. */
-  facts(): object | Promise<object>;
 }

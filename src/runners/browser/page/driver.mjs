@@ -53,8 +53,12 @@ export function holdLine() {
 export class Driver {
   #ahead;
 
-  /** @param {number} epoch the page's time origin, in milliseconds */
-  constructor(epoch) {
+  /**
+   * @param {Plan} plan
+   * @param {number} epoch the page's time origin, in milliseconds
+   */
+  constructor(plan, epoch) {
+    this.plan = plan;
     this.#ahead = performance.timeOrigin - epoch;
   }
 

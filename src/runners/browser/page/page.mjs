@@ -23,8 +23,8 @@ async function work() {
   const plan = await readPlan();
   try {
     if (!crossOriginIsolated) throw new Fault('crash', 'the page is not cross-origin isolated');
-    const driver = new Driver(performance.timeOrigin);
-    const facts = plan.level === LEVEL.load ? await load(plan, driver, spawn) : await spawn()({});
+    const driver = new Driver(plan, performance.timeOrigin);
+    const facts = plan.level === LEVEL.load ? await load(driver, spawn) : await spawn()({});
     await tell('end', JSON.stringify(facts));
   } catch (thrown) {
     await tell('fault', JSON.stringify(pack(thrown)));

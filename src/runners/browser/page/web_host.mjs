@@ -28,7 +28,6 @@ const PER_PROCESS = [
 
 /** @implements {Host} */
 export class WebHost extends Driver {
-  #plan;
   #ort;
   #isGpu;
   #adapter;
@@ -41,8 +40,7 @@ export class WebHost extends Driver {
    * @param {object} adapter what the last line says of it
    */
   constructor(plan, epoch, ort, adapter) {
-    super(epoch);
-    this.#plan = plan;
+    super(plan, epoch);
     this.#ort = ort;
     this.#isGpu = plan.text(ROLE.provider) === 'webgpu';
     this.#adapter = adapter;
@@ -90,9 +88,9 @@ export class WebHost extends Driver {
     // The package turns memory patterns off with WebGPU, whatever is asked.
     const lost = [...PER_PROCESS, ...(isGpu ? ['enable_mem_pattern'] : [])];
     const reaches = (/** @type {string} */ key) => !lost.includes(key);
-    const { options, notSet } = sessionOptions(this.#plan, profiled, reaches);
-    const known = providerOptions(this.#plan, isGpu ? WEBGPU_OPTIONS : []);
-    const own = providerOptions(this.#plan, SESSION_OPTIONS).values;
+    const { options, notSet } = sessionOptions(this.plan, profiled, reaches);
+    const known = providerOptions(this.plan, isGpu ? WEBGPU_OPTIONS : []);
+    const own = providerOptions(this.plan, SESSION_OPTIONS).values;
     const provider = isGpu ? { name: 'webgpu', ...own } : 'wasm';
     options.executionProviders = [
       /** @type {InferenceSession.ExecutionProviderConfig} */ (provider),
