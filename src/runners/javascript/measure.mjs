@@ -78,9 +78,7 @@ export function feedOf(host, group = 0) {
 
 /** @param {Host} host */
 export async function openEngine(host, group = 0, profiled = false) {
-  const { plan } = host;
-  const opened = await host.open(plan.one(ROLE.model, group), profiled);
-  return new Engine(opened, plan.all(ROLE.input, group), plan.all(ROLE.output, group));
+  return new Engine(await host.open(host.plan.one(ROLE.model, group), profiled), host, group);
 }
 
 /**

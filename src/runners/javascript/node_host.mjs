@@ -46,6 +46,7 @@ export class NodeHost extends Result {
   constructor(plan, ort) {
     super(plan);
     this.#ort = ort;
+    this.TensorClass = ort.Tensor;
   }
 
   /**
@@ -102,7 +103,7 @@ export class NodeHost extends Result {
       // Outputs are copied into JavaScript's memory inside of run; with a device the inputs too.
       run_includes: name === 'cpu' ? ['copy'] : ['bind', 'copy'],
     };
-    return { session, sessionNs, facts, TensorClass: this.#ort.Tensor };
+    return { session, sessionNs, facts };
   }
 
   /**

@@ -5,7 +5,7 @@ import { ROLE, codeOf } from './plan.mjs';
 
 /** @import { InferenceSession, OnnxValue, Tensor } from 'onnxruntime-common' */
 /** @import { Plan } from './plan.mjs' */
-/** @import { Bytes, Entry, Feed, Host, Opened, Parts } from './types.mjs' */
+/** @import { Bytes, Feed, Host, Opened, Parts } from './types.mjs' */
 
 // What it takes to load ONNX Runtime before anything is timed: ONNX IR 7, opset 13,
 // y = Identity(x), float32[1].
@@ -68,22 +68,22 @@ export class Engine {
   /**
    * Raises Fault for inputs that the session would leave out, and where no output is a tensor.
    * @param {Opened} opened
-   * @param {Entry[]} inputs
-   * @param {Entry[]} outputs
+   * @param {Host} host
+   * @param {number} group
    */
-  constructor({ session, facts, sessionNs, TensorClass }, inputs, outputs) {
+  constructor({ session, facts, sessionNs }, { plan, TensorClass }, group) {
     this.facts = { ...facts, session_ns: sessionNs };
     this.#session = session;
     this.#Tensor = TensorClass;
     this.#bindsInRun = facts.run_includes.includes('bind');
-    this.#outputs = outputs;
+    this.#outputs = plan.all(ROLE.output, group);
     // What has a default is no input to this binding, which would leave it out without a word.
-    const given = inputs.map(({ name }) => name);
+    const given = plan.all(ROLE.input, group).map(({ name }) => name);
     if (given.some((name) => !session.inputNames.includes(name))) {
       const what = `the session takes [${session.inputNames}], [${given}] are given`;
       throw new Fault('unsupported', `${what}: JavaScript's ONNX Runtime takes no others`);
     }
-    const fetches = outputs.filter(({ dtype }) => dtype).map(({ name }) => name);
+    const fetches = this.#outputs.filter(({ dtype }) => dtype).map(({ name }) => name);
     const all = fetches.length === session.outputNames.length;
     this.#run = all ? (feeds) => session.run(feeds) : (feeds) => session.run(feeds, fetches);
     if (fetches.length === 0) throw this.noTensors();

@@ -29,9 +29,10 @@ import { bytesOf, nanoseconds } from './session.mjs';
  */
 export async function train(host) {
   const { plan } = host;
+  const inputs = await inputsOf(host);
   const opened = [];
   for (const file of plan.all(ROLE.graph)) opened.push(await host.open(file, false));
-  const [{ facts, TensorClass }] = opened;
+  const [{ facts }] = opened;
   // Metrics are read out of JavaScript's memory, into which outputs are copied inside of run.
   const run_includes = facts.run_includes.map((part) => (part === 'copy' ? 'read' : part));
   const isState = (/** @type {Entry} */ { link }) => plan.entries[link].role === ROLE.state;
@@ -41,7 +42,6 @@ export async function train(host) {
     next: plan.all(ROLE.gives, group).filter(isState),
   }));
   const bindsInRun = run_includes.includes('bind');
-  const inputs = await inputsOf(host, TensorClass);
   const names = plan.all(ROLE.metric).map(({ name }) => name);
   /** @type {Training} */
   const training = { plan, graphs, inputs, bindsInRun, times: [], names, metrics: [] };
@@ -58,10 +58,9 @@ export async function train(host) {
 /**
  * Return what the runs take, in memory that is the same for all of them.
  * @param {Host} host
- * @param {typeof Tensor} TensorClass
  */
-async function inputsOf(host, TensorClass) {
-  const { plan } = host;
+async function inputsOf(host) {
+  const { plan, TensorClass } = host;
   /** By the number of the entry. @type {Tensor[]} */
   const tensors = [];
   /** @type {(entry: Entry, dtype: string, numbers: any, shape: number[]) => void} */

@@ -50,12 +50,12 @@ export interface Opened {
   session: InferenceSession;
   sessionNs: number;
   facts: Facts;
-  TensorClass: typeof Tensor;
 }
 
 /** What differs between Node.js and a page: where sessions come from, and where results go. */
 export interface Host {
   plan: Plan;
+  TensorClass: typeof Tensor;
   /** The step of the clock, in nanoseconds. */
   resolutionNs: number;
   read(entry: Entry): Bytes | Promise<Bytes>;

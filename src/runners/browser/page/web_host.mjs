@@ -42,6 +42,7 @@ export class WebHost extends Driver {
   constructor(plan, epoch, ort, adapter) {
     super(plan, epoch);
     this.#ort = ort;
+    this.TensorClass = /** @type {any} */ (ort.Tensor);
     this.#isGpu = plan.text(ROLE.provider) === 'webgpu';
     this.#adapter = adapter;
   }
@@ -110,8 +111,7 @@ export class WebHost extends Driver {
       // Both are copied between JavaScript's memory and WebAssembly's.
       run_includes: ['bind', 'copy'],
     };
-    const TensorClass = /** @type {any} */ (this.#ort.Tensor);
-    return { session, sessionNs, facts, TensorClass };
+    return { session, sessionNs, facts };
   }
 
   /**
