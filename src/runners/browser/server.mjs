@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
-import { Fault } from '../javascript/faults.mjs';
+import { Fault, wordsOf } from '../javascript/faults.mjs';
 import { ROLE } from '../javascript/plan.mjs';
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
@@ -101,8 +101,9 @@ export class PageServer {
         await this.#give(kind, Number(number), rest.join('/'), path, response);
       }
     } catch (thrown) {
-      // The page hears no more of it, and need not.
-      this.fail(thrown);
+      // What cannot be written ends it. What cannot be given the page says itself, or has given up.
+      if (request.method === 'POST') this.fail(thrown);
+      else process.stderr.write(`browser: ${request.method} ${path}: ${wordsOf(thrown)}\n`);
       response.destroy();
     }
     return undefined;
