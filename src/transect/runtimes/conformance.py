@@ -119,8 +119,11 @@ def verdicts_of(
     ends = {name: CaseEnd(status="unsupported", message=reason) for name, reason in refused.items()}
     for number, (test, end) in enumerate(zip(asked, run.run() if asked else [], strict=True)):
         ends[test.name] = end
-        if end.status == "ok":
-            write_outputs_header(plan, number, end.outputs)
+        try:
+            if end.status == "ok":
+                write_outputs_header(plan, number, end.outputs)
+        except BadInput as error:
+            ends[test.name] = CaseEnd(status="failed", message=str(error))
     return [judge(test, ends[test.name], work / test.name) for test in tests]
 
 

@@ -122,7 +122,9 @@ def _options(plan: Plan, end: dict[str, Any]) -> dict[str, Any]:
     """Return what was set: what the program says it has, else what it was told without what it could not set."""
     not_set = end.get("options_not_set", [])
     told: dict[str, Any] = {entry.name: _value(entry.name, entry.text) for entry in plan.of(Role.OPTION)}
-    if provider := {entry.name: entry.text for entry in plan.of(Role.PROVIDER_OPTION)}:
+    of_provider = {entry.name: entry.text for entry in plan.of(Role.PROVIDER_OPTION)}
+    # A language that sets some of the provider's options names the others.
+    if provider := {key: text for key, text in of_provider.items() if f"provider_options.{key}" not in not_set}:
         told["provider_options"] = provider
     kept = {name: value for name, value in told.items() if name not in not_set}
     return {"session_options": end.get("session_options", kept), "options_not_set": not_set}
@@ -145,6 +147,8 @@ def _facts_of_process(out: Path) -> dict[str, Any]:
     files = sorted({fields[5] for line in _lines(out / "maps.txt") if len(fields := line.split(maxsplit=5)) == 6})
     for mark in ("libonnxruntime.so", "onnxruntime_pybind11_state", "onnxruntime_binding.node"):
         if found := [file for file in files if mark in file]:
+            if len(found) > 1:
+                raise BadInput(f"ONNX Runtime was loaded twice, from {' and '.join(found)}: it is not known which ran")
             facts["library_file"] = found[0]
             break
     return facts

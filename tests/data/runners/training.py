@@ -1,13 +1,12 @@
-"""A runner of mode `train` for w -= lr w, whose loss is |w|^2 / 2; and what may go wrong with one.
+"""A runner of level `train` for w -= lr w, whose loss is |w|^2 / 2; and what may go wrong with one.
 
-`--behave` says what: `right`; `wrong` (another loss from step 3 on), `weights` (right losses, another state),
-`diverge` (at step 3), `killed` (by itself, after each checkpoint but the last), `stuck` (killed before any
+The second argument says what: `right`; `wrong` (another loss from step 3 on), `weights` (right losses, another
+state), `diverge` (at step 3), `killed` (by itself, after each checkpoint but the last), `stuck` (killed before any
 checkpoint), `refuse` (exit code 3), `short` (tells a loss too few), `lie` (says another provider).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -17,69 +16,50 @@ from typing import Any
 
 import numpy as np
 
-from transect.portable_step.manifest import read_manifest
-from transect.portable_step.state import read_state, write_state
+from transect.runtimes.plan_file import Plan, Role, read_plan
 
 
-def told(given: argparse.Namespace, code: int, **facts: Any) -> int:
-    given.record.write_text(json.dumps({"runner": "training", "mode": "train"} | facts))
-    return code
+def say(plan: Plan, **line: Any) -> None:
+    with (Path(plan.text(Role.OUT)) / "result.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    for name in ("mode", "provider", "accumulate", "seed", "batch", "inputs", "order", "options"):
-        parser.add_argument(f"--{name}")
-    for name in ("step", "state", "checkpoint", "schedule", "record"):
-        parser.add_argument(f"--{name}", type=Path)
-    for name in ("until", "checkpoint-every"):
-        parser.add_argument(f"--{name}", type=int)
-    parser.add_argument("--behave", default="right")
-    given = parser.parse_args()
-    manifest = read_manifest(given.step)
-    begin = given.checkpoint if given.checkpoint.exists() else given.state
-    state = read_state(begin, manifest)
-    first, rate = int(state["step"]), json.loads(given.schedule.read_text())["lr"]
-    if given.behave == "refuse":
-        return told(given, 3, status="skipped", reason="no such provider here")
-    if given.behave == "stuck":
+def main(plan: Plan, behave: str) -> int:
+    out, (counter, weights) = Path(plan.text(Role.OUT)), plan.of(Role.STATE)
+    block = bytearray(Path(weights.text).read_bytes())
+    weight = np.frombuffer(block, np.float32, 2, weights.offset)
+    (rate,) = plan.of(Role.HYPER)
+    rates = np.fromfile(rate.text, np.float64)
+    if behave == "refuse":
+        say(plan, status="skipped", reason="no such provider here")
+        return 3
+    if behave == "stuck":
         os.kill(os.getpid(), signal.SIGKILL)
-    losses, weight = [], state["model.w"]
-    for step in range(first, given.until):
-        if given.behave == "diverge" and step == 3:
-            return told(
-                given,
-                1,
-                status="failed",
-                cause="diverged",
-                losses=losses,
-                first_step=first,
-                message="the loss is not finite at step 3",
-            )
-        losses.append(float(weight @ weight / 2) + (step > 2 and given.behave == "wrong"))
-        weight = weight * np.float32(1 - rate)
-        every = given.checkpoint_every
-        if step + 1 == given.until or (every and (step + 1) % every == 0):
-            factor = 2 if given.behave == "weights" else 1
-            made = {"step": np.array(step + 1), "model.w": weight * np.float32(factor)}
-            write_state(given.checkpoint, made, manifest)
-            if given.behave == "killed" and step + 1 < given.until:
+    losses, slot = [], 0
+    for index in range(plan.steps):
+        step = plan.first_step + index
+        if behave == "diverge" and step == 3:
+            losses.append(np.inf)
+            break
+        losses.append(float(weight @ weight / 2) + (step > 2 and behave == "wrong"))
+        weight = weight * np.float32(1 - rates[index])
+        last = index + 1 == plan.steps
+        if last or (plan.checkpoint_every and (step + 1) % plan.checkpoint_every == 0):
+            made = weight * np.float32(2 if behave == "weights" else 1)
+            for entry, value in ((counter, np.array(step + 1)), (weights, made)):
+                block[entry.offset : entry.offset + entry.size] = value.tobytes()
+            (out / f"state-{slot}.bin").write_bytes(block)
+            say(plan, checkpoint=step + 1, slot=slot, ns=7000)
+            slot = 1 - slot
+            if behave == "killed" and not last:
                 os.kill(os.getpid(), signal.SIGKILL)
-    times = {f"{name}_ns": [1000] * len(losses) for name in ("gather", "bind", "run", "read")}
-    return told(
-        given,
-        0,
-        status="ok",
-        first_step=first,
-        losses=losses[given.behave == "short" :],
-        **times,
-        provider_used="cuda" if given.behave == "lie" else given.provider,
-        session_ns=5000,
-        checkpoints=[{"step": given.until, "ns": 7000}],
-        peak_memory_bytes=1 << 20,
-        runtime_version="1.2.3",
-    )
+    told = losses[behave == "short" :]
+    np.array(told).tofile(out / "metrics.bin")
+    np.full((len(told), 4), 1000).tofile(out / "times.bin")
+    used = "cuda" if behave == "lie" else plan.text(Role.PROVIDER)
+    say(plan, status="ok", provider_used=used, session_ns=5000, peak_memory_bytes=1 << 20, runtime_version="1.2.3")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(read_plan(Path(sys.argv[1])), sys.argv[2]))

@@ -45,7 +45,7 @@ def test_the_command_shows_wrong_outputs_and_ends_with_1():
 BAD = {
     "unknown runtime": (["pyhton"], 2, "did you mean 'python'"),
     "no onnx": (["torch-eager"], 2, "runtime 'torch-eager' executes no ONNX models"),
-    "unknown provider": (["python", "--provider", "tpu"], 2, "'tpu'"),
+    "unknown provider": (["python", "--provider", "tpu"], 3, "'tpu'"),
 }
 
 
