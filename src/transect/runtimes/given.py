@@ -43,8 +43,8 @@ class Given:
         )
 
 
-def read_given(folder: Path) -> tuple[list[Given], int]:
-    """Return the tensors that a folder's header describes, and its batch, 0 without one.
+def read_given(folder: Path, batch: int | None = None) -> tuple[list[Given], int]:
+    """Return the tensors that a folder's header describes, and the batch that is asked for, else its own, 0 without one.
 
     Raises BadInput naming file and entry for what is not there or is not as the header says.
     """
@@ -57,15 +57,15 @@ def read_given(folder: Path) -> tuple[list[Given], int]:
     names = [tensor.name for tensor in tensors]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadInput(f"{header}: tensor '{twice[0]}' is there twice")
-    batch = described.get("batch")
-    if batch is not None:
+    asked = described.get("batch") if batch is None else batch or None
+    if asked is not None:
         rows = {tensor.shape[0] if tensor.shape else 0 for tensor in tensors}
-        if type(batch) is not int or len(rows) != 1 or not 1 <= batch <= min(rows):
+        if type(asked) is not int or len(rows) != 1 or not 1 <= asked <= min(rows):
             raise BadInput(
                 f"{header}: needs N >= batch >= 1 rows, the same N in every tensor; got batch "
-                f"{batch!r:.100} and {sorted(rows)} rows"
+                f"{asked!r:.100} and {sorted(rows)} rows"
             )
-    return tensors, batch or 0
+    return tensors, asked or 0
 
 
 def read_json(path: Path) -> Any:

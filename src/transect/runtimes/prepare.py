@@ -17,6 +17,7 @@ from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._cuda import no_cuda_reason
+from transect.runtimes.given import read_given
 from transect.runtimes.programs import start_command
 from transect.runtimes.serving_plans import Serving
 
@@ -44,32 +45,20 @@ def expected_outputs(model: Path, cell: InferCell, facts: Mapping[str, Any]) -> 
     return _repeated(expected, cell.batch) if facts["batched"] else expected
 
 
-def _write_inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str, Any]) -> None:
-    """Write the runner's input header; the rows are used where they lie, if they are enough."""
-    tensors = read_tensors(model / "inputs")
-    if any(isinstance(value, NoTensor) for value in tensors.values()):
-        raise BadInput(f"{model / 'inputs'}: holds an input that is no tensor")
+def _inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str, Any]) -> tuple[Path, int]:
+    """Return the folder of the inputs, where they lie if they are enough, and the batch, 0 without one."""
+    tensors, _ = read_given(model / "inputs")
     if not facts["batched"]:
         if cell.batch != 1:
             raise Unsupported(f"{cell.workload} has no rows to make batches of {cell.batch} from")
-        _point_at(model, folder, {})
-        return
-    rows = {len(value) for value in tensors.values()}  # type: ignore[arg-type]
+        return model / "inputs", 0
+    rows = {tensor.shape[0] if tensor.shape else 0 for tensor in tensors}
     if len(rows) != 1 or 0 in rows:
         raise BadInput(f"{model / 'inputs'}: expected as many rows in each tensor, got {sorted(rows)}")
     if rows.pop() >= cell.batch:
-        _point_at(model, folder, {"batch": cell.batch})
-    else:
-        write_tensors(folder, _repeated(tensors, cell.batch), batch=cell.batch)
-
-
-def _point_at(model: Path, folder: Path, more: Mapping[str, Any]) -> None:
-    source = model / "inputs"
-    entries = json.loads((source / "header.json").read_text(encoding="utf-8"))["tensors"]
-    for entry in entries:
-        entry["file"] = str((source / entry["file"]).resolve())
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / "header.json", json.dumps({"tensors": entries, **more}) + "\n")
+        return model / "inputs", cell.batch
+    write_tensors(folder, _repeated(read_tensors(model / "inputs"), cell.batch))
+    return folder, cell.batch
 
 
 def _model_file(cell: InferCell, model: Path, weights: Path | None, out: Path) -> Path:
@@ -107,7 +96,7 @@ def prepare_run(
     limits = LIMITS | spec.get("limits", {})
     if cell.provider in GPU_PROVIDERS and (reason := no_cuda_reason()):
         raise Unsupported(reason)
-    _write_inputs(model, out / "inputs", cell, facts)
+    inputs, batch = _inputs(model, out / "inputs", cell, facts)
     for stale in out.glob(f"{PROFILE}_*"):
         stale.unlink(missing_ok=True)
     arrivals = out / "arrivals.bin"
@@ -115,7 +104,8 @@ def prepare_run(
         arrivals.write_bytes(arrival_times(cell.load, limits["load_seconds"]).tobytes())
     serving = Serving(
         model=_model_file(cell, model, weights, out),
-        inputs=out / "inputs",
+        inputs=inputs,
+        batch=batch,
         outputs=out / "outputs",
         out=out,
         provider=cell.provider,

@@ -20,7 +20,8 @@ from transect.runtimes.plan_file import Entry, Level, Plan, Role
 class Serving:
     """What is asked of a runner: files, session options, how long to measure.
 
-    `model`: an ONNX file, or where not `is_onnx` a baseline's JSON file. `profile`: prefix of the file of ONNX
+    `model`: an ONNX file, or where not `is_onnx` a baseline's JSON file. `batch`: rows of one, 0: the tensors whole; None:
+    as the header of the inputs says. `profile`: prefix of the file of ONNX
     Runtime's profiler, or None. With `arrivals` it is an offered load.
     """
 
@@ -36,6 +37,7 @@ class Serving:
     profile: Path | None = None
     arrivals: Path | None = None
     sessions: int = 1
+    batch: int | None = None
     is_onnx: bool = True
 
     def plan(self) -> Plan:
@@ -53,7 +55,9 @@ class Serving:
             sessions=self.sessions,
         )
         _add_common(plan, self.provider, self.options, self.out)
-        plan.batch, rows = _add_model(plan, 0, "", self.model, self.inputs, self.outputs, self.is_onnx)
+        plan.batch, rows = _add_model(
+            plan, 0, "", self.model, self.inputs, self.outputs, batch=self.batch, is_onnx=self.is_onnx
+        )
         plan.rows = rows if plan.batch else 0
         if self.profile is not None:
             plan.add(Entry(role=Role.PROFILE, text=str(self.profile.absolute())))
@@ -91,7 +95,7 @@ def cases_plan(
     for case in cases:
         before = len(plan.entries)
         try:
-            _add_model(plan, number, case.name, case.model, case.inputs, case.outputs, is_onnx=True)
+            _add_model(plan, number, case.name, case.model, case.inputs, case.outputs)
             number += 1
         except BadInput as error:
             del plan.entries[before:]
@@ -115,12 +119,20 @@ def _add_common(plan: Plan, provider: str, options: Mapping[str, Any], out: Path
 
 
 def _add_model(
-    plan: Plan, group: int, name: str, model: Path, inputs: Path, outputs: Path, is_onnx: bool
+    plan: Plan,
+    group: int,
+    name: str,
+    model: Path,
+    inputs: Path,
+    outputs: Path,
+    *,
+    batch: int | None = None,
+    is_onnx: bool = True,
 ) -> tuple[int, int]:
     """Add a model with its ends; return the batch, 0 without one, and the rows."""
     if not model.is_file():
         raise BadInput(f"{model}: no such model file")
-    tensors, batch = read_given(inputs)
+    tensors, batch = read_given(inputs, batch)
     plan.add(Entry(role=Role.MODEL, group=group, name=name, text=str(model.absolute())))
     plan.add(Entry(role=Role.OUTPUTS, group=group, text=str(outputs.absolute())))
     for tensor in tensors:

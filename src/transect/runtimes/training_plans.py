@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.domain.files import sha256_file, write_atomic
+from transect.domain.files import sha256_file
 from transect.onnx_models.ends import model_ends
 from transect.portable_step.manifest import Graph, Manifest, StateTensor, read_manifest
 from transect.portable_step.state import read_state
@@ -140,7 +140,7 @@ class Training:
             )
             block.extend(raw)
         plan.state_bytes = len(block)
-        write_atomic(path, bytes(block))
+        path.write_bytes(block)
         return numbers
 
     def _add_schedule(self, plan: Plan, schedule: Mapping[str, np.ndarray]) -> dict[str, int]:
@@ -158,12 +158,12 @@ class Training:
             )
             numbers[name] = plan.add(entry)
             offset += size
-        write_atomic(path, b"".join(values.astype("<f8").tobytes() for values in schedule.values()))
+        path.write_bytes(b"".join(values.astype("<f8").tobytes() for values in schedule.values()))
         return numbers
 
     def _add_order(self, plan: Plan, order: np.ndarray) -> None:
         path = (self.out / ORDER).absolute()
-        write_atomic(path, order.tobytes())
+        path.write_bytes(order.tobytes())
         plan.add(Entry(role=Role.ORDER, text=str(path), dtype="int64", shape=order.shape, size=order.nbytes))
 
     def _add_graph(
