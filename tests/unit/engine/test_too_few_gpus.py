@@ -15,10 +15,7 @@ pytestmark = pytest.mark.env
 
 @pytest.mark.parametrize(
     ("ranks", "shown", "message"),
-    [
-        (1, "", "1 rank needs 1 GPU, this node shows none"),
-        (2, "0", "2 ranks need 2 GPUs, this node shows 0"),
-    ],
+    [(1, "", "1 rank needs 1 GPU, this node shows none"), (2, "0", "2 ranks need 2 GPUs, this node shows 0")],
 )
 def test_a_cell_without_its_gpus_is_skipped(tmp_path: Path, monkeypatch, ranks: int, shown: str, message: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
