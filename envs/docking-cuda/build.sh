@@ -15,7 +15,7 @@ if ! type -P nvcc > /dev/null; then
     export PATH=$nvcc_bin:$PATH
 fi
 choose_compiler c "$folder"
-"${compiler[@]}" -std=gnu11 -O2 -Wall -Wextra -c "$source/main.c" -o "$work/main.o"
+"${compiler[@]}" -std=gnu11 -O2 -Wall -Wextra -DKERNEL_TELLS_COMPILER -c "$source/main.c" -o "$work/main.o"
 attempt cuda nvcc -O3 --use_fast_math -arch=all-major "$source/docking.cu" "$work/main.o"
 nvcc --version | tail -n 2 | head -n 1 | sed 's/["\\]//g; s/.*/{"compiler": "nvcc, &"}/' \
     > "$folder/transect-build.json"

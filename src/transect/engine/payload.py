@@ -26,6 +26,7 @@ from transect.engine.stage_helpers import StageRunner
 from transect.launch import LAUNCHERS
 from transect.launch.launchers.mpiexec import unreached
 from transect.launch.processes import Outcome, run
+from transect.launch.shim import too_few_gpus
 from transect.launch.wrapping import image_fault, modules_fault
 from transect.measure.guard import Guard
 from transect.measure.speed_variables import speed_variables
@@ -103,6 +104,8 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
         # Also where srun tells that a rank ended by itself: it may never have become the payload.
         if fault := _lacks(job, outcome.code, log):
             return Result.failed(Cause.MISSING_DEPENDENCY, fault)
+        if reason := too_few_gpus(log):
+            return Result.skipped(Cause.UNSUPPORTED, reason)
         if reported is not None:
             return stage.collect(job, outcome)
     # A launcher such as mpiexec reports a rank's signal as 128 + number.

@@ -145,8 +145,10 @@ def gpu_shares(
     `device_nodes` may be shorter than `devices`, or empty. Raises ValueError when there are too few.
     """
     if len(devices) < per_rank * len(rank_nodes):
-        needed = per_rank * len(rank_nodes)
-        raise ValueError(f"{len(rank_nodes)} ranks need {needed} GPUs, this node shows {','.join(devices) or 'none'}")
+        ranks, needed = len(rank_nodes), per_rank * len(rank_nodes)
+        who = "1 rank needs" if ranks == 1 else f"{ranks} ranks need"
+        what = "1 GPU" if needed == 1 else f"{needed} GPUs"
+        raise ValueError(f"{who} {what}, this node shows {','.join(devices) or 'none'}")
     places = dict(zip(devices, device_nodes))  # noqa: B905 Python 3.8
     left = list(devices)
     shares: list[list[str]] = [[] for _ in rank_nodes]

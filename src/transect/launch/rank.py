@@ -108,8 +108,10 @@ def place(options: argparse.Namespace, numbers: Numbers, environ: dict[str, str]
         return
     gpus = placement.gpu_nodes()
     devices = _devices(environ, len(gpus))
-    if len(devices) == options.gpus_per_rank < options.gpus_per_rank * numbers.local_size:
-        return  # the launcher dealt them already
+    # A launcher may have dealt them already, and says so by the variable; plain processes have none.
+    named = options.numbered_by != "given" and "CUDA_VISIBLE_DEVICES" in environ
+    if named and len(devices) == options.gpus_per_rank < options.gpus_per_rank * numbers.local_size:
+        return
     numa = placement.numa_nodes()
     nodes = [numa.get(min(block)) for block in blocks] if blocks else [None] * numbers.local_size
     # Only plain numbers are places on the bus; a GPU may also go by its UUID.

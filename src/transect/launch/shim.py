@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from typing import Literal
 
@@ -12,6 +13,19 @@ from transect.launch.network import interface_variables
 from transect.launch.rendezvous import Rendezvous, World
 
 FILES = tuple(module.__file__ for module in (rank, parent, placement))
+
+# What rank.py says of a node where `placement.gpu_shares` cannot deal every rank its GPUs.
+_TOO_FEW = re.compile(r"transect: on \S+: (\d+ ranks? needs? \d+ GPUs?, this node shows .*)")
+
+
+def too_few_gpus(log: str) -> str | None:
+    """Return the sentence of a rank that did not start for want of a GPU, or None.
+
+    >>> too_few_gpus("[1] transect: on n3: 2 ranks need 2 GPUs, this node shows 0\\n")
+    '2 ranks need 2 GPUs, this node shows 0'
+    """
+    match = _TOO_FEW.search(log)
+    return match and match[1]
 
 
 def common_variables(request: Request, kind: Rendezvous, world: World) -> dict[str, str]:

@@ -86,10 +86,18 @@ def test_shim_deals_gpus():
     shared = shim("--gpus-per-rank", "1", "--share-gpus", command=SHOW, CUDA_VISIBLE_DEVICES="4,6")
     assert shared.stdout.strip() == "4,6"
     # The launcher dealt them.
-    dealt = shim("--gpus-per-rank", "1", command=SHOW, CUDA_VISIBLE_DEVICES="6")
+    numbers = {f"OMPI_COMM_WORLD_{k}": v for k, v in (("RANK", "1"), ("SIZE", "2"), ("LOCAL_RANK", "1"))}
+    by_mpi = ("--numbered-by", "mpi")
+    dealt = shim("--gpus-per-rank", "1", *by_mpi, command=SHOW, CUDA_VISIBLE_DEVICES="6", **numbers)
     assert dealt.stdout.strip() == "6"
     none = shim("--gpus-per-rank", "1", command=SHOW, CUDA_VISIBLE_DEVICES="")
     assert none.returncode == 2 and "2 GPUs" in none.stderr
+
+
+def test_plain_ranks_do_not_share_the_only_gpu():
+    # Two processes that nobody has dealt GPUs to: NCCL then says "Duplicate GPU detected".
+    plain = shim("--gpus-per-rank", "1", command=SHOW, CUDA_VISIBLE_DEVICES="6")
+    assert plain.returncode == 2 and "2 ranks need 2 GPUs, this node shows 6" in plain.stderr
 
 
 CORES = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]

@@ -91,6 +91,7 @@ void kernel_open(const struct deck *deck, const struct options *options) {
     items = (deck->pose_count + per_item - 1) / per_item;
     cudaDeviceProp about;
     must(cudaGetDeviceProperties(&about, 0), "cudaGetDeviceProperties");
+    tell("compiled_by", "nvcc %d.%d.%d", __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__);
     tell("offload", "%s, compute capability %d.%d", about.name, about.major, about.minor);
     const size_t atoms = deck->ligand_atoms, others = deck->protein_atoms, poses = deck->pose_count;
     const size_t pairs = static_cast<size_t>(deck->kinds) * deck->kinds * ROW;

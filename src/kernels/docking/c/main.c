@@ -151,7 +151,8 @@ int main(int count, char **words) {
     if (energies == NULL)
         refuse("no memory for %zu energies", poses);
     tell("kernel", "%s", kernel_name);
-#ifdef __VERSION__
+/* Where the kernel has another compiler than this file, it tells its own. */
+#if defined __VERSION__ && !defined KERNEL_TELLS_COMPILER
     tell("compiled_by", "%s", __VERSION__);
 #endif
     kernel_open(&deck, &options);

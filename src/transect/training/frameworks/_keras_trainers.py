@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ class TorchTrainer(KerasTrainer):
         self._torch = torch
         self._computes = self.model
         self._parameters = [v.value for v in self.model.trainable_variables]
-        self._tensor = torch.tensor
+        self._tensor = partial(torch.tensor, device=self._plan.device)
 
     def wrap(self, module: Any) -> None:
         """Compute losses with `module`, which holds the model; predictions stay the model's own."""
@@ -187,7 +188,7 @@ class TorchTrainer(KerasTrainer):
         return float(loss.detach())
 
     def gradient(self) -> np.ndarray:
-        parts = [parameter.grad.reshape(-1) for parameter in self._parameters]
+        parts = [parameter.grad.reshape(-1).cpu() for parameter in self._parameters]
         self._torch.cat(parts, out=self._torch.from_numpy(self._buffer))
         return self._buffer
 
@@ -200,6 +201,10 @@ class TorchTrainer(KerasTrainer):
         with self._torch.no_grad():
             self.optimiser.apply([parameter.grad for parameter in self._parameters])
 
+    def finish_step(self) -> None:
+        if self._plan.device == "cuda":
+            self._torch.cuda.synchronize()
+
     def _whole_step(self, x: Any, y: Any) -> float:
         loss = self.forward_backward(x, y)
         self._apply()
@@ -207,5 +212,5 @@ class TorchTrainer(KerasTrainer):
 
     def _outputs(self, x: Any) -> np.ndarray:
         with self._torch.no_grad():
-            outputs: np.ndarray = self.model(x, training=False).numpy()
+            outputs: np.ndarray = self.model(x, training=False).cpu().numpy()
         return outputs

@@ -137,14 +137,18 @@ class _Keras(PartFramework):
     # The back end, the package that it is, and those whose versions count.
     backend = ""
     packages: tuple[str, ...] = ()
-    # Why no GPU.
+    # Where it computes, and why on no GPU.
+    devices: tuple[str, ...] = ("cpu",)
     why = ""
     # What computes models, and parts of them.
     whole: Any = None
     part: Any = None
 
     def supports(self, cell: TrainCell) -> str | None:
-        return runs_on(cell, f"Keras {self.major} on {self.backend}", why=self.why)
+        who = f"Keras {self.major} on {self.backend}"
+        if cell.device == "cuda" and cell.device in self.devices and cell.strategy != "single":
+            return f"{who} trains on one GPU by itself: strategy single, not {cell.strategy}"
+        return runs_on(cell, who, self.devices, why=self.why)
 
     def trainer(self, plan: ModelPlan) -> Trainer:
         made: Trainer = self.whole(plan, self._keras(plan))
@@ -200,7 +204,7 @@ class KerasTorch(_Keras):
 
     environment = backend = "torch"
     packages = ("torch",)
-    why = "it was never tried on a GPU"
+    devices = ("cpu", "cuda")
     whole, part = TorchTrainer, _KerasTorchPart
 
     def _configure(self, plan: ModelPlan) -> None:
@@ -209,6 +213,8 @@ class KerasTorch(_Keras):
         torch.set_num_threads(plan.threads)
         # Else Keras takes a GPU where there is one.
         os.environ["KERAS_TORCH_DEVICE"] = plan.device
+        # Torch lets cuDNN round convolutions to TF32; float32 means float32 here.
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
 
 @FRAMEWORKS.register("keras-jax")
@@ -217,13 +223,18 @@ class KerasJax(_Keras):
 
     environment, backend = "keras-jax", "jax"
     packages = ("jax", "jaxlib")
-    why = "a GPU takes another jaxlib than the pinned one"
+    devices = ("cpu", "cuda")
     whole, part = JaxTrainer, _KerasJaxPart
 
     def _configure(self, plan: ModelPlan) -> None:
         # XLA has no option for it: its pools take their size from NPROC when the client is made.
         os.environ["NPROC"] = str(plan.threads)
+        # Else XLA takes three quarters of a GPU's memory at once.
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
         import jax
 
-        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_platforms", plan.device)
+        if plan.device == "cuda":
+            # Else XLA rounds the factors of a product to TF32; float32 means float32 here.
+            jax.config.update("jax_default_matmul_precision", "highest")
         jax.config.update("jax_enable_x64", plan.precision == "fp64")
