@@ -12,6 +12,7 @@ from runner_program import BROWSER_AT_TIMES, EVERY, MAX_COUNT, NATIVE, Program, 
 
 from transect.domain.errors import BadInput
 from transect.onnx_models.tensors import write_tensors
+from transect.runtimes import _cuda
 from transect.runtimes._cuda import no_cuda_reason
 from transect.runtimes.plan_file import Entry, Role, read_plan
 from transect.runtimes.programs import PLAN, RESULT, start_command
@@ -90,6 +91,16 @@ def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(program: Program, tm
     run = program.latency(tmp_path, "fails", {"x": X[:3]})
     assert (run.code, run.record["cause"]) == (1, "crash")
     assert "Reshape" in run.record["message"]
+
+
+@pytest.mark.env
+def test_a_device_that_the_driver_does_not_show_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "0000:01:00.0").mkdir()
+    # As in a container on a host with devices that was given none.
+    monkeypatch.setattr(_cuda, "_DRIVER", tmp_path)
+    monkeypatch.setattr(_cuda, "_has_device", _cuda._has_device.__wrapped__)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4711")
+    assert no_cuda_reason() == "no CUDA device"
 
 
 @pytest.mark.parametrize("program", EVERY, indirect=True)
