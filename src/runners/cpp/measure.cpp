@@ -26,7 +26,7 @@ void write(const Output& output, const std::string& path, Cut cut) {
         texts.append(reinterpret_cast<const char*>(&size), sizeof size);
         texts.append(bytes.substr(begin, size));
     }
-    write_file(path, cut.first == 0 ? O_TRUNC : O_APPEND, is_text ? texts : bytes);
+    write_file(path, cut.first == 0 ? O_TRUNC : O_APPEND, {is_text ? texts : bytes});
 }
 
 // Runs all rows and writes what comes out; returns the fact `outputs`.
