@@ -86,6 +86,15 @@ def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_p
     assert re.search(rf"'y' has shape \[4(, |,| ){batch}\]", run.record["message"])
 
 
+@pytest.mark.parametrize("program", [*NATIVE, "java"], indirect=True)
+def test_batches_of_several_widths_are_not_joined(program: Program, tmp_path: Path) -> None:
+    # In all as many numbers as batches of two columns.
+    x = np.repeat(np.array([[2], [1], [3]], np.float32), 2, axis=0)
+    run = program.latency(tmp_path, "ragged", {"x": x}, batch=2)
+    assert (run.code, run.record["cause"]) == (2, "bad-input"), run.record
+    assert re.search(r"'y' has shape \[2(, |,| )1\]", run.record["message"])
+
+
 @pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "fails", {"x": X[:3]})
