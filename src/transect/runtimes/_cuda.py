@@ -22,7 +22,7 @@ assert driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) ==
 def no_cuda_reason() -> str | None:
     """Return None when this host shows a CUDA device to this process, else the reason.
 
-    Runners do not ask again: where the driver shows none, ONNX Runtime fails in words of its own.
+    Compiled runners do not ask again: where the driver shows none, ONNX Runtime fails in words of its own.
     """
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return f"{NO_DEVICE}: CUDA_VISIBLE_DEVICES hides them all"
