@@ -98,6 +98,13 @@ const unsigned char *entry_data(const struct entry *entry, char *why, size_t roo
     return map(entry->text, entry->data_at, &size, why, room);
 }
 
+void entry_drop(const struct entry *entry, const unsigned char *data)
+{
+    uint64_t before = entry->data_at % (uint64_t)sysconf(_SC_PAGESIZE);
+    if (entry->size > 0)
+        munmap((void *)(data - before), entry->size + before);
+}
+
 size_t entry_elements(const struct entry *entry)
 {
     size_t elements = 1;

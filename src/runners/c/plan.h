@@ -60,6 +60,8 @@ const char *plan_text(const struct plan *plan, enum role role, int group);
 
 /* The data of an entry, all in memory until the program ends. NULL, and why, without them. */
 const unsigned char *entry_data(const struct entry *entry, char *why, size_t room);
+/* Gives them back before that. */
+void entry_drop(const struct entry *entry, const unsigned char *data);
 
 size_t entry_elements(const struct entry *entry);
 

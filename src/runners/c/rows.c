@@ -25,16 +25,20 @@ static void put_shape(FILE *to, const int64_t *shape, size_t axes)
     fputc(']', to);
 }
 
-/* `rows`: how many the first axis must have, 0 for any. */
-static void append(const struct output *output, size_t rows, struct file *file)
+/* `rows`: how many the first axis must have, 0 for any; `first`: as it was in the first batch. */
+static void append(const struct output *output, const struct output *first, size_t rows,
+                   struct file *file)
 {
-    if (rows > 0 && (output->axes == 0 || output->shape[0] != (int64_t)rows)) {
+    if (rows > 0 && (output->axes == 0 || output->shape[0] != (int64_t)rows ||
+                     output->axes != first->axes ||
+                     memcmp(output->shape + 1, first->shape + 1,
+                            (output->axes - 1) * sizeof *output->shape) != 0)) {
         char shape[512] = "";
         FILE *text = fmemopen(shape, sizeof shape, "w");
         put_shape(text, output->shape, output->axes);
         fclose(text);
-        fail(CAUSE_BAD_INPUT, "output '%s' has shape %s, expected a first axis of %zu",
-             output->name, shape, rows);
+        fail(CAUSE_BAD_INPUT, "output '%s' has shape %s, expected a first axis of %zu and "
+             "otherwise one shape for every batch", output->name, shape, rows);
     }
     if (output->dtype == STRING)
         write_strings(output, file);
@@ -66,6 +70,7 @@ static void tell(const struct session *session, const struct inputs *inputs)
 static void write_rows(struct session *session, const struct inputs *inputs, const char *folder)
 {
     struct file *files = reserve(session->output_count, sizeof *files);
+    struct output *first = reserve(session->output_count, sizeof *first);
     struct cut cut = {0, 0};
     char name[32];
     do {
@@ -78,9 +83,11 @@ static void write_rows(struct session *session, const struct inputs *inputs, con
             if (session->outputs[i].dtype == 0)
                 continue;
             snprintf(name, sizeof name, "output-%zu.bin", i);
-            if (files[i].stream == NULL)
+            if (files[i].stream == NULL) {
                 files[i] = file_open(folder, name);
-            append(&session->outputs[i], cut.rows, &files[i]);
+                first[i] = session->outputs[i];
+            }
+            append(&session->outputs[i], &first[i], cut.rows, &files[i]);
         }
         cut.first += cut.rows;
     } while (cut.first < inputs->rows);
@@ -90,6 +97,7 @@ static void write_rows(struct session *session, const struct inputs *inputs, con
     }
     tell(session, inputs);
     free(files);
+    free(first);
 }
 
 void first_results(struct session *session, const struct plan *plan, const struct inputs *inputs)

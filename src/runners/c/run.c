@@ -1,5 +1,6 @@
 /* Inputs, and one run of a session: bind, run, copy. */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ const unsigned char *data_of(const struct entry *entry)
     char why[4096];
     const unsigned char *data = entry_data(entry, why, sizeof why);
     if (data == NULL)
-        fail(CAUSE_CRASH, "%s", why);
+        fail(errno == ENOMEM ? CAUSE_OUT_OF_MEMORY : CAUSE_CRASH, "%s", why);
     return data;
 }
 

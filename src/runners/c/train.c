@@ -94,10 +94,12 @@ static void open_state(struct training *training)
                                               (ONNXTensorElementDataType)entry->dtype,
                                               &tensor->values[side]));
         check(api->GetTensorMutableData(tensor->values[0], &bytes));
+        const unsigned char *begun = data_of(entry);
         if (training->block != NULL)
-            cuda_to_device(bytes, data_of(entry), entry->size);
+            cuda_to_device(bytes, begun, entry->size);
         else if (entry->size > 0)
-            memcpy(bytes, data_of(entry), entry->size);
+            memcpy(bytes, begun, entry->size);
+        entry_drop(entry, begun);
     }
 }
 

@@ -41,7 +41,11 @@ void run_program(const char* file) {
         result.say(run(plan, result));
     } catch (const std::exception& error) {
         const auto failure = as_failure(error);
-        result.say(fields_of(failure));
+        try {
+            result.say(fields_of(failure));
+        } catch (const Failure&) {
+            // Where nothing can be written, standard error has it.
+        }
         throw failure;
     }
 }

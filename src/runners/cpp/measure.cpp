@@ -9,12 +9,18 @@ constexpr double interval_width = 0.02, growth = 1.25;
 constexpr std::size_t profiled_runs = 10;
 
 // Writes a batch behind those before: numbers as they are, texts with the length before each.
-void write(const Output& output, const std::string& path, Cut cut) {
+// `first`: the shape in the first batch.
+void write(const Output& output, std::vector<std::int64_t>& first, const std::string& path,
+           Cut cut) {
     const auto& shape = output.shape;
-    if (cut.rows > 0 && (shape.empty() || static_cast<std::size_t>(shape[0]) != cut.rows)) {
+    if (first.empty()) first = shape;
+    if (cut.rows > 0 && (shape.empty() || static_cast<std::size_t>(shape[0]) != cut.rows ||
+                         !std::equal(shape.begin() + 1, shape.end(), first.begin() + 1,
+                                     first.end()))) {
         throw Failure(Cause::bad_input, std::string("output '") + output.name + "' has shape " +
                                             json(shape) + ", expected a first axis of " +
-                                            std::to_string(cut.rows));
+                                            std::to_string(cut.rows) +
+                                            " and otherwise one shape for every batch");
     }
     const bool is_text = output.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
     const std::string_view bytes(output.data.data(), output.bytes);
@@ -26,12 +32,13 @@ void write(const Output& output, const std::string& path, Cut cut) {
         texts.append(reinterpret_cast<const char*>(&size), sizeof size);
         texts.append(bytes.substr(begin, size));
     }
-    write_file(path, cut.first == 0 ? O_TRUNC : O_APPEND, is_text ? texts : bytes);
+    write_file(path, cut.first == 0 ? O_TRUNC : O_APPEND, {is_text ? texts : bytes});
 }
 
 // Runs all rows and writes what comes out; returns the fact `outputs`.
 std::string run_rows(Session& session, const Inputs& inputs, const std::string& folder) {
     const auto& outputs = session.outputs;
+    std::vector<std::vector<std::int64_t>> firsts(outputs.size());
     // Without a batch: once.
     Cut cut;
     do {
@@ -39,7 +46,7 @@ std::string run_rows(Session& session, const Inputs& inputs, const std::string& 
         session.run(inputs, cut);
         for (std::size_t i = 0; i < outputs.size(); ++i) {
             const auto path = folder + "/output-" + std::to_string(i) + ".bin";
-            if (outputs[i].type) write(outputs[i], path, cut);
+            if (outputs[i].type) write(outputs[i], firsts[i], path, cut);
         }
         cut.first += cut.rows;
     } while (cut.first < inputs.rows);

@@ -1,5 +1,6 @@
 #include "plan.hpp"
 
+#include <cerrno>
 #include <cstring>
 
 #include "result.hpp"
@@ -34,7 +35,7 @@ std::vector<const entry*> Plan::all(role role, int group) const {
 const char* data_of(const entry* from) {
     char why[4096];
     const auto* data = entry_data(from, why, sizeof why);
-    if (!data) throw Failure(Cause::crash, why);
+    if (!data) throw Failure(errno == ENOMEM ? Cause::out_of_memory : Cause::crash, why);
     return reinterpret_cast<const char*>(data);
 }
 

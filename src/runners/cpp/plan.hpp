@@ -34,7 +34,7 @@ private:
     const plan* plan_;
 };
 
-// The data of an entry, in memory. Raises Failure.
+// The data of an entry, in memory until `entry_drop`. Raises Failure.
 const char* data_of(const entry* from);
 
 // A tensor with all rows.

@@ -86,18 +86,21 @@ Fields fields_of(const Failure& failure) {
             {"message", json(failure.what())}};
 }
 
-void write_file(const std::string& path, int flags, std::string_view bytes, bool to_disk) {
+void write_file(const std::string& path, int flags, const std::vector<std::string_view>& parts,
+                bool to_disk) {
     const int file = open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     bool good = file >= 0;
-    while (good && !bytes.empty()) {
-        const auto written = write(file, bytes.data(), bytes.size());
-        good = written >= 0 || errno == EINTR;
-        if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    for (auto bytes : parts) {
+        while (good && !bytes.empty()) {
+            const auto written = write(file, bytes.data(), bytes.size());
+            good = written >= 0 || errno == EINTR;
+            if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+        }
     }
     good = good && (!to_disk || fsync(file) == 0);
-    const auto failure = path + ": cannot be written: " + std::strerror(errno);
-    if (file >= 0) close(file);
-    if (!good) throw Failure(Cause::crash, failure);
+    // A file server may refuse what was written only now.
+    good = good && close(file) == 0;
+    if (!good) throw Failure(Cause::crash, path + ": cannot be written: " + std::strerror(errno));
 }
 
 void Result::say(const Fields& fields) const {
@@ -105,7 +108,7 @@ void Result::say(const Fields& fields) const {
     for (const auto& [name, value] : fields) {
         line += (line.empty() ? "{" : ", ") + json(name) + ": " + value;
     }
-    write_file(path("result.jsonl"), O_APPEND, line + "}\n");
+    write_file(path("result.jsonl"), O_APPEND, {line + "}\n"});
 }
 
 void Result::write_process() const {

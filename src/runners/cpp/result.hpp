@@ -37,7 +37,8 @@ Fields fields_of(const Failure& failure);
 
 // Writes a file: O_TRUNC anew, O_APPEND behind what is there. `to_disk`: returns when it is there.
 // Raises Failure, crash, in the system's words.
-void write_file(const std::string& path, int flags, std::string_view bytes, bool to_disk = false);
+void write_file(const std::string& path, int flags, const std::vector<std::string_view>& parts,
+                bool to_disk = false);
 
 // The folder for all but outputs.
 struct Result {
@@ -48,8 +49,8 @@ struct Result {
 
     template <typename Row>
     void write(const std::string& name, const std::vector<Row>& rows) const {
-        write_file(path(name), O_TRUNC,
-                   {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(Row)});
+        const auto* bytes = reinterpret_cast<const char*>(rows.data());
+        write_file(path(name), O_TRUNC, {std::string_view(bytes, rows.size() * sizeof(Row))});
     }
 
     // What the kernel says of this process now.

@@ -55,23 +55,13 @@ struct StepTimes {
     std::int64_t gather = 0, bind = 0, run = 0, read = 0;
 };
 
-// All tensors of the state as they lie in their file, and in checkpoints.
-char* block_of(const Plan& plan) {
-    auto whole = *plan.first(ROLE_STATE);
-    whole.data_at = 0;
-    whole.size = plan->state_bytes;
-    // The pages are of one's own.
-    return const_cast<char*>(data_of(&whole));
-}
-
 // The sessions of a training step, and its state on the device.
 class Trainer {
 public:
     // Makes the sessions and takes the state to the device.
     Trainer(Ort::Env& environment, const Plan& plan)
         : plan_(plan),
-          order_(reinterpret_cast<const std::int64_t*>(data_of(plan.first(ROLE_ORDER)))),
-          block_(block_of(plan)) {
+          order_(reinterpret_cast<const std::int64_t*>(data_of(plan.first(ROLE_ORDER)))) {
         for (const auto* graph : plan.all(ROLE_GRAPH)) {
             graphs_.push_back({Session(environment, plan, graph), {}, {}, {}, {}});
             session_ns += graphs_.back().session.created_ns;
@@ -87,8 +77,9 @@ public:
         }
         for (const auto* tensor : plan.all(ROLE_STATE)) {
             auto& value = state_[tensor].values[0] = allocate(tensor);
-            copy_to_device(device_, value.GetTensorMutableRawData(), block_ + tensor->data_at,
-                           tensor->size);
+            const auto* begun = data_of(tensor);
+            copy_to_device(device_, value.GetTensorMutableRawData(), begun, tensor->size);
+            entry_drop(tensor, reinterpret_cast<const unsigned char*>(begun));
         }
         for (const auto role : {ROLE_TAKES, ROLE_GIVES}) {
             for (const auto* end : plan.all(role)) link(end);
@@ -119,11 +110,22 @@ public:
 
     // Writes the block of the state, to the disk.
     void write_state(const std::string& path) {
+        std::deque<std::string> made;  // what lies between tensors, and what comes from a device
+        std::vector<std::string_view> parts;
+        std::size_t end = 0;
         for (const auto& [tensor, buffer] : state_) {
-            copy_to_host(device_, block_ + tensor->data_at,
-                         buffer.values[buffer.place].GetTensorRawData(), tensor->size);
+            const auto* bytes = buffer.values[buffer.place].GetTensorRawData();
+            parts.push_back(made.emplace_back(tensor->data_at - end, '\0'));
+            if (device_ == OrtMemoryInfoDeviceType_CPU) {
+                parts.emplace_back(static_cast<const char*>(bytes), tensor->size);
+            } else {
+                auto& copied = made.emplace_back(tensor->size, '\0');
+                copy_to_host(device_, copied.data(), bytes, tensor->size);
+                parts.push_back(copied);
+            }
+            end = tensor->data_at + tensor->size;
         }
-        write_file(path, O_TRUNC, {block_, plan_->state_bytes}, true);
+        write_file(path, O_TRUNC, parts, true);
     }
 
     std::int64_t session_ns = 0;  // how long making the sessions took
@@ -195,7 +197,6 @@ private:
 
     const Plan& plan_;
     const std::int64_t* order_;
-    char* block_;  // of the state
     const Ort::MemoryInfo host_ =
         Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
     std::deque<Graph> graphs_;

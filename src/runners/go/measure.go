@@ -204,6 +204,9 @@ func profile(p *plan, out *result, prefix string, feed, alike []tensor) (file st
 			file = folder + one.Name()
 		}
 	}
+	if file == "" {
+		check(fmt.Errorf("%s: ONNX Runtime wrote no profile", prefix))
+	}
 	return file
 }
 

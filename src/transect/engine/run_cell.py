@@ -53,8 +53,13 @@ def _tail(path: Path) -> str:
 def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
     # Removed before the payload starts: an interrupted cell must not look finished.
     job.folder.mkdir(parents=True, exist_ok=True)
-    remove(set(job.folder.iterdir()) - {*kept})
+    # With a file in a folder that folder stays.
+    remove(set(job.folder.iterdir()) - {job.folder / path.relative_to(job.folder).parts[0] for path in kept})
     job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
+
+
+def _kept(job: Job, stage: StageRunner) -> list[Path]:
+    return sorted(path for name in stage.keeps for path in job.folder.glob(name))
 
 
 def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list[Path]:
@@ -63,8 +68,7 @@ def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list
     Those of an attempt at the very same work alone. Where that one began with the same files, it got
     no further: then there are none.
     """
-    before = side.kept_by(fingerprint)
-    found = sorted(path for name in stage.keeps for path in job.folder.glob(name))
+    before, found = side.kept_by(fingerprint), _kept(job, stage)
     return found if before is not None and _digest_of(found) != before else []
 
 
@@ -81,8 +85,7 @@ def _measure(
         if repeats:
             _fresh(job)
         before = guard.before()
-        kept = [] if repeats else sorted(job.folder.glob("*"))
-        side.begin(fingerprint, _digest_of([path for path in kept if path != job.spec_file]))
+        side.begin(fingerprint, _digest_of(_kept(job, stage)))
         result, outcome, variables = execute(job, stage, guard)
         after = guard.after()
         reasons = disturbances(before, after)

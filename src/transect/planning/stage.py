@@ -58,7 +58,7 @@ class Stage(ABC, Generic[C]):
     # A disturbed measurement is repeated; a disturbed computation is not.
     measures: ClassVar[bool] = False
     # Names or patterns of files in a cell's folder with which a second attempt at the same work goes on, such as a
-    # checkpoint; without them an interrupted cell begins again.
+    # checkpoint, and below it, with all of the folder that they are in; without them an interrupted cell begins again.
     keeps: ClassVar[tuple[str, ...]] = ()
 
     # Its key in a study; none: cells only where others need them.

@@ -106,6 +106,8 @@ def check_providers(names: Iterable[str], where: str) -> None:
 
 
 def cannot_train(name: str, cell: RetrainCell) -> str | None:
-    """Return the reason why a runtime cannot do its turn of a cell, or None."""
+    """Return the reason why a runtime cannot do its turn of a cell, or None. Ask on the node that would run it."""
     runtime = RUNTIMES.get(name)
-    return runtime.trains_on(cell) if runtime.trains else f"{name} runs models and does not train"
+    if not runtime.trains:
+        return f"{name} runs models and does not train"
+    return runtime.trains_on(cell) or (no_cuda_reason() if cell.provider in GPU_PROVIDERS else None)

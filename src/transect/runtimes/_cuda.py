@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
 NO_DEVICE = "no CUDA device"
 _DRIVER = Path("/proc/driver/nvidia/gpus")
+# In a process of its own: one that has begun CUDA cannot fork any more.
+_COUNT = """
+import ctypes
+driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+assert driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+"""
 
 
 def no_cuda_reason() -> str | None:
     """Return None when this host shows a CUDA device to this process, else the reason.
 
-    A quick look only; the runner itself asks the driver again before it claims anything.
+    Compiled runners do not ask again: where the driver shows none, ONNX Runtime fails in words of its own.
     """
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return f"{NO_DEVICE}: CUDA_VISIBLE_DEVICES hides them all"
@@ -24,16 +31,9 @@ def no_cuda_reason() -> str | None:
 
 @cache
 def _has_device() -> bool:
+    # The host's devices are seen here also from within a container that was given none.
+    seen = _DRIVER.exists() or shutil.which("nvidia-smi") is not None
     try:
-        if any(_DRIVER.iterdir()):
-            return True
-    except OSError:
-        pass
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return False
-    try:
-        found = subprocess.run([program, "-L"], capture_output=True, timeout=20, check=False)
+        return seen and not subprocess.run([sys.executable, "-c", _COUNT], capture_output=True, timeout=60).returncode
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return found.returncode == 0 and b"GPU " in found.stdout

@@ -72,6 +72,24 @@ def test_other_work_begins_anew(tmp_path, stage, attempt):
     assert not (made.folder / STATE).exists()
 
 
+def test_of_a_folder_all_is_kept_where_one_file_is(tmp_path, stage):
+    stage.keeps, made = ("turn/checkpoint.*",), make_job(tmp_path)
+    leave(made, stage)
+    (made.folder / "turn").mkdir()
+    (made.folder / "turn" / "plan").write_text("a plan")
+    # Without a checkpoint in it nothing is gone on with.
+    assert run_job(made, 2, Noisy()).cause is Cause.KILLED
+    (made.folder / "turn").mkdir()
+    for name in ("plan", STATE):
+        (made.folder / "turn" / name).write_text(name)
+    leave(made, stage)
+    record = run_job(made, 2, Noisy())
+    assert record.status is Status.OK and found(record) == ["turn"]
+    assert (made.folder / "turn" / "plan").exists()
+    leave(made, stage, kept=run_cell._digest_of([made.folder / "turn" / STATE]))
+    assert found(run_job(made, 1, Noisy())) == []
+
+
 def test_an_attempt_that_got_no_further_is_the_last(tmp_path, stage):
     made = make_job(tmp_path)
     leave(made, stage)

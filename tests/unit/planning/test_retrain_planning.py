@@ -123,13 +123,15 @@ def test_a_trained_base_needs_a_training(tmp_path):
 
 
 def test_a_plug_in_may_say_what_it_cannot_train(monkeypatch):
-    cell = RetrainCell(
-        workload="iris-mlp-ce", runtime="python", provider="cpu", optimiser="sgd", steps=4, batch=4, accumulate=2
-    )
+    axes = {"workload": "iris-mlp-ce", "runtime": "python", "optimiser": "sgd", "steps": 4, "batch": 4, "accumulate": 2}
+    cell = RetrainCell(**axes, provider="cpu")
     assert cannot_train("python", cell) is None
     plug_in = type(RUNTIMES.get("python"))
     monkeypatch.setattr(plug_in, "trains_on", lambda self, cell: f"not {cell.accumulate}")
     assert cannot_train("python", cell) == "not 2"
+    monkeypatch.setattr(plug_in, "trains_on", lambda self, cell: None)
+    monkeypatch.setattr("transect.runtimes.no_cuda_reason", lambda: "no CUDA device")
+    assert cannot_train("python", RetrainCell(**axes, provider="cuda")) == "no CUDA device"
     monkeypatch.setattr(plug_in, "trains", False)
     assert "does not train" in str(cannot_train("python", cell))
 

@@ -50,6 +50,22 @@ def _models(dtypes):
     )
     # No number of rows makes 7 columns, but 7: found when it runs.
     yield "fails", [node("Reshape", ["x", "to"], ["y"])], [x], [_end("y", shape=("M", 7))], {"to": np.array([-1, 7])}
+    # As many columns as the first number of a batch says.
+    ragged = [
+        node("Gather", ["x", "zero"], ["row"]),
+        node("Gather", ["row", "zero"], ["first"]),
+        node("Cast", ["first"], ["columns"], to=TensorProto.INT64),
+        node("Unsqueeze", ["columns", "at"], ["axis"]),
+        node("Shape", ["x"], ["rows"], start=0, end=1),
+        node("Concat", ["rows", "axis"], ["shape"], axis=0),
+        node("Gather", ["x", "at"], ["column"], axis=1),
+        node("Expand", ["column", "shape"], ["y"]),
+    ]
+    numbers = {"zero": np.array(0), "at": np.array([0])}
+    yield "ragged", ragged, [_end("x", shape=("N", "M"))], [_end("y", shape=("N", "K"))], numbers
+    wide = (1, 1, 1, 1, 1, 1, 4)
+    to = np.array([-1, *wide])
+    yield "wide", [node("Reshape", ["x", "to"], ["y"])], [x], [_end("y", shape=("N", *wide))], {"to": to}
     yield "pairs", [node("Relu", ["x"], ["y"])], [_end("x", shape=(2, 4))], [_end("y", shape=(2, 4))], {}
     yield "unknown", [node("NoSuchOperator", ["x"], ["y"])], [x], [y], {}
     yield "float8", [node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E4M3FN)], [x], [_end("y", "float8e4m3fn")], {}

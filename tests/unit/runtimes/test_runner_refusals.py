@@ -12,6 +12,7 @@ from runner_program import BROWSER_AT_TIMES, EVERY, MAX_COUNT, NATIVE, Program, 
 
 from transect.domain.errors import BadInput
 from transect.onnx_models.tensors import write_tensors
+from transect.runtimes import _cuda
 from transect.runtimes._cuda import no_cuda_reason
 from transect.runtimes.plan_file import Entry, Role, read_plan
 from transect.runtimes.programs import PLAN, RESULT, start_command
@@ -85,11 +86,30 @@ def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_p
     assert re.search(rf"'y' has shape \[4(, |,| ){batch}\]", run.record["message"])
 
 
+@pytest.mark.parametrize("program", [*NATIVE, "java"], indirect=True)
+def test_batches_of_several_widths_are_not_joined(program: Program, tmp_path: Path) -> None:
+    # In all as many numbers as batches of two columns.
+    x = np.repeat(np.array([[2], [1], [3]], np.float32), 2, axis=0)
+    run = program.latency(tmp_path, "ragged", {"x": x}, batch=2)
+    assert (run.code, run.record["cause"]) == (2, "bad-input"), run.record
+    assert re.search(r"'y' has shape \[2(, |,| )1\]", run.record["message"])
+
+
 @pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "fails", {"x": X[:3]})
     assert (run.code, run.record["cause"]) == (1, "crash")
     assert "Reshape" in run.record["message"]
+
+
+@pytest.mark.env
+def test_a_device_that_the_driver_does_not_show_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "0000:01:00.0").mkdir()
+    # As in a container on a host with devices that was given none.
+    monkeypatch.setattr(_cuda, "_DRIVER", tmp_path)
+    monkeypatch.setattr(_cuda, "_has_device", _cuda._has_device.__wrapped__)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4711")
+    assert no_cuda_reason() == "no CUDA device"
 
 
 @pytest.mark.parametrize("program", EVERY, indirect=True)

@@ -94,6 +94,13 @@ def test_scalars_come_back_or_are_said_to_be_beyond_the_binding(program: Program
     assert (tmp_path / "outputs" / "output-0.bin").read_bytes() == b"".join(_raw(dtype, 1))
 
 
+@pytest.mark.parametrize("program", [*NATIVE, "java", "javascript"], indirect=True)
+def test_an_output_may_have_more_axes_than_an_entry(program: Program, tmp_path: Path) -> None:
+    run = program.latency(tmp_path, "wide", {"x": X}, batch=2)
+    assert run.code == 0, run.stderr
+    assert np.array_equal(run.outputs()["y"], X.reshape(7, 1, 1, 1, 1, 1, 1, 4))
+
+
 @pytest.mark.parametrize(
     ("program", "with_default"),
     [*((name, True) for name in NATIVE), *((name, False) for name in (*NATIVE, "java", "javascript"))],

@@ -14,6 +14,7 @@ from transect.domain.axes.retrain import RetrainCell
 from transect.domain.files import sha256_file
 from transect.onnx_models.tensors import write_tensors
 from transect.payloads import retrain as worker
+from transect.payloads import retrain_turn
 from transect.payloads.retrain_turn import CHECKPOINT
 from transect.portable_step.manifest import (
     MANIFEST,
@@ -28,6 +29,7 @@ from transect.portable_step.manifest import (
 )
 from transect.portable_step.state import read_state, write_state
 from transect.runtimes import RUNTIMES
+from transect.stages.retrain import Retrain
 
 pytestmark = pytest.mark.env
 PROGRAM = ROOT / "tests" / "data" / "runners" / "training.py"
@@ -197,6 +199,19 @@ def test_a_killed_runner_goes_on_from_its_checkpoint(step, tmp_path, monkeypatch
     assert details["turns"][0]["killed"] == 3 and details["resumed_from"] == [6]
     assert details["steps_not_told"] == 6
     assert values(found)["weights_equality_ratio"] < 1
+
+
+def test_what_the_program_of_a_killed_attempt_left_is_gone_on_with(step, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        # The payload dies as its program does, after the checkpoint at 2.
+        patched.setattr(retrain_turn, "train_record", lambda *_: sys.exit(9))
+        with pytest.raises(SystemExit):
+            run(step, "killed", out, monkeypatch)
+    assert [*out.glob(Retrain.keeps[-1])] == [out / "turn-0" / "state-0.bin"]
+    found = run(step, "killed", out, monkeypatch)
+    assert found["status"] == "ok", found["message"]
+    assert found["details"]["turns"][0]["killed"] == 2
 
 
 def test_runtimes_in_turn_compute_one_path(step, tmp_path, monkeypatch):

@@ -162,7 +162,12 @@ impl Entry {
 
     /// The data, which stay in memory. The allocator's memory is aligned for every type.
     pub fn data(&self) -> Outcome<&'static [u8]> {
-        let mut bytes = vec![0; self.size];
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(self.size).map_err(|_| {
+            let said = format!("{}: no room for {} bytes", self.path.display(), self.size);
+            Failure::new("out-of-memory", said)
+        })?;
+        bytes.resize(self.size, 0);
         self.read(&mut bytes)?;
         Ok(bytes.leak())
     }

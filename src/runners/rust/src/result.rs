@@ -162,6 +162,11 @@ impl Outputs {
             let path = folder.join(format!("output-{number}.bin"));
             let unwritable = |error| Failure::unwritable(&path, error);
             let file = match &mut self.0[number] {
+                Some((_, whole, _)) if whole[1..] != shape[1..] => {
+                    let said = format!("output '{}' has shape {shape:?}", output.name);
+                    let said = format!("{said} after {whole:?}: batches cannot be joined");
+                    return Err(Failure::new("bad-input", said));
+                }
                 Some((_, whole, file)) => {
                     whole[0] += shape[0];
                     file
