@@ -21,14 +21,16 @@ export async function latency(host) {
   const batches = fullBatches(feed, plan.batch);
   const first = await firstResults(engine, feed, host);
   await warmUp(engine, batches, plan);
-  const { times, stop_reason } = await measure(engine, batches, plan, host.resolutionNs);
+  const { series, stop_reason } = await measure(engine, batches, plan, host.resolutionNs);
   await host.snapshot();
+  const [bind, run, copy] = series;
+  const times = run.flatMap((time, index) => [bind[index], time, copy[index]]);
   await host.write(plan.one(ROLE.out), 'times.bin', int64(times), 'w');
   const facts = { ...engine.facts, ...first, stop_reason };
   if (!plan.one(ROLE.profile)) return facts;
   const profiled = await openEngine(host, 0, true);
   const runs = [];
-  for (let run = 0; run < PROFILED_RUNS; run++) runs.push((await profiled.step(batches[0]))[1]);
+  while (runs.length < PROFILED_RUNS) runs.push((await profiled.step(batches[0]))[1]);
   await host.write(plan.one(ROLE.out), 'profile_times.bin', int64(runs), 'w');
   return { ...facts, profile_file: await host.profileFile(() => profiled.endProfile()) };
 }
@@ -184,7 +186,7 @@ async function measure(engine, batches, { minRuns, maxNs }, resolutionNs) {
     }
     if (!stop_reason && performance.now() >= deadline) stop_reason = 'time-limit';
   }
-  return { times: run.flatMap((time, index) => [bind[index], time, copy[index]]), stop_reason };
+  return { series: [bind, run, copy], stop_reason };
 }
 
 /**

@@ -34,8 +34,11 @@ def run_program(name: str, open_engine: OpenEngine | None, open_trainer: OpenTra
     runs = {Level.LATENCY: run_latency, Level.LOAD: run_load, Level.CASES: run_cases, Level.TRAIN: run_train}
     run: Any = runs[Level(plan.level)]
     end: dict[str, Any]
+    opened = open_trainer if plan.level == Level.TRAIN else open_engine
     try:
-        facts = run(plan, result, open_trainer if plan.level == Level.TRAIN else open_engine)
+        if opened is None:
+            raise BadInput(f"the program has no level {Level(plan.level).name.lower()}")
+        facts = run(plan, result, opened)
         end, code = {"status": "ok", "language_version": f"Python {platform.python_version()}"} | facts, 0
     except Skip as skip:
         end, code = {"status": "skipped", "reason": str(skip)}, SKIPPED

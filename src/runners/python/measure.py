@@ -27,8 +27,8 @@ def warm_up(step: Step, batches: list[Any], plan: Plan) -> None:
         step(batches[index % len(batches)])
 
 
-def measure(step: Step, batches: list[Any], plan: Plan) -> tuple[np.ndarray, str]:
-    """Time until the interval is narrow or the time is up; return the rows of times, and why it stopped.
+def measure(step: Step, batches: list[Any], plan: Plan) -> tuple[list[list[int]], str]:
+    """Time until the interval is narrow or the time is up; return the series of times, and why it stopped.
 
     The interval is looked at after `min_runs` iterations and then each time their number has
     grown by a quarter, so sorting costs little. `max_ns` is the wall time since the first
@@ -53,7 +53,7 @@ def measure(step: Step, batches: list[Any], plan: Plan) -> tuple[np.ndarray, str
         if not stop and time.monotonic_ns() >= deadline:
             stop = "time-limit"
     gc.enable()
-    return np.array([bind, run, copy]).T, stop
+    return [bind, run, copy], stop
 
 
 def full_batches(tensors: dict[str, np.ndarray], plan: Plan) -> list[dict[str, np.ndarray]]:
@@ -92,9 +92,10 @@ def run_latency(plan: Plan, result: Result, open_engine: OpenEngine) -> dict[str
     facts = engine.facts | all_rows(engine, tensors, plan)
     batches = full_batches(tensors, plan)
     warm_up(engine.step, batches, plan)
-    times, facts["stop_reason"] = measure(engine.step, batches, plan)
+    series, facts["stop_reason"] = measure(engine.step, batches, plan)
+    # The most that the process held is that of the measurement, not of what is made of it here.
     result.keep_process()
-    result.write("times", times)
+    result.write("times", np.transpose(series))
     # Only ONNX Runtime has its profiler.
     if (prefix := plan.text(Role.PROFILE)) and hasattr(engine, "end_profile"):
         profiled: Any = open_engine(plan, model, prefix)

@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 import numpy as np
-from engines import OpenTrainer, Trainer
-from plan import Plan, Role
+from engines import BadInput, OpenTrainer, Trainer
+from plan import DTYPES, Plan, Role
 from result import Result
 
 
@@ -55,8 +55,12 @@ def _write_state(plan: Plan, result: Result, trainer: Trainer, updates: int, slo
     try:
         with path.open("wb") as file:
             for entry in plan.of(Role.STATE):
+                array = np.ascontiguousarray(state[entry.number])
+                if (array.dtype, array.nbytes) != (DTYPES[entry.dtype], entry.size):
+                    what = f"{array.dtype} in {array.nbytes} bytes"
+                    raise BadInput(f"state '{entry.name}' is {what}, expected {DTYPES[entry.dtype]} in {entry.size}")
                 file.seek(entry.offset)
-                file.write(np.ascontiguousarray(state[entry.number]).data)
+                file.write(array.data)
             file.truncate(plan.state_bytes)
             file.flush()
             os.fsync(file.fileno())

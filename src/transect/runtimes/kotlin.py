@@ -21,7 +21,9 @@ class KotlinRuntime(JavaRuntime):
 
     def supports(self, cell: InferCell) -> str | None:
         """As Java, one call after another."""
-        return "the runner in Kotlin has no level load" if cell.load is not None else super().supports(cell)
+        if cell.stage != "infer" or cell.load is not None:
+            return "the runner in Kotlin has the level latency only"
+        return super().supports(cell)
 
     def files(self, python: str) -> list[Path]:
         """Return the program's jars, the binding, and the library."""

@@ -26,7 +26,7 @@ class OrtTrainingRuntime(PythonProgram):
 
     def supports(self, cell: InferCell) -> str | None:
         """Nothing but training, on the CPU."""
-        if cell.stage == "infer":
+        if cell.stage in ("infer", "conformance"):
             return "this runtime trains and has no session for inference alone"
         return super().supports(cell)
 

@@ -27,6 +27,19 @@ def test_every_runtime_says_that_there_is_no_gpu(name: str, monkeypatch: pytest.
     assert RUNTIMES.get(name).supports(cell)
 
 
+@pytest.mark.parametrize("name", RUNTIMES.names())
+def test_every_runtime_answers_for_other_stages_than_infer(name: str) -> None:
+    asked = {"runtime": name, "provider": "cpu"}
+    more = {"workload": "digits-cnn", "optimiser": "sgd", "steps": 8, "batch": 4}
+    for cell in (Cell.of(stage="conformance", **asked), Cell.of(stage="retrain", **asked, **more)):
+        assert isinstance(RUNTIMES.get(name).supports(cell), str | None)
+
+
+@pytest.mark.parametrize("name", ["kotlin", "ort-training"])
+def test_runtimes_without_level_cases_say_so(name: str) -> None:
+    assert RUNTIMES.get(name).supports(Cell.of(stage="conformance", runtime=name, provider="cpu"))
+
+
 @pytest.mark.parametrize(("runs", "has_p95"), [(399, False), (400, True)])
 def test_p95_needs_four_hundred_samples(runs: int, has_p95: bool) -> None:
     series = list(range(1000, 1000 + runs))
