@@ -52,9 +52,14 @@ def _tail(path: Path) -> str:
 
 def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
     # Removed before the payload starts: an interrupted cell must not look finished.
+    # A folder stays whole, with what says how far a file that is kept in it goes.
     job.folder.mkdir(parents=True, exist_ok=True)
-    remove(set(job.folder.iterdir()) - {*kept})
+    remove(set(job.folder.iterdir()) - {*kept, *(folder for path in kept for folder in path.parents)})
     job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
+
+
+def _kept(job: Job, stage: StageRunner) -> list[Path]:
+    return sorted(path for name in stage.keeps for path in job.folder.glob(name))
 
 
 def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list[Path]:
@@ -63,8 +68,7 @@ def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list
     Those of an attempt at the very same work alone. Where that one began with the same files, it got
     no further: then there are none.
     """
-    before = side.kept_by(fingerprint)
-    found = sorted(path for name in stage.keeps for path in job.folder.glob(name))
+    before, found = side.kept_by(fingerprint), _kept(job, stage)
     return found if before is not None and _digest_of(found) != before else []
 
 
@@ -81,8 +85,7 @@ def _measure(
         if repeats:
             _fresh(job)
         before = guard.before()
-        kept = [] if repeats else sorted(job.folder.glob("*"))
-        side.begin(fingerprint, _digest_of([path for path in kept if path != job.spec_file]))
+        side.begin(fingerprint, _digest_of([] if repeats else _kept(job, stage)))
         result, outcome, variables = execute(job, stage, guard)
         after = guard.after()
         reasons = disturbances(before, after)

@@ -128,8 +128,8 @@ class Retrain(Stage[RetrainCell]):
         "data": Takes(),
     }
     measures = True
-    # The last checkpoint, and the records of the turns that are done.
-    keeps = ("checkpoint.safetensors", "turn-*.json")
+    # The last checkpoint, the records of the turns that are done, and what the program of the last one had left.
+    keeps = ("checkpoint.safetensors", "turn-*.json", "turn-*/state-?.bin")
     key = "retrain"
     section = RetrainSection
     needs = ("export-training-step", "dataset", "train")
