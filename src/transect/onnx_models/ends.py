@@ -138,7 +138,10 @@ def _end(value: memoryview) -> End:
 
 def _axis(axis: memoryview) -> int | str | None:
     number, value = next(_fields(axis), (0, None))
-    return value if number == 1 else _text(value) or None if number == 2 else None
+    if number == 1:
+        # Negative, as some exporters write what may vary.
+        return value if value < 2**63 else None
+    return _text(value) or None if number == 2 else None
 
 
 def _kind(of: memoryview) -> str:

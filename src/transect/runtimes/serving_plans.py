@@ -13,7 +13,7 @@ from transect.onnx_models.ends import check_inputs, check_outputs, model_ends, o
 from transect.onnx_models.exporters import OUTPUT
 from transect.runtimes._baseline import check_model
 from transect.runtimes.given import add_options, read_arrivals, read_given
-from transect.runtimes.plan_file import Entry, Level, Plan, Role
+from transect.runtimes.plan_file import MAX_AXES, Entry, Level, Plan, Role
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,6 +144,9 @@ def _add_model(
         check_outputs(ends, str(model))
         for end in ends.outputs:
             shape = output_shape(end, ends, given, batch) if end.dtype else ()
+            if len(shape) > MAX_AXES:
+                # Nothing is asked of it, so it need not be known.
+                shape = (-1,)
             plan.add(Entry(role=Role.OUTPUT, group=group, name=end.name, text=end.kind, dtype=end.dtype, shape=shape))
     else:
         check_model(model, tensors)
