@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from transect.onnx_models.ends import model_ends
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes.plan_file import MAX_AXES, Plan, Role, read_plan, write_plan
 from transect.runtimes.serving_plans import Serving
@@ -35,3 +36,11 @@ def test_an_axis_of_no_length_and_many_axes_have_a_plan(tmp_path: Path, takes, g
     write_plan(tmp_path / "plan.bin", plan)
     (output,) = read_plan(tmp_path / "plan.bin").of(Role.OUTPUT)
     assert output.shape == told
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_weight_is_an_input_with_a_default_from_version_4_on(tmp_path: Path, version: int) -> None:
+    graph = _field(5, _field(8, b"w")) + b"".join(_field(11, _end(name, (4,))) for name in "xw")
+    (tmp_path / "m.onnx").write_bytes(bytes([8, version]) + _field(7, graph + _field(12, _end("y", (4,)))))
+    ends = model_ends(tmp_path / "m.onnx")
+    assert ([*ends.inputs], [*ends.defaults]) == (["x"], ["w"] if version == 4 else [])
