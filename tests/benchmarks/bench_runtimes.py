@@ -7,13 +7,12 @@ Identity models of 1, 1 thousand and 1 million floats, one thread: rounds over a
 turn, so that a drift of the machine does not look like a difference. Prints medians over rounds of
 `Run` and of bind, Run and copy together, in nanoseconds, and the difference to C of the same round with
 its range. Then the time of `Run` by each runner over that by ONNX Runtime's own profiler, on a model
-whose `Run` takes milliseconds, and how long it takes to answer bad input.
+whose `Run` takes milliseconds, and how long it takes to refuse a model.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import tempfile
@@ -30,6 +29,8 @@ from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes.infer import profiled_runs
 from transect.runtimes.options import session_options
+from transect.runtimes.programs import run_record, start_command
+from transect.runtimes.serving_plans import Serving
 
 SIZES = (1, 1_000, 1_000_000)
 # What compiles while it runs (Java, JavaScript) needs many calls to be as fast as it gets.
@@ -47,6 +48,7 @@ for size in map(int, sys.argv[1:]):
 w = np.eye(512, dtype=np.float32)
 names = ["input", *(f"t{i}" for i in range(15)), "output"]
 nodes = [h.make_node("MatMul", [a, "w"], [b]) for a, b in zip(names, names[1:])]
+store("unknown.onnx", [h.make_node("NoSuchOperator", ["input"], ["output"])], [64, 512])
 store("products.onnx", nodes, [64, 512], [n.from_array(w, "w")])
 """
 
@@ -67,24 +69,19 @@ def environments(names: list[str], folder: Path) -> dict[str, str]:
 
 def run(name: str, python: str, model: Path, inputs: Path, out: Path, **more: Any) -> dict[str, Any]:
     """Run a runner once; return its record and `wall_s`."""
-    out.mkdir(parents=True, exist_ok=True)
-    options, record = out / "options.json", out / "record.json"
-    options.write_text(json.dumps(session_options("equal", 1, "cpu", {})))
-    given = {
-        "model": model,
-        "inputs": inputs,
-        "outputs": out / "o",
-        "options": options,
-        "record": record,
-        "min-runs": 1000,
-        "max-seconds": 0.3,
+    plan = Serving(
+        model=model,
+        inputs=inputs,
+        outputs=out / "o",
+        out=out,
+        options=session_options("equal", 1, "cpu", {}),
+        min_runs=1000,
+        max_seconds=0.3,
         **more,
-    }
-    arguments = [part for key, value in given.items() for part in (f"--{key}", str(value))]
+    ).plan()
     begin = time.monotonic()
-    subprocess.run(RUNTIMES.get(name).command(python, arguments), check=False, capture_output=True)
-    found: dict[str, Any] = json.loads(record.read_text())
-    return found | {"wall_s": time.monotonic() - begin}
+    done = subprocess.run(start_command(name, python, plan), check=False, capture_output=True)
+    return run_record(name, out, done.returncode) | {"wall_s": time.monotonic() - begin}
 
 
 def call_costs(pythons: dict[str, str], folder: Path, rounds: int) -> None:
@@ -114,10 +111,10 @@ def call_costs(pythons: dict[str, str], folder: Path, rounds: int) -> None:
 
 
 def clocks(pythons: dict[str, str], folder: Path) -> None:
-    """Print each runner's Run over that of ONNX Runtime's profiler, and its answer to bad input."""
+    """Print each runner's Run over that of ONNX Runtime's profiler, and when it refuses a model."""
     inputs = folder / "inputs-products"
     write_tensors(inputs, {"input": np.ones((64, 512), np.float32)})
-    print("| runtime | Run over the profiler's | answers bad input in |")
+    print("| runtime | Run over the profiler's | refuses a model in |")
     print("|---|---|---|")
     for name, python in pythons.items():
         out = folder / f"{name}-profiled"
@@ -126,7 +123,7 @@ def clocks(pythons: dict[str, str], folder: Path) -> None:
         if record.get("profile_file"):
             theirs = profiled_runs(Path(record["profile_file"]))[1:]
             ratio = f"{sum(record['profile_run_ns'][1:]) * 1e-9 / sum(theirs):.4f}"
-        wrong = run(name, python, folder / "gone.onnx", inputs, out)
+        wrong = run(name, python, folder / "unknown.onnx", inputs, out)
         assert wrong["cause"] == "bad-input", wrong
         print(f"| {name} | {ratio} | {wrong['wall_s']:.2f} s |")
 

@@ -52,9 +52,9 @@ def _tail(path: Path) -> str:
 
 def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
     # Removed before the payload starts: an interrupted cell must not look finished.
+    # A folder stays whole, with what says how far a file that is kept in it goes.
     job.folder.mkdir(parents=True, exist_ok=True)
-    # With a file in a folder that folder stays.
-    remove(set(job.folder.iterdir()) - {job.folder / path.relative_to(job.folder).parts[0] for path in kept})
+    remove(set(job.folder.iterdir()) - {*kept, *(folder for path in kept for folder in path.parents)})
     job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
 
 
@@ -85,7 +85,7 @@ def _measure(
         if repeats:
             _fresh(job)
         before = guard.before()
-        side.begin(fingerprint, _digest_of(_kept(job, stage)))
+        side.begin(fingerprint, _digest_of([] if repeats else _kept(job, stage)))
         result, outcome, variables = execute(job, stage, guard)
         after = guard.after()
         reasons = disturbances(before, after)

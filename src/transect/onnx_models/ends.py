@@ -40,11 +40,12 @@ class ModelEnds:
 def model_ends(path: Path) -> ModelEnds:
     """Read the ends of a file, which is there. Raises BadInput for one that is no ONNX model."""
     graph: dict[int, list[Any]] = {}
+    version = 0
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             whole = memoryview(mapped)
             try:
-                graph = _read_graph(whole)
+                graph, version = _read_graph(whole), _first(whole, _IR_VERSION, 0)
             finally:
                 whole.release()
     except (OSError, ValueError, IndexError, UnicodeDecodeError, RecursionError, BufferError) as error:
@@ -52,13 +53,14 @@ def model_ends(path: Path) -> ModelEnds:
     given = set(graph[_INITIALIZER])
     return ModelEnds(
         inputs={end.name: end for end in graph[_INPUT] if end.name not in given},
-        defaults={end.name: end for end in graph[_INPUT] if end.name in given},
+        # Before version 4 a weight had to be among the inputs, and none could be given another value.
+        defaults={end.name: end for end in graph[_INPUT] if end.name in given and version >= 4},
         outputs=tuple(graph[_OUTPUT]),
     )
 
 
 # Fields of onnx.proto by number: the driver has no onnx, and of a file of weights only the ends are read.
-_GRAPH, _INITIALIZER, _INPUT, _OUTPUT, _SPARSE = 7, 5, 11, 12, 15
+_IR_VERSION, _GRAPH, _INITIALIZER, _INPUT, _OUTPUT, _SPARSE = 1, 7, 5, 11, 12, 15
 _FORMS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse_tensor", 9: "optional"}
 _NAMES = (
     "undefined float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 complex64 "
@@ -138,7 +140,10 @@ def _end(value: memoryview) -> End:
 
 def _axis(axis: memoryview) -> int | str | None:
     number, value = next(_fields(axis), (0, None))
-    return value if number == 1 else _text(value) or None if number == 2 else None
+    if number == 1:
+        # Negative, as some exporters write what may vary.
+        return value if value < 2**63 else None
+    return _text(value) or None if number == 2 else None
 
 
 def _kind(of: memoryview) -> str:

@@ -61,6 +61,8 @@ def retrain_cell(
         record = earlier_record(turn, out / CHECKPOINT, manifest)
         if record is None:
             record = run_turn(turn, cell, spec, step, out, programs[runtime])
+        # Also what a kill left right behind the turn's record.
+        shutil.rmtree(turn.work, ignore_errors=True)
         parts.append(Part(turn=turn, record=record))
         if record.get("status") != "ok":
             return refused(parts, cell, step, spec, out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +33,11 @@ class Turn:
     end: int
     record: Path
     problem: Path
+
+    @property
+    def work(self) -> Path:
+        """Where its program works, until the turn is done."""
+        return self.record.with_suffix("")
 
 
 def updates_done(checkpoint: Path) -> int | None:
@@ -72,7 +76,7 @@ def run_turn(
     program is not there.
     """
     environment = os.environ | thread_variables(cell.threads) | program["variables"]
-    checkpoint, work, killed = out / CHECKPOINT, turn.record.with_suffix(""), 0
+    checkpoint, work, killed = out / CHECKPOINT, turn.work, 0
     training = _training(turn, cell, spec, step, out, work)
     # What an earlier attempt was killed in may have got further than the checkpoint.
     keep_checkpoint(work, read_manifest(training.step), checkpoint)
@@ -87,7 +91,6 @@ def run_turn(
         killed += 1
     record |= {"state_step": further, "killed": killed}
     write_atomic(turn.record, json.dumps(record) + "\n")
-    shutil.rmtree(work)
     return record
 
 

@@ -40,9 +40,9 @@ class BrowserRuntime(CompiledRuntime):
         found = next((name for name in _CHROMIUM if shutil.which(name)), _CHROMIUM[0])
         return [os.environ.get(_CHOICE) or found]
 
-    def command(self, python: str, arguments: list[str]) -> list[str]:
-        """Run the program; the package brings its own build of ONNX Runtime."""
-        return [str(Path(python).parent / self.program), *arguments]
+    def library(self, python: str) -> Path | None:
+        """None: the package brings its own build of ONNX Runtime."""
+        return None
 
     def files(self, python: str) -> list[Path]:
         """Return what a page loads to compute with WebAssembly."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from transect.domain.axes.infer import InferCell
 from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import BadInput, Unsupported
 from transect.domain.files import digest, write_atomic
+from transect.onnx_models.exporters import OUTPUT
 from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._cuda import no_cuda_reason
-from transect.runtimes.given import read_given
+from transect.runtimes.given import Given, read_given
 from transect.runtimes.programs import start_command
 from transect.runtimes.serving_plans import Serving
+from transect.training.workloads import WORKLOADS, model_of
 
 PROFILE = "profile"
 
@@ -59,6 +62,33 @@ def _inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str, Any]
         return model / "inputs", cell.batch
     write_tensors(folder, _repeated(read_tensors(model / "inputs"), cell.batch))
     return folder, cell.batch
+
+
+def check_model(path: Path, inputs: Sequence[Given]) -> str:
+    """Return the output's name. Raises BadInput unless `{"workload", "weights"}` in a file names a workload, and arrays
+    and inputs of its model.
+
+    The inputs are one tensor, rows of the model's samples: float32, or int64 of words.
+    """
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        model = model_of(WORKLOADS.get(told["workload"]))
+        with np.load(told["weights"]) as file:
+            given = {name: file[name].shape for name in file.files}
+    except (OSError, EOFError, LookupError, TypeError, ValueError, RecursionError, zipfile.BadZipFile) as error:
+        raise BadInput(f'{path}: expected {{"workload", "weights"}}: {type(error).__name__}: {error}') from error
+    wanted = {weight.name: tuple(weight.shape) for weight in model.weight_shapes()}
+    if wrong := sorted(name for name in wanted | given if wanted.get(name) != given.get(name)):
+        raise BadInput(
+            f"{path}: weights do not fit the model: '{wrong[0]}' has shape {given.get(wrong[0], 'none')}, "
+            f"expected {wanted.get(wrong[0], 'no such weight')}"
+        )
+    dtype, sample = "float32" if model.inputs == "float" else model.inputs, tuple(model.sample)
+    if [(tensor.dtype, tensor.shape[1:]) for tensor in inputs] != [(dtype, sample)]:
+        told = ", ".join(f"{tensor.dtype} {list(tensor.shape[1:])}" for tensor in inputs)
+        raise BadInput(f"{path}: the workload takes one {dtype} tensor, rows of {list(sample)}; got {told}")
+    # What the exporters call so.
+    return OUTPUT
 
 
 def _model_file(cell: InferCell, model: Path, weights: Path | None, out: Path) -> Path:
@@ -116,6 +146,6 @@ def prepare_run(
         profile=out / PROFILE if cell.load is None and runtime.uses_exporter else None,
         arrivals=None if cell.load is None else arrivals,
         sessions=cell.sessions,
-        is_onnx=runtime.uses_exporter,
+        check=None if runtime.uses_exporter else check_model,
     )
     return start_command(cell.runtime, python, serving.plan())

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
 from transect.onnx_models.ends import check_inputs, check_outputs, model_ends, output_shape
-from transect.onnx_models.exporters import OUTPUT
-from transect.runtimes._baseline import check_model
-from transect.runtimes.given import add_options, read_arrivals, read_given
+from transect.runtimes.given import Given, add_options, read_arrivals, read_given
 from transect.runtimes.plan_file import MAX_AXES, Entry, Level, Plan, Role
+
+# Checks a model that is no ONNX file, with its inputs; returns the name of its output. Who asks for one names what
+# checks it: the layers of workloads are no part of what else is asked.
+Check = Callable[[Path, Sequence[Given]], str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Serving:
     """What is asked of a runner: files, session options, how long to measure.
 
-    `model`: an ONNX file, or where not `is_onnx` a baseline's JSON file. `batch`: rows of one, 0: the tensors whole; None:
+    `model`: an ONNX file, or with a `check` a baseline's JSON file. `batch`: rows of one, 0: the tensors whole; None:
     as the header of the inputs says. `profile`: prefix of the file of ONNX
     Runtime's profiler, or None. With `arrivals` it is an offered load.
     """
@@ -38,7 +40,7 @@ class Serving:
     arrivals: Path | None = None
     sessions: int = 1
     batch: int | None = None
-    is_onnx: bool = True
+    check: Check | None = None
 
     def plan(self) -> Plan:
         """Return the plan. Raises BadInput naming what cannot be used, and makes no file."""
@@ -56,7 +58,7 @@ class Serving:
         )
         _add_common(plan, self.provider, self.options, self.out)
         plan.batch, rows = _add_model(
-            plan, 0, "", self.model, self.inputs, self.outputs, batch=self.batch, is_onnx=self.is_onnx
+            plan, 0, "", self.model, self.inputs, self.outputs, batch=self.batch, check=self.check
         )
         plan.rows = rows if plan.batch else 0
         if self.profile is not None:
@@ -127,7 +129,7 @@ def _add_model(
     outputs: Path,
     *,
     batch: int | None = None,
-    is_onnx: bool = True,
+    check: Check | None = None,
 ) -> tuple[int, int]:
     """Add a model with its ends; return the batch, 0 without one, and the rows."""
     if not model.is_file():
@@ -137,18 +139,17 @@ def _add_model(
     plan.add(Entry(role=Role.OUTPUTS, group=group, text=str(outputs.absolute())))
     for tensor in tensors:
         plan.add(tensor.entry(Role.INPUT, group))
-    if is_onnx:
+    if check is None:
         ends = model_ends(model)
         given = {tensor.name: (tensor.dtype, tensor.shape) for tensor in tensors}
         check_inputs(ends, given, batch, str(model))
         check_outputs(ends, str(model))
         for end in ends.outputs:
             shape = output_shape(end, ends, given, batch) if end.dtype else ()
-            # Of more axes than an entry holds nothing is said.
-            shape = shape if len(shape) <= MAX_AXES else (-1,)
+            if len(shape) > MAX_AXES:
+                # Nothing is asked of it, so it need not be known.
+                shape = (-1,)
             plan.add(Entry(role=Role.OUTPUT, group=group, name=end.name, text=end.kind, dtype=end.dtype, shape=shape))
     else:
-        check_model(model, tensors)
-        # A baseline gives what the exporters call so.
-        plan.add(Entry(role=Role.OUTPUT, group=group, name=OUTPUT, dtype="float32"))
+        plan.add(Entry(role=Role.OUTPUT, group=group, name=check(model, tensors), dtype="float32"))
     return batch, tensors[0].shape[0] if batch else 0

@@ -128,8 +128,8 @@ class Retrain(Stage[RetrainCell]):
         "data": Takes(),
     }
     measures = True
-    # The last checkpoint, the records of the turns that are done, and of one that is not the program's own checkpoints.
-    keeps = ("checkpoint.safetensors", "turn-*.json", "turn-*/state-*.bin")
+    # The last checkpoint, the records of the turns that are done, and what the program of the last one had left.
+    keeps = ("checkpoint.safetensors", "turn-*.json", "turn-*/state-?.bin")
     key = "retrain"
     section = RetrainSection
     needs = ("export-training-step", "dataset", "train")

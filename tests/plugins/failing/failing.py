@@ -115,7 +115,7 @@ class SupportsRaises(NumpyFramework):
 
 
 class _Ends(Runtime):
-    """A runner that runs nothing: `program` writes the record `r`, or does not."""
+    """A runner that runs nothing: `program` writes the lines `r` of its result, or does not."""
 
     environment = "base"
     uses_exporter = False
@@ -125,15 +125,15 @@ class _Ends(Runtime):
         return None
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
-        record = arguments[arguments.index("--record") + 1]
-        return [python, "-c", f"import os, sys; r = {record!r}; {self.program}"]
+        lines = str(Path(arguments[-1]).with_name("result.jsonl"))
+        return [python, "-c", f"import os, sys; r = {lines!r}; {self.program}"]
 
     def files(self, python: str) -> list[Path]:
         return []
 
 
-def _says(record: str) -> str:
-    return f"open(r, 'w').write({record!r})"
+def _says(line: str) -> str:
+    return f"open(r, 'w').write({line + chr(10)!r})"
 
 
 _PROGRAMS = {
@@ -143,7 +143,8 @@ _PROGRAMS = {
     # It says that all went well, and leaves no outputs.
     "test-half-a-record": _says('{"status": "ok", "provider_used": "cpu"}'),
     "test-not-a-record": _says("[1, 2"),
-    "test-lies": _says('{"status": "ok", "provider_used": "cuda"}'),
+    "test-lies": _says('{"status": "ok", "provider_used": "cuda", "outputs": [[1, [0]]]}')
+    + "; open(r.replace('result.jsonl', 'times.bin'), 'w')",
     "test-leaves": _says('{"status": "ok"}') + "; sys.exit(7)",
     "test-aborts": "os.abort()",
     "test-leaks": "kept = [bytearray(b'x' * 50_000_000) for _ in range(10**6)]",

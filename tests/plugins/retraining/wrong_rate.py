@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+import numpy as np
+
 from transect.runtimes import RUNTIMES
+from transect.runtimes.plan_file import Role, read_plan
 from transect.runtimes.python import PythonRuntime
 
 
@@ -14,11 +16,9 @@ class WrongRate(PythonRuntime):
     """The runner in Python, told another schedule."""
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
-        if "--schedule" not in arguments:
-            return super().command(python, arguments)
-        options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-        schedule = Path(options["--record"]).with_name("other-schedule.json")
-        rate = json.loads(Path(options["--schedule"]).read_text())["lr"]
-        schedule.write_text(json.dumps({"lr": 1.01 * rate}))
-        options["--schedule"] = str(schedule)
-        return super().command(python, [part for pair in options.items() for part in pair])
+        if (path := Path(arguments[-1])).exists():
+            for rate in (entry for entry in read_plan(path).of(Role.HYPER) if entry.name == "lr"):
+                values = np.memmap(rate.text, "<f8", "r+", rate.offset, rate.shape)
+                values *= 1.01
+                values.flush()
+        return super().command(python, arguments)

@@ -64,6 +64,16 @@ def test_the_same_work_goes_on(tmp_path, stage, monkeypatch, attempt, session):
     assert found(run_job(made, 1, Noisy())) == []
 
 
+def test_a_folder_stays_whole_with_the_file_in_it_that_is_kept(tmp_path, stage):
+    stage.keeps, made = ("turn-*/state.bin",), make_job(tmp_path)
+    leave(made, stage)
+    for name in ("turn-1/state.bin", "turn-1/how-far", "turn-2/how-far"):
+        (made.folder / name).parent.mkdir(exist_ok=True)
+        (made.folder / name).write_text(name)
+    assert found(run_job(made, 1, Noisy())) == ["turn-1"]
+    assert sorted(path.name for path in (made.folder / "turn-1").iterdir()) == ["how-far", "state.bin"]
+
+
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_other_work_begins_anew(tmp_path, stage, attempt):
     made = make_job(tmp_path)

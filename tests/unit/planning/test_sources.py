@@ -152,6 +152,8 @@ OF_STAGES = {
     "onnx_models/comparison.py": {"export", "infer", "generated-model", "convert", "roundtrip"},
     "measure/intervals.py": {"train", "retrain", "classify", "search"},
     "payloads/retrain_verdict.py": {"retrain"},
+    "runtimes/training_plans.py": {"retrain"},
+    "runtimes/serving_plans.py": {"infer", "retrain", "conformance"},
     "payloads/step_path.py": {"export-training-step"},
     "training/tolerance.py": {"reference", "export-training-step"},
     # The package names it, and with that whoever reads a manifest depends on it.
@@ -181,6 +183,10 @@ OF_STAGES = {
 def test_a_file_belongs_to_the_stages_that_run_it(path):
     assert (PACKAGE / path).is_file()
     assert {stage for stage in CELLS if path in of_stage(stage)} == OF_STAGES[path]
+
+
+def test_operator_tests_depend_on_no_workload():
+    assert not [path for path in relative(closure(PACKAGE / "payloads" / "conformance.py")) if "training/" in path]
 
 
 @pytest.mark.parametrize("name", BENCHMARKS.names())

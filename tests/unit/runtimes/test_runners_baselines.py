@@ -19,6 +19,7 @@ from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import missing_library
 from transect.runtimes.plan_file import Plan
+from transect.runtimes.prepare import check_model
 from transect.runtimes.serving_plans import Serving
 
 BASELINES = ("torch-eager", "torchscript", "torch-compile", "tensorflow")
@@ -73,7 +74,7 @@ def _plan(folder: Path, told: Any) -> Plan:
         told = told | {"weights": str(folder / told["weights"])}
     (folder / "model.json").write_text(json.dumps(told))
     paths = {name: folder / name for name in ("inputs", "outputs", "out")}
-    return Serving(model=folder / "model.json", **paths, is_onnx=False).plan()
+    return Serving(model=folder / "model.json", **paths, check=check_model).plan()
 
 
 GOOD = {"workload": "digits-cnn", "weights": "weights.npz"}

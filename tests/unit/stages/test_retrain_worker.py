@@ -242,6 +242,28 @@ def test_what_an_earlier_attempt_did_is_not_done_again(step, tmp_path, monkeypat
     assert np.isnan(again[4:6]).all() and again[[0, 3, 6, 7]] == pytest.approx(whole[[0, 3, 6, 7]])
 
 
+def test_a_killed_driver_loses_no_checkpoint_and_leaves_no_work_behind(step, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("transect.payloads.retrain_turn.train_record", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(step, "killed", out, monkeypatch)
+    assert not (out / CHECKPOINT).exists()
+    # As the engine clears the folder before it starts the payload again.
+    kept = {path for name in Retrain.keeps for path in out.glob(name)}
+    assert {path.name for path in kept} == {"state-0.bin"}
+    again = run(step, "right", out, monkeypatch)
+    assert (again["status"], again["details"]["resumed_from"]) == ("ok", [2])
+    # And as a kill leaves it right after a turn's record was written.
+    (out / "turn-0").mkdir()
+    assert run(step, "right", out, monkeypatch)["status"] == "ok"
+    assert not (out / "turn-0").exists()
+
+
 @pytest.mark.parametrize("content", [b"", b"half a file", None])
 def test_a_checkpoint_that_cannot_be_used_is_begun_without(step, tmp_path, monkeypatch, content):
     out = tmp_path / "out"
