@@ -140,6 +140,9 @@ export class Engine {
           throw new Fault('bad-input', `${found}, expected ${wanted}`);
         }
         const before = said[index];
+        if (before && String(before[1].slice(1)) !== String(shape.slice(1))) {
+          throw new Fault('bad-input', `output '${name}' has shape [${shape}], before [${before[1]}]`);
+        }
         await host.write(folder, `output-${index}.bin`, bytesOf(tensor), before ? 'a' : 'w');
         if (before) before[1][0] += shape[0];
         else said[index] = [codeOf(tensor.type), shape];

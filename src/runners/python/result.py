@@ -57,12 +57,14 @@ class Outputs:
         for index, (entry, value) in enumerate(zip(self._entries, results, strict=True)):
             if not isinstance(value, np.ndarray):
                 continue
+            told = self.told[index]
             if rows and (not value.ndim or len(value) != rows):
                 raise BadInput(
                     f"output '{entry.name}' has shape {list(value.shape)} in a run of {rows} rows: outputs "
                     "without as many rows cannot be joined"
                 )
-            told = self.told[index]
+            if told and told[1][1:] != list(value.shape[1:]):
+                raise BadInput(f"output '{entry.name}' has shape {list(value.shape)}, before it was {told[1]}")
             dtype, raw = _bytes(value, entry.dtype)
             with (self._folder / f"output-{index}.bin").open("ab" if told else "wb") as stream:
                 stream.write(raw)

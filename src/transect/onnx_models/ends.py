@@ -139,7 +139,7 @@ def _end(value: memoryview) -> End:
 
 
 def _axis(axis: memoryview) -> int | str | None:
-    number, value = next(_fields(axis), (0, None))
+    number, value = next(_fields(axis), (0, 0))
     if number == 1:
         # Negative, as some exporters write what may vary.
         return value if value < 2**63 else None

@@ -70,7 +70,7 @@ def train_record(runtime: str, out: Path, code: int, step: Path, checkpoint: Pat
     bad = next((index for index, loss in enumerate(losses) if not math.isfinite(loss)), None)
     if wrong is not None:
         _cut(record, wrong[0] - first)
-        message = f"after step {wrong[0]} '{wrong[1]}' holds a number that is not finite"
+        message = f"by step {wrong[0]} '{wrong[1]}' holds a number that is not finite"
     elif bad is not None:
         _cut(record, bad)
         message = f"the loss of step {first + bad} is {losses[bad]}: {_WHY_NOT_FINITE}"

@@ -86,7 +86,7 @@ def test_outputs_without_the_rows_of_the_batch_are_named(program: Program, tmp_p
     assert re.search(rf"'y' has shape \[4(, |,| ){batch}\]", run.record["message"])
 
 
-@pytest.mark.parametrize("program", [*NATIVE, "java"], indirect=True)
+@pytest.mark.parametrize("program", [*MAX_COUNT, "python", "kotlin"], indirect=True)
 def test_batches_of_several_widths_are_not_joined(program: Program, tmp_path: Path) -> None:
     # In all as many numbers as batches of two columns.
     x = np.repeat(np.array([[2], [1], [3]], np.float32), 2, axis=0)

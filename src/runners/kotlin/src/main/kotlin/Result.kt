@@ -50,6 +50,10 @@ class Outputs(plan: Plan) {
             val shape = found.shape.contentToString()
             throw Fault("output '${names[index]}' has shape $shape, expected a first axis of the batch's $rows rows")
         }
+        outputs[index]?.let {
+            val (now, before) = found.shape.toList() to it.shape.toList()
+            if (now.drop(1) != before.drop(1)) throw Fault("output '${names[index]}' has shape $now, before $before")
+        }
         val one = outputs[index]?.also { it.shape[0] += rows!! }
             ?: Joined(found.dtype, found.shape.clone(), folder.resolve("output-$index.bin").outputStream().buffered())
         outputs[index] = one
