@@ -109,7 +109,7 @@ def _parse(raw: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     if len(raw) < 8 or length > min(len(raw) - 8, MAX_HEADER_LENGTH):
         raise ValueError(f"{len(raw)} bytes do not hold a header of {length}")
     header = json.loads(raw[8 : 8 + length].decode("utf-8"))
-    metadata = header.pop("__metadata__", {})
+    metadata = dict(header.pop("__metadata__", {}))
     body, arrays, spans = raw[8 + length :], {}, []
     for name, facts in header.items():
         if facts["dtype"] not in DTYPES:

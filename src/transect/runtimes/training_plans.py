@@ -191,8 +191,8 @@ def read_step(folder: Path, graphs: tuple[str, ...]) -> Manifest:
     if narrow := [entry for entry in manifest.hyper if entry.dtype != "float64"]:
         raise BadInput(f"{where}: hyper-parameter '{narrow[0].name}' is {narrow[0].dtype}, expected float64")
     for tensor in manifest.state:
-        if any(size < 0 for size in tensor.shape):
-            raise BadInput(f"{where}: state '{tensor.name}' has the shape {list(tensor.shape)}")
+        if not isinstance(tensor.shape, tuple) or any(type(size) is not int or size < 0 for size in tensor.shape):
+            raise BadInput(f"{where}: state '{tensor.name}' has the shape {tensor.shape}")
     made = {tensor.next for tensor in manifest.state if tensor.next} | {metric.name for metric in manifest.metrics}
     for name in graphs:
         graph = manifest.graphs[name]

@@ -128,6 +128,7 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "word for a seed": (_arguments(seed="seven"), "seven"),
     "manifest of a later version": (_manifest(lambda m: m.update(version=2)), "manifest.json"),
     "manifest without a state": (_manifest(lambda m: m.pop("state")), "manifest.json"),
+    "manifest with a number for a shape": (_manifest(lambda m: _tensor(m).update(shape=7)), "model"),
     "manifest with a huge shape": (_manifest(lambda m: _tensor(m).update(shape=[2**40, 2**40])), "model"),
     "graph that takes less than the manifest says": (
         _manifest(
@@ -162,6 +163,7 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "negative shape": (_entry(shape=[-6, -128]), "model."),
     "offsets beyond the end": (_entry(data_offsets=[0, 2**50]), GIVEN),
     "offsets that run back": (_entry(data_offsets=[800, 8]), GIVEN),
+    "number for metadata": (_state(lambda header, data: (header | {"__metadata__": 7}, data)), GIVEN),
     "negative offsets": (_entry(data_offsets=[-8, 8]), GIVEN),
     "number in the state that is none": (_state(_not_a_number), "model."),
     "checkpoint that is cut": (lambda r: r.write("checkpoint.safetensors", b"\x10\0\0\0\0\0\0\0{"), "checkpoint"),
