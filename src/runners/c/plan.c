@@ -118,3 +118,17 @@ size_t dtype_size(uint32_t dtype)
     static const unsigned char sizes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 0, 0, 2};
     return dtype < sizeof sizes ? sizes[dtype] : 0;
 }
+
+int entry_is_finite(const struct entry *entry, const void *bytes)
+{
+    /* Of those all bits of the exponent are set; they are in a number's last two bytes. */
+    static const uint16_t exponents[] = {[1] = 0x7f80, [10] = 0x7c00, [11] = 0x7ff0, [13] = 0};
+    uint16_t exponent = entry->dtype <= 13 ? exponents[entry->dtype] : 0, last;
+    size_t size = dtype_size(entry->dtype);
+    for (size_t end = size; exponent != 0 && end <= entry->size; end += size) {
+        memcpy(&last, (const char *)bytes + end - sizeof last, sizeof last);
+        if ((last & exponent) == exponent)
+            return 0;
+    }
+    return 1;
+}

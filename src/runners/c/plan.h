@@ -68,6 +68,9 @@ size_t entry_elements(const struct entry *entry);
 /* The bytes of one element; 0: a string, or ONNX Runtime's own. */
 size_t dtype_size(uint32_t dtype);
 
+/* Whether a tensor's bytes hold no NaN and no infinity. */
+int entry_is_finite(const struct entry *entry, const void *bytes);
+
 #ifdef __cplusplus
 }
 #endif

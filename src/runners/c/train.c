@@ -201,10 +201,11 @@ static void run_step(struct training *training, size_t index, const int64_t *ord
         metrics[i] /= (double)plan->accumulate;
 }
 
-/* Writes the state after `updates` of them, to the two files by turns. */
-static void write_checkpoint(const struct training *training, uint64_t updates)
+/* Writes the state after `updates`, to the two files by turns; returns whether it is finite. */
+static bool write_checkpoint(const struct training *training, uint64_t updates)
 {
     static int slot = 1;
+    bool finite = true;
     int64_t begin_ns = now_ns();
     slot ^= 1;
     struct file file = file_open(NULL, slot == 0 ? "state-0.bin" : "state-1.bin");
@@ -219,6 +220,7 @@ static void write_checkpoint(const struct training *training, uint64_t updates)
         if (fseeko(file.stream, (off_t)entry->data_at, SEEK_SET) != 0)
             file_failed(&file);
         file_write(&file, bytes, entry->size);
+        finite = finite && entry_is_finite(entry, bytes);
     }
     if (fflush(file.stream) != 0 ||
         ftruncate(fileno(file.stream), (off_t)training->plan->state_bytes) != 0 ||
@@ -229,6 +231,7 @@ static void write_checkpoint(const struct training *training, uint64_t updates)
     fact_number("slot", slot);
     fact_number("ns", now_ns() - begin_ns);
     say();
+    return finite;
 }
 
 void run_train(const struct plan *plan)
@@ -263,8 +266,9 @@ void run_train(const struct plan *plan)
         order += plan->accumulate * plan->batch;
         uint64_t updates = plan->first_step + ++done;
         written = finite && plan->checkpoint_every > 0 && updates % plan->checkpoint_every == 0;
+        /* The next one would take the place of the last good one. */
         if (written)
-            write_checkpoint(&training, updates);
+            finite = write_checkpoint(&training, updates);
     }
     if (finite && !written)
         write_checkpoint(&training, plan->first_step + done);

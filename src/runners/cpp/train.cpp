@@ -108,11 +108,12 @@ public:
         return times;
     }
 
-    // Writes the block of the state, to the disk.
-    void write_state(const std::string& path) {
+    // Writes the block of the state, to the disk; returns whether all its numbers are finite.
+    bool write_state(const std::string& path) {
         std::deque<std::string> made;  // what lies between tensors, and what comes from a device
         std::vector<std::string_view> parts;
         std::size_t end = 0;
+        bool finite = true;
         for (const auto& [tensor, buffer] : state_) {
             const auto* bytes = buffer.values[buffer.place].GetTensorRawData();
             parts.push_back(made.emplace_back(tensor->data_at - end, '\0'));
@@ -123,9 +124,11 @@ public:
                 copy_to_host(device_, copied.data(), bytes, tensor->size);
                 parts.push_back(copied);
             }
+            finite = finite && entry_is_finite(tensor, parts.back().data()) != 0;
             end = tensor->data_at + tensor->size;
         }
         write_file(path, O_TRUNC, parts, true);
+        return finite;
     }
 
     std::int64_t session_ns = 0;  // how long making the sessions took
@@ -221,10 +224,12 @@ Fields run_train(Ort::Env& environment, const Plan& plan, const Result& result) 
     std::int64_t slot = 0;
     const auto checkpoint = [&](std::size_t done) {
         const auto begin = Clock::now();
-        trainer.write_state(result.path("state-" + std::to_string(slot) + ".bin"));
+        const bool finite =
+            trainer.write_state(result.path("state-" + std::to_string(slot) + ".bin"));
         const auto taken = between(begin, Clock::now());
         result.say({{"checkpoint", json(done)}, {"slot", json(slot)}, {"ns", json(taken)}});
         slot ^= 1;
+        return finite;
     };
     for (std::size_t i = 0; i < plan->steps; ++i) {
         const auto row = metrics.size();
@@ -232,7 +237,8 @@ Fields run_train(Ort::Env& environment, const Plan& plan, const Result& result) 
         // A checkpoint now would take the place of a good one.
         if (!std::isfinite(metrics[row])) break;
         const auto done = plan->first_step + i + 1, every = plan->checkpoint_every;
-        if (i + 1 == plan->steps || (every > 0 && done % every == 0)) checkpoint(done);
+        const bool due = i + 1 == plan->steps || (every > 0 && done % every == 0);
+        if (due && !checkpoint(done)) break;
     }
     if (plan->steps == 0) checkpoint(plan->first_step);
     result.write_process();

@@ -144,8 +144,9 @@ func (t *trainer) steps() (taken []parts, metrics []float64) {
 			return taken, metrics
 		}
 		done, every := p.FirstStep+step+1, p.CheckpointEvery
-		if every > 0 && done%every == 0 && step+1 < p.Steps {
-			t.checkpoint(done)
+		// The next one would take the place of the last good one.
+		if every > 0 && done%every == 0 && step+1 < p.Steps && !t.checkpoint(done) {
+			return taken, metrics
 		}
 	}
 	t.checkpoint(p.FirstStep + p.Steps)
@@ -253,15 +254,32 @@ func (s *slot) number() float64 {
 
 // checkpoint writes the state after so many updates as the plan lays it out, by turns into one of
 // two files.
-func (t *trainer) checkpoint(done int) {
+func (t *trainer) checkpoint(done int) (finite bool) {
 	begin, number := now(), t.next
+	finite = true
 	t.next = 1 - number
 	file := must(os.Create(filepath.Join(t.out.folder, fmt.Sprintf("state-%d.bin", number))))
 	for _, one := range t.state {
-		must(file.WriteAt(dtypes[one.Dtype].bytes(one.at(t.turns, 0)), one.Offset))
+		raw := dtypes[one.Dtype].bytes(one.at(t.turns, 0))
+		must(file.WriteAt(raw, one.Offset))
+		finite = finite && isFinite(int(one.Dtype), raw)
 	}
 	check(file.Truncate(t.plan.StateBytes))
 	check(file.Sync())
 	check(file.Close())
 	t.out.say(fields{"checkpoint": done, "slot": number, "ns": now() - begin})
+	return finite
+}
+
+// isFinite tells whether numbers hold no NaN and no infinity: of those all bits of the exponent are
+// set, which are in a number's last two bytes.
+func isFinite(dtype int, raw []byte) bool {
+	size := map[int]int{1: 4, 10: 2, 11: 8}[dtype]
+	exponent := map[int]uint16{1: 0x7f80, 10: 0x7c00, 11: 0x7ff0}[dtype]
+	for end := size; size > 0 && end <= len(raw); end += size {
+		if (uint16(raw[end-1])<<8|uint16(raw[end-2]))&exponent == exponent {
+			return false
+		}
+	}
+	return true
 }

@@ -94,7 +94,7 @@ async function inputsOf(host) {
 }
 
 /**
- * Do the steps and write checkpoints; a loss that is not finite ends them.
+ * Do the steps and write checkpoints; a loss or a state that is not finite ends them.
  * @param {Training} training
  * @param {Host} host
  */
@@ -107,14 +107,32 @@ async function toEnd(training, host) {
     await host.save(`state-${slot}.bin`, stateBlock(training));
     const ns = nanoseconds(performance.now() - begin);
     await host.say({ checkpoint: updates, slot, ns });
+    return areFinite(training);
   };
   for (let index = 0; index < steps; index++) {
     if (!Number.isFinite(await step(training, index))) return;
     const updates = firstStep + index + 1;
     const isDue = checkpointEvery > 0 && updates % checkpointEvery === 0;
-    if (isDue && index + 1 < steps) await save(updates);
+    // The next one would take the place of the last good one.
+    if (isDue && index + 1 < steps && !(await save(updates))) return;
   }
   await save(firstStep + steps);
+}
+
+/**
+ * Tell whether all numbers of the state are finite.
+ * @param {Training} training
+ */
+function areFinite({ plan, inputs }) {
+  return plan.all(ROLE.state).every(({ index }) => {
+    const { data, type } = inputs.tensors[index];
+    if (data instanceof Float32Array || data instanceof Float64Array) {
+      return data.every(Number.isFinite);
+    }
+    // Half floats are held as their bits: all of the exponent's are set in infinity and NaN.
+    const halves = /** @type {Uint16Array} */ (data);
+    return type !== 'float16' || halves.every((bits) => (~bits & 0x7c00) !== 0);
+  });
 }
 
 /**

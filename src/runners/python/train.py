@@ -48,8 +48,8 @@ class _Steps:
         return math.isfinite(self.metrics[-1][0])
 
 
-def _write_state(plan: Plan, result: Result, trainer: Trainer, updates: int, slot: int) -> None:
-    """Write a checkpoint, which is on the disk before it is told of."""
+def _write_state(plan: Plan, result: Result, trainer: Trainer, updates: int, slot: int) -> bool:
+    """Write a checkpoint, which is on the disk before it is told of; return whether all its numbers are finite."""
     begin = time.monotonic_ns()
     state, path = trainer.state(), result.folder / f"state-{slot}.bin"
     try:
@@ -68,10 +68,11 @@ def _write_state(plan: Plan, result: Result, trainer: Trainer, updates: int, slo
         # Of a full disk the system does not say which file was written.
         raise OSError(f"{path}: cannot be written: {error.strerror}") from error
     result.say(checkpoint=updates, slot=slot, ns=time.monotonic_ns() - begin)
+    return all(bool(np.isfinite(state[entry.number]).all()) for entry in plan.of(Role.STATE))
 
 
 def run_train(plan: Plan, result: Result, open_trainer: OpenTrainer) -> dict[str, Any]:
-    """Train to the end, or to a loss that is not finite; return the facts."""
+    """Train to the end, or to a loss or a checkpoint that is not finite; return the facts."""
     trainer = open_trainer(plan)
     steps = _Steps(plan, trainer)
     gc.collect()
@@ -82,7 +83,8 @@ def run_train(plan: Plan, result: Result, open_trainer: OpenTrainer) -> dict[str
             break
         updates = plan.first_step + index + 1
         if plan.checkpoint_every and updates % plan.checkpoint_every == 0 and index + 1 < plan.steps:
-            _write_state(plan, result, trainer, updates, slot)
+            if not (finite := _write_state(plan, result, trainer, updates, slot)):
+                break
             slot = 1 - slot
     if finite:
         _write_state(plan, result, trainer, plan.first_step + plan.steps, slot)

@@ -281,6 +281,18 @@ def test_state_that_is_not_finite_is_not_kept(run: Run) -> None:
     assert all(np.isfinite(array).all() for array in state.values())
 
 
+@pytest.mark.parametrize("trainer", TRAINERS, indirect=True)
+def test_checkpoint_before_a_state_that_is_not_finite_stays_where_the_loss_is_finite(run: Run) -> None:
+    # The batch norm's running variance becomes infinite, and no loss of the steps to come.
+    run.write("schedule.json", {"lr": [0.05] * 7 + [5e18] + [0.0] * (STEPS - 8)})
+    code, record, stderr = run.train(schedule=run.folder / "schedule.json", checkpoint_every=2)
+    assert (code, record["status"], record["cause"]) == (0, "failed", "diverged"), stderr
+    assert "by step 11 'model.layers.1.running_var'" in record["message"]
+    assert [entry["step"] for entry in record["checkpoints"]] == [2, 4, 6, 8, 10]
+    assert len(record["losses"]) == 11
+    assert tensors(run.checkpoint)["step"] == 10
+
+
 def _without_limit(run: Run) -> Path:
     """Return a Chromium whose files may grow: its memory is files too, but not on that disk."""
     real = shutil.which(RUNTIMES.get("browser").tools()[0])

@@ -36,8 +36,9 @@ pub fn run(plan: &Plan, runtime: &Runtime, results: &mut Results) -> Outcome<Lin
     for step in 0..=plan.steps {
         let done = plan.first_step + step;
         let is_due = plan.checkpoint_every > 0 && done.is_multiple_of(plan.checkpoint_every);
-        if step == plan.steps || is_due && step > 0 {
-            trainer.keep(done, results)?;
+        // The next one would take the place of the last good one.
+        if (step == plan.steps || is_due && step > 0) && !trainer.keep(done, results)? {
+            break;
         }
         if step == plan.steps {
             break;
@@ -232,9 +233,9 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Writes the state after so many updates, to one of two files by turns.
-    fn keep(&mut self, done: usize, results: &mut Results) -> Outcome<()> {
-        let begin = Instant::now();
+    /// Writes the state to one of two files by turns; tells whether all its numbers are finite.
+    fn keep(&mut self, done: usize, results: &mut Results) -> Outcome<bool> {
+        let (begin, mut finite) = (Instant::now(), true);
         let path = results.folder.join(format!("state-{}.bin", self.file));
         let unwritable = |error| Failure::unwritable(&path, error);
         let file = File::create(&path).map_err(unwritable)?;
@@ -246,11 +247,12 @@ impl<'a> Trainer<'a> {
                 Some(device) => device.to_host(tensor, &mut copied)?,
             };
             file.write_all_at(bytes, entry.offset).map_err(unwritable)?;
+            finite &= values::is_finite(entry.dtype as usize, bytes);
         }
         file.sync_all().map_err(unwritable)?;
         let line = Line::default().json("checkpoint", done).json("slot", self.file);
         self.file = 1 - self.file;
-        results.say(line.json("ns", nanoseconds(begin, Instant::now())))
+        results.say(line.json("ns", nanoseconds(begin, Instant::now()))).map(|()| finite)
     }
 }
 

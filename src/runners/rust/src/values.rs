@@ -167,3 +167,15 @@ pub fn element(number: u32) -> TensorElementType {
 pub fn length(tensor: &DynTensor) -> usize {
     tensor.data_type().byte_size(tensor.shape().num_elements()).unwrap_or(0)
 }
+
+/// Of NaN and infinity all bits of the exponent are set; they are in a number's last two bytes.
+pub fn is_finite(dtype: usize, bytes: &[u8]) -> bool {
+    let (size, exponent) = match dtype {
+        1 => (4, 0x7f80),
+        10 => (2, 0x7c00),
+        11 => (8, 0x7ff0),
+        _ => return true,
+    };
+    let last = |number: &[u8]| u16::from_le_bytes([number[size - 2], number[size - 1]]);
+    bytes.chunks_exact(size).all(|number| last(number) & exponent != exponent)
+}

@@ -23,9 +23,11 @@ import java.util.stream.Stream;
  */
 record Tensor(int dtype, long[] shape, ByteBuffer bytes, String[] texts) {
   /** ONNX's numbers of some types. */
-  static final int INT64 = 7;
+  static final int FLOAT32 = 1;
 
+  static final int INT64 = 7;
   static final int STRING = 8;
+  static final int FLOAT16 = 10;
   static final int FLOAT64 = 11;
 
   /** Java's names of ONNX's types, in the order of ONNX's numbers; null: none of the contract's. */

@@ -15,6 +15,8 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntUnaryOperator;
+import java.util.stream.IntStream;
 
 /**
  * Level `train`: steps in order, what they took, and checkpoints.
@@ -126,7 +128,7 @@ final class Train implements AutoCloseable {
     }
   }
 
-  /** Go on to the end, or to a loss that is not finite; write what it took and gave. */
+  /** Go on to the end, or to a loss or state that is not finite; write what it took and gave. */
   private void steps() throws OrtException, IOException {
     long[] times = new long[PARTS * plan.steps];
     long[] means = new long[metrics.size() * plan.steps];
@@ -143,6 +145,8 @@ final class Train implements AutoCloseable {
           plan.checkpointEvery > 0 && (plan.firstStep + done) % plan.checkpointEvery == 0;
       if (finite && (due || done == plan.steps)) {
         save(plan.firstStep + done);
+        // The next checkpoint would take the place of the last good one.
+        finite = areFinite();
       }
     }
     if (plan.steps == 0) {
@@ -243,6 +247,25 @@ final class Train implements AutoCloseable {
       throw new IOException(path + ": the checkpoint cannot be written: " + error, error);
     }
     result.say("checkpoint", updates, "slot", slot, "ns", System.nanoTime() - begin);
+  }
+
+  /** Tell whether all numbers of the state are finite. */
+  private boolean areFinite() {
+    return plan.entries(Plan.Role.STATE).stream().allMatch(entry -> {
+      ByteBuffer numbers = given.get(entry.number()).numbers;
+      // All bits of the exponent are set in infinity and NaN.
+      return switch (entry.dtype()) {
+        case Tensor.FLOAT32 -> none(numbers, 4, at -> ~numbers.getInt(at) & 0x7f800000);
+        case Tensor.FLOAT64 -> none(numbers, 8, at -> ~numbers.getInt(at + 4) & 0x7ff00000);
+        case Tensor.FLOAT16 -> none(numbers, 2, at -> ~numbers.getShort(at) & 0x7c00);
+        default -> true;
+      };
+    });
+  }
+
+  private static boolean none(ByteBuffer numbers, int size, IntUnaryOperator clearBits) {
+    return IntStream.range(0, numbers.capacity() / size)
+        .allMatch(index -> clearBits.applyAsInt(index * size) != 0);
   }
 
   @Override
