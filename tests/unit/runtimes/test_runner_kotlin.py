@@ -67,7 +67,7 @@ def test_other_levels_and_providers_are_skipped(kotlin: Program, tmp_path: Path)
     run = kotlin.load(tmp_path, [0])
     assert (run.code, run.record["reason"]) == (3, "the runner in Kotlin has the level latency only")
     cell = infer_cell("kotlin", load=1.0)
-    assert RUNTIMES.get("kotlin").supports(cell) == "the runner in Kotlin has no level load"
+    assert RUNTIMES.get("kotlin").supports(cell) == "the runner in Kotlin has the level latency only"
     write_tensors(tmp_path / "inputs", {"x": X})
     with pytest.raises(BadInput, match="execution provider 'cuda': kotlin has cpu"):
         kotlin.start(kotlin.plan(tmp_path, "linear", provider="cuda"), tmp_path)
