@@ -49,17 +49,22 @@ class Training:
     accumulate: int = 1
     seed: int = 0
 
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The graphs that are run: only micro-batches take the second one."""
+        return GRAPHS[: 2 if self.accumulate > 1 else 1]
+
     def plan(self) -> Plan:
         """Return the plan, and write into `out` what it names. Raises BadInput naming what cannot be used."""
         for name, least in (("batch", 1), ("until", 0), ("checkpoint_every", 0), ("accumulate", 1), ("seed", 0)):
             if type(getattr(self, name)) is not int or not least <= getattr(self, name) < 2**31:
                 raise BadInput(f"{name}: expected a whole number >= {least}, got {getattr(self, name)!r}")
-        manifest = read_step(self.step, GRAPHS[: 2 if self.accumulate > 1 else 1])
+        manifest = read_step(self.step, self.graphs)
         schedule = _schedule(self.schedule, manifest, self.until)
         data = _data(self.data, manifest)
         order = self._order(data[0].shape[0])
         first, state = self._state(manifest)
-        for name in GRAPHS[: 2 if self.accumulate > 1 else 1]:
+        for name in self.graphs:
             _check_ends(self.step / manifest.graphs[name].file, manifest.graphs[name])
         plan = Plan(
             level=Level.TRAIN,
@@ -87,7 +92,7 @@ class Training:
             for metric in manifest.metrics
         }
         gives |= {tensor.next: takes[tensor.name] for tensor in manifest.state if tensor.next}
-        for group, name in enumerate(GRAPHS[: 2 if self.accumulate > 1 else 1]):
+        for group, name in enumerate(self.graphs):
             self._add_graph(plan, group, name, manifest.graphs[name], takes, gives)
         return plan
 
