@@ -32,7 +32,7 @@ from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
 from transect.planning.stage import STAGES, ordered_stages
 from transect.planning.study import study_model
-from transect.report.formats import REPORT_FORMATS
+from transect.report.engine.formats import REPORT_FORMATS
 from transect.runtimes import RUNTIMES
 from transect.text.classifiers import CLASSIFIERS
 from transect.text.formats import FORMATS

@@ -19,8 +19,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
-from transect.analysis.change_points import change_points
 from transect.analysis.history import LEVEL
+from transect.stats.change_points import change_points
 
 # Draws logarithms of cells by runs.
 Noise = Callable[[np.random.Generator, int, int], np.ndarray]

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from make_records import write_synthetic_study
 from pages import BOUND_MS
 
-from transect.report.build import write_page
-from transect.report.charts import drawing
-from transect.report.report import Made, make_all
+from transect.report.engine.build import write_page
+from transect.report.engine.charts import drawing
+from transect.report.engine.report import Made, make_all
 
 
 @contextmanager

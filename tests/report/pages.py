@@ -15,7 +15,7 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-from transect.report.build import build_report
+from transect.report.engine.build import build_report
 
 # Against hanging, on a machine however busy.
 BOUND_MS = 300_000

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from transect.analysis.load import Loaded
 from transect.domain.record import Record
 from transect.domain.study import Question
-from transect.report.blocks import Chart, Charts, Chip, Heading, Table
-from transect.report.collect import all_parts, make_findings, make_section
-from transect.report.context import Context
-from transect.report.findings.finding import Finding
+from transect.report.engine.blocks import Chart, Charts, Chip, Heading, Table
+from transect.report.engine.collect import make_findings, make_section
+from transect.report.engine.context import Context
+from transect.report.engine.finding import Finding
+from transect.report.engine.parts import all_parts
 
 
 def context(*records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",)) -> Context:

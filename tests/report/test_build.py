@@ -15,15 +15,15 @@ from factories import train_cell
 from transect.analysis.load import Loaded
 from transect.analysis.table import COLUMNS
 from transect.domain.record import Cause, Record, Status
-from transect.report.blocks import Facts, Failure, Lead
-from transect.report.build import build_report, write_page
-from transect.report.context import Context
-from transect.report.glossary import glossary_parts
-from transect.report.inline import Inline
-from transect.report.report import Made
-from transect.report.sections.failures import failures_body
-from transect.report.shell import SCRIPTS, script_json
-from transect.report.text import clean, quantity
+from transect.report.engine.blocks import Facts, Failure, Lead
+from transect.report.engine.build import build_report, write_page
+from transect.report.engine.context import Context
+from transect.report.engine.glossary import glossary_parts
+from transect.report.engine.inline import Inline
+from transect.report.engine.report import Made
+from transect.report.engine.shell import SCRIPTS, script_json
+from transect.report.engine.text import clean, quantity
+from transect.report.topics.study.failures import failures_body
 
 
 def test_summary_counts_every_record_and_names_what_failed(summary: dict[str, Any]) -> None:

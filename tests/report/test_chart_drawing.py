@@ -12,16 +12,16 @@ from functools import cache
 import psutil
 import pytest
 
-from transect.report.charts import drawing
-from transect.report.charts.marks import Dot
-from transect.report.charts.plots import dot_plot
-from transect.report.charts.svg import render
-from transect.report.charts.theme import palette
+from transect.report.engine.charts import drawing
+from transect.report.engine.charts.marks import Dot
+from transect.report.engine.charts.plots import dot_plot
+from transect.report.engine.charts.svg import render
+from transect.report.engine.charts.theme import palette
 
 pytestmark = pytest.mark.env
 
 ROWS = [Dot(label="<script>", value=2.0, style=palette(1)[0]), Dot(label="b", value=3.0, style=palette(2)[1])]
-BEGIN = "from transect.report.charts import drawing\nasked = drawing.begin({}, alt_text='', name='x')\n"
+BEGIN = "from transect.report.engine.charts import drawing\nasked = drawing.begin({}, alt_text='', name='x')\n"
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import pytest
 from co_design_records import changed, measured
 from said_of_records import Made, context, findings, only, prose
 
-from transect.analysis.asynchronous import asynchronous_groups
-from transect.analysis.claims import Judgement
-from transect.analysis.comparisons import Confidence
-from transect.analysis.out_of_core import sweeps
-from transect.analysis.overlapped import exchanges
 from transect.analysis.parallelism import division, ideal_bubble, rivalries
 from transect.domain.record import Cause, Status
-from transect.report.findings.claims import claim_answers
+from transect.report.topics.asynchronous.facts import asynchronous_groups
+from transect.report.topics.claims.facts import Judgement
+from transect.report.topics.claims.findings import claim_answers
+from transect.report.topics.parallel.out_of_core import sweeps
+from transect.report.topics.parallel.overlapped import exchanges
+from transect.stats.comparisons import Confidence
 
 FAILED = {"status": Status.FAILED, "message": "why"}
 WRONG, NO_ROOM = (FAILED | {"cause": cause} for cause in (Cause.WRONG_RESULT, Cause.OUT_OF_MEMORY))

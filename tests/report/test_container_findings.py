@@ -9,10 +9,10 @@ from typing import Any
 from said_of_records import Made, prose
 
 from factories import bench_cell, make_record, train_cell
-from transect.analysis.containers import ContainerCost, container_costs
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.domain.until import AnalysisPlan
+from transect.report.topics.containers.facts import ContainerCost, container_costs
 
 mlp_cell = functools.partial(train_cell, workload="digits-mlp", batch=64)
 

@@ -10,15 +10,15 @@ from said_of_records import Made, context, prose, written
 from said_of_records import context as context_of
 
 from factories import bench_cell, log_run
-from transect.analysis.docking import contests, curves, docking_rows
 from transect.analysis.groups import group_records
 from transect.domain.axes.export import ConvertCell, ModelCell, RoundtripCell
 from transect.domain.axes.retrain import StepCell
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
-from transect.report.findings import conformance
-from transect.report.findings.docking import docking_findings
-from transect.report.findings.finding import Finding
+from transect.report.engine.finding import Finding
+from transect.report.topics.conformance import findings as conformance
+from transect.report.topics.docking.facts import contests, curves, docking_rows
+from transect.report.topics.docking.findings import docking_findings
 
 REPEATS = 6
 

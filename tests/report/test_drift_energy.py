@@ -10,15 +10,16 @@ from make_records import make_record
 from said_of_records import context, only, prose
 
 from factories import infer_cell, train_cell
-from transect.analysis.comparisons import Confidence
-from transect.analysis.drift import drift_of
-from transect.analysis.energy import Use, uses
 from transect.analysis.groups import group_records
-from transect.analysis.verdicts import Answer, Chance
 from transect.domain.record import MetricValue, Record
 from transect.domain.study import Question
-from transect.report.collect import all_parts, make_findings
-from transect.report.findings.deciding import corrected, tally_of
+from transect.report.engine.collect import make_findings
+from transect.report.engine.deciding import corrected, tally_of
+from transect.report.engine.parts import all_parts
+from transect.report.topics.study.drift_facts import drift_of
+from transect.report.topics.study.energy import Use, uses
+from transect.stats.comparisons import Confidence
+from transect.stats.verdicts import Answer, Chance
 
 
 def latencies(slope: float, cells: int = 4, repeats: int = 6, spread: float = 0.001) -> list[Record]:

@@ -14,10 +14,10 @@ from urllib.parse import quote
 import pytest
 from pages import UNFOLD, hash_to
 
-from transect.report.blocks import MAX_ROWS, Body, Lead, digits, table, words
-from transect.report.collect import MadeSection
 from transect.report.comparison.page import write_sections
-from transect.report.facets import Facets
+from transect.report.engine.blocks import MAX_ROWS, Body, Lead, digits, table, words
+from transect.report.engine.collect import MadeSection
+from transect.report.engine.facets import Facets
 
 pytestmark = pytest.mark.browser
 

@@ -18,7 +18,7 @@ from pages import UNFOLD, downloaded, hash_to, until
 from factories import train_cell
 from transect.analysis.load import load_records
 from transect.domain.record import Cause, Status, write_record
-from transect.report.build import build_report
+from transect.report.engine.build import build_report
 
 pytestmark = pytest.mark.browser
 

@@ -16,11 +16,11 @@ from factories import make_record, provenance, train_cell, write_records
 from transect.analysis.groups import Group, group_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
-from transect.report.blocks import digits
-from transect.report.build import build_report
-from transect.report.cell_facts import packed, unpacked
-from transect.report.facets import Facets, facets_of
-from transect.report.text import (
+from transect.report.engine.blocks import digits
+from transect.report.engine.build import build_report
+from transect.report.engine.cell_facts import packed, unpacked
+from transect.report.engine.facets import Facets, facets_of
+from transect.report.engine.text import (
     Quantities,
     Scale,
     Writer,

@@ -11,11 +11,11 @@ from make_records import make_record
 from said_of_records import findings, prose
 
 from factories import bench_cell, infer_cell, train_cell
-from transect.analysis.distribution import DistributionCost
 from transect.analysis.groups import group_records
 from transect.analysis.scaling import ScalingKind
 from transect.domain.record import Cause, MetricValue, Record, Status
-from transect.report.findings.distribution import split_text
+from transect.report.topics.distribution.facts import DistributionCost
+from transect.report.topics.distribution.findings import split_text
 
 
 def infer(workload: str, latencies: list[float], runtime: str = "r", **axes: Any) -> list[Record]:

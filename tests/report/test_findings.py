@@ -9,10 +9,10 @@ from make_records import make_record
 from said_of_records import findings, prose
 
 from factories import infer_cell, train_cell
-from transect.analysis.comparisons import Confidence
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
-from transect.report.findings.finding import Finding
+from transect.report.engine.finding import Finding
+from transect.stats.comparisons import Confidence
 
 TORCH, NUMPY = "torch · single · 1 rank", "numpy · single · 1 rank"
 FAST, SLOW = [1 + i / 100 for i in range(6)], [2 + i / 100 for i in range(6)]

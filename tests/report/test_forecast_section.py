@@ -9,16 +9,17 @@ import pytest
 from co_design_records import changed, measured, write_measured
 from said_of_records import Made, context, only, prose
 
-from transect.analysis.claims import Evidence, Judgement, answers
-from transect.analysis.comparisons import Confidence
 from transect.analysis.extrapolation import Curve, speed_up
-from transect.analysis.forecasts import forecasts, mean_error, order_of
 from transect.analysis.load import load_records
 from transect.domain.study import Question
 from transect.payloads.forecast import forecast
-from transect.report.collect import all_parts, make_findings, make_section
-from transect.report.context import Context
-from transect.report.findings.claims import claim_answers, claim_findings
+from transect.report.engine.collect import make_findings, make_section
+from transect.report.engine.context import Context
+from transect.report.engine.parts import all_parts
+from transect.report.topics.claims.facts import Evidence, Judgement, answers
+from transect.report.topics.claims.findings import claim_answers, claim_findings
+from transect.report.topics.forecasts.facts import forecasts, mean_error, order_of
+from transect.stats.comparisons import Confidence
 
 LATER = "2099-01-01T00:00:00+00:00"
 

@@ -13,11 +13,11 @@ import pytest
 from make_records import HOSTILE
 from markdown_it import MarkdownIt
 
-from transect.report.blocks import Charts, Table
-from transect.report.formats import REPORT_FORMATS, Contents
-from transect.report.formats._markdown_text import fenced, inline, row
-from transect.report.formats.latex_tables import latex
-from transect.report.report import Made
+from transect.report.engine.blocks import Charts, Table
+from transect.report.engine.formats import REPORT_FORMATS, Contents
+from transect.report.engine.formats._markdown_text import fenced, inline, row
+from transect.report.engine.formats.latex_tables import latex
+from transect.report.engine.report import Made
 
 # What any log or name may hold: each character of the first planes, and what has a meaning somewhere.
 EVERY = "".join(map(chr, [*range(1, 0x250), *range(0x2000, 0x2070), 0x4E2D, 0x1F600, 0xFEFF]))

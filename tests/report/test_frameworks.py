@@ -13,7 +13,7 @@ from said_of_records import Made, only, prose, rows
 from factories import make_record, train_cell
 from transect.analysis.load import load_records
 from transect.domain.record import Cause, Record, Status
-from transect.report.charts.theme import Styles
+from transect.report.engine.charts.theme import Styles
 
 
 def test_prose(tmp_path: Path, snapshot: Any) -> None:

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from factories import make_record, train_cell
-from transect.analysis.comparisons import Comparison, Confidence, compare
 from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.study import Question
-from transect.report.answers import answer, shortened
-from transect.report.build import build_report
-from transect.report.collect import all_parts
-from transect.report.findings.decision import Decision
-from transect.report.findings.finding import Finding
-from transect.report.findings.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
-from transect.report.page import Cells
-from transect.report.rules import unknown_names
+from transect.report.engine.answers import answer, shortened
+from transect.report.engine.build import build_report
+from transect.report.engine.decision import Decision
+from transect.report.engine.finding import Finding
+from transect.report.engine.page import Cells
+from transect.report.engine.parts import all_parts
+from transect.report.engine.ranking import MAX_OPENED, Turn, opened, ranked, turn_of
+from transect.report.engine.rules import unknown_names
+from transect.stats.comparisons import Comparison, Confidence, compare
 
 
 def cell_of(workload: str, repeat: int) -> Cell:

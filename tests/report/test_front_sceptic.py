@@ -11,12 +11,12 @@ import pytest
 from make_records import make_record, provenance
 
 from factories import infer_cell, train_cell, write_records
-from transect.analysis.comparisons import Confidence, compare
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, Record, Status
-from transect.report.findings.finding import Race
-from transect.report.report import Made as Report
-from transect.report.report import make_all
+from transect.report.engine.finding import Race
+from transect.report.engine.report import Made as Report
+from transect.report.engine.report import make_all
+from transect.stats.comparisons import Confidence, compare
 
 OTHER = provenance(host="other", cpu_model="Another CPU", cores=64)
 

@@ -19,11 +19,11 @@ from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.load import load_records
-from transect.analysis.roofline import roofline_points
 from transect.domain.cell import Cell
 from transect.domain.record import LogPoint, MetricValue, Record
 from transect.hpc.ingest import ingest
-from transect.report.blocks import Chart
+from transect.report.engine.blocks import Chart
+from transect.report.topics.roofline.facts import roofline_points
 from transect.stages.ingest.result import result_of
 
 

@@ -11,7 +11,7 @@ from make_framework_records import write_framework_study
 from make_hostile_records import PAYLOADS, QUESTIONS, TITLE, payload, write_hostile_study
 from pages import BOUND_MS
 
-from transect.report.build import build_report
+from transect.report.engine.build import build_report
 
 pytestmark = pytest.mark.browser
 

@@ -7,15 +7,16 @@ from co_design_records import measured
 from rank_records import data_record, probe, rank_record, repeated, scaling
 from said_of_records import Made, Sets, context, findings, prose
 
-from transect.analysis.batch_sweeps import batch_sweeps
-from transect.analysis.comparisons import Confidence
-from transect.analysis.languages import languages
-from transect.analysis.published_series import GO_WITH_MPI, PUBLISHED
-from transect.analysis.rank_costs import published_ratio, sum_paths
-from transect.analysis.rank_series import problems
 from transect.domain.record import Cause, Record, Status
-from transect.report.collect import all_parts, make_findings, make_section
-from transect.report.context import Context
+from transect.report.engine.collect import make_findings, make_section
+from transect.report.engine.context import Context
+from transect.report.engine.parts import all_parts
+from transect.report.topics.languages.facts import languages
+from transect.report.topics.ranks.batch_sweeps import batch_sweeps
+from transect.report.topics.ranks.costs import published_ratio, sum_paths
+from transect.report.topics.ranks.published_series import GO_WITH_MPI, PUBLISHED
+from transect.report.topics.ranks.series import problems
+from transect.stats.comparisons import Confidence
 
 KINDS = ("near-linear", "rank-stop", "sum-rate", "point-to-point", "larger-batch")
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from transect.analysis.comparisons import Confidence
-from transect.report.answers import Answer
-from transect.report.blocks import (
+from transect.report.engine.answers import Answer
+from transect.report.engine.blocks import (
     Body,
     Chart,
     Charts,
@@ -26,19 +25,20 @@ from transect.report.blocks import (
     table,
     words,
 )
-from transect.report.build import _inlined
-from transect.report.charts.chart import Point, Series, gather
-from transect.report.charts.theme import Style, palette
-from transect.report.collect import MadeSection
-from transect.report.decisions import DecisionTable, Entry, Row
-from transect.report.findings.decision import Decision
-from transect.report.findings.finding import Finding
-from transect.report.inline import Inline
-from transect.report.page import Front, Shown, shortened
-from transect.report.paginate import fitted
-from transect.report.parts import DecisionColumn
-from transect.report.shell import templates
-from transect.report.text import in_unit, percent
+from transect.report.engine.build import _inlined
+from transect.report.engine.charts.chart import Point, Series, gather
+from transect.report.engine.charts.theme import Style, palette
+from transect.report.engine.collect import MadeSection
+from transect.report.engine.decision import Decision
+from transect.report.engine.decisions import DecisionTable, Entry, Row
+from transect.report.engine.finding import Finding
+from transect.report.engine.inline import Inline
+from transect.report.engine.page import Front, Shown, shortened
+from transect.report.engine.paginate import fitted
+from transect.report.engine.parts import DecisionColumn
+from transect.report.engine.shell import templates
+from transect.report.engine.text import in_unit, percent
+from transect.stats.comparisons import Confidence
 
 
 def chart(title: str) -> Chart:

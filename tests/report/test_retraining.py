@@ -9,8 +9,8 @@ from make_retrain_records import factor_records, lacking, published_like, retrai
 from said_of_records import Made as Section
 from said_of_records import Sets, context, prose
 
-from transect.analysis.retraining import attribution, designs, effects
 from transect.domain.record import Cause, Status
+from transect.report.topics.retraining.facts import attribution, designs, effects
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "the loss is 9 at step 4"}
 DIVERGED = {"status": Status.FAILED, "cause": Cause.DIVERGED, "message": "not finite at step 3"}

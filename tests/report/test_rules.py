@@ -23,12 +23,13 @@ from said_of_records import context
 from factories import make_record, train_cell
 from transect.domain.paths import ROOT
 from transect.domain.study import Question
-from transect.report.build import write_page
-from transect.report.collect import all_parts, make_findings, make_section
-from transect.report.context import Context
-from transect.report.findings.finding import rule_fits
-from transect.report.report import Made, make_all
-from transect.report.rules import RULES, unknown_names
+from transect.report.engine.build import write_page
+from transect.report.engine.collect import make_findings, make_section
+from transect.report.engine.context import Context
+from transect.report.engine.finding import rule_fits
+from transect.report.engine.parts import all_parts
+from transect.report.engine.report import Made, make_all
+from transect.report.engine.rules import RULES, unknown_names
 
 # Each study that the tests make beside the synthetic one.
 MADE = {

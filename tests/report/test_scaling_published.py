@@ -15,9 +15,9 @@ from transect.analysis.groups import group_records
 from transect.analysis.load import load_records
 from transect.analysis.network import communications
 from transect.analysis.scaling import efficiencies
-from transect.analysis.superlinear import possible_causes
 from transect.domain.record import Record
-from transect.report.sections.published import figures_of
+from transect.report.topics.scaling.superlinear import possible_causes
+from transect.report.topics.study.published import figures_of
 
 
 def train(

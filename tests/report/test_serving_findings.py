@@ -13,8 +13,8 @@ from said_of_records import Made, Sets, prose
 
 from factories import infer_cell
 from transect.analysis.groups import group_records
-from transect.analysis.offered_load import highest_load, is_saturated
 from transect.domain.record import Record
+from transect.report.topics.serving.load_facts import highest_load, is_saturated
 from transect.runtimes.prepare import arrival_times
 
 TIMES = (1.0, 1.001, 1.002, 1.003, 1.004, 1.005)

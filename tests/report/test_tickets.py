@@ -7,11 +7,11 @@ from make_records import make_record
 from make_ticket_records import classify_record, effects, seeds, text_records
 from said_of_records import Made, Sets, context, findings, prose
 
-from transect.analysis.classifiers import selected
-from transect.analysis.doubts import DOUBTS, cases
-from transect.analysis.statistics import Spread
 from transect.domain.axes.text import SearchCell
 from transect.domain.record import Cause, Status
+from transect.report.topics.classifiers.doubt_facts import DOUBTS, cases
+from transect.report.topics.classifiers.facts import selected
+from transect.stats.samples import Spread
 
 SWEEPS = "classifier-hyperparameters"
 FIGURE = {

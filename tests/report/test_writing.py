@@ -18,9 +18,9 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Record, Samples, Status
 from transect.hpc.base import RunStatus
 from transect.hpc.scan import Scanner
-from transect.report.export import EXPORTS, older_exports, put, write_formats
-from transect.report.formats import REPORT_FORMATS, Contents
-from transect.report.report import Made, make_all
+from transect.report.engine.export import EXPORTS, older_exports, put, write_formats
+from transect.report.engine.formats import REPORT_FORMATS, Contents
+from transect.report.engine.report import Made, make_all
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -71,7 +71,7 @@ def test_a_changed_file_that_is_no_longer_made_is_refused_and_stays(tmp_path: Pa
 def test_an_export_that_was_ended_half_way_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, a="1", b="1")
 
-    from transect.report import export
+    from transect.report.engine import export
 
     real = export.write_atomic
 

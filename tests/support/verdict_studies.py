@@ -15,12 +15,13 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from factories import infer_cell, make_record
-from transect.analysis.comparisons import Comparison, Confidence, compare, compare_paired
 from transect.analysis.groups import Group
-from transect.analysis.noise import middle
-from transect.analysis.statistics import noise_floor, paired_noise_floor
-from transect.analysis.verdicts import LEVEL, corrected
+from transect.analysis.side_by_side import under
 from transect.domain.until import MARGIN, looks_of
+from transect.stats.comparisons import Comparison, Confidence, compare, compare_paired
+from transect.stats.noise import middle
+from transect.stats.samples import noise_floor, paired_noise_floor
+from transect.stats.verdicts import LEVEL, corrected
 
 # Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
 TRUTH = (0.0, 0.0, 0.0, 0.02, math.log1p(MARGIN), 0.10, 0.30, 0.90)
@@ -202,7 +203,7 @@ def _compared(
         result = compare_paired(runs[a], runs[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
         assert result is not None and result.decision is not None
         result = replace(result, n_candidates=n_candidates)
-        results.append(result.under(groups[a], groups[b]) if groups else result)
+        results.append(under(result, groups[a], groups[b]) if groups else result)
         cells.append((a, b))
     decisions = [result.decision for result in results if result.decision is not None]
     adjusted = corrected(decisions, [result.n_comparisons for result in results])

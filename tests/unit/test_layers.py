@@ -22,6 +22,8 @@ LAYERS = (
     "engine",
     "report",
     "analysis",
+    "stats",
+    "stats",
     "planning",
     "payloads",
     "hpc",

@@ -143,7 +143,7 @@ def test_learning_rate_reruns_its_workload_but_not_its_data(done):
 
 
 def test_report_template_reruns_the_report_alone(done):
-    with edited(done.folder / SRC / "report/templates/page.css", "{", "{ "):
+    with edited(done.folder / SRC / "report/engine/templates/page.css", "{", "{ "):
         check(done)
 
 

@@ -11,13 +11,14 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from transect.analysis.comparisons import Comparison, Confidence, compare, compare_paired
 from transect.analysis.groups import Floors, Group, grouped
-from transect.analysis.noise import middle
-from transect.analysis.verdicts import LEVEL, corrected, half_width
+from transect.analysis.side_by_side import under
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import ComparisonRule
+from transect.stats.comparisons import Comparison, Confidence, compare, compare_paired
+from transect.stats.noise import middle
+from transect.stats.verdicts import LEVEL, corrected, half_width
 
 
 class Standing(StrEnum):
@@ -71,7 +72,7 @@ def _beside_best(
             floor = floors.get(cell.stage, cell.workload, name, best.kind)
             comparison = compare(best.values(name), rival.values(name), direction=direction, floor=floor)
         if comparison is not None:
-            comparison = replace(comparison, n_candidates=len(groups)).under(best, rival)
+            comparison = under(replace(comparison, n_candidates=len(groups)), best, rival)
             found.append((best, rival, comparison))
     return found
 

@@ -14,11 +14,11 @@ from typing_extensions import TypeVar
 from transect.analysis.entries import AnyRecord
 from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.labels import in_order
-from transect.analysis.noise import trimmed
-from transect.analysis.statistics import NoiseFloor, Summary, noise_floor, paired_noise_floor, summarise
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
 from transect.domain.until import AnalysisPlan
+from transect.stats.noise import trimmed
+from transect.stats.samples import NoiseFloor, Summary, noise_floor, paired_noise_floor, summarise
 
 # What a study without any aim wants to know.
 _PLAIN = AnalysisPlan()

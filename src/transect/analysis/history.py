@@ -9,21 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from transect.analysis.change_points import ChangePoint, change_points
-from transect.analysis.comparisons import Comparison, Confidence, compare
 from transect.analysis.groups import grouped
 from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
 from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known, unlike
-from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.analysis.timelines import Run
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
+from transect.stats.change_points import ChangePoint, change_points
+from transect.stats.comparisons import Comparison, Confidence, compare
+from transect.stats.samples import NoiseFloor, noise_floor
 
 # That any change is found where there is none: half of it for whole stages, half for cells.
 LEVEL = 0.05

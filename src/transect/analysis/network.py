@@ -16,9 +16,9 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import group_records
 from transect.analysis.parallelism import divided
 from transect.analysis.scaling import TrainGroup
-from transect.analysis.statistics import Summary, summarise
 from transect.domain.cell import Cell
 from transect.simulation.networks import AlphaBeta, fit_alpha_beta
+from transect.stats.samples import Summary, summarise
 
 BENCHMARK = "network-probe"
 BOUND_NAME = "alpha-beta lower bound"

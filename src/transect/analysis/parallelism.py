@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare
-from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
-from transect.analysis.noise import middle
 from transect.analysis.scaling import TrainGroup
+from transect.analysis.side_by_side import under
 from transect.domain.metrics import Direction
+from transect.stats.comparisons import Comparison, Confidence, Verdict, compare
+from transect.stats.estimates import Estimate
+from transect.stats.noise import middle
 
 STEP = "step_time"
 # Whose micro-batches pass each stage once, forwards and backwards.
@@ -166,7 +167,7 @@ def beside(
     comparison = compare(values, base_values, direction=Direction.LOWER, floor=floor)
     if comparison is None or comparison.ratio is None:
         return None
-    return Beside(group=group, baseline=baseline, ratio=comparison.ratio, comparison=comparison.under(group, baseline))
+    return Beside(group=group, baseline=baseline, ratio=comparison.ratio, comparison=under(comparison, group, baseline))
 
 
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:

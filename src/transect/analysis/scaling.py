@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from transect.analysis.estimates import ratio_of
 from transect.analysis.groups import Group
-from transect.analysis.statistics import NoiseFloor
 from transect.domain.axes.train import TrainCell
+from transect.stats.estimates import ratio_of
+from transect.stats.samples import NoiseFloor
 
 METRIC = "samples_per_second"
 

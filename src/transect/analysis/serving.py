@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transect.analysis.comparisons import Comparison, compare
-from transect.analysis.estimates import Estimate
 from transect.analysis.groups import Floors, Group, grouped
-from transect.analysis.noise import middle
-from transect.analysis.statistics import NoiseFloor
+from transect.analysis.side_by_side import under
 from transect.domain.axes.infer import InferCell
 from transect.runtimes.options import EQUAL
+from transect.stats.comparisons import Comparison, compare
+from transect.stats.estimates import Estimate
+from transect.stats.noise import middle
+from transect.stats.samples import NoiseFloor
 
 InferGroup = Group[InferCell]
 
@@ -176,7 +177,7 @@ def versus(group: InferGroup, baseline: InferGroup, floors: Floors) -> Versus | 
         baseline=baseline,
         ratio=comparison.ratio,
         crosses=crosses,
-        comparison=comparison.under(group, baseline),
+        comparison=under(comparison, group, baseline),
         measure=name,
         floor=floor,
     )
@@ -212,7 +213,7 @@ def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> 
             group=group,
             measure=name,
             excess=comparison.ratio.beyond(comparison.b.median) if comparison and comparison.ratio else None,
-            comparison=None if comparison is None else comparison.under(group, reference),
+            comparison=None if comparison is None else under(comparison, group, reference),
         )
         rows.append((middle(values), row))
     rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))

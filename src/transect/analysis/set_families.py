@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import Group, grouped
-from transect.analysis.noise import middle
 from transect.analysis.result_sets import Pair
 from transect.analysis.set_lines import Line, Outcome, Shift
 from transect.analysis.set_metrics import Chosen, Role
-from transect.analysis.verdicts import LEVEL, corrected, decide_paired
+from transect.stats.comparisons import Confidence
+from transect.stats.noise import middle
+from transect.stats.verdicts import LEVEL, corrected, decide_paired
 
 # Cells that have to be in both sets before all of them together say anything.
 _MIN_CELLS = 3

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from transect.analysis.comparisons import Comparison, Confidence
 from transect.analysis.result_sets import Pairing, ResultSet
 from transect.analysis.set_metrics import Role
 from transect.analysis.surroundings import Difference
-from transect.analysis.verdicts import Decision
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
+from transect.stats.comparisons import Comparison, Confidence
+from transect.stats.verdicts import Decision
 
 
 class Outcome(StrEnum):

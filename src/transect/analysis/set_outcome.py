@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.comparisons import Confidence
 from transect.analysis.log_runs import READS
 from transect.analysis.result_sets import PENDING
 from transect.analysis.set_lines import Beside, Line, Outcome
-from transect.analysis.verdicts import Answer
 from transect.domain.cell import Cell
+from transect.stats.comparisons import Confidence
+from transect.stats.verdicts import Answer
 
 
 def outcome_of(besides: Sequence[Beside], *, provisional: bool = False) -> Outcome:

@@ -1,6 +1,6 @@
 """Better, worse, the same, open or not comparable: the cells of result sets beside those of a base.
 
-The verdicts are those of `transect.analysis.comparisons`, with the noise of the noisier side and
+The verdicts are those of `transect.stats.comparisons`, with the noise of the noisier side and
 Holm's correction over everything that is compared. What is faster at worse quality is not better.
 """
 
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from transect.analysis.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
 from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
 from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, without_old_logs
@@ -18,11 +17,13 @@ from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
 from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known
-from transect.analysis.statistics import NoiseFloor, noise_floor
+from transect.analysis.side_by_side import under
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
+from transect.stats.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
+from transect.stats.samples import NoiseFloor, noise_floor
 
 # Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
@@ -203,7 +204,7 @@ def _line(pair: Pair, choice: Chosen, noise: _Noise) -> Line | None:
         comparison = compare(mine, theirs, direction=choice.direction, floor=floor)
     if comparison is None:
         return None
-    before, comparison = comparison, comparison.under(pair.other, pair.base, together=False)
+    before, comparison = comparison, under(comparison, pair.other, pair.base, together=False)
     disturbed = comparison is not before
     if choice.fact and len({*mine}) == 1 and len({*theirs}) == 1:
         return _of_facts(pair, choice, comparison, noise.margin(choice))

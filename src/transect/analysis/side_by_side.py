@@ -6,13 +6,15 @@ Nor is what a repeat that failed would have shown: those that ran into their lim
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import NamedTuple, Protocol
 
 from transect.analysis.entries import AnyRecord
-from transect.analysis.noise import trimmed
 from transect.domain.cell import GPU_PROVIDERS
+from transect.stats.comparisons import Comparison, Confidence
+from transect.stats.noise import trimmed
 
 # Runs that lie farther apart, in h, were not measured in turn, as the cells of one block are.
 _MAX_H = 12.0
@@ -37,6 +39,20 @@ class Ran(Protocol):
     def noisy(self) -> bool:
         """Whether others were at work in more of them than a middle leaves out."""
         ...
+
+
+def under(comparison: Comparison, *groups: Ran, together: bool = True) -> Comparison:
+    """Return it with the confidence that it may have on these groups: not confirmed where others were at work too often.
+
+    Nor, if they should have been measured `together`, on other processors or another day, or with failures.
+    """
+    if comparison.confidence is not Confidence.CONFIRMED:
+        return comparison
+    reason_apart = apart(groups) if together else ""
+    if not reason_apart and not any(group.noisy for group in groups):
+        return comparison
+    reason = f"{comparison.reason}; {reason_apart}" if reason_apart else comparison.reason
+    return replace(comparison, confidence=Confidence.PROVISIONAL, reason=reason)
 
 
 def apart(groups: Sequence[Ran]) -> str:

@@ -14,7 +14,7 @@ from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import raw_record
 from transect.engine.claim import Claim
 from transect.engine.plan_files import planned_cells, planned_study
-from transect.report.crate import (
+from transect.report.engine.crate import (
     METADATA,
     NOT_A_FILE,
     NOT_IN_CRATE,
@@ -51,8 +51,8 @@ class CrateVerdict:
 
 def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
     """Write `ro-crate-metadata.json` of everything below the study's folder; return it and what is in it."""
-    from transect.report.export import put
-    from transect.report.formats import Contents
+    from transect.report.engine.export import put
+    from transect.report.engine.formats import Contents
 
     folder = paths.folder.resolve()
     file = folder / METADATA
@@ -130,7 +130,7 @@ def check_crate(folder: Path) -> CrateVerdict | None:
 
     Reads everything. Raises BadInput for metadata that cannot be read, or that name a file outside the folder.
     """
-    from transect.report.export import noted_exports
+    from transect.report.engine.export import noted_exports
 
     file = folder / METADATA
     if not file.exists():

@@ -92,8 +92,8 @@ def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[R
 
 
 def _ends_worse(made: History) -> bool:
-    from transect.analysis.comparisons import Confidence
     from transect.analysis.set_lines import Outcome
+    from transect.stats.comparisons import Confidence
 
     last = {id(change.series): change for change in sorted(made.changes, key=lambda change: change.at)}
     return any(end.outcome is Outcome.WORSE and end.confidence is Confidence.CONFIRMED for end in last.values())

@@ -200,7 +200,7 @@ def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[s
     """Write the report of an archive of logs, without any study, to `output`; return its summary."""
     from transect.domain.paths import StudyPaths
     from transect.domain.record import write_record
-    from transect.report.build import build_report
+    from transect.report.engine.build import build_report
 
     if not folder.exists():
         raise BadInput(f"--logs {folder}: no such file or folder")

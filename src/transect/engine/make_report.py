@@ -20,8 +20,8 @@ from transect.engine.plan_files import planned_analysis, planned_cells, planned_
 from transect.planning.study import load_study
 
 if TYPE_CHECKING:
-    from transect.report.export import Written
-    from transect.report.report import Made
+    from transect.report.engine.export import Written
+    from transect.report.engine.report import Made
 
 PlannedCells = Callable[[StudyPaths], Iterable[str] | None]
 
@@ -45,7 +45,7 @@ def write_report(
     Return the summary, what was written, and the exports of an older state of the study that lie there.
     Raises BadInput for an unknown format, or a file of somebody else in the place of one.
     """
-    from transect.report.export import older_exports, write_formats
+    from transect.report.engine.export import older_exports, write_formats
 
     study = load_study(study_file)
     paths = StudyPaths(results=results, study=study.name)
@@ -55,7 +55,7 @@ def write_report(
 
 
 def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
-    from transect.report.build import write_page
+    from transect.report.engine.build import write_page
 
     made = _made(paths, study, cells)
     write_page(made, paths.report)
@@ -63,7 +63,7 @@ def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
 
 
 def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
-    from transect.report.report import make_all
+    from transect.report.engine.report import make_all
 
     # All that is read stays until the end: to look for circles in it again and again takes a fifth of the time.
     gc.set_threshold(100_000, 50, 50)
@@ -111,7 +111,7 @@ def main() -> int:
     folder: Path = parser.parse_args().folder
     paths = StudyPaths(results=folder.parent, study=folder.name)
     try:
-        from transect.report.export import older_exports
+        from transect.report.engine.export import older_exports
 
         made = _make(paths, planned_study(paths), planned_cells(paths))
         older = older_exports(made, paths.folder)

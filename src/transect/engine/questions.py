@@ -16,8 +16,8 @@ def check_questions(study: Study, file: Path) -> None:
     asked = [question for question in study.questions if isinstance(question, Question)]
     if not any(question.answered_by or question.shown_in for question in asked):
         return
-    from transect.report.collect import all_parts
-    from transect.report.rules import unknown_names
+    from transect.report.engine.parts import all_parts
+    from transect.report.engine.rules import unknown_names
 
     faults = [f"{file}: question '{ask}': {what}" for ask, what in unknown_names(asked, all_parts())]
     if faults:

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from factories import bare_record, train_cell
-from transect.analysis.distribution import distribution_costs
 from transect.analysis.groups import Floors, Group, group_records
 from transect.analysis.kinds import Kind
 from transect.analysis.load import load_records
 from transect.analysis.originals import Originals
 from transect.analysis.scaling import ScalingKind, efficiencies
-from transect.analysis.statistics import NoiseFloor
 from transect.analysis.table import COLUMNS, records_table
-from transect.analysis.twins import input_penalties, rate_factor
 from transect.domain.record import Cause, MetricValue, Record, Samples, Status, write_record
+from transect.report.topics.distribution.facts import distribution_costs
+from transect.report.topics.distribution.twins import input_penalties, rate_factor
+from transect.stats.samples import NoiseFloor
 
 
 def train(ranks: int, rate: float, repeat: int = 0, strategy: str = "ddp", **details: Any) -> Record:

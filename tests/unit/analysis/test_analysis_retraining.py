@@ -6,7 +6,8 @@ import pytest
 
 from factories import make_record
 from transect.analysis.groups import Floors, Group, group_records
-from transect.analysis.retraining import (
+from transect.domain.axes.retrain import RetrainCell
+from transect.report.topics.retraining.facts import (
     STEP_TIME,
     Design,
     attribution,
@@ -16,7 +17,6 @@ from transect.analysis.retraining import (
     sorted_by_time,
     step_ratio,
 )
-from transect.domain.axes.retrain import RetrainCell
 
 BASE, ALL = ("sgd", "old", "torch-eager"), ("adamw", "new", "python")
 

@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from transect.analysis.amdahl import serial_part
-from transect.analysis.comparisons import Confidence, Verdict, compare, compare_paired
-from transect.analysis.statistics import (
+from transect.domain.metrics import Direction
+from transect.report.topics.ranks.amdahl import serial_part
+from transect.stats.comparisons import Confidence, Verdict, compare, compare_paired
+from transect.stats.samples import (
     NoiseFloor,
     Spread,
     average,
@@ -20,7 +21,6 @@ from transect.analysis.statistics import (
     rank_interval,
     summarise,
 )
-from transect.domain.metrics import Direction
 
 FLOOR = NoiseFloor(relative=0.05, pairs=9, groups=3)
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factories import bare_record, train_cell
-from transect.analysis.comparisons import Comparison, Verdict, compare, compare_paired
-from transect.analysis.estimates import RATIO, Estimate, ratio_of
 from transect.analysis.groups import Floors, group_records
-from transect.analysis.noise import middle
-from transect.analysis.statistics import NoiseFloor, Spread, noise_floor
-from transect.report.findings.decision import factor_interval
+from transect.report.engine.decision import factor_interval
+from transect.stats.comparisons import Comparison, Verdict, compare, compare_paired
+from transect.stats.estimates import RATIO, Estimate, ratio_of
+from transect.stats.noise import middle
+from transect.stats.samples import NoiseFloor, Spread, noise_floor
 
 positive = st.floats(0.01, 100.0)
 

@@ -8,9 +8,9 @@ import shlex
 import pytest
 
 from factories import make_record, train_cell
-from transect.analysis.failures import endings
-from transect.analysis.next_steps import NEXT_STEPS, command_of
 from transect.domain.record import Cause, Record, Status
+from transect.report.topics.study.failure_facts import endings
+from transect.report.topics.study.next_steps import NEXT_STEPS, command_of
 
 EVERY = list(NEXT_STEPS.values())
 

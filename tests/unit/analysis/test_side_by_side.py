@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from factories import infer_cell, make_record
-from transect.analysis.comparisons import Confidence
 from transect.analysis.contests import contests
 from transect.analysis.groups import Floors, group_records
 from transect.analysis.side_by_side import apart
 from transect.domain.record import Cause, Record, Status
 from transect.planning.stage import STAGES
+from transect.stats.comparisons import Confidence
 
 LATENCIES = {"a": 1.0, "b": 1.5}
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

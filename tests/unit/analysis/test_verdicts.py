@@ -11,10 +11,10 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.analysis.comparisons import Confidence, Verdict, compare
-from transect.analysis.noise import paired_noise, pooled_noise
-from transect.analysis.statistics import noise_floor
-from transect.analysis.verdicts import (
+from transect.stats.comparisons import Confidence, Verdict, compare
+from transect.stats.noise import paired_noise, pooled_noise
+from transect.stats.samples import noise_floor
+from transect.stats.verdicts import (
     Answer,
     Decision,
     chance_of_shift,

@@ -14,7 +14,7 @@ from factories import bare_record, train_cell, write_records
 from transect.cli.crate import write_crate
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
-from transect.report.crate import METADATA
+from transect.report.engine.crate import METADATA
 
 pytestmark = pytest.mark.env
 

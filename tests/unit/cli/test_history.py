@@ -13,9 +13,9 @@ import pytest
 
 from factories import infer_cell, train_cell, write_records
 from result_runs import START, noisy, run_record, write_run
-from transect.analysis.change_points import MIN_RUNS, change_points
 from transect.domain.record import Cause, Status, write_record
 from transect.engine.result_folders import find_runs
+from transect.stats.change_points import MIN_RUNS, change_points
 
 FRAMEWORKS = ("numpy", "torch", "keras", "jax")
 

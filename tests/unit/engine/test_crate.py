@@ -21,7 +21,7 @@ from transect.domain.files import sha256_file
 from transect.domain.inventory import name_of, take_inventory
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
-from transect.report.crate import METADATA
+from transect.report.engine.crate import METADATA
 
 HOSTILE = "</script><img src=x onerror=1> \x1b[31m ../../etc"
 

@@ -14,7 +14,6 @@ import pytest
 
 from cell_jobs import make_job
 from factories import bare_record, infer_cell
-from transect.analysis.comparisons import Verdict
 from transect.analysis.contests import contests, standings
 from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
@@ -24,6 +23,7 @@ from transect.domain.until import ComparisonRule
 from transect.engine.job import Job
 from transect.engine.repetition import TIME, Repetition, deadline_of
 from transect.planning.stage import STAGES
+from transect.stats.comparisons import Verdict
 
 UNTIL = {
     "ci_half_width": None,

@@ -167,8 +167,8 @@ def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
 def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transect.report.sections.systems._MAX_ROWS", 1)
-    monkeypatch.setattr("transect.report.sections.systems.MAX_OPEN", 1)
+    monkeypatch.setattr("transect.report.topics.hardware.systems._MAX_ROWS", 1)
+    monkeypatch.setattr("transect.report.topics.hardware.systems.MAX_OPEN", 1)
     log = archive / "aster" / "mdtest-3.3.0.txt"
     log.write_text(re.sub(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000", log.read_text()))
     logs_report(archive, tmp_path / "logs.html")

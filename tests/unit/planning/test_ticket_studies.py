@@ -11,7 +11,7 @@ from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
 from transect.engine.run_chosen import with_inputs
 from transect.planning.plan import StudyPlan
-from transect.report.sections.published import is_meant
+from transect.report.topics.study.published import is_meant
 
 
 @pytest.fixture(scope="module", params=["tickets", "tickets-full"])

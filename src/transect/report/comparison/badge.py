@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from markupsafe import escape
 
-from transect.analysis.comparisons import Confidence
 from transect.analysis.set_lines import Beside, Outcome
 from transect.report.comparison.words import doubts
-from transect.report.text import clipped
+from transect.report.engine.text import clipped
+from transect.stats.comparisons import Confidence
 
 # White on each has a contrast of 4.5 or more.
 _GROUNDS = {

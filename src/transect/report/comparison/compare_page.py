@@ -7,16 +7,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
-from transect.report.blocks import Chart, Chip, Heading, Lead, Part, Prose, code, digits, note, table, words
-from transect.report.charts.chart import MAX_DRAWN, MAX_PANELS, dot_chart
-from transect.report.charts.marks import Dot
-from transect.report.charts.theme import Style
 from transect.report.comparison.page import made_sections, write_sections
 from transect.report.comparison.words import (
     ORDER,
@@ -34,7 +29,12 @@ from transect.report.comparison.words import (
     when,
     why_text,
 )
-from transect.report.text import clean, clipped, count
+from transect.report.engine.blocks import Chart, Chip, Heading, Lead, Part, Prose, code, digits, note, table, words
+from transect.report.engine.charts.chart import MAX_DRAWN, MAX_PANELS, dot_chart
+from transect.report.engine.charts.marks import Dot
+from transect.report.engine.charts.theme import Style
+from transect.report.engine.text import clean, clipped, count
+from transect.stats.comparisons import Confidence
 
 CHIPS = {
     Outcome.WORSE: "bad",

@@ -8,8 +8,8 @@ from typing import Any
 
 from transect.analysis.result_sets import Lone, ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome, Shift
-from transect.analysis.statistics import Summary
 from transect.report.comparison.words import ordered
+from transect.stats.samples import Summary
 
 
 def comparison_facts(

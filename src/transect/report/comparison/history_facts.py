@@ -19,7 +19,7 @@ from transect.report.comparison.history_words import (
     where_text,
 )
 from transect.report.comparison.markdown import code, fold, grid
-from transect.report.text import count
+from transect.report.engine.text import count
 
 _MAX_COUNT = 40
 _MAX_FACTS = 6

@@ -9,11 +9,6 @@ from pathlib import Path
 from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import Run, Timeline
-from transect.report.blocks import Chart, Chip, Lead, Part, code, digits, note, table, words
-from transect.report.charts.chart import MAX_PANELS, drawn
-from transect.report.charts.marks import Line
-from transect.report.charts.plots import line_plot
-from transect.report.charts.theme import Style, legend
 from transect.report.comparison.compare_page import CHIPS, STYLES
 from transect.report.comparison.history_words import (
     change_text,
@@ -25,7 +20,12 @@ from transect.report.comparison.history_words import (
 )
 from transect.report.comparison.page import made_sections, write_sections
 from transect.report.comparison.words import difference_text, metric_name
-from transect.report.text import clean, clipped, count, number, scale_for
+from transect.report.engine.blocks import Chart, Chip, Lead, Part, code, digits, note, table, words
+from transect.report.engine.charts.chart import MAX_PANELS, drawn
+from transect.report.engine.charts.marks import Line
+from transect.report.engine.charts.plots import line_plot
+from transect.report.engine.charts.theme import Style, legend
+from transect.report.engine.text import clean, clipped, count, number, scale_for
 
 _SERIES = Style("#0072b2", "circle")
 # What one run changes at most on the page; the rest is counted.

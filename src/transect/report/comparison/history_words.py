@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from transect.analysis.change_points import MIN_RUNS
-from transect.analysis.comparisons import Confidence
 from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import Run
 from transect.report.comparison.words import ORDER, cell_names, difference_text, metric_name, moved
-from transect.report.text import clean, count
+from transect.report.engine.text import clean, count
+from transect.stats.change_points import MIN_RUNS
+from transect.stats.comparisons import Confidence
 
 
 def run_name(run: Run) -> str:

@@ -27,7 +27,7 @@ from transect.report.comparison.words import (
     verdict_text,
     when,
 )
-from transect.report.text import clipped, count
+from transect.report.engine.text import clipped, count
 
 # Rows of one table: a comment may have 65,536 characters.
 _MAX_COUNT = 40

@@ -8,10 +8,10 @@ from pathlib import Path
 from markupsafe import Markup
 
 from transect.domain.files import write_atomic
-from transect.report import shell
-from transect.report.blocks import Body, Chip, Part
-from transect.report.collect import MadeSection
-from transect.report.text import clean
+from transect.report.engine import shell
+from transect.report.engine.blocks import Body, Chip, Part
+from transect.report.engine.collect import MadeSection
+from transect.report.engine.text import clean
 
 
 def made_sections(parts: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]]) -> list[MadeSection]:

@@ -6,17 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from transect.analysis.comparisons import Confidence
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
 from transect.analysis.result_sets import Lone, Refused, ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome, Shift
 from transect.analysis.set_outcome import wholly_worse
-from transect.analysis.statistics import Summary
 from transect.analysis.surroundings import Difference
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
-from transect.report.text import clean, clipped, count, quantity
+from transect.report.engine.text import clean, clipped, count, quantity
+from transect.stats.comparisons import Confidence
+from transect.stats.samples import Summary
 
 # What a reader has to know comes first.
 ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)

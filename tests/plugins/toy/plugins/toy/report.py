@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.report.blocks import Lead, Part, digits, table, words
-from transect.report.context import Context
-from transect.report.parts import Section, StageReport
+from transect.report.engine.blocks import Lead, Part, digits, table, words
+from transect.report.engine.context import Context
+from transect.report.engine.parts import Section, StageReport
 
 
 def toys(context: Context) -> Iterator[Part]:

@@ -1,0 +1,1 @@
+"""The page, its tables, charts and exports; knows no topic."""

@@ -1,0 +1,120 @@
+"""Colours, shapes and dashes of series.
+
+The colours are those of Okabe and Ito, "Color universal design", 2008; an olive stands for their
+yellow, which on white paper is too pale and beside their orange too alike. Each is drawn with its
+value for light paper and then replaced by a CSS variable, so that one SVG serves both themes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from transect.report.engine.blocks import LegendItem
+from transect.report.engine.charts.inks import SERIES, VARIABLES
+
+_USUAL = {
+    "numpy": "ink",
+    "torch": "vermillion",
+    "tensorflow": "orange",
+    "keras": "purple",
+    "keras-tensorflow": "purple",
+    "keras-torch": "green",
+    "keras-jax": "sky",
+    "keras-2": "olive",
+    "mxnet": "blue",
+    "go": "sky",
+    "torch-eager": "vermillion",
+    "python": "blue",
+    "c": "ink",
+    "cpp": "purple",
+    "rust": "orange",
+    "javascript": "olive",
+    "compute": "blue",
+    "communication": "vermillion",
+    "input": "olive",
+    "other": "ink",
+}
+
+# Path of each shape on a square of side 2 around the origin: Vega's own, then ours.
+_SHAPES = {
+    "circle": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0",
+    "square": "M-.9,-.9H.9V.9H-.9Z",
+    "triangle-up": "M0,-1.1L1.1,.9H-1.1Z",
+    "diamond": "M0,-1.2L1,0L0,1.2L-1,0Z",
+    "cross": "M-.4,-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
+    "triangle-down": "M0,1.1L1.1,-.9H-1.1Z",
+    "triangle-right": "M1.1,0L-.9,1.1V-1.1Z",
+    "triangle-left": "M-1.1,0L.9,1.1V-1.1Z",
+    "saltire": "M-1,-.5L-.5,-1L0,-.5L.5,-1L1,-.5L.5,0L1,.5L.5,1L0,.5L-.5,1L-1,.5L-.5,0Z",
+    "bar": "M-1.2,-.5H1.2V.5H-1.2Z",
+    "hourglass": "M-1,-1H1L.3,0L1,1H-1L-.3,0Z",
+    "pillar": "M-.5,-1.2H.5V1.2H-.5Z",
+}
+_OURS = frozenset(list(_SHAPES)[8:])
+# As many as make every pair of shape and dash occur once in 84 variants.
+_DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3), (4, 2), (1, 3), (12, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one series looks: colour and, for those who do not see it, shape and dash."""
+
+    color: str
+    shape: str = "circle"
+    dash: tuple[int, ...] = ()
+
+    @property
+    def symbol(self) -> str:
+        """The shape as Vega wants it: one of its names, or a path."""
+        return _SHAPES[self.shape] if self.shape in _OURS else self.shape
+
+
+class Styles:
+    """Gives every name its colour and every variant its shape, the same all through a report."""
+
+    def __init__(self, names: Iterable[str], variants: Iterable[str]) -> None:
+        unknown = sorted(set(names) - set(_USUAL))
+        spare = ["green", "olive", "purple", "sky", "blue", "orange"]
+        extra = {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
+        self._colors = {**_USUAL, **extra}
+        # A single process comes first: it is the plain circle and the unbroken line.
+        ordered = sorted(set(variants), key=lambda name: (name != "single", name))
+        self._variants = {name: i for i, name in enumerate(ordered)}
+
+    def get(self, name: str | None, variant: str | None = None) -> Style:
+        """Return the style of a series, e.g. of a framework and a strategy."""
+        index = self._variants.get(variant or "", 0)
+        shapes = list(_SHAPES)
+        return Style(
+            SERIES[self._colors.get(name or "", "green")], shapes[index % len(shapes)], _DASHES[index % len(_DASHES)]
+        )
+
+
+def colors() -> dict[str, str]:
+    """Return the colours of the page's CSS variables on light paper, by the name of the variable."""
+    return {variable[4:-1]: color for color, variable in VARIABLES.items()}
+
+
+def palette(amount: int) -> list[Style]:
+    """Return styles for series without a name of their own, in the order of a chart."""
+    colors, shapes = list(SERIES.values()), list(_SHAPES)
+    return [Style(colors[i % len(colors)], shapes[i % len(shapes)], _DASHES[i % len(_DASHES)]) for i in range(amount)]
+
+
+def legend(items: Iterable[tuple[str, Style]], *, line: bool = True, symbol: bool = True) -> list[LegendItem]:
+    """Draw a legend item per series: a piece of its line, its symbol, or both."""
+    drawn = []
+    for text, style in items:
+        dash = ",".join(str(part) for part in style.dash)
+        color = VARIABLES.get(style.color, style.color)
+        stroke = f'<line x1="0" x2="28" y1="7" y2="7" stroke="{color}" stroke-width="2" stroke-dasharray="{dash}"/>'
+        path = f'<path transform="translate(14,7) scale(4.5)" d="{_SHAPES[style.shape]}" fill="{color}"/>'
+        svg = (
+            '<svg width="28" height="14" viewBox="0 0 28 14" aria-hidden="true">'
+            f"{stroke if line else ''}{path if symbol else ''}</svg>"
+        )
+        drawn.append(LegendItem(svg=Markup(svg), text=text))  # noqa: S704 ours
+    return drawn

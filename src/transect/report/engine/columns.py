@@ -1,0 +1,178 @@
+"""Columns, marks and charts of groups, and of whatever row is about one group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import Group
+from transect.analysis.labels import group_labels
+from transect.domain.metrics import Direction, metric
+from transect.report.engine.blocks import Chart, Chip, Column, Value, digits, words
+from transect.report.engine.charts.chart import Point, Series, dot_chart
+from transect.report.engine.charts.marks import Dot
+from transect.report.engine.context import Context
+from transect.report.engine.finding import median
+from transect.report.engine.text import Scale, Writer, clean, number, spread, tenths
+from transect.report.topics.training.findings import TIME, may_be_ranked, reaches_target
+from transect.stats.comparisons import Comparison
+
+T = TypeVar("T")
+G = TypeVar("G", bound=Group)
+
+NOT_TOLD = "not told"
+
+
+def undecided(comparison: Comparison) -> Chip:
+    """Return the chip of two sides that cannot be told apart."""
+    alone = min(comparison.a.count, comparison.b.count) == 1
+    return Chip("one run a side" if alone else "within noise")
+
+
+def ended(record: AnyRecord, tone: str = "warn") -> Chip:
+    """Return the chip of how a record ended; a pointer that rests on it reads its message."""
+    return Chip(str(record.cause or record.status), tone, title=clean(record.message))
+
+
+def _marks(group: Group) -> Chip | None:
+    """Return the chip that warns about a group, if any."""
+    if group.wrong:
+        return Chip("diverged" if group.diverged else "wrong result", "bad")
+    if group.over_subscribed:
+        return Chip("over-subscribed", "warn")
+    return Chip("disturbed", "warn") if group.disturbed else None
+
+
+def ranked(groups: Iterable[G], name: str) -> list[G]:
+    """Return the groups that have a metric, best median first."""
+    medians = [(value, group) for group in groups if (value := median(group, name)) is not None]
+    sign = -1 if metric(name).direction is Direction.HIGHER else 1
+    medians.sort(key=lambda pair: (sign * pair[0], pair[1].cell.id))
+    return [group for _, group in medians]
+
+
+def _group(row: Any) -> Group:
+    """Return the group that a row is, or is about."""
+    return row if isinstance(row, Group) else row.group
+
+
+def labelled(
+    rows: Iterable[Any], title: str = "Cell", *, always: Iterable[str] = (), never: Iterable[str] = ()
+) -> Column[Any]:
+    """Return the column that names groups, or rows about them, as `group_labels` does."""
+    labels = group_labels([_group(row) for row in rows], always, never)
+    return words(title, lambda row: labels[_group(row).cell])
+
+
+def medians(title: str, name: str, write: Writer = number, missing: str = "–") -> Column[Any]:
+    """Return the column of a metric's median."""
+    return digits(title, lambda row: median(_group(row), name), write, missing)
+
+
+def metric_columns(name: str, scale: Scale, title: str = "Median", unit: str = "") -> list[Column[Any]]:
+    """Return the columns of a metric: its median, its range or interval, and the runs behind it."""
+    unit = unit or scale.unit
+    return [
+        medians(f"{title} ({unit})" if unit else title, name, scale),
+        digits("Range or interval", lambda row: spread(_group(row).summary(name), scale)),
+        digits("Runs", lambda row: len(_group(row).values(name))),
+    ]
+
+
+def time_columns(scale: Scale, title: str = "Median") -> list[Column[Any]]:
+    """Return the columns of the time to quality: empty but where it may be ranked."""
+    middle, ends, _ = metric_columns(TIME, scale, title)
+
+    def reached(group: Group) -> Value:
+        if may_be_ranked(group) or group.kind.synthetic:
+            return middle.entry(group)
+        if reaches_target(group):
+            return Chip(f"not checkable from step {group.check_inconclusive_from}", "warn")
+        amount = len(group.values(TIME))
+        text = f"reached in {amount} of {len(group.ok)}" if amount else "not reached"
+        return Chip(text, "warn")
+
+    return [
+        digits(middle.title, reached),
+        digits(ends.title, lambda group: ends.entry(group) if may_be_ranked(group) else None),
+    ]
+
+
+RANKS: Column[Any] = digits("Ranks", lambda row: _group(row).cell.ranks)
+MARKS: Column[Any] = words("", lambda row: _marks(_group(row)))
+ACCURACY: Column[Any] = medians("Accuracy", "accuracy", tenths, "no accuracy")
+
+
+def accuracy_text(group: Group) -> str:
+    """Return the median accuracy that a group reached, as text."""
+    return str(ACCURACY.entry(group))
+
+
+def metric_chart(
+    context: Context,
+    groups: Sequence[Group],
+    measure: str,
+    label: Column[Group],
+    columns: Sequence[Column[Group]],
+    *,
+    scale: Scale,
+    right: Callable[[Group], str],
+    bound: Callable[[Group], float | None] = lambda group: None,
+    **how: Any,
+) -> Chart | None:
+    """Draw groups by a metric, in their order: median, ends and repeats; None without any group.
+
+    The table names them, and ends with what they reached and what they are marked with. `right` is
+    what stands at the right of each, `bound` its mark. The rest is that of `dot_chart`.
+    """
+
+    def dot(group: Group) -> Dot:
+        summary = group.summary(measure)
+        if summary is None:
+            raise ValueError(f"{group.cell.id}: has no {measure} to draw")
+        return Dot(
+            label=str(label.entry(group)),
+            value=summary.median / scale.factor,
+            low=summary.low / scale.factor,
+            high=summary.high / scale.factor,
+            points=[value / scale.factor for value in group.values(measure)],
+            style=context.style(group),
+            bound=bound(group),
+            right=right(group),
+            hollow=group.over_subscribed,
+        )
+
+    return dot_chart(groups, dot, [label, *columns, ACCURACY, MARKS], **how)
+
+
+def training_series(
+    context: Context,
+    parts: Iterable[Sequence[T]],
+    x: Callable[[Group[Any]], int],
+    repeats: Callable[[T], Sequence[float]],
+) -> list[Series]:
+    """Return a series for each part of training rows, of the same framework and strategy.
+
+    Networks, and ranks per node, are named where there are several of them.
+    """
+    parts = list(parts)
+    cells = [_group(row).cell for members in parts for row in members]
+    networks = len({cell.network for cell in cells}) > 1
+    per_node = len({cell.ranks_per_node for cell in cells}) > 1 and max(c.nodes for c in cells) > 1
+    series = []
+    for members in parts:
+        cell = _group(members[0]).cell
+        name = [
+            cell.get("framework"),
+            cell.get("strategy"),
+            cell.network if networks else None,
+            f"{cell.ranks_per_node} per node" if per_node else None,
+        ]
+        points = [
+            Point(x=x(_group(row)), repeats=repeats(row), hollow=_group(row).over_subscribed, about=_group(row))
+            for row in members
+        ]
+        style = context.style(_group(members[0]))
+        series.append(Series(name=" · ".join(filter(None, name)), style=style, points=points))
+    return series

@@ -1,1 +1,0 @@
-"""Findings: one sentence each, with its evidence and its confidence."""

@@ -1,1 +1,0 @@
-"""Sections: what each says of a study. A stage's `report.py` lists those that belong to it."""

@@ -1,0 +1,11 @@
+"""What a report says of published claims."""
+
+from transect.report.engine.parts import FindingMaker, Section, StageReport
+from transect.report.topics.claims.findings import claim_findings
+from transect.report.topics.claims.section import claims_body
+
+REPORT = StageReport(
+    stage="train",
+    sections=(Section(key="claims", title="Published claims", order=345, make=claims_body),),
+    findings=(FindingMaker(name="claim", order=450, make=claim_findings, section="claims"),),
+)

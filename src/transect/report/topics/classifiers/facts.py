@@ -1,0 +1,257 @@
+"""Which classifiers of tickets are compared, and the effect of a single change."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy.special import ndtr
+
+from transect.analysis.groups import Group, grouped
+from transect.domain.axes.text import ClassifyCell
+from transect.stats.samples import Spread, Summary, summarise
+from transect.stats.verdicts import Chance, chance_of_shift
+
+ClassifyGroup = Group[ClassifyCell]
+
+ACCURACY, VALID = "accuracy", "validation_accuracy"
+# What says which encoded tickets a classifier reads.
+TEXT = ("corpus", "view", "names", "stop_words", "split", "embeddings", "words")
+# What a sweep may run over: hyper-parameters in the order of the published study, then choices of text.
+AXES = (
+    "learning_rate",
+    "batch",
+    "heads",
+    "layers",
+    "epochs",
+    "updates",
+    "optimiser",
+    "embeddings",
+    "split",
+    "words",
+    "stop_words",
+)
+# The 97.5 % point of the normal distribution.
+_Z = 1.959963985
+# Names of texts that others are compared with.
+_FIRST = ("train", "random", "quantile")
+
+
+def rule_of(group: Group[Any], axis: str) -> Mapping[str, Any]:
+    """Return the study's definition of the name that a cell has on an axis; empty if there is none."""
+    rule = group.records[0].parameters.get(axis) if group.records else None
+    return rule if isinstance(rule, dict) else {}
+
+
+def is_synthetic(group: ClassifyGroup) -> bool:
+    """Whether its tickets were made up."""
+    return bool(rule_of(group, "corpus").get("synthetic"))
+
+
+def corpus_label(group: ClassifyGroup) -> str:
+    """Name its corpus; made-up tickets are called so wherever they appear."""
+    return f"{group.cell.corpus} (synthetic)" if is_synthetic(group) else group.cell.corpus
+
+
+def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
+    """Part groups by the tickets that they read: those read by most kinds of classifier first."""
+    parts = grouped(groups, lambda group: tuple(getattr(group.cell, axis) for axis in TEXT))
+    return sorted(parts.values(), key=lambda part: (-len({g.cell.kind for g in part}), -len(part), part[0].cell.id))
+
+
+def cut_short(group: ClassifyGroup) -> int:
+    """Count the runs whose last epoch was the best on validation: more epochs might have done more."""
+    runs = 0
+    for record in group.ok:
+        history = record.details.get("history") or []
+        losses = [epoch.get("validation_loss") for epoch in history if isinstance(epoch, dict)]
+        known = [loss for loss in losses if isinstance(loss, int | float)]
+        runs += len(known) > 1 and known[-1] == min(known)
+    return runs
+
+
+def test_tickets(group: ClassifyGroup) -> int | None:
+    """Return how many tickets tested it, or None."""
+    for record in group.ok:
+        sizes = record.details.get("tickets")
+        amount = sizes.get("test") if isinstance(sizes, dict) else None
+        if isinstance(amount, int) and amount > 0:
+            return amount
+    return None
+
+
+def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
+    """Return the group that validation would choose; the test part has no say in it.
+
+    Groups without an accuracy are no choice. Where a group has no score on validation, the one with
+    most runs is taken, then the first by id.
+    """
+    known = [group for group in groups if group.values(ACCURACY)]
+    scores = {group.cell: group.summary(VALID) for group in known}
+    if all(scores.values()):
+        medians = {cell: score.median for cell, score in scores.items() if score is not None}
+        return min(known, key=lambda group: (-medians[group.cell], group.cell.id), default=None)
+    return min(known, key=lambda group: (-len(group.ok), group.cell.id), default=None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """By how much the accuracy differs, in shares of one, paired by repeat: both had one seed.
+
+    `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it (95 %, as if
+    the two were tested on tickets of their own; None where their number is not told). `lacking` counts repeats that one
+    side does not have. `fixed`: no seed plays a part on either side. `values` are those of the repeats.
+    """
+
+    summary: Summary
+    alone: float | None
+    lacking: int = 0
+    fixed: bool = False
+    values: tuple[float, ...] = ()
+
+    @property
+    def shown(self) -> bool:
+        """Whether 0 lies outside of the interval, or of the range of two repeats and more.
+
+        Where no seed plays a part: whether it exceeds what the draw of test tickets may do.
+        """
+        if self.fixed:
+            return self._exceeds
+        single = self.summary.spread is Spread.SINGLE
+        return not single and not self.summary.low <= 0 <= self.summary.high
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether six repeats show it, and it exceeds what the draw of test tickets may do."""
+        enough = self.fixed or self.summary.spread is Spread.INTERVAL
+        return self.shown and enough and self._exceeds and not self.lacking
+
+    def chance(self, n_comparisons: float = 1.0) -> Chance:
+        """Test that it is around 0, whatever the seeds and the draw of test tickets do: the larger p of both.
+
+        `n_comparisons`: of how many it was chosen, as in `transect.stats.verdicts.corrected`.
+        """
+        seeds = None if self.fixed else chance_of_shift(self.values)
+        p = [seeds.p] if seeds is not None else []
+        if self.alone:
+            p.append(2 * float(ndtr(-_Z * abs(self.summary.median) / self.alone)))
+        return Chance(p=max(p, default=1.0), n_comparisons=n_comparisons, claimed=self.shown)
+
+    @property
+    def _exceeds(self) -> bool:
+        return self.alone is not None and abs(self.summary.median) > self.alone
+
+
+def difference(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str = ACCURACY) -> Difference | None:
+    """Return the mean difference, second less first, over all pairs, repeat by repeat.
+
+    None where no repeat has all of them. The one run of a classifier without hyper-parameters, which draws
+    nothing, stands for all repeats.
+    """
+    fixed = all(is_fixed(group) for pair in pairs for group in pair)
+    drawn = [set(group.by_repeat(name)) for pair in pairs for group in pair if fixed or not is_fixed(group)]
+    repeats = set.union(*drawn) if drawn else set()
+    sides = [(_scores(first, name, repeats), _scores(second, name, repeats)) for first, second in pairs]
+    whole = sorted(r for r in repeats if all(r in first and r in second for first, second in sides))
+    values = tuple(statistics.fmean(second[repeat] - first[repeat] for first, second in sides) for repeat in whole)
+    summary = summarise(values)
+    if summary is None:
+        return None
+    return Difference(
+        summary=summary,
+        alone=_alone(pairs) if name == ACCURACY else None,
+        lacking=len(repeats) - len(whole),
+        fixed=fixed,
+        values=values,
+    )
+
+
+def is_fixed(group: ClassifyGroup) -> bool:
+    """Whether one run is enough: a classifier without hyper-parameters is fitted in one go, whatever the seed."""
+    return not group.cell.hyperparameters() and len(group.records) == 1
+
+
+def _scores(group: ClassifyGroup, name: str, repeats: set[int]) -> dict[int, float]:
+    values = group.by_repeat(name)
+    return dict.fromkeys(repeats, *values.values()) if values and is_fixed(group) else values
+
+
+def _alone(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]) -> float | None:
+    """Return the half-width of the 95 % interval that the number of test tickets gives, the widest."""
+    widest = 0.0
+    for sides in pairs:
+        variance = 0.0
+        for group in sides:
+            amount, values = test_tickets(group), group.values(ACCURACY)
+            if amount is None or not values:
+                return None
+            share = min(max(statistics.median(values), 0.0), 1.0)
+            variance += share * (1 - share) / amount
+        widest = max(widest, _Z * math.sqrt(variance))
+    return widest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Groups that differ in one axis alone, in the order of its values.
+
+    `metric` is the accuracy on test tickets; where a split has none of a group, that on validation.
+    """
+
+    axis: str
+    metric: str
+    groups: Sequence[ClassifyGroup]
+    # By the axis's value: none for the first, which is their base, nor for what has no repeat of it.
+    effects: Mapping[Any, Difference] = field(default_factory=dict)
+
+    @property
+    def cell(self) -> ClassifyCell:
+        """Its first cell, with which it shares all other axes."""
+        return self.groups[0].cell
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the axis has numbers."""
+        values = [getattr(group.cell, self.axis) for group in self.groups]
+        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[Sweep]:
+    """Yield each set of groups that differ in one of `AXES` alone, those of an axis together."""
+    members = [group for group in groups if group.values(ACCURACY) or group.values(VALID)]
+    for axis in AXES:
+        for alike in _alike(members, axis):
+            # Epochs stand in the place of updates: the other one is no value of its own.
+            with_one = [group for group in alike if getattr(group.cell, axis) is not None]
+            if len(with_one) > 1:
+                yield _sweep(axis, with_one)
+
+
+def _alike(groups: Sequence[ClassifyGroup], axis: str) -> Iterable[list[ClassifyGroup]]:
+    """Part groups by all that they share but for one axis."""
+    return grouped(groups, lambda group: group.cell.apart_from(axis)).values()
+
+
+def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:
+    def value(group: ClassifyGroup) -> Any:
+        return getattr(group.cell, axis)
+
+    metric = ACCURACY if all(group.values(ACCURACY) for group in groups) else VALID
+    known = [group for group in groups if group.values(metric)]
+    base, *others = ordered = sorted(known, key=lambda group: _order(value(group)))
+    effects = {value(group): difference([(base, group)], metric) for group in others}
+    return Sweep(
+        axis=axis,
+        metric=metric,
+        groups=ordered,
+        effects={level: effect for level, effect in effects.items() if effect is not None},
+    )
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, int | float):
+        return (0, float(value), "")
+    return (1, float(value not in _FIRST), str(value))

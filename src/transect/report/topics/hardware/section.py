@@ -1,0 +1,220 @@
+"""Section: what the hardware gives, from benchmarks run here and from logs that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from transect.analysis.benchmark_table import best_values, refusals, series_of
+from transect.analysis.groups import grouped
+from transect.analysis.hardware import BenchmarkValue
+from transect.domain.metrics import METRICS
+from transect.report.engine.blocks import Chart, Charts, Chip, Column, Lead, Part, Table, code, digits, table, words
+from transect.report.engine.charts.chart import dot_chart
+from transect.report.engine.charts.marks import Dot
+from transect.report.engine.context import Context
+from transect.report.engine.text import clean, count, number, quantity, scale_for
+from transect.report.topics.hardware.systems import CURVES, IO500, system_charts, systems_blocks
+
+_MAX_DOTS = 16
+_MAX_BAD = 6
+# Charts that stand open: what bounds are made of comes first.
+_MAX_CHARTS = 4
+_FIRST = ("flops", "memory_bandwidth", "network_bandwidth", "network_latency", "storage_bandwidth")
+_MAX_NUMBERS = 400
+_MAX_BOUNDS = 12
+_RATES = {"flops": "Peak arithmetic", "memory_bandwidth": "Memory bandwidth"}
+
+
+def hardware_body(context: Context) -> Iterator[Part]:
+    """Lay systems beside each other, draw valid values, list every run with its validity."""
+    values = context.benchmark_values
+    yield Lead(
+        f"{_counted(context)}Rates of this machine bound what any framework can reach on it. A run counts as valid "
+        "only if the benchmark's own check passed. For logs, a system is the folder below the path "
+        "that was read, or the file.",
+        empty="No benchmark ran and no log was read: there are no bounds.",
+    )
+    best = best_values(values)
+    yield _bounds(context)
+    yield from systems_blocks(best)
+    refused = {series_of(value) for refusal in refusals(best) for value in refusal.values}
+    # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
+    # units of their own cannot stand on a common axis; points over sizes belong to curves.
+    drawable = [
+        value
+        for value in values
+        if value.valid
+        and value.value
+        and value.name in METRICS
+        and value.name not in CURVES
+        and value.benchmark != IO500
+        and series_of(value) not in refused
+        and (value.size is None or value.stage != "ingest")
+    ]
+    by_name = grouped(drawable, lambda value: (value.stage, value.name))
+    charts = [_chart(context, *key, drawn) for key, drawn in sorted(by_name.items(), key=_place)]
+    # Curves over threads and nodes say more than the same numbers side by side.
+    every = [chart for chart in (*system_charts(values), *charts) if isinstance(chart, Chart)]
+    yield from every[:_MAX_CHARTS]
+    if further := every[_MAX_CHARTS:]:
+        yield Charts(items=further, folded=f"{count(len(further), 'more chart')}")
+    bad = _one_each([value for value in values if not value.valid])
+    if bad:
+        title = "Runs that are not valid: their numbers are in no chart"
+        yield _runs(bad, folded=title) if len(bad) > _MAX_BAD else _runs(bad, caption=title)
+    logs = [value for value in values if value.valid and value.stage == "ingest"]
+    if len(logs) > _MAX_NUMBERS:
+        yield _runs(_one_each(logs), folded="Runs read from logs, one number of each")
+    elif logs:
+        yield _runs(logs, folded="Runs read from logs")
+
+
+def _counted(context: Context) -> str:
+    """Say first what this machine gives at best, and how many runs of benchmarks say so."""
+    best: dict[str, float] = {}
+    for name, _, rate in context.rates.every():
+        best[name] = max(best.get(name, 0.0), rate.value)
+    rates = [f"{_RATES[name].lower()} {quantity(value, METRICS[name].unit)}" for name, value in best.items()]
+    here, read = (
+        len({value.run for value in context.benchmark_values if value.stage == stage}) for stage in ("bench", "ingest")
+    )
+    runs = [
+        count(here, "run") + " of benchmarks here" if here else "",
+        count(read, "run") + " read from logs" if read else "",
+    ]
+    runs_text = ", ".join(filter(None, runs))
+    if not runs_text:
+        return ""
+    return f"{runs_text[:1].upper()}{runs_text[1:]}{'; at best ' + ', '.join(rates) if rates else ''}. "
+
+
+def _place(item: tuple[tuple[str, str], list[BenchmarkValue]]) -> tuple[int, str, str]:
+    (stage, name), _ = item
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), stage, name)
+
+
+def _bounds(context: Context) -> Table | None:
+    """List what bounds in this report are made of: the best rate by threads, and the network's model."""
+    rows = [
+        (
+            _RATES[name] + (f", {precision}" if precision else ""),
+            count(rate.threads, "thread"),
+            quantity(rate.value, METRICS[name].unit),
+            rate.benchmark,
+            rate.cell_id,
+        )
+        for name, precision, rate in context.rates.every()
+    ]
+    for fit in context.network_fits:
+        where = "within a node" if fit.cell.nodes == 1 else fit.cell.network or "default network"
+        for what, value, unit in (
+            ("Latency of a message", fit.model.alpha_s, "s"),
+            ("Bandwidth of a link", fit.model.beta, "B/s"),
+        ):
+            rows.append((what, where, quantity(value, unit), str(fit.cell.get("benchmark") or "–"), fit.cell.id))
+    columns: list[Column[Any]] = [
+        words("Bound", lambda row: row[0]),
+        words("With", lambda row: clean(row[1])),
+        digits("At best", lambda row: row[2]),
+        words("By", lambda row: clean(row[3])),
+        code("Cell", lambda row: clean(row[4])),
+    ]
+    if not rows:
+        return None
+    caption = "What the bounds in this report are made of"
+    many = len(rows) > _MAX_BOUNDS
+    return table(rows, columns, folded=caption if many else "", caption="" if many else caption)
+
+
+def _one_each(values: list[BenchmarkValue]) -> list[BenchmarkValue]:
+    """Keep one value of each run: the first that has a metric of the registry, or else the first."""
+    kept: dict[str, BenchmarkValue] = {}
+    for value in sorted(values, key=lambda value: value.name not in METRICS):
+        kept.setdefault(value.run, value)
+    return [value for value in values if kept[value.run] is value]
+
+
+def _name(value: BenchmarkValue) -> str:
+    # Logs of several systems are no repeats of each other.
+    origin = value.system if value.stage == "ingest" else ""
+    parts = [value.benchmark, value.variant, value.label, value.options, value.placement, origin]
+    if value.threads is not None:
+        parts.append(count(value.threads, "thread"))
+    return clean(" · ".join(part for part in parts if part))
+
+
+def _where(values: Sequence[BenchmarkValue]) -> str:
+    known = sorted({value.where for value in values if value.where})
+    return clean(", ".join(known[:3]) or values[0].cell_id)
+
+
+def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]) -> Part:
+    # Numbers in other units than the first cannot stand on the same axis.
+    unit = min(value.unit for value in values)
+    values = [value for value in values if value.unit == unit]
+    scale = scale_for([value.value for value in values], unit)
+
+    def numbers(runs: Sequence[BenchmarkValue]) -> list[float]:
+        return [value.value / scale.factor for value in runs if value.value is not None]
+
+    def dot(runs: Sequence[BenchmarkValue]) -> Dot:
+        given = numbers(runs)
+        return Dot(
+            label=_name(runs[0]),
+            value=median(given),
+            low=min(given),
+            high=max(given),
+            points=given,
+            style=context.styles.get(runs[0].benchmark),
+            right=number(median(given)),
+        )
+
+    def ends(runs: Sequence[BenchmarkValue]) -> str:
+        return f"{number(min(numbers(runs)))} – {number(max(numbers(runs)))}"
+
+    known, label = METRICS[name], name.replace("_", " ")
+    origin = "measured here" if stage == "bench" else "from logs"
+    better = f", {known.direction} is better" if known.direction != "neutral" else ""
+    return dot_chart(
+        list(grouped(values, _name).values()),
+        dot,
+        [
+            words("Run", lambda runs: _name(runs[0])),
+            digits(f"Median ({scale.unit or 'value'})", lambda runs: median(numbers(runs))),
+            digits("Range", ends),
+            digits("Runs", len),
+            code("From", _where),
+        ],
+        title=f"{label.capitalize()}, {origin}",
+        axis=f"{label} ({scale.unit}){better}",
+        name=f"{stage}-{name}",
+        first="First",
+        unit=scale.unit,
+        most=_MAX_DOTS,
+        cut="later",
+        notes=[known.description.capitalize()],
+    )
+
+
+def _tone(value: BenchmarkValue) -> str:
+    if not value.valid:
+        return "bad"
+    return "warn" if value.status == "suspicious" else "good"
+
+
+def _runs(values: list[BenchmarkValue], *, caption: str = "", folded: str = "") -> Table:
+    def reason(value: BenchmarkValue) -> str:
+        return clean("; ".join(part for part in (value.reason, *value.warnings) if part)) or "–"
+
+    columns = [
+        words("Benchmark", _name),
+        words("Version", lambda value: clean(value.version) or "–"),
+        words("Metric", lambda value: clean(value.name) or "–"),
+        digits("Value", lambda value: quantity(value.value, value.unit)),
+        code("Where", lambda value: clean(value.where) or value.cell_id),
+        words("Status", lambda value: Chip(clean(value.status), _tone(value))),
+        words("Reason and warnings", reason),
+    ]
+    return table(values, columns, caption=caption, folded=folded)

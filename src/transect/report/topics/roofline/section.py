@@ -1,0 +1,212 @@
+"""Section: each training and inference cell below the roof of the machine it ran on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from transect.analysis.bounds import Bound, Rate
+from transect.analysis.groups import Group, grouped
+from transect.analysis.network import communications
+from transect.domain.cell import Cell
+from transect.report.engine.blocks import Chip, Column, Lead, Mark, Part, digits, note, table, words
+from transect.report.engine.charts.chart import MAX_PANELS, drawn
+from transect.report.engine.charts.inks import MUTED
+from transect.report.engine.charts.marks import Line
+from transect.report.engine.charts.plots import line_plot
+from transect.report.engine.charts.theme import Style, legend
+from transect.report.engine.columns import labelled
+from transect.report.engine.context import Context
+from transect.report.engine.text import clipped, count, in_unit, number, percent, quantity, scale_for
+from transect.report.topics.roofline.facts import RooflinePoint, roofline_points
+from transect.report.topics.serving.findings import faithful_groups
+
+_ROOF = Style(MUTED, "square", (5, 3))
+# Points and series of one chart.
+_MAX_POINTS, _MAX_SERIES = 300, 24
+_CLIP = 160
+_STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
+
+_COUNTS = (
+    "Operations and bytes are counted, not measured: from the ONNX graph for runtimes that execute "
+    "one, else from the workload's layers, by the same rules. A multiply-add is two operations, any "
+    "other addition, product, division, root, exponential or choice of the larger number is one; a "
+    "product with the zeros of a padding is none, and a bias is where its sum begins. A training "
+    "step: forward pass, loss, gradients of all weights and of those inputs that an earlier weight "
+    "needs, and the optimiser's update with this workload's hyper-parameters; bytes for parameters, "
+    "gradients and the optimiser's states read and written once each, inputs read, activations "
+    "written and read. An inference run: one forward pass; bytes for weights and inputs read and "
+    "outputs written once, activations staying in cache. Both are the least that the model needs by "
+    "its definition: what a framework does beyond them shows as distance from the roof."
+)
+
+
+def roofline_body(context: Context) -> Iterator[Part]:
+    """Draw one roofline per stage, number of threads and precision; list every point."""
+    found = {stage: roofline_points(_groups(context, stage), context.rates) for stage, _, _ in _STAGES}
+    shares = [point.share for points, _ in found.values() for point in points]
+    lead = (
+        f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory "
+        "allow here. "
+        if shares
+        else ""
+    )
+    lead = lead or (
+        "No cell has both a count of operations and benchmarks of arithmetic and memory with as many threads: there "
+        "is no roof. "
+    )
+    yield Lead(
+        f"{lead}The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
+        "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
+        "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
+        "its operations over the median time, on one node."
+    )
+    tables: list[Part] = []
+    notes: list[Part] = []
+    for stage, title, unit in _STAGES:
+        points, left_out = found[stage]
+        points.sort(key=lambda point: (-point.share, point.group.cell.id))
+        panels = grouped(points, lambda point: (point.threads, point.group.cell.precision))
+        columns = _columns(context, unit, points) if points else []
+        for key in sorted(panels)[:MAX_PANELS]:
+            yield _chart(context, stage, title, key, panels[key], columns)
+        if points:
+            caption = f"{title}: share of the roof, highest first"
+            tables.append(table(points, columns, caption=caption, fold_title=f"{title} by share"))
+        if left_out:
+            why = ", ".join(f"{amount} {why}" for why, amount in left_out.items())
+            notes.append(note(f"{title}: {count(sum(left_out.values()), 'cell')} left out: {why}."))
+    yield from tables
+    yield note(_COUNTS) if tables else None
+    yield from notes
+
+
+def _groups(context: Context, stage: str) -> list[Group]:
+    if stage == "train":
+        return context.of("train")
+    workloads = context.workloads("infer")
+    return [group for name in workloads for group in faithful_groups(context, name)]
+
+
+def _series_name(cell: Cell) -> str:
+    names = (cell.get("framework"), cell.get("strategy"), cell.get("runtime"))
+    return " · ".join(filter(None, names))
+
+
+def _limit(point: RooflinePoint) -> str:
+    return "peak FLOP/s" if point.bound.kind == "arithmetic" else point.bound.kind
+
+
+def _chart(
+    context: Context,
+    stage: str,
+    title: str,
+    key: tuple[int, str],
+    points: list[RooflinePoint],
+    columns: list[Column[RooflinePoint]],
+) -> Part:
+    threads, precision = key
+    bound = points[0].bound
+    peak, bandwidth = bound.flops.value, bound.bandwidth.value
+    scale = scale_for([peak], "FLOP/s")
+    ridge = peak / bandwidth
+    low = min(ridge, *(point.intensity for point in points)) / 2
+    high = max(ridge, *(point.intensity for point in points)) * 2
+    roof = [(x, min(peak, x * bandwidth) / scale.factor) for x in (low, ridge, high)]
+    series = grouped(points[:_MAX_POINTS], lambda point: _series_name(point.group.cell))
+    shown = sorted(series.items())[:_MAX_SERIES]
+    styles = {name: context.style(members[0].group) for name, members in shown}
+    lines = [Line(points=roof, style=_ROOF, symbols=False, name="roof")] + [
+        Line(
+            points=[(point.intensity, point.achieved / scale.factor) for point in members],
+            style=styles[name],
+            joined=False,
+            name=name,
+            marks=[
+                Mark(
+                    label=str(columns[0].entry(point)),
+                    about=point,
+                    at=point.intensity,
+                    what="median",
+                    value=point.achieved / scale.factor,
+                    ends=point.time.word,
+                    low=point.flops / point.time.high / scale.factor,
+                    high=point.flops / point.time.low / scale.factor if point.time.low else None,
+                    count=point.time.count,
+                )
+                for point in members
+            ],
+        )
+        for name, members in shown
+    ]
+    best = points[0]
+    nearest = f"{columns[0].entry(best)} reaches {percent(best.share)} of what {_limit(best)} allows"
+    over = ", more than it should: the benchmarks or the counts are off" if best.share > 1 else ""
+    where = f"{count(threads, 'thread')}, {precision}"
+    cut = len(points) - sum(len(members) for _, members in shown)
+    return drawn(
+        line_plot(lines, x_title="intensity (FLOP/B)", y_title=scale.unit, x_log=True, y_log=True, height=260),
+        points,
+        columns,
+        title=f"{title} on {where}",
+        name=f"roofline-{stage}-{threads}-{precision}",
+        alt=f"Roofline of {title.lower()} on {where}: a slope of {quantity(bandwidth, 'B/s')} up to "
+        f"{quantity(peak, 'FLOP/s')} at {number(ridge)} FLOP/B, and {count(len(points), 'cell')} "
+        f"below it. Nearest to it: {nearest}.",
+        legend=[*legend([("roof", _ROOF)], symbol=False), *legend(styles.items(), line=False)],
+        notes=[
+            f"Slope {quantity(bandwidth, 'B/s')} ({_source(bound.bandwidth)}), roof "
+            f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {nearest}{over}.",
+            *_warnings(context, bound),
+            f"{count(cut, 'cell')} far from the roof are not drawn." if cut else "",
+        ],
+    )
+
+
+def _source(rate: Rate) -> str:
+    return clipped(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark, _CLIP)
+
+
+def _warnings(context: Context, bound: Bound) -> list[str]:
+    """Repeat what the benchmarks behind a roof said against themselves."""
+    cells = {bound.flops.cell_id, bound.bandwidth.cell_id}
+    warnings: dict[str, None] = {}
+    for value in context.benchmark_values:
+        if value.valid and value.cell_id in cells:
+            warnings |= dict.fromkeys(value.warnings)
+    return [f"Warning: {clipped(warning, _CLIP)}." for warning in list(warnings)[:2]]
+
+
+def _columns(context: Context, unit: str, points: list[RooflinePoint]) -> list[Column[RooflinePoint]]:
+    work = scale_for([point.flops for point in points], "FLOP")
+    rate = scale_for([point.achieved for point in points], "FLOP/s")
+    groups: list[Group[Any]] = [point.group for point in points]
+    trained = unit == "step"
+    always = ("ranks", "threads") if trained else ("threads",)
+    beside = communications(groups, context.network_fits) if trained else []
+    ratios: dict[Cell, float] = {row.group.cell: row.ratio for row in beside if row.ratio}
+
+    def of_network(point: RooflinePoint) -> float | None:
+        ratio = ratios.get(point.group.cell)
+        return 1 / ratio if ratio else None
+
+    columns: list[Column[RooflinePoint]] = [
+        labelled(points, always=always),
+        digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work),
+        digits(f"Bytes per {unit}", lambda point: point.bytes, in_unit("B")),
+        digits("Intensity (FLOP/B)", lambda point: point.intensity),
+        digits(f"Time per {unit}", lambda point: point.time.median, in_unit("s")),
+        digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate),
+        digits("Of the roof", lambda point: point.share, percent),
+        words("Roof set by", _limit),
+        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate),
+    ]
+    if ratios:
+        columns.append(digits("Communication, of its bound", of_network, percent))
+    return [*columns, words("", _mark)]
+
+
+def _mark(point: RooflinePoint) -> Chip | None:
+    if point.share > 1:
+        return Chip("above the roof", "warn")
+    return Chip("disturbed", "warn") if point.group.disturbed else None

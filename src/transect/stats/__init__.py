@@ -1,0 +1,1 @@
+"""Statistics of samples: intervals, noise, comparisons, verdicts, change points."""

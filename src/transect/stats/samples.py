@@ -1,0 +1,253 @@
+"""Order statistics of small samples: median, rank-based interval, noise floor, effect size.
+
+No normal distribution is assumed anywhere. The rules are those of Hoefler and Belli,
+"Scientific benchmarking of parallel computing systems", SC'15: costs are averaged
+arithmetically, rates harmonically, ratios never; an interval needs more than five values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import binom, mannwhitneyu
+
+from transect.domain.metrics import Mean, metric
+from transect.domain.until import MARGIN
+from transect.stats.noise import Noise, paired_noise, pooled_noise
+
+# The smallest sample whose extremes cover the median with 95 % confidence is 6.
+MIN_INTERVAL_VALUES = 6
+
+# The share of A/A pairs below the upper quarter.
+_UPPER = 0.75
+# The share of A/A pairs that are closer than `often`.
+_OFTEN = 0.6
+
+# Beyond this many arrangements the exact Mann-Whitney count gives way to the normal one.
+EXACT_LIMIT = 60
+
+
+class Spread(StrEnum):
+    """What the low and high ends of a summary are."""
+
+    INTERVAL = "interval"
+    RANGE = "range"
+    SINGLE = "single"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """Median of `count` values with its ends, all in the unit of the values.
+
+    `spread` says what the ends are: a rank-based confidence interval (`confidence` holds the
+    level reached), the range of two to five values, or nothing but the single value.
+    """
+
+    count: int
+    median: float
+    low: float
+    high: float
+    spread: Spread
+    confidence: float | None = None
+
+    @property
+    def word(self) -> str:
+        """Name the ends in words: `95 % interval`, `range` or `one run`."""
+        if self.spread is Spread.INTERVAL:
+            return "95 % interval"
+        return "range" if self.spread is Spread.RANGE else "one run"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoiseFloor:
+    """The largest ratio that repeats of one cell show between each other, less one.
+
+    `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
+    `groups` the number of cells that they come from. `noise` is what their repeats say of the spread
+    of each, and `upper` the ratio that a quarter of the pairs exceeds, less one, `often` that which two fifths do; within `margin` two cells are the same, and `looks` counts how often the study may have
+    looked at its repeats and gone on.
+    """
+
+    relative: float
+    pairs: int
+    groups: int
+    noise: Noise | None = None
+    upper: float = 0.0
+    often: float = 0.0
+    margin: float = MARGIN
+    looks: int = 1
+
+
+def rank_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float] | None:
+    """Confidence interval of the median from order statistics, and the level it reaches.
+
+    The ends are the k-th smallest and k-th largest value with the largest k whose exact
+    binomial coverage is at least `confidence` (Le Boudec, "Performance evaluation of computer
+    and communication systems", section 2.2). Returns None when no k covers, that is for fewer
+    than six values at 95 %.
+
+    >>> rank_interval([1, 2, 3, 4, 5]) is None
+    True
+    >>> rank_interval([6, 1, 5, 2, 4, 3])
+    (1, 6, 0.96875)
+    """
+    ordered = sorted(values)
+    rank = _rank(len(ordered), confidence)
+    return None if rank is None else (ordered[rank[0] - 1], ordered[-rank[0]], rank[1])
+
+
+@lru_cache(maxsize=4096)
+def _rank(count: int, confidence: float) -> tuple[int, float] | None:
+    """Return k and the level reached by the k-th smallest and k-th largest of `count` values."""
+    tail = (1 - confidence) / 2
+    smallest = int(binom.ppf(tail, count, 0.5))
+    # The largest k of which less than the tail lies below.
+    k = smallest + 1 if binom.cdf(smallest, count, 0.5) <= tail else smallest
+    return (k, round(float(1 - 2 * binom.cdf(k - 1, count, 0.5)), 12)) if k > 0 else None
+
+
+def summarise(values: Iterable[float]) -> Summary | None:
+    """Median with a rank-based interval (six values or more) or the range. None for no values."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    median = ordered[len(ordered) // 2] if len(ordered) % 2 else statistics.median(ordered)
+    interval = rank_interval(ordered)
+    if interval is not None:
+        low, high, level = interval
+        return Summary(count=len(ordered), median=median, low=low, high=high, spread=Spread.INTERVAL, confidence=level)
+    return Summary(
+        count=len(ordered),
+        median=median,
+        low=ordered[0],
+        high=ordered[-1],
+        spread=Spread.RANGE if len(ordered) > 1 else Spread.SINGLE,
+    )
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Nearest-rank quantile: an observed value, never an interpolated one. Needs one value."""
+    return float(np.quantile(np.asarray(values, dtype=float), share, method="inverted_cdf"))
+
+
+def harmonic_mean(values: Iterable[float]) -> float:
+    """Harmonic mean of positive rates. Raises ValueError for none or for a rate of zero or less."""
+    rates = list(values)
+    if not rates or min(rates) <= 0:
+        raise ValueError(f"a harmonic mean needs positive rates, got {rates[:3]}")
+    return statistics.harmonic_mean(rates)
+
+
+def average(name: str, values: Sequence[float]) -> float | None:
+    """Average one metric's values the way its registry entry says. None if it has no mean.
+
+    Raises BadInput for an unknown metric and ValueError for rates that are not positive.
+    """
+    kind = metric(name).mean
+    if kind is Mean.NONE or not values:
+        return None
+    return harmonic_mean(values) if kind is Mean.HARMONIC else statistics.fmean(values)
+
+
+def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
+    """Effect size from -1 (every a below every b) to 1 (every a above every b).
+
+    Source: Cliff, "Dominance statistics", Psychological Bulletin 114 (1993).
+    """
+    if not a or not b:
+        raise ValueError("an effect size needs values on both sides")
+    above = sorted(b)
+    return sum(bisect_left(above, x) + bisect_right(above, x) - len(b) for x in a) / (len(a) * len(b))
+
+
+def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
+    """Two-sided p of the Mann-Whitney U test that a and b come from one distribution.
+
+    Exact without ties up to 60 values in all, else normal with the tie correction and
+    continuity correction (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
+    Three against three values cannot give less than 0.1.
+    """
+    if not a or not b:
+        raise ValueError("the test needs values on both sides")
+    pooled = {*a, *b}
+    if len(pooled) == 1:
+        return 1.0
+    exact = len(pooled) == len(a) + len(b) <= EXACT_LIMIT
+    return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
+
+
+def noise_floor(
+    groups: Iterable[Sequence[float]], share: float = 0.95, *, margin: float = MARGIN, looks: int = 1
+) -> NoiseFloor | None:
+    """A/A noise: a high quantile of the ratios between repeats of one and the same cell.
+
+    All pairs within each group are taken; values of zero or less give no ratio. With few pairs
+    the quantile is the largest ratio. Returns None when no group holds two values.
+    """
+    groups = list(groups)
+    ratios: list[float] = []
+    used = 0
+    for group in groups:
+        positive = [value for value in group if value > 0 and math.isfinite(value)]
+        pairs = [abs(math.log(x / y)) for x, y in itertools.combinations(positive, 2)]
+        used += bool(pairs)
+        ratios += pairs
+    if not ratios:
+        return None
+    return NoiseFloor(
+        relative=math.expm1(quantile(ratios, share)),
+        pairs=len(ratios),
+        groups=used,
+        noise=pooled_noise(groups),
+        upper=math.expm1(quantile(ratios, _UPPER)),
+        often=math.expm1(quantile(ratios, _OFTEN)),
+        margin=margin,
+        looks=looks,
+    )
+
+
+def paired_noise_floor(
+    groups: Iterable[Mapping[int, float]], share: float = 0.95, *, margin: float = MARGIN, looks: int = 1
+) -> NoiseFloor | None:
+    """Noise of a metric whose repeats differ by design: values by repeat, one mapping per group.
+
+    Repeat i has the same start in every group, so what two repeats differ by in all groups is no
+    noise: their log ratio is taken less its median over the groups. A pair of repeats that fewer
+    than three groups have is left as it is. Returns None when no group holds two values.
+    """
+    groups = list(groups)
+    ratios: dict[tuple[int, int], list[float]] = defaultdict(list)
+    used = 0
+    for group in groups:
+        positive = {n: v for n, v in sorted(group.items()) if v > 0 and math.isfinite(v)}
+        used += len(positive) > 1
+        for (i, x), (j, y) in itertools.combinations(positive.items(), 2):
+            ratios[i, j].append(math.log(x / y))
+    left: list[float] = []
+    for of_pair in ratios.values():
+        many = len(of_pair) > 2
+        middle = statistics.median(of_pair) if many else 0.0
+        # Taking the middle out of n values makes them look closer than they are.
+        widen = math.sqrt(len(of_pair) / (len(of_pair) - 1)) if many else 1.0
+        left += [widen * abs(ratio - middle) for ratio in of_pair]
+    if not left:
+        return None
+    return NoiseFloor(
+        relative=math.expm1(quantile(left, share)),
+        pairs=len(left),
+        groups=used,
+        noise=paired_noise(groups),
+        upper=math.expm1(quantile(left, _UPPER)),
+        often=math.expm1(quantile(left, _OFTEN)),
+        margin=margin,
+        looks=looks,
+    )
