@@ -23,7 +23,6 @@ LAYERS = (
     "report",
     "analysis",
     "stats",
-    "stats",
     "planning",
     "payloads",
     "hpc",

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
+from transect.analysis.quality import TIME, may_be_ranked, reaches_target
 from transect.domain.metrics import Direction, metric
 from transect.report.engine.blocks import Chart, Chip, Column, Value, digits, words
 from transect.report.engine.charts.chart import Point, Series, dot_chart
@@ -15,7 +16,6 @@ from transect.report.engine.charts.marks import Dot
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
 from transect.report.engine.text import Scale, Writer, clean, number, spread, tenths
-from transect.report.topics.training.findings import TIME, may_be_ranked, reaches_target
 from transect.stats.comparisons import Comparison
 
 T = TypeVar("T")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from transect.analysis.parallelism import median_of
+from transect.analysis.quality import quality_target
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence
 from transect.report.engine.text import clean, count, number, quantity
 from transect.report.topics.asynchronous.facts import TIME, Asynchronous, Twin, asynchronous_groups, reaches, score_of
 from transect.report.topics.parallel.findings import doubt_of, scope_of, strategy_words, times_of
-from transect.report.topics.training.findings import quality_target
 from transect.stats.comparisons import Confidence
 
 

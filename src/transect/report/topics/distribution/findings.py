@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from transect.analysis.groups import Group
 from transect.analysis.kinds import main_kind
 from transect.analysis.labels import group_labels
+from transect.analysis.quality import TIME, may_be_ranked
 from transect.analysis.scaling import METRIC, ScalingKind, TrainGroup
 from transect.analysis.side_by_side import under
 from transect.domain.cell import Cell
@@ -15,7 +16,6 @@ from transect.report.engine.deciding import same_within
 from transect.report.engine.finding import Finding, floor_text, joined, limited_confidence, median
 from transect.report.engine.text import count, percent, quantity
 from transect.report.topics.distribution.facts import STEP, DistributionCost, distribution_costs
-from transect.report.topics.training.findings import TIME, may_be_ranked
 from transect.stats.comparisons import Confidence
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, compared, kinds_of
+from transect.analysis.quality import TIME, may_be_ranked, quality_target, reaches_target
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.record import Status
 from transect.report.engine.blocks import MAX_OPEN, Chip, Column, Heading, Lead, Part, digits, note, table, words
@@ -15,7 +16,6 @@ from transect.report.engine.finding import median
 from transect.report.engine.text import clean, clipped, count, in_unit, number, percent, scale_for, tenths
 from transect.report.topics.distribution.section import cost_blocks, single_blocks
 from transect.report.topics.distribution.twins import InputPenalty, input_penalties, rate_factor, rule_groups
-from transect.report.topics.training.findings import TIME, may_be_ranked, quality_target, reaches_target
 from transect.report.topics.training.throughput import panels
 from transect.stats.comparisons import Verdict
 

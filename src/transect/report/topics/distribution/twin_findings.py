@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
+from transect.analysis.quality import reaches_target
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.side_by_side import under
 from transect.report.engine.context import Context
@@ -13,7 +14,6 @@ from transect.report.engine.deciding import same_within
 from transect.report.engine.finding import Finding, limited_confidence, median
 from transect.report.engine.text import count, number, percent
 from transect.report.topics.distribution.twins import SumTwins, input_penalties, rate_factor, sum_twins
-from transect.report.topics.training.findings import reaches_target
 from transect.stats.comparisons import Confidence, Verdict
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
+from transect.analysis.quality import TIME, may_be_ranked, quality_target, reaches_target, target_of
 from transect.analysis.scaling import METRIC
 from transect.domain.cell import Cell
 from transect.domain.until import MARGIN
@@ -30,44 +30,18 @@ from transect.report.topics.training.steps import limit_finding, scaling_finding
 from transect.stats.comparisons import Comparison, Confidence
 from transect.stats.samples import summarise
 
-TIME = "time_to_quality"
 # The column of the decision table.
 COLUMN = "train"
 
 
-def quality_target(groups: Sequence[Group]) -> str:
-    """Return the target in words, e.g. `accuracy 0.95`: the one that most groups have."""
-    targets = Counter(target for group in groups if (target := _target(group)))
-    return next((target for target, _ in targets.most_common(1)), "the quality target")
-
-
-def _target(group: Group) -> str:
-    """Return a group's own target in words; empty where no record tells it."""
-    for record in group.records:
-        quality = record.details.get("quality")
-        if isinstance(quality, dict) and quality.get("target") is not None:
-            return f"{quality.get('metric', 'quality')} {quality['target']}"
-    return ""
-
-
 def _below_target(group: Group) -> bool:
     """Whether it ends below the accuracy that it had reached on the way."""
-    _, _, least = _target(group).rpartition(" ")
+    _, _, least = target_of(group).rpartition(" ")
     reached = median(group, "accuracy")
     try:
-        return reached is not None and _target(group).startswith("accuracy ") and reached < float(least)
+        return reached is not None and target_of(group).startswith("accuracy ") and reached < float(least)
     except ValueError:
         return False
-
-
-def reaches_target(group: Group) -> bool:
-    """Whether every usable repeat reached the target: one that did not took infinitely long."""
-    return bool(group.ok) and len(group.values(TIME)) == len(group.ok)
-
-
-def may_be_ranked(group: Group) -> bool:
-    """Whether its time to the target counts: reached in every run, and known to be by training."""
-    return reaches_target(group) and not group.unverified
 
 
 def training_findings(context: Context) -> list[Finding]:
@@ -105,7 +79,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     target = quality_target(groups)
     running = [g for g in groups if g.ok and not g.wrong]
     # Who stops earlier is no faster.
-    other_target = [g for g in running if _target(g) not in ("", target)]
+    other_target = [g for g in running if target_of(g) not in ("", target)]
     able = [g for g in running if _able(g) and g not in other_target]
     # All trainers of a kind have the same starts: a seed that takes more epochs does so for all.
     floor = context.floors.paired("train", workload, TIME, kind)

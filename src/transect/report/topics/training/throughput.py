@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.bounds import Bound, step_bound
 from transect.analysis.groups import Group
+from transect.analysis.quality import TIME, may_be_ranked, quality_target, reaches_target
 from transect.analysis.scaling import METRIC
 from transect.report.engine.blocks import Chip, Part, digits, table, words
 from transect.report.engine.charts.chart import MAX_DRAWN, MAX_PANELS, drawn, left_out
@@ -29,7 +30,6 @@ from transect.report.engine.columns import (
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
 from transect.report.engine.text import count, percent, scale_for, tenths
-from transect.report.topics.training.findings import TIME, may_be_ranked, quality_target, reaches_target
 
 # Rows of one panel: with more, names and marks are no longer found again.
 MAX_COUNT = 12
