@@ -25,9 +25,8 @@ from transect.domain.cell import Cell
 from transect.domain.files import digest
 from transect.domain.record import Cause, Record, Status
 from transect.engine.make_report import make_report
-from transect.report.engine import collect
 from transect.report.engine.context import Context
-from transect.report.engine.parts import FindingMaker, Section, StageReport
+from transect.report.engine.parts import FindingMaker, Section, StageReport, all_parts
 
 
 @pytest.fixture
@@ -155,9 +154,9 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(study, train_record("numpy", "single"))
-    parts = collect.all_parts()
+    parts = all_parts()
     parts.sections.insert(0, Section(key="unlucky", title="Unlucky", order=1, make=raises))
-    parts.findings.append(FindingMaker(order=1, make=raises))
+    parts.findings.append(FindingMaker(name="raises", order=1, make=raises))
     monkeypatch.setattr("transect.report.engine.report.all_parts", lambda: parts)
     summary, page = page_of(study, tmp_path)
     assert [problem.split(":")[0] for problem in summary["problems"]] == ["raises findings", "section unlucky"]
@@ -171,7 +170,7 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
 
 def test_a_stage_whose_report_file_cannot_be_imported_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transect.report.engine.parts.report_files", lambda: [Path("outlook/report.py")])
-    [problem] = collect.all_parts().problems
+    [problem] = all_parts().problems
     assert problem.where == "stage outlook" and "cannot be used" in problem.what
 
 
@@ -190,10 +189,10 @@ ODD = Section(key="odd", title="Odd", order=1, make=raises)
 def test_a_stage_whose_part_fits_no_report_costs_itself_alone(
     sections: Any, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = collect.all_parts()
+    before = all_parts()
     monkeypatch.setattr("transect.report.engine.parts.report_files", lambda: [Path("outlook/report.py")])
     module = SimpleNamespace(REPORT=StageReport(sections=sections))
     monkeypatch.setitem(sys.modules, "transect.stages.outlook.report", module)
-    parts = collect.all_parts()
+    parts = all_parts()
     [problem] = parts.problems
     assert expected in problem.what and [one.key for one in parts.sections] == [one.key for one in before.sections]

@@ -97,7 +97,7 @@ def report_files() -> list[Path]:
 @cache
 def report_hash(ground: Path) -> str:
     """Hash what the report is made with: its modules, templates, styles, and the stages' parts."""
-    roots = [PACKAGE / "report" / "build.py"]
+    roots = [PACKAGE / "report" / "engine" / "build.py"]
     for folder in ("report", "analysis"):
         roots += [p for p in (PACKAGE / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     return hash_sources(frozenset([*roots, *report_files()]), ground).hash

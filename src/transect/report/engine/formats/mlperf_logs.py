@@ -28,7 +28,7 @@ from transect.report.engine.formats._runs import Run, as_name, read_runs
 from transect.report.engine.report import Made
 from transect.report.engine.text import clean
 
-_FILE = "/".join(Path(__file__).parts[-4:])
+_FILE = "/".join(Path(__file__).parts[-5:])
 # The names that MLPerf has for hyper-parameters, by ours.
 _PARAMETERS = {
     "learning_rate": "opt_base_learning_rate",
