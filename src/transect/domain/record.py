@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -149,11 +150,11 @@ class Record(BaseModel):
         return self.cell.repeat
 
     def value(self, name: str, label: str | None = None) -> float | None:
-        """Return a metric's value, or None when the record has none of that name."""
-        for number in self.metrics:
-            if number.name == name and (label is None or number.label == label):
-                return number.value
-        return None
+        """Return a metric's value, or None when the record has none of that name; of several that of the median."""
+        known = [number for number in self.metrics if number.name == name and label in (None, number.label)]
+        median = (number for number in known if (number.label or "").endswith("_median"))
+        found = next(median, known[0] if known else None)
+        return None if found is None else found.value
 
 
 def run_fingerprint(planned: str, inputs: Sequence[str]) -> str:
@@ -209,6 +210,12 @@ def own_record(path: Path, stage: str, cell_id: str) -> dict[str, Any]:
     if (raw.get("stage"), raw.get("cell_id")) != (stage, cell_id):
         raise BadInput(f"{path}: is the record of {raw.get('stage')}/{raw.get('cell_id')}")
     return raw
+
+
+def own_seconds(record: Record) -> float:
+    """Return how long a cell took, without waiting for its turns."""
+    took = datetime.fromisoformat(record.ended) - datetime.fromisoformat(record.started)
+    return took.total_seconds() - float(record.details.get("waited_s", 0.0))
 
 
 def read_record(path: Path) -> Record:

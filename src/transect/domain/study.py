@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -134,3 +136,8 @@ class Study(Section):
         "and gigabytes, and are mostly a slip of the pen",
     )
     published: list[Published] = Field(default=[], description="published figures to compare with, see below")
+
+    def asks(self, rules: Iterable[str]) -> bool:
+        """Whether a question names one of these rules of the report; all are asked where no question names any."""
+        named = [name for asked in self.questions if isinstance(asked, Question) for name in asked.answered_by]
+        return not named or any(fnmatchcase(rule, name) for rule in rules for name in named)

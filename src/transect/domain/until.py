@@ -1,14 +1,15 @@
-"""How long a study goes on measuring: it repeats until its comparisons are decided, and what decided means."""
+"""How long a study goes on measuring: until its pairs are told apart or the same, and what the same means."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
+
+from transect.domain.pairs import Pair
 
 # Two groups within a twentieth of each other are the same, unless a study says otherwise.
 MARGIN = 0.05
@@ -48,8 +49,8 @@ class RepeatUntil(BaseModel):
     )
     equivalence_margin: Percent | None = Field(
         default=None,
-        description="enough when all comparisons of a cell are decided: different, or the same within this margin, "
-        "such as `5 %`",
+        description="enough when the interval of each pair of a cell tells the same within this margin, such as `5 %`, "
+        "from different",
     )
     min_repeats: int | None = Field(default=None, ge=2, description="least repeats of each cell; null: its `repeats`")
     max_repeats: int = Field(default=10, ge=3, le=MAX_REPEATS, description="most repeats of each cell")
@@ -71,82 +72,19 @@ class RepeatUntil(BaseModel):
         return self
 
 
-def looks_of(min_repeats: int, max_repeats: int) -> list[int]:
-    """Return the numbers of repeats at which one looks whether to go on, `min_repeats` to `max_repeats`.
-
-    Each look may be wrong, so they are few: half as many repeats again from one to the next.
-
-    >>> looks_of(3, 10)
-    [3, 5, 8, 10]
-    >>> looks_of(3, 3)
-    [3]
-    """
-    looks = [min_repeats]
-    while looks[-1] < max_repeats:
-        looks.append(min(max_repeats, math.ceil(1.5 * looks[-1])))
-    return looks
-
-
-def decisive_looks(min_repeats: int, max_repeats: int) -> int:
-    """Return at how many of those looks a verdict may be confirmed, and so be wrong.
-
-    >>> decisive_looks(2, 10)
-    4
-    """
-    return sum(look >= MIN_RUNS for look in looks_of(min_repeats, max_repeats))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ComparisonRule:
-    """What decides among cells of a stage: each is compared with the best, metric by metric.
-
-    `paired_metrics` are those of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
-    `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells of another
-    workload, kind or value of `stratify_by` are not compared. With `best_of`, axes, only the best cell of each of their
-    values is, as where the best of each runtime races. `also` is another rule for the same cells.
-    """
-
-    metrics: tuple[str, ...] = ()
-    paired_metrics: tuple[str, ...] = ()
-    stratify_by: tuple[str, ...] = ()
-    best_of: tuple[str, ...] = ()
-    also: ComparisonRule | None = None
-
-    def each(self) -> list[ComparisonRule]:
-        """Return it and those that hold also."""
-        return [self, *(self.also.each() if self.also is not None else ())]
-
-    def stored(self) -> list[dict[str, list[str]]]:
-        """Return it and those that hold also, as JSON holds them."""
-        return [
-            {
-                "metrics": [*rule.metrics],
-                "paired_metrics": [*rule.paired_metrics],
-                "stratify_by": [*rule.stratify_by],
-                "best_of": [*rule.best_of],
-            }
-            for rule in self.each()
-        ]
-
-    @classmethod
-    def of(cls, stored: Sequence[Mapping[str, Sequence[str]]]) -> ComparisonRule:
-        """Make the one that was stored."""
-        first, *rest = stored
-        kept = {key: tuple(names) for key, names in first.items()}
-        return cls(**kept, also=cls.of(rest) if rest else None)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnalysisPlan:
-    """What a study wants to know, for its report: the margin, and how often a stage's runner looks."""
+    """What a study wants to know, for its report: the margin, and which pairs it compares."""
 
     margin: float = MARGIN
-    looks: Mapping[str, int] = field(default_factory=dict)
-
-    def interim_looks(self, stage: str) -> int:
-        """Return how often the repeats of a stage's cells are looked at; 1 where nobody goes on."""
-        return self.looks.get(stage, 1)
+    pairs: tuple[Pair, ...] = ()
 
     def stored(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
-        return asdict(self) | {"looks": dict(self.looks)}
+        return {"margin": self.margin, "pairs": [pair.stored() for pair in self.pairs]}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> AnalysisPlan:
+        """Make the one that was stored; of a plan of before 2026-11-26, which has no pairs, the margin."""
+        pairs = tuple(map(Pair.of, stored.get("pairs", ())))
+        return cls(margin=float(stored.get("margin", MARGIN)), pairs=pairs)

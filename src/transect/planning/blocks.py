@@ -69,7 +69,11 @@ class Block:
     def fingerprint(self) -> str:
         """Changes when any of its cells does."""
         # Whether more repeats are needed is its runner's to say, and may have another answer now.
-        repeat_until = [canonical_json(p.spec["repeat_until"]) for p in self.cells if "repeat_until" in p.spec]
+        repeat_until = [
+            canonical_json([p.spec["repeat_until"], p.spec.get("pairs", ())])
+            for p in self.cells
+            if "repeat_until" in p.spec
+        ]
         return digest([*(p.fingerprint for p in self.cells), *repeat_until])[:16]
 
 
@@ -81,6 +85,7 @@ def _shape(cell: Cell, system: System) -> Shape:
     # Cells are compared within one workload, so one workload stays on one set of nodes.
     return Shape(
         group=placement.group or cell.stage,
+        # What is on several nodes takes no turns, and a block's guard looks at all of its nodes.
         nodes=cell.nodes,
         gpus_per_node=gpus,
         pairing=str(cell.workload) if placement.by_workload else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from transect.domain.study import Study
 from transect.domain.system import System
 from transect.measure.provenance import available_cores
 from transect.measure.provenance import gpus as find_gpus
+from transect.planning.pairs import StagePairs
 from transect.planning.parameters import resolve
 from transect.training.workloads import WORKLOADS, Parameters
 
@@ -34,13 +36,12 @@ class Context:
         self.cells: dict[str, list[Cell]] = defaultdict(list)
         self._parameters: dict[str, Parameters] = {}
         self.left_out = 0
-        self._room: tuple[int, int, int] | None = None
         self._values: dict[str, dict[str, Any]] = {}
         # Repeats that may not be needed, and what only they need; least and most of a cell's repeats.
         self.optional: set[Cell] = set()
         self.repeats: dict[Cell, tuple[int, int]] = {}
-        # What `transect.planning.until` counted of them, and of how many.
-        self.of_repeat_until: tuple[int, Any] | None = None
+        # What is compared, by stage.
+        self.pairs: dict[str, StagePairs] = {}
         self._takers: dict[Cell, list[Cell]] = defaultdict(list)
         self._indices: dict[tuple[str, Callable[..., Hashable]], dict[Hashable, list[Cell]]] = {}
 
@@ -102,19 +103,33 @@ class Context:
         return index.get(wanted, [])
 
     def fits(self, cell: Cell, gpus: int) -> bool:
-        """Whether a cell with `gpus` on each node fits the system, without sharing its cores.
+        """Whether a cell with `gpus` on each node fits the system, without sharing the cores of a node.
 
         One that does not is counted in `left_out`, and reported.
         What the system's file does not say is taken from this machine.
         """
-        if self._room is None:
-            cores = self.system.cores_per_node or available_cores()
-            self._room = (self.system.nodes, cores, self.system.gpus_per_node or len(find_gpus()))
-        nodes, cores, offered = self._room
-        wanted = cell.ranks_per_node * cell.threads
-        fits = cell.nodes <= nodes and wanted <= cores and gpus <= offered
+        fits = (
+            cell.nodes <= self.system.nodes
+            and cell.ranks_per_node * cell.threads <= self._cores
+            and (gpus == 0 or gpus <= self._gpus)
+        )
         self.left_out += not fits
         return fits
+
+    def may_be_compared(self, cell: Cell, gpus: int) -> bool:
+        """Whether it fits, also where all nodes are one machine: nothing is claimed of ranks that share cores."""
+        left_out, physical = self.left_out, self.system.physical_cores
+        fits = self.fits(cell, gpus)
+        self.left_out = left_out
+        return fits and (physical is None or cell.ranks * cell.threads <= physical)
+
+    @cached_property
+    def _cores(self) -> int:
+        return self.system.cores_per_node or available_cores()
+
+    @cached_property
+    def _gpus(self) -> int:
+        return self.system.gpus_per_node or len(find_gpus())
 
     def note_taker(self, taken: Cell, by: Cell) -> None:
         """Remember which cell takes something from which."""

@@ -166,7 +166,8 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
             unsound.add(name)
             continue
         _check_size(context, len(cells))
-        cells = more_repeats(cells, stage, context)
+        with hook_of(name):
+            cells = more_repeats(cells, name, stage, context)
         _check_size(context, len(cells))
         _check_class(name, cells, f"stage '{name}' gives as its cell")
         asked = {cell.id: cell for cell in cells}

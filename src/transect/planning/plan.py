@@ -51,6 +51,8 @@ class Planned:
     fingerprint: str
     order: int
     waits: tuple[tuple[str, str], ...] = ()
+    # What it shares with the cells that take turns with it, in whichever repeat; empty: it takes none.
+    heat: str = ""
 
     @property
     def after(self) -> tuple[tuple[str, str], ...]:
@@ -185,7 +187,11 @@ class _Planner:
             spec["repeat_until"] = repeat_until
         if cell in context.optional:
             spec["optional"] = True
-        return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)
+        pairs = context.pairs.get(cell.stage)
+        if pairs is not None and (asked := pairs.asked(cell)):
+            spec["pairs"] = [pair.stored() for pair in asked]
+        heat = pairs.heat(cell) if pairs is not None else ""
+        return Planned(cell, cell.id, environment, taken, spec, fingerprint, order, heat=heat)
 
     def _named(self, cell: Cell, spec: dict[str, Any]) -> list[str]:
         """Return the paths that its options name and that nobody else says it reads, sorted."""

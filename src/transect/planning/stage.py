@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, unknown_name
+from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry, StageRegistry
 from transect.domain.study import Section
 from transect.domain.system import System
 from transect.domain.takes import Takes
-from transect.domain.until import ComparisonRule
 
 if TYPE_CHECKING:
     from transect.planning.context import Context
@@ -71,8 +71,9 @@ class Stage(ABC, Generic[C]):
     precedes: ClassVar[tuple[str, ...]] = ()
     # How its cells are put into blocks, and where these run.
     placement: ClassVar[Placement] = Placement()
-    # What decides among its cells, where a study may measure on until that is known.
-    comparison: ClassVar[ComparisonRule | None] = None
+    # Which of its points are compared, and by what: planned before a study runs, measured in turn, and measured on
+    # until it is known where the study says so.
+    pairs: tuple[PairRule, ...] = ()
     # Whether its payload may spread over ranks and nodes: networks and MPI of the system matter.
     spreads: ClassVar[bool] = False
 
@@ -217,6 +218,8 @@ def _faults(name: str, stage: Stage[Any]) -> Iterator[str]:
             yield f"has the text '{names}' as its `{member}`: expected a tuple, ('{names}',)"
         elif member != "keeps":
             yield from (f"{member} an {unknown_name('stage', name, STAGES)}" for name in names if name not in STAGES)
+    if hasattr(stage, "comparison"):
+        yield "has a `comparison`, which is nothing any more: expected `pairs`, transect.domain.pairs.PairRule(…) each"
     for role, taken in stage.takes.items():
         if not isinstance(taken, Takes):
             yield f"takes as its {role} {taken!r}: expected transect.domain.takes.Takes(NAME, …)"

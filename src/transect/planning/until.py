@@ -1,23 +1,21 @@
-"""Repeats beyond the least number: planned up to the most, run while a comparison is open."""
+"""Repeats beyond the least number: planned up to the most, run while a pair is open."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from transect.domain.cell import Cell, axes_of
+from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.until import MARGIN, AnalysisPlan, ComparisonRule, RepeatUntil, decisive_looks
+from transect.domain.until import MARGIN, AnalysisPlan, RepeatUntil
 from transect.planning.context import Context
+from transect.planning.pairs import StagePairs, has, make_pairs
 from transect.planning.stage import STAGES, Stage
 
 
 def repeat_until_of(stage: Stage[Any], context: Context) -> RepeatUntil | None:
     """Return when a stage's cells are repeated no more: by its own section, or else by the study."""
-    if stage.comparison is None or not stage.key:
+    if not stage.pairs or not stage.key:
         return None
     of_section: RepeatUntil | None = getattr(context.section(stage.key), "repeat_until", None)
     return of_section or context.study.repeat_until
@@ -42,7 +40,7 @@ def margin_of(context: Context) -> float:
 
 def check_repeat_until(context: Context) -> None:
     """Raise BadInput for a `repeat_until` that applies to no cell: it would be ignored."""
-    able = [stage for name in STAGES if (stage := STAGES.get(name)).comparison is not None and stage.key]
+    able = [stage for name in STAGES if (stage := STAGES.get(name)).pairs and stage.key]
     going_on = {STAGES.get(cell.stage).key for cell in context.repeats}
     unused = [
         f"{stage.key}.repeat_until"
@@ -59,34 +57,65 @@ def check_repeat_until(context: Context) -> None:
         )
 
 
-def more_repeats(cells: Iterable[Cell], stage: Stage[Any], context: Context) -> list[Cell]:
-    """Return a stage's cells with all repeats up to `max_repeats`, and note those beyond `min_repeats`."""
+def more_repeats(cells: Iterable[Cell], name: str, stage: Stage[Any], context: Context) -> list[Cell]:
+    """Return a stage's cells with all repeats up to `max_repeats`, and note those beyond `min_repeats`, and its pairs."""
     cells = list(cells)
-    repeat_until = repeat_until_of(stage, context)
-    if repeat_until is None:
-        return cells
     amounts: dict[Cell, int] = {}
-    limit = repeat_until.max_repeats
     for cell in cells:
         alike = cell.without_repeat()
         amounts[alike] = max(amounts.get(alike, 0), cell.repeat + 1)
-    most = max(amounts.values(), default=0)
+    able = [point for point in amounts if stage.pairs and context.may_be_compared(point, stage.gpus(point))]
+    pairs = make_pairs(stage.pairs, able, context.study.asks)
+    repeat_until = repeat_until_of(stage, context)
+    if repeat_until is not None:
+        cells = _up_to_the_most(cells, amounts, repeat_until, stage, pairs, context)
+    context.pairs[name] = pairs.with_repeats(amounts)
+    return cells
+
+
+def _up_to_the_most(
+    cells: list[Cell],
+    amounts: dict[Cell, int],
+    repeat_until: RepeatUntil,
+    stage: Stage[Any],
+    pairs: StagePairs,
+    context: Context,
+) -> list[Cell]:
+    """Return the cells with their optional repeats; `amounts` become what they may have."""
+    limit, most = repeat_until.max_repeats, max(amounts.values(), default=0)
     if repeat_until.min_repeats is None and most and (most > limit or min(amounts.values()) >= limit):
         where = "repeat_until" if repeat_until is context.study.repeat_until else f"{stage.key}.repeat_until"
         raise BadInput(
             f"{context.where(where)}: max_repeats {limit} leaves nothing beyond the {most} repeats of "
             f"{stage.key}: expected a larger max_repeats, or min_repeats"
         )
-    for alike, amount in amounts.items():
-        least = repeat_until.min_repeats or amount
-        context.repeats[alike] = (least, max(least, limit))
-        for repeat in range(max(least, limit)):
+    # Those that are measured in turn have as many repeats.
+    of_heat: dict[str, int] = {}
+    able = {alike: amount for alike, amount in amounts.items() if _speed_of(alike, stage) is not None}
+    for alike, amount in able.items():
+        heat = pairs.heat(alike)
+        of_heat[heat] = max(of_heat.get(heat, 0), amount)
+    for alike, amount in able.items():
+        heat = pairs.heat(alike)
+        least = repeat_until.min_repeats or (of_heat[heat] if heat else amount)
+        # Without a pair there is nothing to decide, and nothing to go on for but the cell's own interval.
+        going_on = bool(heat) or repeat_until.ci_half_width is not None
+        context.repeats[alike] = (least, max(least, limit) if going_on else least)
+        for repeat in range(context.repeats[alike][1]):
             cell = alike.changed(repeat=repeat)
             if repeat >= amount:
                 cells.append(cell)
             if repeat >= least:
                 context.optional.add(cell)
-    return [cell for cell in cells if cell.repeat < context.repeats[cell.without_repeat()][1]]
+        amounts[alike] = context.repeats[alike][1]
+    return [cell for cell in cells if cell.repeat < amounts[cell.without_repeat()]]
+
+
+def _speed_of(cell: Cell, stage: Stage[Any]) -> str | None:
+    """Return the metric whose interval may end a cell's repeats; None for a cell of which nothing is compared."""
+    metrics = (rule.metric for rule in stage.pairs if has(cell, rule.both))
+    # Not what the seed of a repeat decides too.
+    return next((metric for metric in metrics if metric != "time_to_quality"), None)
 
 
 def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str, set[str]], context: Context) -> None:
@@ -102,72 +131,24 @@ def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str
 def repeat_until_spec(cell: Cell, stage: Stage[Any], context: Context) -> dict[str, Any] | None:
     """Return what the runner of a block gets about a cell's repeats; None where all of them run.
 
-    `budget_s` is that of its block; `ways` counts what the study compares.
+    `metric` is that of `ci_half_width`; `equivalence_margin` is None where pairs do not decide, `budget_s` that of its block.
     """
     repeat_until, known = repeat_until_of(stage, context), context.repeats.get(cell.without_repeat())
-    if repeat_until is None or known is None or stage.comparison is None:
+    if repeat_until is None or known is None:
         return None
-    facts = _facts(context)
+    margin = margin_of(context)
     return {
+        "metric": _speed_of(cell, stage),
         "ci_half_width": repeat_until.ci_half_width,
-        "equivalence_margin": margin_of(context),
-        "decide": repeat_until.equivalence_margin is not None,
+        "equivalence_margin": margin if repeat_until.equivalence_margin is not None else None,
+        "margin": margin,
         "min_repeats": known[0],
         "max_repeats": known[1],
         "budget_s": repeat_until.budget_minutes and 60 * repeat_until.budget_minutes,
-        "looks": facts.looks[cell.stage],
-        "ways": facts.ways,
-        "comparison": stage.comparison.stored(),
     }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Facts:
-    """Of all cells that may go on: how often a stage's are looked at, and how many pairs are compared."""
-
-    looks: Mapping[str, int]
-    ways: float
-
-
-def _facts(context: Context) -> _Facts:
-    """Count once what each cell's runner is told: all cells that may go on are known by then."""
-    known = context.of_repeat_until
-    if known is None or known[0] != len(context.repeats):
-        looks: dict[str, int] = {}
-        sets: dict[Hashable, set[Hashable]] = defaultdict(set)
-        for cell, (least, most) in context.repeats.items():
-            stage = STAGES.get(cell.stage)
-            looks[cell.stage] = max(looks.get(cell.stage, 1), decisive_looks(least, most))
-            for number, rule in enumerate(stage.comparison.each() if stage.comparison else ()):
-                heat = tuple(cell.get(axis) for axis in rule.best_of) or cell
-                sets[number, _rivals(cell, rule)].add(heat)
-        pairs = sum(len(members) * (len(members) - 1) // 2 for members in sets.values())
-        known = len(context.repeats), _Facts(looks=looks, ways=_in_steps(pairs))
-        context.of_repeat_until = known
-    facts: _Facts = known[1]
-    return facts
-
-
-def _in_steps(amount: int) -> float:
-    """Return it, or up to a quarter more: one cell more in a study makes no block look at all of its own again.
-
-    >>> [_in_steps(n) for n in (0, 4, 87, 100, 101)]
-    [0.0, 4.0, 100.0, 100.0, 126.0]
-    """
-    if amount <= 10:
-        return float(amount)
-    # Ten steps a decade.
-    steps = math.ceil(10 * math.log10(amount) - 1e-9)
-    return float(math.ceil(10 ** (steps / 10) - 1e-9))
-
-
-def _rivals(cell: Cell, rule: ComparisonRule) -> Hashable:
-    """Return what cells that are compared have in common, as far as it is known before they ran."""
-    kinds = (cell.get(name) for name, axis in axes_of(type(cell)).items() if axis.kind)
-    return cell.stage, cell.workload, *kinds, *(cell.get(axis) for axis in rule.stratify_by)
 
 
 def analysis_plan_of(context: Context) -> AnalysisPlan:
     """Return the plan of comparisons for the report."""
-    looks = _facts(context).looks
-    return AnalysisPlan(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})
+    pairs = tuple(pair for of_stage in context.pairs.values() for pair in of_stage)
+    return AnalysisPlan(margin=margin_of(context), pairs=pairs)

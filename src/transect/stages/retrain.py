@@ -13,10 +13,10 @@ from transect.domain.axes.data import data_of
 from transect.domain.axes.retrain import RELAY, RetrainCell, StepCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
+from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
 from transect.domain.takes import Takes
-from transect.domain.until import ComparisonRule
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage, points
@@ -109,10 +109,6 @@ class RetrainSection(Section):
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
-# Besides what makes a kind, such as the base.
-_OF_A_POINT = ("provider", "threads", "steps", "batch", "accumulate")
-
-
 def _of_problem(problem: dict[str, Any]) -> tuple[str, str]:
     return f"states/state-{problem['repeat']}.safetensors", f"problems/{problem['name']}"
 
@@ -134,11 +130,15 @@ class Retrain(Stage[RetrainCell]):
     section = RetrainSection
     needs = ("export-training-step", "dataset", "train")
     placement = Placement(by_workload=True)
-    # Which runtime is fast on one path; and where a path leads, whoever computes it.
-    comparison = ComparisonRule(
-        metrics=("step_time",),
-        stratify_by=("optimiser", "rate", *_OF_A_POINT),
-        also=ComparisonRule(paired_metrics=("accuracy",), stratify_by=("runtime", *_OF_A_POINT)),
+    # Each runtime on one path, beside the framework.
+    pairs = (
+        PairRule(
+            metric="step_time",
+            rules=("retraining.speed",),
+            varies=("runtime",),
+            base={"runtime": ("torch-eager",)},
+            both={"is_relay": (False,)},
+        ),
     )
 
     def check(self, section: RetrainSection, context: Context) -> None:

@@ -86,6 +86,11 @@ class RetrainCell(Cell):
         """The runtimes in turn; most cells have one."""
         return tuple(self.runtime.split(RELAY))
 
+    @property
+    def is_relay(self) -> bool:
+        """Whether several runtimes take turns."""
+        return RELAY in self.runtime
+
     def ends(self) -> list[tuple[str, int]]:
         """Return each turn's runtime and the step at which it ends; all do as many steps.
 

@@ -7,12 +7,15 @@ import inspect
 import shutil
 from abc import ABC
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
 from transect.domain.registry import Plugin, Registry
 from transect.hpc.benchmarks._options import complaint
+
+if TYPE_CHECKING:
+    from transect.hpc.base import Run
 
 
 class Benchmark(Plugin, ABC):
@@ -46,6 +49,8 @@ class Benchmark(Plugin, ABC):
     rendezvous: ClassVar[str] = "mpi"
     # The program that has to be on PATH, unless the system file names modules or an image for it.
     program: ClassVar[str | None] = None
+    # By which metric it is compared turn by turn (`measure/turns.py`); "": it takes no turns with others.
+    turns_by: ClassVar[str] = ""
     # What `options` of a study may name, each with what it means and its default.
     options: ClassVar[dict[str, str]] = {}
 
@@ -98,6 +103,10 @@ class Benchmark(Plugin, ABC):
     def logs(self, folder: Path) -> list[Path]:
         """Return the outputs to ingest, after the run: the kept standard output."""
         return [folder / "output.log"]
+
+    def iterations(self, run: Run) -> list[float]:
+        """Return the metric `turns_by` of each iteration of a run, in order."""
+        return []
 
     def environment_of(self, cell: BenchCell) -> str | None:
         """Return the environment of a cell, where its options choose among several."""

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
@@ -14,6 +14,9 @@ from transect.domain.registry import Registry
 from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
+
+if TYPE_CHECKING:
+    from transect.hpc.base import Run
 
 _IMPLEMENTATION = "numba"
 _SYNTHETIC = "synthetic"
@@ -98,6 +101,7 @@ class DockingProbe(Benchmark):
     environment = "docking"
     python = ("-m", "transect.hpc.probes.docking")
     devices = ("cpu", "cuda")
+    turns_by = "pose_time"
     options: ClassVar[dict[str, str]] = {
         "implementation": f"a [programming model](plugins.md#programming-model); default {_IMPLEMENTATION}",
         "deck": f"{', '.join(_SIZES)}, or the absolute path of a deck of miniBUDE, in which "
@@ -150,6 +154,11 @@ class DockingProbe(Benchmark):
         """Return the programming model."""
         name = str(cell.option("implementation", _IMPLEMENTATION))
         return [(PROGRAMMING_MODELS, name)] if name in PROGRAMMING_MODELS else []
+
+    def iterations(self, run: Run) -> list[float]:
+        """Return the time for a pose in each run of the kernel."""
+        poses = float(str(run.parameters["poses"]))
+        return [seconds / poses for seconds in run.samples["kernel"].values]
 
     def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
         """Return the cause that the probe's exit code stands for, in the words of its log."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,42 +11,11 @@ from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
 from transect.hpc.benchmarks._options import OptionError, fraction, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.measure.memory import node_memory
 
 _NB = 192
 _FRACTION = 0.2
 _BYTES = 8
-
-
-def node_memory(root: Path = Path("/")) -> int:
-    """Bytes of this node's memory, or of the control group's limit where that is less.
-
-    The total and not what is free now: repeats of a cell must solve the same problem.
-    Returns 1 GiB when the system does not say.
-    """
-    sizes = [1 << 30]
-    try:
-        text = (root / "proc/meminfo").read_text(encoding="ascii")
-        if (match := re.search(r"MemTotal:\s*(\d+) kB", text)) is not None:
-            sizes = [int(match[1]) * 1024]
-    except OSError:
-        pass
-    groups = root / "sys/fs/cgroup"
-    limits = [groups / "memory.max", groups / "memory/memory.limit_in_bytes"]
-    try:
-        cgroup = re.search(r"(?m)^0::/(.+)$", (root / "proc/self/cgroup").read_text())
-        # A job's limit may stand in any group above the one of its step.
-        group = groups / cgroup[1] if cgroup is not None and ".." not in cgroup[1] else groups
-        while group != groups:
-            limits.append(group / "memory.max")
-            group = group.parent
-    except OSError:
-        pass
-    for limit in limits:
-        try:
-            sizes.append(int(limit.read_text()))
-        except (OSError, ValueError):  # another version of control groups, or "max"
-            continue
-    return min(sizes)
 
 
 def order_for(memory: int, share: float, nb: int) -> int:

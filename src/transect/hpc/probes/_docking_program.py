@@ -5,13 +5,14 @@ The contract is docs/docking.md. Standard library and numpy.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from transect.hpc.probes._docking_deck import Deck, write_prepared
 from transect.hpc.probes._docking_energy import constants
+from transect.measure.turns import Turns
 
 _OURS = "transect-docking-"
 # What compilers call an error; the other lines tell where.
@@ -92,24 +94,32 @@ def _words(text: str) -> str:
     return message if len(message) <= _MAX_WORDS else f"{message[:_MAX_WORDS]}…"
 
 
-def measure(argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[str, str]) -> Measured:
+def measure(
+    argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[str, str], turns: Turns | None = None
+) -> Measured:
     """Run a program on a deck in `folder`, which exists; return what it measured.
 
-    Raises Lacks when it says what the machine has not got, ValueError when it refuses what it was
+    With `turns` it was told no number of runs: it asks before each turn. Raises Lacks when it says what the machine has not got, ValueError when it refuses what it was
     given, and Died for any other end or for an output that is not of the contract.
     """
     prepared, energies = folder / "deck", folder / "energies"
     write_prepared(deck, constants(deck.kinds), prepared)
-    done = subprocess.run(
-        [*argv, "--deck", str(prepared), "--energies", str(energies)],
-        env={**os.environ, **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
+    # A file: a pipe that nobody reads meanwhile may be full.
+    with (folder / "stderr").open("w+", errors="replace") as errors:
+        done = subprocess.Popen(
+            [*argv, "--deck", str(prepared), "--energies", str(energies)],
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL if turns is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+        )
+        with done:
+            output = list(_lines(done, turns))
+        errors.seek(0)
+        stderr = errors.read().strip()
     name = Path(argv[0]).name
-    stderr = done.stderr.strip()
     last = stderr.splitlines()[-1] if stderr else ""
     if done.returncode == _LACKS:
         raise Lacks(f"{name}: {last.removeprefix('lacks: ')}")
@@ -122,12 +132,27 @@ def measure(argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[st
     found = np.fromfile(energies, "<f4") if energies.is_file() else np.empty(0, np.float32)
     if len(found) != deck.poses.shape[1]:
         raise Died(f"{name} left {len(found)} energies, expected {deck.poses.shape[1]}")
-    return _read(done.stdout, found)
+    return _read(output, found)
 
 
-def _read(output: str, energies: np.ndarray) -> Measured:
+def _lines(program: subprocess.Popen[str], turns: Turns | None) -> Iterator[str]:
+    """Yield what a program prints; tell it how many runs its next turn has, when it is its turn."""
+    assert program.stdout is not None
+    first = True
+    for line in program.stdout:
+        if turns is None or program.stdin is None or line != "turn\n":
+            yield line.rstrip("\n")
+            continue
+        count, first = turns.begin() if first else turns.wait(), False
+        # One that has died says so by its exit code.
+        with contextlib.suppress(BrokenPipeError):
+            program.stdin.write(f"{count}\n")
+            program.stdin.flush()
+
+
+def _read(output: Sequence[str], energies: np.ndarray) -> Measured:
     measured = Measured(energies=energies)
-    for line in output.splitlines():
+    for line in output:
         if (match := _LINE.match(line)) is not None:
             series = measured.warm_ups if match[1] == "warm-up" else measured.times
             series.append(float(match[3]))

@@ -16,7 +16,7 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from transect.hpc.probes._docking_deck import Deck
     from transect.hpc.probes._docking_program import Measured
+    from transect.measure.turns import Turns
 
 # Exit codes, besides 0.
 WRONG, BAD_INPUT, LACKING, DIED = 1, 2, 3, 4
@@ -124,23 +125,36 @@ def _deck(given: argparse.Namespace) -> Deck:
 
 
 def _measure(np: Any, deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> Measured:
+    from transect.measure.turns import Turns
+
+    turns = Turns()
     if given.program:
-        return _program(deck, given, cpus)
+        return _program(deck, given, cpus, turns)
     from transect.hpc.probes._docking_program import Measured
 
     kernel = _make(deck, given, cpus)
     measured = Measured(energies=kernel.energies)
     try:
-        for index in range(given.warm_ups + given.iterations):
+        for series in _runs(measured, given, turns):
             kernel.energies.fill(np.nan)
             start = time.perf_counter()
             kernel.run()
-            seconds = time.perf_counter() - start
-            (measured.warm_ups if index < given.warm_ups else measured.times).append(seconds)
+            series.append(time.perf_counter() - start)
         measured.facts = {"library": kernel.name, "threading": kernel.threading, "pin": _pinned(given.pin != "none")}
     finally:
         kernel.close()
     return measured
+
+
+def _runs(measured: Measured, given: argparse.Namespace, turns: Turns) -> Iterator[list[float]]:
+    """Yield for each run the series that its time belongs to; wait where it is another program's turn."""
+    for _ in range(given.warm_ups):
+        yield measured.warm_ups
+    count = turns.begin() if turns.taken else given.iterations
+    while count:
+        for _ in range(count):
+            yield measured.times
+        count = turns.wait() if turns.taken else 0
 
 
 def _make(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> _Kernel:
@@ -160,13 +174,14 @@ def _make(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> 
     return NumbaKernel(deck, given.threads)
 
 
-def _program(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> Measured:
+def _program(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None, turns: Turns) -> Measured:
     from transect.hpc.probes._docking_program import Died, find, measure
 
     first, *rest = given.program
     argv = [find(first), *(word.replace("{threads}", str(given.threads)) for word in rest)]
-    for name in ("threads", "ppwi", "iterations", "warm_ups"):
+    for name in ("threads", "ppwi", "warm_ups"):
         argv += [f"--{name.replace('_', '-')}", str(getattr(given, name))]
+    argv += ["--iterations", "0" if turns.taken else str(given.iterations)]
     argv += ["--schedule", given.schedule] if given.schedule else []
     argv += ["--chunk", str(given.chunk)] if given.chunk else []
     argv += ["--device", "gpu"] if given.device == "cuda" and given.implementation != "cuda" else []
@@ -175,9 +190,9 @@ def _program(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) 
     if cpus and given.pinning == "cpus":
         argv += ["--cpus", ",".join(map(str, cpus))]
     with tempfile.TemporaryDirectory(prefix="transect-docking-") as folder:
-        measured = measure(argv, deck, Path(folder), variables)
+        measured = measure(argv, deck, Path(folder), variables, turns if turns.taken else None)
     counts = (len(measured.warm_ups), len(measured.times))
-    if counts != (given.warm_ups, given.iterations):
+    if counts != (given.warm_ups, counts[1] if turns.taken else given.iterations):
         raise Died(
             f"{first} reported {counts[0]} warm-ups and {counts[1]} times, expected "
             f"{given.warm_ups} and {given.iterations}"

@@ -9,12 +9,17 @@ from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import StageRunner, facts_of, over_subscribed, ranks
+from transect.engine.turns import Turns
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request
 from transect.launch.launchers.mpiexec import find_mpiexec, mpiexec_prefix, on_this_node
 from transect.launch.processes import Outcome
+from transect.measure.turn_series import by_turns
 from transect.stages.ingest.result import result_of
+
+# A run of a kernel takes some 0.01 to 1 s.
+TURN_S = 0.2
 
 
 def _program(job: Job, benchmark: Benchmark) -> str:
@@ -57,6 +62,11 @@ class BenchRunner(StageRunner):
         command = benchmark.command(cell, job.folder, program, prefix)
         return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin, wrap=wrap, variables=variables)
 
+    def turns(self, job: Job) -> Turns | None:
+        """What a benchmark runs again and again, if it can wait in between."""
+        takes = BENCHMARKS.get(cell_of(job, BenchCell).benchmark).turns_by
+        return Turns(connections=1, seconds=TURN_S) if takes else None
+
     def inputs(self, job: Job) -> list[str]:
         """Files from outside; else a benchmark makes its own input."""
         paths = [Path(given) for given in job.spec.get("files", ())]
@@ -70,6 +80,9 @@ class BenchRunner(StageRunner):
         # Its own parser alone: an edit of another one is no reason to run it again.
         runs = ingest(benchmark.logs(job.folder), benchmark.parser)
         result = result_of(runs, must_have=True)
+        if job.turns is not None and runs[0].status == "ok":
+            values = benchmark.iterations(runs[0])
+            result.details["turns"], _ = by_turns(job.turns, benchmark.turns_by, seconds=values)
         if over_subscribed(job):
             result.details["over_subscribed"] = True
         return result

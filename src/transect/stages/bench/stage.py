@@ -11,13 +11,14 @@ from pydantic import Field
 from transect.domain.axes.bench import BenchCell
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
-from transect.domain.study import Containers, Count, Counts, Names, Section
+from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil
 from transect.domain.system import System
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage, points
+from transect.stages.bench.pairs import BENCH_PAIRS
 
 
 class BenchGrid(Section):
@@ -39,6 +40,7 @@ class BenchSection(Section):
     """Benchmarks that are run."""
 
     repeats: Count = Field(default=1, description="runs of each cell")
+    repeat_until: StageRepeatUntil = None
     grids: list[BenchGrid] = Field(default=[], description="see below")
 
 
@@ -51,6 +53,7 @@ class Bench(Stage[BenchCell]):
     key = "bench"
     section = BenchSection
     spreads = True
+    pairs = BENCH_PAIRS
 
     def check(self, section: BenchSection, context: Context) -> None:
         """Benchmarks and their options are there."""

@@ -9,21 +9,24 @@ from transect.domain.axes.export import ConvertCell, ExportCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
+from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
 from transect.domain.takes import Takes
-from transect.domain.until import ComparisonRule
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.facts import FACTS, batch_folder
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.runtimes import RUNTIMES
-from transect.runtimes.options import check_options, session_options
+from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS, check_options, session_options
 from transect.stages.convert import exported_model
 from transect.stages.dataset import workload_plugins
 from transect.stages.infer.grids import InferSection, check_grid, exporters_of
 from transect.stages.train.stage import trained
 from transect.training.workloads import WORKLOADS
+
+# Beside whom runtimes of ONNX models are set, and beside whom languages.
+_FRAMEWORK, _LANGUAGE = "torch-eager", "cpp"
 
 
 def _workload(cell: ExportCell) -> str:
@@ -63,13 +66,41 @@ class Infer(Stage[InferCell]):
     section = InferSection
     needs = ("export", "train", "generated-model", "convert")
     placement = Placement(by_workload=True)
-    # The best of each runtime: which answers first at a batch, and which serves most at any.
-    comparison = ComparisonRule(
-        metrics=("latency",),
-        best_of=("runtime",),
-        stratify_by=("provider", "batch", "load", "sessions"),
-        also=ComparisonRule(
-            metrics=("throughput",), best_of=("runtime",), stratify_by=("provider", "load", "sessions")
+    pairs = (
+        # Each runtime beside the framework's own, whoever exported its file.
+        PairRule(
+            metric="latency",
+            rules=("serving.runtime", "runtime.framework"),
+            varies=("runtime", "exporter"),
+            base={"runtime": (_FRAMEWORK,)},
+        ),
+        PairRule(metric="latency", rules=("serving.exporter",), varies=("exporter",)),
+        # Languages: whole calls, as they do different parts of one inside of Run.
+        PairRule(
+            metric="end_to_end_time",
+            rules=("runtime.language",),
+            varies=("runtime",),
+            base={"runtime": (_LANGUAGE,)},
+            both={"options": (EQUAL, LANGUAGE_DEFAULTS), "load": (None,)},
+        ),
+        PairRule(
+            metric="end_to_end_time",
+            rules=("overhead.call",),
+            varies=("runtime",),
+            base={"runtime": ("c",)},
+            both={"workload": ("identity-1", "identity-1k", "identity-1m"), "options": (EQUAL,)},
+        ),
+        PairRule(
+            metric="end_to_end_time",
+            rules=("overhead.ffi-overhead",),
+            varies=("runtime",),
+            base={"runtime": (_LANGUAGE,)},
+            side={"runtime": ("rust",)},
+            both={"options": (EQUAL,), "load": (None,)},
+        ),
+        # One setting at a time, or all of a published comparison.
+        PairRule(
+            metric="end_to_end_time", rules=("overhead.ffi-overhead",), varies=("options",), base={"options": (EQUAL,)}
         ),
     )
 

@@ -15,6 +15,7 @@ from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import cores, over_subscribed
 from transect.measure.footprint import footprint
 from transect.measure.intervals import wilson
+from transect.measure.turn_series import by_turns
 from transect.stages.train.result_equality import Equality, Reference, effective_rate
 from transect.stages.train.result_times import (
     SERIES_NAMES,
@@ -96,6 +97,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         "loss": loss,
         model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
+        **({"evaluation_time": series[0]["evaluation"]} if "evaluation_time" in values else {}),
         **{f"rank_{SERIES_NAMES.get(name, 'bubble_time')}": times for name, times in by_rank.items()},
     }
     if updates is not None:
@@ -123,6 +125,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "global_batch": cell.batch,
             "steps_per_epoch": facts[0]["steps_per_epoch"],
             "warmup_steps": WARMUP_STEPS,
+            **_turns(job, merged["step_time"]),
             "cores": cores(job),
             "over_subscribed": over_subscribed(job),
             "layout": asdict(layout),
@@ -151,6 +154,13 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         _not_finite(result, job.folder / "weights.npz")
     _diverged(result, loss, reference)
     return result
+
+
+def _turns(job: Job, step_time: np.ndarray) -> dict[str, Any]:
+    if job.turns is None:
+        return {}
+    # The last steps are in no turn: the training's end follows them.
+    return {"turns": by_turns(job.turns, "step_time", seconds=step_time[: sum(job.turns["counts"])])[0]}
 
 
 def _bound(settings: dict[str, Any]) -> int | None:
@@ -209,7 +219,7 @@ def _quality(
     if cell_of(job, TrainCell).input == "synthetic" or not total:
         return {}, False
     scores = sums / total
-    values = {model.score: float(scores[-1])}
+    values = {model.score: float(scores[-1]), "evaluation_time": float(np.median(series["evaluation"]))}
     if model.score == "accuracy":
         low, high = wilson(round(float(sums[-1])), total)
         values |= {"accuracy_ci_low": low, "accuracy_ci_high": high}

@@ -11,11 +11,14 @@ from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import StageRunner, need, ranks
+from transect.engine.turns import Turns
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
+from transect.stages.train.result_times import WARMUP_STEPS
 from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 from transect.training.rank_files import rank_place, read_places, read_rank
+from transect.training.raw_arrays import describe_npz
 from transect.training.restarts import RESTARTS
 from transect.training.strategies import STRATEGIES
 from transect.training.support import reason_to_skip
@@ -56,6 +59,19 @@ class TrainRunner(StageRunner):
         command = framework.command(files)
         write_trainer_plan(cell, parameters, need(job, "data"), files, states)
         return ranks(job, command, strategy.rendezvous)
+
+    def turns(self, job: Job) -> Turns | None:
+        """All ranks take turns, between two steps.
+
+        Not those that do not step together, whose next step another one's may wait for; nor where threads read ahead.
+        """
+        cell = cell_of(job, TrainCell)
+        framework = FRAMEWORKS.get(cell.framework)
+        able = framework.takes_turns if isinstance(framework, ProgramFramework) else True
+        if not able or cell.input == "files" or STRATEGIES.get(cell.strategy).unchecked(cell) is not None:
+            return None
+        epochs, samples = describe_npz(job.input("data") / f"start-{cell.repeat}.npz")["order"]["shape"]
+        return Turns(connections=cell.ranks, iterations=epochs * (samples // cell.batch), warmup=WARMUP_STEPS)
 
     def who(self, job: Job, outcome: Outcome) -> str:
         """Name the rank: by its process, or by what the launcher says of it."""

@@ -19,7 +19,6 @@ from transect.domain.registry import Registry
 from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
-from transect.domain.until import ComparisonRule
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
@@ -29,6 +28,7 @@ from transect.stages.dataset import workload_plugins
 from transect.stages.memory_plan.stage import memory_of
 from transect.stages.reference import reference_of
 from transect.stages.train.options import PLAN, PlannerSection, check_plan, planned_options
+from transect.stages.train.pairs import TRAIN_PAIRS
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
 from transect.training.optimisers import OPTIMISERS
@@ -152,9 +152,7 @@ class Train(Stage[TrainCell]):
     needs = ("dataset", "memory-plan", "reference")
     placement = Placement(by_workload=True)
     spreads = True
-    comparison = ComparisonRule(
-        metrics=("samples_per_second",), paired_metrics=("time_to_quality",), stratify_by=("device",)
-    )
+    pairs = TRAIN_PAIRS
 
     def check(self, section: TrainSection, context: Context) -> None:
         """Workloads, frameworks and strategies are there."""

@@ -1,0 +1,56 @@
+"""Which trainings a study compares."""
+
+from __future__ import annotations
+
+from transect.domain.pairs import PairRule
+
+_ALONE = {"strategy": ("single",), "nodes": (1,), "ranks_per_node": (1,)}
+# Only who learns reaches a target.
+_LEARNS = {"input": ("stored", "files")}
+_RANKS = ("strategy", "options", "nodes", "ranks_per_node", "network")
+# In which a training differs that keeps its batch for each rank, and so does other work in a step.
+_WEAK = (*_RANKS, "batch", "reduce", "learning_rate_rule")
+_SENDS = (("mpi-sendrecv", "mpi-allreduce"), ("published-sendrecv", "published-allreduce"))
+
+TRAIN_PAIRS = (
+    # Frameworks beside each other, and each way of more ranks beside its framework alone: who is first to the target …
+    PairRule(metric="time_to_quality", rules=("training.fastest",), varies=("framework",), both=_ALONE | _LEARNS),
+    PairRule(metric="time_to_quality", rules=("training.fastest",), varies=_RANKS, base=_ALONE, both=_LEARNS),
+    # … and what a step takes, whether or not anybody reaches it.
+    PairRule(
+        metric="step_time", rules=("language",), varies=("framework",), base={"framework": ("numpy",)}, both=_ALONE
+    ),
+    PairRule(
+        metric="step_time",
+        rules=("training.scaling", "training.scaling.most", "distribution"),
+        varies=_RANKS,
+        base=_ALONE,
+    ),
+    PairRule(
+        metric="samples_per_second",
+        rules=("training.scaling", "rank.near-linear", "rank.stop"),
+        varies=_WEAK,
+        differ=("batch",),
+        base=_ALONE,
+    ),
+    *(
+        PairRule(
+            metric="samples_per_second",
+            rules=("rank.point-to-point",),
+            # The published way leaves its rank 0 without work, and so has a smaller batch.
+            varies=("strategy", "batch"),
+            base={"strategy": (collective,)},
+            side={"strategy": (direct,)},
+        )
+        for direct, collective in _SENDS
+    ),
+    PairRule(
+        metric="time_to_quality",
+        rules=("asynchronous",),
+        varies=("strategy", "options", "nodes", "ranks_per_node"),
+        base={"strategy": ("mpi-allreduce",)},
+        side={"strategy": ("async",)},
+        both=_LEARNS,
+    ),
+    PairRule(metric="samples_per_second", rules=("twin.input",), varies=("input",), base={"input": ("synthetic",)}),
+)
