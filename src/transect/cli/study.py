@@ -91,6 +91,8 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     print_table(table)
     skipped = sum(row["skip"] is not None for row in rows)
     print_lines(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
+    if asked := sum(pair.asked for pair in plan.analysis_plan.pairs):
+        print_lines(f"{asked} pairs are to be decided: measured in turn, and corrected for each other")
     if plan.left_out:
         print_lines(f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out")
     if plan.system.scheduler != "none":

@@ -168,6 +168,16 @@ def stays_here(system: Mapping[str, Any], nodes: int) -> bool:
     return nodes == 1 and _asks_no_scheduler(system)
 
 
+def is_of_one_node(job: Job) -> bool:
+    """Whether all ranks of a cell are on this node, so that they reach what listens here."""
+    given = os.environ.get(HOSTS)
+    nowhere_else = not (given or scheduler().job()) or stays_here(job.spec["system"], job.cell.nodes)
+    if job.cell.nodes != 1 or nowhere_else:
+        return job.cell.nodes == 1
+    hosts = given.split(",") if given else scheduler().hosts()
+    return bool(hosts) and is_local(hosts[0])
+
+
 def _asks_no_scheduler(system: Mapping[str, Any]) -> bool:
     return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
 

@@ -28,10 +28,13 @@ class Attempt:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "attempt.json"
 
-    def begin(self, fingerprint: str, kept: str = "") -> None:
-        """Note who runs the payload now. `kept`: the parts of an earlier attempt that it continues from."""
+    def begin(self, fingerprint: str, kept: str = "", *, together: bool = False) -> None:
+        """Note who runs the payload now. `kept`: the parts of an earlier attempt that it continues from.
+
+        `together`: others of a heat live beside it.
+        """
         facts = {"fingerprint": fingerprint, "kept": kept, "job": scheduler().job(), "session": os.environ.get(SESSION)}
-        write_atomic(self.path, json.dumps(Owner.me().facts() | facts))
+        write_atomic(self.path, json.dumps(Owner.me().facts() | facts | {"together": together}))
 
     def _facts(self) -> dict[str, Any]:
         try:
@@ -50,9 +53,16 @@ class Attempt:
         return facts if session is not None and facts.get("session") == session else None
 
     def earlier(self, fingerprint: str) -> dict[str, Any] | None:
-        """Return the facts of an attempt of this session at this same work, or None."""
+        """Return the facts of an attempt of this session at this same work, or None.
+
+        Of several in a heat nobody knows which one was the reason: each runs again, by itself.
+        """
         facts = self.of_session()
-        return facts if facts is not None and facts["fingerprint"] == fingerprint else None
+        return facts if facts and facts["fingerprint"] == fingerprint and not facts.get("together") else None
+
+    def was_together(self) -> bool:
+        """Whether an attempt of this session ended without a record in a heat."""
+        return bool((self.of_session() or {}).get("together"))
 
     def kept_by(self, fingerprint: str) -> str | None:
         """Return what an attempt at this same work, of any session, went on with; None without one."""

@@ -13,7 +13,7 @@ from transect.domain.paths import StudyPaths
 # No parameters of the payload: compared as what they are.
 _PARTS = {
     *("sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits", "taken"),
-    *("other_environments", "repeat_until", "optional", "named"),
+    *("other_environments", "repeat_until", "pairs", "optional", "named"),
 }
 _SHOWN = 60
 

@@ -59,6 +59,8 @@ class Job:
     environment: dict[str, Any]
     # Stamps of its other environments, by name.
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # Of a payload that took turns with others, once it has ended: what `Seat.taken` tells.
+    turns: dict[str, Any] | None = None
 
     @property
     def folder(self) -> Path:

@@ -22,6 +22,7 @@ from transect.engine.allocation import job_is_over, lost_daemon
 from transect.engine.attempts import Attempt
 from transect.engine.job import Job, Result, check_environment
 from transect.engine.scheduler import Refusal, scheduler
+from transect.engine.seat import Seat
 from transect.engine.stage_helpers import StageRunner
 from transect.launch import LAUNCHERS
 from transect.launch.launchers.mpiexec import unreached
@@ -30,6 +31,7 @@ from transect.launch.shim import too_few_gpus
 from transect.launch.wrapping import image_fault, modules_fault
 from transect.measure.guard import Guard
 from transect.measure.speed_variables import speed_variables
+from transect.measure.turns import TURNS_VARIABLE
 from transect.planning.expand import reason_to_skip
 
 # How long a step may be refused for reasons that pass. The job's own limit usually ends it first.
@@ -154,9 +156,16 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
     return True
 
 
-def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Outcome | None, dict[str, str]]:
-    # Said anew when the ranks start; Open MPI hands on to other hosts what is there to be named.
+def _run(
+    job: Job, stage: StageRunner, guard: Guard | None, seat: Seat | None
+) -> tuple[Result, Outcome | None, dict[str, str]]:
+    # Said anew when the ranks start; Open MPI hands on to other hosts what is there to be named. Threads of a heat do not
+    # meet here: who starts has the turn.
     os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
+    if seat is not None:
+        os.environ[TURNS_VARIABLE] = seat.address
+    else:
+        os.environ.pop(TURNS_VARIABLE, None)
     try:
         name, request = stage.prepare(job)
         counted = stage.energy and counts_energy(job)
@@ -181,6 +190,7 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
             seconds=limits["seconds"],
             memory_bytes=memory * 2**20 if memory else None,
             lost=partial(lost_daemon, guard) if guard and name == "srun" else str,
+            pauses=seat,
         )
         refused = scheduler().refusal(_text(job.log)) if outcome.code else None
         if refused is None:
@@ -192,21 +202,26 @@ def _run(job: Job, stage: StageRunner, guard: Guard | None) -> tuple[Result, Out
             return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
         time.sleep(1)
     variables = speed_variables({**os.environ, **commands[0][1]})
-    result = _judge(job, stage, outcome)
-    if counted:
+    result = _judge(job if seat is None else replace(job, turns=seat.taken()), stage, outcome)
+    if seat is not None:
+        # A counter of the node has counted the others' turns too.
+        result.details |= {"step_energy": {"missing": "it took turns with other cells"}} if counted else {}
+    elif counted:
         note_energy(job, outcome, result)
     return result, outcome, variables
 
 
-def execute(job: Job, stage: StageRunner, guard: Guard | None = None) -> tuple[Result, Outcome | None, dict[str, str]]:
+def execute(
+    job: Job, stage: StageRunner, guard: Guard | None = None, seat: Seat | None = None
+) -> tuple[Result, Outcome | None, dict[str, str]]:
     """Run the payload; return its result, how it ended, and the variables that change speed.
 
-    `guard` sees whether the daemon of a job step dies, which Slurm does not.
+    With a `seat` it takes turns with others. `guard` sees whether the daemon of a job step dies, which Slurm does not.
     Raises DiskFull when there is no room for results, and Interruption when the job is over for Slurm: nobody
     is to blame then. Any other fault becomes a result.
     """
     try:
-        ended = _run(job, stage, guard)
+        ended = _run(job, stage, guard, seat)
     except BadInput as error:
         ended = Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     except FAULTS as error:  # whatever a payload left behind or a plug-in does

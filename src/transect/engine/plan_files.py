@@ -54,7 +54,7 @@ def planned_analysis(paths: StudyPaths) -> AnalysisPlan:
     """Return what the study wanted to know when it was planned; the defaults without a plan."""
     facts = _facts(paths)
     # Results of before 2026-11-26 have it by another name: their margin is the same.
-    return AnalysisPlan(**facts.get("analysis_plan", facts.get("aims", {})))
+    return AnalysisPlan.of(facts.get("analysis_plan", facts.get("aims", {})))
 
 
 def _origin(file: Path) -> dict[str, str]:
@@ -122,7 +122,8 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
         # Input of its cells that their fingerprints do not cover.
         named = sorted({name for p in block.cells for name in p.spec.get("named", ())})
         taken = (p.id for p in block.cells if p.spec["taken"])
-        head["told"] = digest([limits, *named, *taken])[:16]
+        pairs = canonical_json([p.spec.get("pairs", ()) for p in block.cells])
+        head["told"] = digest([limits, *named, *taken, pairs])[:16]
         if any(p.optional for p in block.cells):
             # Beyond this time of the job nothing more begins; None: it may take what it takes.
             head["minutes"] = block.minutes if plan.system.scheduler != "none" else None

@@ -8,11 +8,10 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from datetime import datetime
 from typing import Any
 
 from transect.domain.paths import StudyPaths
-from transect.domain.record import Record
+from transect.domain.record import Record, own_seconds
 from transect.domain.terminal import say
 
 _MARKS = {"ok": "ok     ", "failed": "FAILED ", "skipped": "skipped"}
@@ -85,12 +84,11 @@ class Journal:
 
 def row_of(record: Record) -> dict[str, str]:
     """Return a record's row of the journal."""
-    took = datetime.fromisoformat(record.ended) - datetime.fromisoformat(record.started)
     row = {
         "stage": record.stage,
         "cell": record.cell_id,
         "status": record.status.value,
-        "seconds": f"{took.total_seconds():.3f}",
+        "seconds": f"{own_seconds(record):.3f}",
     }
     if record.cause:
         words = " ".join(record.message.split())[:_WORDS]

@@ -1,34 +1,39 @@
-"""More repeats in a block: which cells go on, round by round, and why the others stop.
+"""More repeats in a block: of which cells, one after another, and why the others stop.
 
-Nothing is remembered but records: a block that was killed asks the same question again, and gets the
-same answer from the same records. So a stricter `repeat_until` goes on where the last one stopped.
+Cells go on while a pair of theirs is open: while its interval is too wide to tell a difference from none, which does not
+depend on what the difference is. So nobody looks at a verdict before the end. Nothing is remembered but records: a
+block that was killed goes on as it would have. A stricter `repeat_until` goes on where the last one stopped.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest
-from transect.domain.record import Record, read_record
-from transect.domain.until import AnalysisPlan, ComparisonRule, looks_of
+from transect.domain.pairs import Pair, joined, pairs_of
+from transect.domain.record import Record, Status, own_seconds, read_record
 from transect.engine.job import Job
 
-if TYPE_CHECKING:
-    from transect.analysis.contests import Standing
+# Why a cell's repeats end.
+ENOUGH, NOTHING, MAXIMUM, BUDGET, TIME = "interval", "nothing to compare", "max_repeats", "budget", "time of the job"
 
-# Why a cell's repeats end, besides those of `Standing`.
-MAXIMUM, BUDGET, TIME = "max_repeats", "budget", "time of the job"
+# Stage and id of a cell without its repeat.
+Point = tuple[str, str]
+# Half the width of the interval of each pair's log ratio, and from how many repeats.
+HalfWidths = Callable[[Sequence[Pair], Sequence[Record]], Mapping[Pair, tuple[float, int]]]
 
 
 def repeat_until_of(spec: dict[str, Any]) -> str:
-    """Return what identifies a `repeat_until`; empty for a cell that only others need."""
-    return digest([canonical_json(spec["repeat_until"])])[:16] if "repeat_until" in spec else ""
+    """Return what identifies a `repeat_until`, its pairs included; empty for a cell that only others need."""
+    until = spec.get("repeat_until")
+    return digest([canonical_json([until, spec.get("pairs", [])])])[:16] if until is not None else ""
 
 
 def deadline_of(head: dict[str, Any], jobs: Sequence[Job]) -> float | None:
@@ -39,23 +44,36 @@ def deadline_of(head: dict[str, Any], jobs: Sequence[Job]) -> float | None:
     return time.monotonic() + 60 * float(head["minutes"]) - longest
 
 
+def _half_widths(pairs: Sequence[Pair], records: Sequence[Record]) -> Mapping[Pair, tuple[float, int]]:
+    # Only a block that may go on pays for scipy.
+    from transect.analysis.contrasts import pair_half_widths
+
+    return pair_half_widths(pairs, records)
+
+
 class Repetition:
-    """Decides after each look which repeats of a block's cells run next.
+    """Decides after each round which repeats of a block's cells run next.
 
     `deadline` is the time (monotonic, in s) after which nothing more begins, or None.
     """
 
-    def __init__(self, jobs: Iterable[Job], deadline: float | None = None) -> None:
+    def __init__(
+        self, jobs: Iterable[Job], deadline: float | None = None, half_widths: HalfWidths = _half_widths
+    ) -> None:
         self._jobs = {(job.cell.stage, job.cell.id): job for job in jobs}
-        self._deadline = deadline
-        self._of_cell: dict[Cell, list[Job]] = defaultdict(list)
+        self._deadline, self._half_widths = deadline, half_widths
+        self._of_point: dict[Point, list[Job]] = defaultdict(list)
         for job in self._jobs.values():
             if "repeat_until" in job.spec:
-                self._of_cell[job.cell.without_repeat()].append(job)
-        for members in self._of_cell.values():
+                self._of_point[_point(job.cell)].append(job)
+        for members in self._of_point.values():
             members.sort(key=lambda job: job.cell.repeat)
+        here = self._of_point.keys()
+        pairs = pairs_of(job.spec for job in self._jobs.values())
+        # On a scheduler one side may run in another job.
+        self._pairs = [pair for pair in pairs if here >= {*pair.points}]
         self._records: dict[tuple[str, str], Record] = {}
-        # Why each cell's repeats ended, by its id without repeat.
+        # Why each cell's repeats ended, by its id without repeat; of an open pair also what would decide it.
         self.stop_reasons: dict[str, str] = {}
 
     @property
@@ -78,112 +96,134 @@ class Repetition:
             if job.spec.get("optional") and (job.folder / "record.json").exists() is with_record
         }
 
-    def run(self, run_one: Callable[[Job], None]) -> None:
-        """Run what is needed, look by look: each cell in turn, one repeat after another."""
-        while wanted := self._next():
-            for job in wanted:
-                if not self._is_over(job):
-                    # What several of them need runs once, before the first.
-                    for current in (*self._needs(job), job):
-                        if self._deadline is not None and time.monotonic() > self._deadline:
-                            for cell in self._of_cell:
-                                self.stop_reasons.setdefault(cell.id, TIME)
-                            return
-                        run_one(current)
-                        if self._record(current) is None:
-                            raise BadInput(f"{current.folder / 'record.json'}: gone or unreadable after its cell ran")
+    def run(self, run_some: Callable[[Sequence[Job]], None]) -> None:
+        """Run what is needed, round by round: each heat gets one repeat more, both sides of a pair the same one."""
+        while heats := self._round():
+            for heat in heats:
+                if self._is_over(heat[0]):
+                    continue
+                # What several of them need runs once, before the first.
+                for current in (*([need] for job in heat for need in self._needs(job)), heat):
+                    if self._is_late(current):
+                        self._open(TIME)
+                        return
+                    run_some(current)
+                    for job in current:
+                        if self._record(job) is None:
+                            raise BadInput(f"{job.folder / 'record.json'}: gone or unreadable after its cell ran")
 
-    def _next(self) -> list[Job]:
-        wanted: list[Job] = []
-        for members in self._by_repeat_until():
-            over = self._is_over(self._of_cell[members[0]][0])
-            # A look that was cut short is finished first: half of one decides nothing.
-            cut = [] if over else [cell for cell in members if self._between_looks(cell)]
-            going_on = cut or self._open(members)
-            if over:
-                self.stop_reasons |= {cell.id: BUDGET for cell in going_on}
+    def _is_late(self, jobs: Sequence[Job]) -> bool:
+        """Whether the job's time may end before these have."""
+        more = sum(float(job.spec["cell_limits"]["seconds"]) for job in jobs[1:])
+        return self._deadline is not None and time.monotonic() + more > self._deadline
+
+    def _round(self) -> list[list[Job]]:
+        """Return the next repeat of each heat that goes on; those that have fewer catch up first."""
+        heat_of = self._open()
+        missing: dict[Point, list[Job]] = defaultdict(list)
+        for point in self._of_point:
+            if point in heat_of:
+                missing[heat_of[point]] += self._missing(point)
+        least = min((job.cell.repeat for jobs in missing.values() for job in jobs), default=0)
+        heats = [[job for job in jobs if job.cell.repeat == least] for jobs in missing.values()]
+        return [heat for heat in heats if heat]
+
+    def _open(self, why: str = "") -> dict[Point, Point]:
+        """Return the points that go on, and for each one that stands for its heat; note why others stop.
+
+        `why`: nobody goes on any more, for this reason.
+        """
+        widths = self._half_widths(self._pairs, self._known()) if self._pairs else {}
+        open_pairs: list[Pair] = []
+        # Of each point the pair, or its own interval, that missed by most.
+        worst: dict[Point, tuple[float, str]] = {}
+        for pair in self._pairs:
+            if pair not in widths:
                 continue
-            following = [self._up_to_next_look(cell) for cell in going_on]
-            # Those with fewer repeats catch up.
-            first = min((jobs[-1].cell.repeat for jobs in following), default=0)
-            wanted += [job for jobs in following if jobs[-1].cell.repeat == first for job in jobs]
-        places = {key: place for place, key in enumerate(self._jobs)}
-        return sorted(wanted, key=lambda job: (job.cell.repeat, places[_key(job)]))
-
-    def _open(self, cells: Sequence[Cell]) -> list[Cell]:
-        standings = self._standings(cells)
-        going_on = []
-        for cell in cells:
-            standing = standings.get(cell)
-            why = "no result" if standing is None else standing.value
-            if why == "open" and self._up_to_next_look(cell):
-                self.stop_reasons.pop(cell.id, None)
-                going_on.append(cell)
+            (width, repeats), (point, base) = widths[pair], pair.points
+            asked = self._asked(point)
+            missed = 0.0 if asked is None else width / asked
+            if (missed <= 1 and asked is not None) or (self._is_narrow(point) and self._is_narrow(base)):
+                lack = (0.0, ENOUGH)
             else:
-                self.stop_reasons[cell.id] = MAXIMUM if why == "open" else why
-        return going_on
+                over = why or (BUDGET if self._is_over(self._of_point[point][0]) else MAXIMUM)
+                lack = (max(missed, 1.0), f"{over}{self._lack(pair, width, repeats)}")
+                if over == MAXIMUM and (self._missing(point) or self._missing(base)):
+                    open_pairs.append(pair)
+            for one in pair.points:
+                worst[one] = max(worst.get(one, lack), lack)
+        heat_of = joined(open_pairs)
+        for point in self._of_point.keys() - {point for pair in self._pairs for point in pair.points}:
+            if (narrow := self._is_narrow(point)) is not None:
+                over = why or (BUDGET if self._is_over(self._of_point[point][0]) else MAXIMUM)
+                worst[point] = (0.0, ENOUGH) if narrow else (1.0, over)
+                if not narrow and over == MAXIMUM:
+                    heat_of[point] = point
+        self.stop_reasons = {point[1]: worst.get(point, (0.0, NOTHING))[1] for point in self._of_point}
+        return heat_of
+
+    def _lack(self, pair: Pair, width: float, repeats: int) -> str:
+        """Say by how much a pair missed, and what would decide it: an interval narrows as the root of its repeats."""
+        asked = self._asked(pair.points[0])
+        if asked is None or not math.isfinite(width):
+            return ""
+        needed = max(repeats + 1, math.ceil(repeats * (width / asked) ** 2))
+        seconds = sum(
+            fmean(own_seconds(record) for job in self._of_point[point] if (record := self._record(job)) is not None)
+            for point in pair.points
+        )
+        return (
+            f": the ratio of {pair.cell} to {pair.base} is known within {100 * math.expm1(width):.0f} %, "
+            f"{100 * math.expm1(asked):.1f} % would decide: about {needed - repeats} more repeats, "
+            f"{(needed - repeats) * seconds / 60:.1f} minutes"
+        )
+
+    def _asked(self, point: Point) -> float | None:
+        """Return how wide half of an interval may be: then a pair is apart or the same, wherever its ratio lies."""
+        margin = self._rule(point)["equivalence_margin"]
+        return None if margin is None else math.log1p(margin) / 2
+
+    def _is_narrow(self, point: Point) -> bool | None:
+        """Whether a cell's own interval is as narrow as is asked for; None where none is, or where it has no value."""
+        asked, name = self._rule(point)["ci_half_width"], self._rule(point)["metric"]
+        if asked is None:
+            return None
+        from transect.stats.noise import pooled_noise
+        from transect.stats.verdicts import half_width
+
+        alike = [other for other in self._of_point if other[0] == point[0] and self._rule(other)["metric"] == name]
+        values = {
+            other: [value for job in self._of_point[other] if (value := _value(self._record(job), name)) is not None]
+            for other in alike
+        }
+        return half_width(values[point], pooled_noise(values.values())) <= asked if values[point] else None
 
     def _is_over(self, job: Job) -> bool:
         """Whether the block's optional repeats, with what only they need, took the budget, in whichever run."""
         budget_s = job.spec["repeat_until"]["budget_s"]
         return budget_s is not None and budget_s <= sum(
-            (datetime.fromisoformat(record.ended) - datetime.fromisoformat(record.started)).total_seconds()
+            own_seconds(record)
             for job in self._jobs.values()
             if job.spec.get("optional") and (record := self._record(job)) is not None
         )
 
-    def _repeat_until(self, cell: Cell) -> dict[str, Any]:
-        return dict(self._of_cell[cell][0].spec["repeat_until"])
+    def _rule(self, point: Point) -> dict[str, Any]:
+        return dict(self._of_point[point][0].spec["repeat_until"])
 
-    def _looks(self, cell: Cell) -> Sequence[int]:
-        rule = self._repeat_until(cell)
-        return looks_of(rule["min_repeats"], rule["max_repeats"])
-
-    def _by_repeat_until(self) -> list[list[Cell]]:
-        """Part cells by stage and `repeat_until`, whatever their own numbers of repeats: those that are judged together."""
-        parts: dict[str, list[Cell]] = defaultdict(list)
-        for cell in self._of_cell:
-            shared = self._repeat_until(cell) | {"min_repeats": 0, "max_repeats": 0}
-            parts[f"{cell.stage} {canonical_json(shared)}"].append(cell)
-        return list(parts.values())
-
-    def _done(self, cell: Cell) -> int:
-        return sum(self._record(job) is not None for job in self._of_cell[cell])
-
-    def _between_looks(self, cell: Cell) -> bool:
-        rule, done = self._repeat_until(cell), self._done(cell)
-        return rule["min_repeats"] < done < rule["max_repeats"] and done not in self._looks(cell)
-
-    def _up_to_next_look(self, cell: Cell) -> list[Job]:
-        target = next((n for n in self._looks(cell) if n > self._done(cell)), 0)
-        return [job for job in self._of_cell[cell] if job.cell.repeat < target and self._record(job) is None]
+    def _missing(self, point: Point) -> list[Job]:
+        return [job for job in self._of_point[point] if self._record(job) is None]
 
     def _needs(self, job: Job) -> list[Job]:
         sources = (self._jobs.get(tuple(source)) for source in job.spec["inputs"].values())
         return [job for job in sources if job is not None and job.spec.get("optional") and self._record(job) is None]
 
-    def _standings(self, cells: Sequence[Cell]) -> dict[Cell, Standing]:
-        # Only a block that may go on pays for scipy.
-        from transect.analysis.contests import standings
-        from transect.analysis.groups import Floors, group_records
-
-        rule = self._repeat_until(cells[0])
-        records = [record for cell in cells for job in self._of_cell[cell] if (record := self._record(job)) is not None]
-        groups = group_records(records)
-        floors = Floors(groups, AnalysisPlan(margin=rule["equivalence_margin"], looks={cells[0].stage: rule["looks"]}))
-        return standings(
-            groups,
-            ComparisonRule.of(rule["comparison"]),
-            floors,
-            interval=rule["ci_half_width"],
-            decide=rule["decide"],
-            looks=rule["looks"],
-            ways=rule["ways"],
-        )
+    def _known(self) -> list[Record]:
+        found = (self._record(job) for members in self._of_point.values() for job in members)
+        return [record for record in found if record is not None]
 
     def _record(self, job: Job) -> Record | None:
         """Return a cell's record, read once. One that holds no more was removed before anything ran."""
-        key = _key(job)
+        key = job.cell.stage, job.cell.id
         if key not in self._records:
             try:
                 self._records[key] = read_record(job.folder / "record.json")
@@ -192,5 +232,9 @@ class Repetition:
         return self._records[key]
 
 
-def _key(job: Job) -> tuple[str, str]:
-    return job.cell.stage, job.cell.id
+def _point(cell: Cell) -> Point:
+    return cell.stage, cell.without_repeat().id
+
+
+def _value(record: Record | None, name: str) -> float | None:
+    return record.value(name) if record is not None and record.status is Status.OK else None

@@ -1,6 +1,6 @@
 """Run the cells of one allocation block: `python -m transect.engine.run_block --block FILE …`.
 
-Cells run one after another in the order of the block's file; each record is written at once, so
+Cells run one after another in the order of the block's file, or in turn with those that they are compared with; each record is written at once, so
 that a block which is interrupted goes on with the missing ones. Exit code 0 means that every
 record is there.
 """
@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -22,8 +22,10 @@ from transect.domain.errors import FAULTS, BadInput, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.owner import is_abandoned
 from transect.domain.paths import StudyPaths
+from transect.domain.record import Record
 from transect.domain.terminal import say
 from transect.engine.allocation import job_is_over, open_guard, prepare_allocation
+from transect.engine.heats import Patience, in_heats, run_together
 from transect.engine.job import Job, check_locks, load_job
 from transect.engine.locks import leased
 from transect.engine.plan_files import read_block
@@ -31,8 +33,12 @@ from transect.engine.progress import EarlyReport, Progress
 from transect.engine.repetition import Repetition, deadline_of
 from transect.engine.run_cell import run_job
 from transect.engine.scheduler import scheduler
+from transect.engine.seat import Seat
 from transect.engine.staleness import newest_change
 from transect.engine.store import MISSING, Damaged, intact, kept, set_aside, used_limits
+
+# What is open and why, at the end of a block; the report tells all.
+_MOST_LACKS = 4
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
@@ -99,28 +105,31 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repet
         return 0
     progress, ran = Progress(paths), 0
     early = None if scheduler().job() else EarlyReport(paths)
+    patience = Patience()
     with open_guard(jobs) as guard:
 
-        def run_one(job: Job) -> None:
-            nonlocal ran
+        def run(job: Job, seat: Seat | None) -> Record:
             if is_abandoned() or job_is_over(job.spec["system"]):
                 say("[transect] its Snakemake or its job has gone: the remaining cells are left")
                 raise Interruption(1)
-            if _holds_again(job):
-                return
-            progress.note(run_job(job, attempt, guard))
-            ran += 1
-            if early is not None:
-                early.make_if_due()
+            return run_job(job, attempt, guard, seat)
 
-        for job in todo:
-            run_one(job)
+        def run_some(jobs: Sequence[Job]) -> None:
+            nonlocal ran
+            for heat in in_heats(jobs, attempt):
+                for record in run_together([job for job in heat if not _holds_again(job)], run, patience):
+                    progress.note(record)
+                    ran += 1
+                if early is not None:
+                    early.make_if_due()
+
+        run_some(todo)
         if further is not None:
             # What they take ran by now: a repeat of an earlier run may hold after all.
             for job in stale:
                 if job.spec.get("optional") and not _holds_again(job):
                     (job.folder / "record.json").unlink(missing_ok=True)
-            further.run(run_one)
+            further.run(run_some)
     return ran
 
 
@@ -161,6 +170,9 @@ def main(arguments: list[str] | None = None) -> int:
         return end.code
     except FAULTS as error:
         return say_fault(error, given.results)
+    lacks = dict.fromkeys(why for why in repetition.stop_reasons.values() if ": " in why)
+    for why in list(lacks)[:_MOST_LACKS] if ran else ():
+        say(f"[transect] not decided, {why}")
     needed = len(jobs) - len(repetition.skipped_optional())
     if ran < needed:
         say(f"[transect]         {head['name']}: {needed - ran} of {needed} {head['rule']} cells up to date")

@@ -19,6 +19,7 @@ from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, Attempt, clear_leftovers, fate_of
 from transect.engine.job import Job, Result
 from transect.engine.payload import DiskFull, execute, refuse, remove
+from transect.engine.seat import Seat
 from transect.engine.stage import RUNNERS
 from transect.engine.stage_helpers import StageRunner
 from transect.engine.store import changed_input, checksums_beside, fingerprint_of, used_limits
@@ -29,7 +30,7 @@ _TAIL_BYTES = 6000
 # Keys of a spec that stand elsewhere in the record, or are for the runner and not for the payload.
 _NOT_GIVEN = {
     *("study", "cell", "cell_id", "parameters", "inputs", "environment", "lock", "other_environments", "sources"),
-    *("fingerprint", "about", "cell_limits", "taken", "repeat_until", "optional"),
+    *("fingerprint", "about", "cell_limits", "taken", "repeat_until", "optional", "pairs"),
     # What is of the machine: `provenance` says what that is, `inputs` what is in a file.
     *("system", "files", "path", "named"),
 }
@@ -77,18 +78,19 @@ def _digest_of(files: Collection[Path]) -> str:
 
 
 def _measure(
-    job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard
+    job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard, seat: Seat | None = None
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
     limits = job.spec["cell_limits"]
-    again = limits["repeats_if_disturbed"] if stage.measures else 0
+    # A heat is run again as one.
+    again = limits["repeats_if_disturbed"] if stage.measures and seat is None else 0
     for repeats in range(again + 1):
         if repeats:
             _fresh(job)
         before = guard.before()
-        side.begin(fingerprint, _digest_of([] if repeats else _kept(job, stage)))
-        result, outcome, variables = execute(job, stage, guard)
+        side.begin(fingerprint, _digest_of([] if repeats else _kept(job, stage)), together=seat is not None)
+        result, outcome, variables = execute(job, stage, guard, seat)
         after = guard.after()
-        reasons = disturbances(before, after)
+        reasons = disturbances(before, after, () if seat is None else seat.quiet[seat.trials :])
         if outcome is None:
             break
         result.details |= {
@@ -96,7 +98,8 @@ def _measure(
             "payload_peak_bytes": outcome.peak_bytes,
             "disturbed": bool(reasons),
             "disturbed_by": reasons,
-            "disturbed_repeats": repeats,
+            "disturbed_repeats": repeats if seat is None else seat.again,
+            **({} if seat is None else {"waited_s": seat.waited_s()}),
         }
         too_long = outcome.seconds > limits["repeat_seconds"]
         if not reasons or too_long or result.status is not Status.OK:
@@ -165,14 +168,14 @@ def _fault(error: BaseException) -> Result:
 
 
 def _run(
-    job: Job, stage: StageRunner, side: Attempt, known: tuple[str, list[str]], guard: Guard
+    job: Job, stage: StageRunner, side: Attempt, known: tuple[str, list[str]], guard: Guard, seat: Seat | None = None
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
     fingerprint, inputs = known
     try:
         refusal = changed_input(job, inputs) or refuse(job)
         if refusal is not None:
             return refusal, {}, {}
-        return _measure(job, stage, side, fingerprint, guard)
+        return _measure(job, stage, side, fingerprint, guard, seat)
     except DiskFull:
         raise
     except FAULTS as error:  # the study goes on, whatever a plug-in does; a full disk is not the cell's fault
@@ -196,8 +199,8 @@ def _look(job: Job) -> tuple[StageRunner, str, list[str]] | Result:
         return _fault(error)
 
 
-def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
-    """Run the cell, whether its record holds or not; write and return the record.
+def run_job(job: Job, attempt: int, guard: Guard | None = None, seat: Seat | None = None) -> Record:
+    """Run the cell, whether its record holds or not; write and return the record. With a `seat` it takes turns.
 
     Raises DiskFull when the record cannot be written.
     """
@@ -221,7 +224,7 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
         elif earlier is not None:
             result = Result.failed(*fate_of(earlier))
         else:
-            result, variables, seen = _run(job, stage, side, (fingerprint, inputs), guard or Guard())
+            result, variables, seen = _run(job, stage, side, (fingerprint, inputs), guard or Guard(), seat)
             tail = _tail(job.log)
         record = make_record(
             job,

@@ -54,7 +54,7 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]
 def run_chosen(plan: StudyPlan, cells: list[Planned], *, force: bool) -> dict[str, int]:
     """Run cells, and what they take that has no valid record, and make the report; return how many ended how.
 
-    `force`: also those chosen cells whose records hold. Raises BadInput when another run holds
+    Repeats that may not be needed run where no others are chosen. `force`: also those chosen cells whose records hold. Raises BadInput when another run holds
     the study.
     """
     paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
@@ -69,12 +69,14 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, force: bool) -> dict[st
         end_abandoned(paths.results)
         blocks = make_blocks(plan)
         write_plan(plan, blocks)
+        cells = [planned for planned in cells if not planned.optional] or cells
         todo = with_inputs(plan, cells)
         _build_environments(plan, paths, todo)
         if force:
             for planned in cells:
                 paths.forget_record(*planned.key)
-        jobs = [load_job(planned.spec, paths) for planned in todo]
+        specs = ({key: value for key, value in planned.spec.items() if key != "optional"} for planned in todo)
+        jobs = [load_job(spec, paths) for spec in specs]
         start_progress(paths, dict(Counter(p.cell.stage for p in todo)))
         keys = {planned.key for planned in todo}
         touched = [(block.rule, block.name) for block in blocks if not keys.isdisjoint(p.key for p in block.cells)]

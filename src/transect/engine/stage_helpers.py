@@ -15,6 +15,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
 from transect.domain.takes import record_of
 from transect.engine.job import Job, Result, read_result
+from transect.engine.turns import Turns
 from transect.hpc.sources import log_facts
 from transect.launch import Request
 from transect.launch.processes import Outcome
@@ -143,6 +144,10 @@ class StageRunner(ABC):
     @abstractmethod
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Read what the payload left; called when it ended by itself, whatever its code."""
+
+    def turns(self, job: Job) -> Turns | None:
+        """Return how the payload takes turns with others that it is compared with (`measure/turns.py`); None: it does not."""
+        return None
 
     def who(self, job: Job, outcome: Outcome) -> str:
         """Return what process died by a signal; empty where nobody knows."""

@@ -140,10 +140,12 @@ class Child:
         for name in FORWARDED:
             signal.signal(getattr(signal, name), self.forward)
         try:
+            # A service measures nothing, and so takes no turns (`transect.measure.turns`), also where it runs the ranks' command.
+            environ = {name: value for name, value in self.environ.items() if name != "TRANSECT_TURNS"}
             for service in services:
                 label = f"{service['name']} {node}" if service["on"] == "every-node" else service["name"]
                 argv = service["argv"] or self.command
-                pid = self.start(argv, {**self.environ, **service["variables"]}, label)
+                pid = self.start(argv, {**environ, **service["variables"]}, label)
                 self.pids[pid] = label if service["ends"] else ""
             for place in waits:
                 self.wait_for(place)

@@ -64,7 +64,7 @@ def hear_children() -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _descendants(roots: list[int]) -> list[int]:
+def descendants(roots: list[int]) -> list[int]:
     """Return `roots` and all that they have started, as the kernel lists children, where it has such lists."""
     descendants, unseen = [], list(roots)
     while unseen:
@@ -85,7 +85,7 @@ def _descendants(roots: list[int]) -> list[int]:
     return descendants
 
 
-def _marked(name: str, value: str) -> list[int]:
+def marked_pids(name: str, value: str) -> list[int]:
     """Return the other processes that have a mark in their environment. Slow: it reads all."""
     mark = f"{name}={value}".encode()
     found = []
@@ -105,13 +105,13 @@ def _processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
 
 def marked(name: str, value: str) -> Iterator[psutil.Process]:
     """Return the other processes that have `name=value` in their environment."""
-    return _processes(_marked(name, value))
+    return _processes(marked_pids(name, value))
 
 
-def _resident(roots: list[int]) -> int:
-    """Return what a payload's processes hold. Quick, for it runs beside what is measured."""
+def resident_bytes(pids: Iterable[int]) -> int:
+    """Return what processes hold. Quick, for it runs beside what is measured."""
     total = 0
-    for pid in {*_descendants(roots)}:
+    for pid in pids:
         with contextlib.suppress(OSError):
             total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
     return total
@@ -141,7 +141,7 @@ def end_all(roots: list[int], session: str, grace_s: float) -> None:
     def family() -> Iterator[psutil.Process]:
         # A number may be another one's by now.
         ours = [head.pid for head in heads if head.is_running()]
-        return _processes({*_descendants(ours), *_marked(MARK, session)} - {os.getpid()})
+        return _processes({*descendants(ours), *marked_pids(MARK, session)} - {os.getpid()})
 
     end_processes(family, grace_s)
 
@@ -180,6 +180,22 @@ class _Ends:
         self._open.clear()
 
 
+class Pauses:
+    """When a payload waits, such as for its turn: that is no time of its own. This one never does."""
+
+    def started(self, roots: list[int], session: str) -> None:
+        """The payload's processes have been started, with TRANSECT_PAYLOAD=session."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits now."""
+        return False
+
+    def waited_s(self) -> float:
+        """Return how long it has waited in all; may raise what is to end it."""
+        return 0.0
+
+
 def run(
     commands: list[tuple[list[str], dict[str, str]]],
     *,
@@ -188,14 +204,16 @@ def run(
     seconds: float,
     memory_bytes: int | None = None,
     lost: Callable[[], str] = str,
+    pauses: Pauses | None = None,
 ) -> Outcome:
     """Start every (argv, variables) at once, wait for all, end all as soon as one fails.
 
-    `lost` is asked now and then whether the payload can still end, and says why not.
+    `lost` is asked now and then whether the payload can still end, and says why not. What it waits by its
+    `pauses` counts neither for `seconds` nor in the outcome.
     stdout and stderr go to `log`. On an exception, KeyboardInterrupt and Interruption included,
     every process is ended before it is passed on.
     """
-    session, started_ns = f"{os.getpid()}-{time.time_ns()}", time.monotonic_ns()
+    session, started_ns, pauses = f"{os.getpid()}-{time.time_ns()}", time.monotonic_ns(), pauses or Pauses()
     end: End = "exited"
     peak, next_look, why, next_question = 0, _FIRST_POLL_S, "", _FIRST_QUESTION_S
     # Whether there are such, what the last search found, and when the next one is due.
@@ -219,10 +237,11 @@ def run(
                 )
                 children.append(child)
             pids = [child.pid for child in children]
+            pauses.started(pids, session)
             ends = _Ends(children)
             while True:
                 codes = [child.poll() for child in children]
-                now = time.monotonic() - started_ns * 1e-9
+                now = time.monotonic() - started_ns * 1e-9 - pauses.waited_s()
                 if any(codes) or None not in codes:
                     break
                 if now > seconds:
@@ -232,8 +251,8 @@ def run(
                     if is_abandoned():
                         raise Interruption(129)
                     if apart and now >= next_search:
-                        found, next_search = _marked(MARK, session), now + _SEARCH_S
-                    used = _resident([*pids, *found])
+                        found, next_search = marked_pids(MARK, session), now + _SEARCH_S
+                    used = resident_bytes({*descendants([*pids, *found])})
                     peak, next_look = max(peak, used), now + _MEMORY_POLL_S
                     if memory_bytes is not None and used > memory_bytes:
                         end = "out-of-memory"
@@ -243,7 +262,8 @@ def run(
                             end = "lost"
                             break
                         next_question = now + _QUESTIONS_S
-                ends.wait(min(next_look, seconds) - now)
+                ends.wait(_MEMORY_POLL_S if pauses.waits else min(next_look, seconds) - now)
+            took = time.monotonic() - started_ns * 1e-9 - pauses.waited_s()
             failed = [(code, child.pid) for code, child in zip(codes, children, strict=True) if code]
             # One that died by a signal comes first: others fail because it is gone.
             first, pid = min(failed, key=lambda failure: failure[0] > 0, default=(0, None))
@@ -259,12 +279,4 @@ def run(
                 child.wait()
     if end == "exited" and first < 0:
         end = "signalled"
-    return Outcome(
-        end=end,
-        code=abs(first),
-        seconds=time.monotonic() - started_ns * 1e-9,
-        peak_bytes=peak,
-        started_ns=started_ns,
-        pid=pid,
-        why=why,
-    )
+    return Outcome(end=end, code=abs(first), seconds=took, peak_bytes=peak, started_ns=started_ns, pid=pid, why=why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,8 @@ _LITTLE_MEMORY = 0.03
 _SLURM = ("slurmstepd", "slurmd", "srun", "munged")
 _CPUS = Path("/sys/devices/system/cpu")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# Quiet turns without which a cell is disturbed.
+_ENOUGH_TURNS = 4
 # What was seen after a payload holds for this long before the next one: less than the window in
 # which a stranger has to be busy to be seen, times the share of one that counts.
 _FRESH_S = 0.25
@@ -202,11 +205,19 @@ def snapshot(window_s: float = 0.05) -> dict[str, Any]:
     }
 
 
-def disturbances(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[str]:
-    """Return in words what disturbed a cell, from the snapshots of its nodes; empty: nothing."""
+def disturbances(
+    before: list[dict[str, Any]], after: list[dict[str, Any]], quiet_turns: Sequence[bool] = ()
+) -> list[str]:
+    """Return in words what disturbed a cell, from the snapshots of its nodes; empty: nothing.
+
+    Of one that took turns, whether nobody else used the machine in each of them says more than two looks.
+    """
     reasons = []
     earlier = {node["host"]: node for node in before}
-    for when, snapshots in (("before", before), ("after", after)):
+    if quiet_turns and sum(quiet_turns) < max(len(quiet_turns) / 2, min(_ENOUGH_TURNS, len(quiet_turns))):
+        turns = len(quiet_turns)
+        reasons.append(f"others used the machine in {turns - sum(quiet_turns)} of {turns} turns")
+    for when, snapshots in (("before", before), ("after", after)) if not quiet_turns else ():
         for node in snapshots:
             reasons += [
                 f"{who['name']} (pid {who['pid']}) used {who['cores']:g} cores {when} it on {node['host']}"

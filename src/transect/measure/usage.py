@@ -42,6 +42,12 @@ class EnergyCounter:
         self._lost = self._lost or used < 0
         self._last, self._sum, self._end = now, self._sum + used, time.perf_counter()
 
+    def skip(self) -> None:
+        """Leave out what was used since the last reading, by whomever."""
+        begin, used = self._end, self._sum
+        self.read()
+        self._begin, self._sum = self._begin + self._end - begin, used
+
     def result(self) -> list[dict[str, Any]]:
         """Return one entry: `source`, `method`, `joules`, `seconds`; none if a reading failed."""
         if self._lost:
@@ -202,6 +208,8 @@ class Usage:
             gpu = self._gpu
             self._counters += nvml_counter(gpu.library, gpu.handle, gpu.index)
         self._over = threading.Event()
+        # Held while others have their turn.
+        self._reading = threading.Lock()
         self._thread: threading.Thread | None = None
         if self._gpu is not None or self._counters:
             self._thread = threading.Thread(target=self._watch, name="usage", daemon=True)
@@ -212,12 +220,27 @@ class Usage:
         period = READING_PERIOD_S if self._gpu is None else GPU_PERIOD_S
         read = time.perf_counter()
         while not self._over.wait(period):
-            if self._gpu is not None:
-                self._gpu.sample()
-            if time.perf_counter() - read >= READING_PERIOD_S:
-                read = time.perf_counter()
-                for counter in self._counters:
-                    counter.read()
+            with self._reading:
+                if self._gpu is not None:
+                    self._gpu.sample()
+                if time.perf_counter() - read >= READING_PERIOD_S:
+                    read = time.perf_counter()
+                    for counter in self._counters:
+                        counter.read()
+
+    def pause(self) -> None:
+        """Count no more until `resume`: others have their turn."""
+        self._reading.acquire()
+        for counter in self._counters:
+            counter.read()
+        self._paused = time.perf_counter()
+
+    def resume(self) -> None:
+        """Count again."""
+        self._wall += time.perf_counter() - self._paused
+        for counter in self._counters:
+            counter.skip()
+        self._reading.release()
 
     def stop(self) -> dict[str, Any]:
         """Return what was used; called once.

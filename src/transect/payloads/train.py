@@ -28,6 +28,7 @@ from transect.domain.axes.train import MEMORY_PLAN, ReferenceCell, TrainCell
 from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
+from transect.measure.turns import Turns
 from transect.measure.usage import Usage, resident_bytes
 from transect.payloads.train_restarts import restart
 from transect.training.departure import end_process
@@ -75,17 +76,19 @@ def train(
     batches: Batches,
     rates: np.ndarray,
     checkpoint: Callable[[int], None] | None = None,
+    wait: Callable[[], None] | None = None,
 ) -> dict[str, np.ndarray]:
     """Train; return per-step `input`, `compute`, `communication`, `under_way`, `bubble`, `step` seconds and
-    `loss`, per-epoch `score_sum` (rank 0) and `epoch_end` seconds since the first step began.
+    `loss`, per-epoch `score_sum` (rank 0), `evaluation` seconds and `epoch_end` seconds since the first step began.
 
-    `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, and its
-    time is not counted.
+    `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, then `wait`; neither is
+    counted. Rank 0's test of the model is `evaluation` and nothing else: it is not training.
     """
     times: list[tuple[float, float, float, float, float, float]] = []
     losses: list[float] = []
     scores: list[float] = []
     epoch_end: list[float] = []
+    evaluation: list[float] = []
     clock = time.perf_counter
     predicts = place.rank == 0 or strategy.sharded
     number, paused = 0, 0.0
@@ -105,12 +108,17 @@ def train(
             number += 1
             if checkpoint is not None:
                 checkpoint(number)
+            if wait is not None:
+                wait()
             t0 = clock()
             paused += t0 - t2
+        t0 = clock()
         if predicts:
             score = score_test(model, partial(strategy.predict, trainer), batches)
             if place.rank == 0:
                 scores.append(score)
+        evaluation.append(clock() - t0)
+        paused += evaluation[-1]
         # Others wait here, not in the next step's communication.
         strategy.end_epoch()
         epoch_end.append(clock() - begin - paused)
@@ -119,6 +127,7 @@ def train(
     return dict(zip(names, np.array(times).reshape(-1, 6).T, strict=True)) | {
         "loss": np.array(losses),
         "score_sum": np.array(scores),
+        "evaluation": np.array(evaluation),
         "epoch_end": np.array(epoch_end),
     }
 
@@ -166,7 +175,7 @@ def make_batches(
     return StoredBatches(trainer, data, cell.batch, share)
 
 
-def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[str, Any]) -> Strategy:
+def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[str, Any], turns: Turns) -> Strategy:
     """Train and write everything; return the strategy, whose ranks have not parted yet."""
     data_folder = folders["data"]
     states = folders["reference"] / RESTARTS if "reference" in folders else None
@@ -225,9 +234,22 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
         if number == checked and (place.rank == 0 or strategy.sharded):
             kept.update(strategy.weights(trainer))
 
+    def wait() -> None:
+        if turns.step():
+            # A peer may need this rank's help to receive the last messages, and none begins before the others.
+            strategy.barrier()
+            watch.pause()
+            turns.wait()
+            watch.resume()
+            strategy.barrier()
+
+    if turns.taken:
+        strategy.barrier()
+        turns.begin()
     watch = Usage(cell.device, place.local_rank)
     try:
-        series = train(model, trainer, strategy, place, batches, rates, keep)
+        series = train(model, trainer, strategy, place, batches, rates, keep, wait if turns.taken else None)
+        turns.end()
         usage = watch.stop()
         whole = strategy.weights(trainer) if place.rank == 0 or strategy.sharded else {}
         peak = _peak_memory(trainer)
@@ -272,7 +294,8 @@ def run_rank(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> NoRet
     """Run one rank, and end its process: with 0 when it trained to the end."""
     facts: dict[str, Any] = {"rank": int(os.environ.get("RANK", "0")), "pid": os.getpid()}
     try:
-        strategy = _run(spec, folders, out, facts)
+        # Whoever is told to take turns says that it is there before it does anything that may take long.
+        strategy = _run(spec, folders, out, facts, Turns())
     except FAULTS as error:
         at = time.time()
         traceback.print_exc()

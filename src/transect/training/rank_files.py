@@ -146,6 +146,7 @@ def read_rank(
     steps = len(series.get("loss", ()))
     # A program of its own need not know of pipelines.
     series.setdefault("bubble", np.zeros(steps))
+    series.setdefault("evaluation", np.full(len(series.get("epoch_end", ())), np.nan))
     wanted = (*RANK_SERIES, "loss", "epoch_end", *(("score_sum",) if rank == 0 else ()))
     missing = [name for name in wanted if name not in series]
     if missing or not steps:

@@ -15,6 +15,7 @@ import (
 	"transect-trainer-go/results"
 	"transect-trainer-go/strategies"
 	"transect-trainer-go/trainer"
+	"transect-trainer-go/turns"
 )
 
 // Program is what computes: a trainer for each precision that it has, and what its record says of it.
@@ -32,7 +33,7 @@ const testSamples = 512
 // series are of each step and each epoch, by the contract's names.
 type series struct {
 	loss, step, compute, communication, underWay, input []float64
-	scores, epochEnd                                    []float64
+	scores, epochEnd, evaluation                        []float64
 }
 
 type rank[T trainer.Number] struct {
@@ -41,6 +42,7 @@ type rank[T trainer.Number] struct {
 	place    strategies.Place
 	strategy strategies.Strategy[T]
 	trainer  trainer.Trainer[T]
+	turns    *turns.Turns
 	source   *source[T]
 	test     *samples[T]
 	answers  []int64
@@ -61,6 +63,9 @@ func run[T trainer.Number](
 		return nil, err
 	}
 	r := &rank[T]{plan: p, program: program, strategy: strategy}
+	if r.turns, err = turns.Join(); err != nil {
+		return nil, err
+	}
 	if r.place, err = strategy.Join(); err != nil {
 		return nil, err
 	}
@@ -158,12 +163,21 @@ func (r *rank[T]) train() (map[string]any, error) {
 	if err := r.strategy.Barrier(); err != nil {
 		return nil, err
 	}
+	if r.turns.Taken() {
+		if err := r.turns.Begin(); err != nil {
+			return nil, err
+		}
+		if err := r.strategy.Barrier(); err != nil {
+			return nil, err
+		}
+	}
 	if p.CheckedSteps == 0 && r.place.Rank == 0 {
 		// Without a reference nothing is compared, and the start is what there is after no step.
 		r.checked = r.trainer.Weights()
 	}
 	begin, busy := time.Now(), processorTime()
-	paused := 0.0
+	// What is no training: keeping weights, waiting for a turn, and testing the model.
+	paused, waited := 0.0, 0.0
 	for number := range p.Steps {
 		t0 := time.Now()
 		batch := empty
@@ -183,9 +197,17 @@ func (r *rank[T]) train() (map[string]any, error) {
 			r.checked = r.trainer.Weights()
 			paused += time.Since(t2).Seconds()
 		}
+		if r.turns.Step() {
+			seconds, err := r.wait()
+			if err != nil {
+				return nil, err
+			}
+			waited += seconds
+		}
 		if (number+1)%p.StepsPerEpoch != 0 {
 			continue
 		}
+		tested := time.Now()
 		if r.place.Rank == 0 {
 			score, err := r.score()
 			if err != nil {
@@ -193,18 +215,23 @@ func (r *rank[T]) train() (map[string]any, error) {
 			}
 			s.scores = append(s.scores, score)
 		}
+		s.evaluation = append(s.evaluation, time.Since(tested).Seconds())
+		paused += s.evaluation[len(s.evaluation)-1]
 		// Others wait here, not in the next step's communication.
 		if err := r.endEpoch(); err != nil {
 			return nil, err
 		}
-		s.epochEnd = append(s.epochEnd, time.Since(begin).Seconds()-paused)
+		s.epochEnd = append(s.epochEnd, time.Since(begin).Seconds()-paused-waited)
 	}
 	if finisher, ok := any(r.strategy).(strategies.Finisher[T]); ok {
 		if err := finisher.Finish(r.trainer); err != nil {
 			return nil, err
 		}
 	}
-	wall, cpu := time.Since(begin).Seconds(), processorTime()-busy
+	if err := r.turns.End(); err != nil {
+		return nil, err
+	}
+	wall, cpu := time.Since(begin).Seconds()-waited, processorTime()-busy
 	if batches != nil {
 		r.preparing = batches.Preparing
 		for _, seconds := range s.input {
@@ -212,6 +239,18 @@ func (r *rank[T]) train() (map[string]any, error) {
 		}
 	}
 	return map[string]any{"wall_s": wall, "cpu_s": cpu, "cpu_utilisation": cpu / wall, "energy": []any{}}, nil
+}
+
+// wait lets others have their turn, and returns the seconds that it took. A peer may need this rank's help to receive the
+// last messages, and none begins before the others.
+func (r *rank[T]) wait() (float64, error) {
+	begin := time.Now()
+	for _, part := range []func() error{r.strategy.Barrier, r.turns.Wait, r.strategy.Barrier} {
+		if err := part(); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begin).Seconds(), nil
 }
 
 func (r *rank[T]) endEpoch() error {

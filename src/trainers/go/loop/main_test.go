@@ -103,7 +103,7 @@ func TestARankLeavesWhatTheContractAsksFor(t *testing.T) {
 	}
 	groups := facts["arrays"].(map[string]any)
 	for group, names := range map[string]string{
-		"series": "loss step compute communication under_way input epoch_end score_sum", "weights": "0.weight 0.bias", "checked": "0.weight 0.bias",
+		"series": "loss step compute communication under_way input epoch_end evaluation score_sum", "weights": "0.weight 0.bias", "checked": "0.weight 0.bias",
 	} {
 		for _, name := range strings.Fields(names) {
 			if groups[group].(map[string]any)[name] == nil {

@@ -91,7 +91,7 @@ func (r *rank[T]) named() []results.Named {
 		{Name: "loss", Shape: steps, Values: s.loss}, {Name: "step", Shape: steps, Values: s.step},
 		{Name: "compute", Shape: steps, Values: s.compute}, {Name: "communication", Shape: steps, Values: s.communication},
 		{Name: "under_way", Shape: steps, Values: s.underWay}, {Name: "input", Shape: steps, Values: s.input},
-		{Name: "epoch_end", Shape: epochs, Values: s.epochEnd},
+		{Name: "epoch_end", Shape: epochs, Values: s.epochEnd}, {Name: "evaluation", Shape: epochs, Values: s.evaluation},
 	}
 	if r.place.Rank == 0 {
 		all = append(all, results.Named{Name: "score_sum", Shape: []int{len(s.scores)}, Values: s.scores})

@@ -109,6 +109,8 @@ class ProgramFramework(Framework):
     program_strategies: frozenset[str] | None = None
     # The values that it takes of their options, by strategy and option: None is any, no entry the default alone.
     program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
+    # Whether the program waits for its turn, as `measure/turns.py` does.
+    takes_turns: bool = False
     # A regular expression: a line that its program's runtime prints, and no record, when memory has run out.
     says_no_memory: str = ""
 

@@ -43,6 +43,7 @@ class GoFramework(ProgramFramework):
     loads_on_gpu: tuple[str, ...] = ()
     program_strategies = _ALONE | _BY_MPI
     program_options = _OPTIONS
+    takes_turns = True
 
     # Go's runtime ends the process: nothing of the program's own runs any more.
     says_no_memory = (

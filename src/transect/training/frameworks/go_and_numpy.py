@@ -19,6 +19,7 @@ class GoAndNumpy(NumpyFramework, ProgramFramework):
     """The trainer in Go and the one in numpy make the same calls of MPI in the same order."""
 
     environment = "trainer-go-numpy"
+    takes_turns = True
     optimisers = GoFramework.optimisers
     # Strategies whose messages are the whole gradient; which layers share a message is each language's own.
     program_strategies = frozenset(
