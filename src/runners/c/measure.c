@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "result.h"
+#include "turns.h"
 
 enum { PROFILED_RUNS = 10 };
 
@@ -79,6 +80,16 @@ static const char *measure(struct session *session, const struct plan *plan,
     }
 }
 
+/* Fills the series turn by turn; nothing is timed while it waits. */
+static const char *take_turns(struct session *session, const struct inputs *inputs,
+                              struct series *series, int turns)
+{
+    for (int64_t left = turns_next(turns, 'r'); left > 0; left = turns_next(turns, 'd'))
+        for (; left > 0; left--)
+            append(series, session_run(session, inputs, full_batch(inputs, series->count)));
+    return "turns";
+}
+
 static void profile(const struct plan *plan, const struct inputs *inputs, const char *prefix)
 {
     struct session session;
@@ -100,10 +111,13 @@ void run_latency(const struct plan *plan)
     struct inputs inputs = inputs_open(plan, (int)model->group);
     struct session session;
     struct series series = {0};
+    int turns = turns_join();
     session_open(&session, plan, model, NULL);
     first_results(&session, plan, &inputs);
     warm_up(&session, &inputs, plan->warmup);
-    const char *stop_reason = measure(&session, plan, &inputs, &series);
+    const char *stop_reason = turns == NO_TURNS
+                                  ? measure(&session, plan, &inputs, &series)
+                                  : take_turns(&session, &inputs, &series, turns);
     write_conditions();
     fact_text("stop_reason", stop_reason);
     write_array("times.bin", series.rows, series.count * sizeof *series.rows);

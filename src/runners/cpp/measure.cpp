@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "turns.hpp"
+
 namespace {
 
 constexpr double interval_width = 0.02, growth = 1.25;
@@ -92,6 +94,17 @@ const char* measure(Session& session, const Plan& plan, const Inputs& inputs,
     }
 }
 
+// Times iterations turn by turn; nothing is timed while it waits.
+const char* take_turns(Session& session, const Inputs& inputs, const Turns& turns,
+                       std::vector<Times>& times) {
+    for (auto left = turns.next('r'); left > 0; left = turns.next('d')) {
+        for (; left > 0; --left) {
+            times.push_back(session.run(inputs, inputs.full_batch(times.size())));
+        }
+    }
+    return "turns";
+}
+
 // What came of a case. A provider that is not there ends them all.
 Fields verdict(Ort::Env& environment, const Plan& plan, const entry* model) {
     const auto group = static_cast<int>(model->group);
@@ -126,13 +139,16 @@ void warm_up(Session& session, const Inputs& inputs, std::size_t iterations) {
 Fields run_latency(Ort::Env& environment, const Plan& plan, const Result& result) {
     const auto* model = plan.first(ROLE_MODEL);
     const Inputs inputs(plan, ANY_GROUP);
+    const Turns turns;
     std::vector<Times> times;
     Fields facts;
     {
         Session session(environment, plan, model);
         facts = run_all(session, plan, inputs);
         warm_up(session, inputs, plan->warmup);
-        facts.emplace_back("stop_reason", json(measure(session, plan, inputs, times)));
+        const char* stop_reason = turns ? take_turns(session, inputs, turns, times)
+                                        : measure(session, plan, inputs, times);
+        facts.emplace_back("stop_reason", json(stop_reason));
         result.write_process();
         result.write("times.bin", times);
     }

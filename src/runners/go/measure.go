@@ -28,13 +28,14 @@ const (
 
 // latency runs all rows, writes the outputs, then measures.
 func latency(p *plan, out *result) fields {
+	turns := joinTurns()
 	all, full := p.batches(0)
 	engine := newEngine(p, 0, "")
 	facts, alike := engine.allRows(p, 0, all)
 	engine.warmUp(full, p.Warmup, alike)
 	var taken []times
 	withoutCollector(func() {
-		taken, facts["stop_reason"] = engine.measure(p, full)
+		taken, facts["stop_reason"] = engine.measure(p, full, turns)
 		out.copyProcess()
 	})
 	write(out, "times.bin", taken)
@@ -125,32 +126,45 @@ func withoutCollector(work func()) {
 	work()
 }
 
-// measure times iterations until the interval is narrow or the time is up; it returns why too.
+// measure times iterations: as many as its turns have, or until the interval is narrow or the time
+// is up. It returns why it stopped, too.
 //
 // The interval is looked at after the least number of runs and then each time their number has
 // grown by a quarter, so that sorting costs little.
-func (e *engine) measure(p *plan, batches [][]tensor) (taken []times, stop string) {
-	nextCheck, begin, garbage := p.MinRuns, now(), allocated()
-	for stop == "" {
+func (e *engine) measure(p *plan, batches [][]tensor, turns *turns) (taken []times, stop string) {
+	garbage := allocated()
+	step := func() {
 		taken = append(taken, e.step(batches[len(taken)%len(batches)]))
 		if len(taken)%1024 == 0 && allocated()-garbage > garbageLimit {
 			runtime.GC()
 			garbage = allocated()
 		}
+	}
+	if turns != nil {
+		// Nothing is timed while it waits.
+		for left := turns.next('r'); left > 0; left = turns.next('d') {
+			for range left {
+				step()
+			}
+		}
+		return taken, "turns"
+	}
+	nextCheck, begin := p.MinRuns, now()
+	for {
+		step()
 		if len(taken) < p.MinRuns {
 			continue
 		}
 		if len(taken) >= nextCheck {
 			nextCheck = int(math.Ceil(float64(len(taken)) * growth))
 			if intervalIsNarrow(runsOf(taken)) {
-				stop = "interval-reached"
+				return taken, "interval-reached"
 			}
 		}
-		if stop == "" && now()-begin >= int64(p.MaxNs) {
-			stop = "time-limit"
+		if now()-begin >= int64(p.MaxNs) {
+			return taken, "time-limit"
 		}
 	}
-	return taken, stop
 }
 
 // allocated returns how many bytes Go has allocated so far.

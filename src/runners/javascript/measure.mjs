@@ -5,7 +5,7 @@ import { ROLE, countOf, tensorOf } from './plan.mjs';
 import { Engine } from './session.mjs';
 
 /** @import { Plan } from './plan.mjs' */
-/** @import { Bytes, Feed, Host, Input } from './types.mjs' */
+/** @import { Bytes, Feed, Host, Input, Taken } from './types.mjs' */
 
 const [WIDTH, Z95, GROWTH] = [0.02, 1.959964, 1.25];
 const PROFILED_RUNS = 10;
@@ -16,12 +16,18 @@ const PROFILED_RUNS = 10;
  */
 export async function latency(host) {
   const { plan } = host;
+  const turns = await host.turns?.();
   const feed = await feedOf(host);
   const engine = await openEngine(host);
   const batches = fullBatches(feed, plan.batch);
   const first = await firstResults(engine, feed, host);
   await warmUp(engine, batches, plan);
-  const { series, stop_reason } = await measure(engine, batches, plan, host.resolutionNs);
+  /** @type {number[][]} */
+  const series = [[], [], []];
+  const step = () => timed(engine, batches, series);
+  const stop_reason = turns
+    ? await takeTurns(step, turns)
+    : await untilNarrow(step, series[1], plan, host.resolutionNs);
   await host.snapshot();
   const [bind, run, copy] = series;
   const times = run.flatMap((time, index) => [bind[index], time, copy[index]]);
@@ -163,30 +169,50 @@ export async function warmUp(engine, batches, { warmup }) {
 }
 
 /**
- * Time until the interval is narrow or the time is up.
+ * Run the next batch and keep its times.
  * @param {Engine} engine
  * @param {Feed[]} batches
+ * @param {number[][]} series of bind, run and copy
+ */
+async function timed(engine, batches, [bind, run, copy]) {
+  const times = await engine.step(batches[run.length % batches.length]);
+  bind.push(times[0]);
+  run.push(times[1]);
+  copy.push(times[2]);
+}
+
+/**
+ * Time turn by turn; nothing is timed while it waits. Returns why it stopped.
+ * @param {() => Promise<void>} step
+ * @param {Taken} turns
+ */
+async function takeTurns(step, turns) {
+  let left = await turns.next('r');
+  while (left > 0) {
+    for (; left > 0; left--) await step();
+    left = await turns.next('d');
+  }
+  return 'turns';
+}
+
+/**
+ * Time until the interval is narrow or the time is up; return which.
+ * @param {() => Promise<void>} step
+ * @param {number[]} run
  * @param {Plan} plan
  * @param {number} resolutionNs
  */
-async function measure(engine, batches, { minRuns, maxNs }, resolutionNs) {
-  /** @type {[number[], number[], number[]]} */
-  const [bind, run, copy] = [[], [], []];
+async function untilNarrow(step, run, { minRuns, maxNs }, resolutionNs) {
   const deadline = performance.now() + maxNs / 1e6;
-  let stop_reason = '';
-  for (let nextCheck = minRuns; !stop_reason;) {
-    const times = await engine.step(batches[run.length % batches.length]);
-    bind.push(times[0]);
-    run.push(times[1]);
-    copy.push(times[2]);
+  for (let nextCheck = minRuns; ;) {
+    await step();
     if (run.length < minRuns) continue;
     if (run.length >= nextCheck) {
       nextCheck = Math.ceil(run.length * GROWTH);
-      if (intervalIsNarrow(run, resolutionNs)) stop_reason = 'interval-reached';
+      if (intervalIsNarrow(run, resolutionNs)) return 'interval-reached';
     }
-    if (!stop_reason && performance.now() >= deadline) stop_reason = 'time-limit';
+    if (performance.now() >= deadline) return 'time-limit';
   }
-  return { series: [bind, run, copy], stop_reason };
 }
 
 /**

@@ -8,6 +8,7 @@ import { Fault, refusalOf, wordsOf } from './faults.mjs';
 import { ROLE } from './plan.mjs';
 import { Result } from './result.mjs';
 import { TINY_MODEL, nanoseconds, providerOptions, sessionOptions } from './session.mjs';
+import { Turns } from './turns.mjs';
 
 /** @import { Plan } from './plan.mjs' */
 /** @import { Entry, Host, Opened } from './types.mjs' */
@@ -62,6 +63,10 @@ export class NodeHost extends Result {
     const session = await ort.InferenceSession.create(TINY_MODEL, { logSeverityLevel: 3 });
     await session.release();
     return new NodeHost(plan, ort);
+  }
+
+  turns() {
+    return Turns.join();
   }
 
   /** `performance.now()` begins anew in each thread, hrtime makes garbage. */

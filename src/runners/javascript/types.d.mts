@@ -52,6 +52,12 @@ export interface Opened {
   facts: Facts;
 }
 
+/** Who gives turns to programs, each of which waits while another runs. */
+export interface Taken {
+  /** Say 'r', ready, or 'd', done; return the iterations of the next turn, 0: no more. */
+  next(said: 'r' | 'd'): Promise<number>;
+}
+
 /** What differs between Node.js and a page: where sessions come from, and where results go. */
 export interface Host {
   plan: Plan;
@@ -69,6 +75,8 @@ export interface Host {
   /** CLOCK_MONOTONIC; and a clock that all workers of a load have. */
   monotonicNs(): number | Promise<number>;
   sharedNs(): number;
+  /** Return who gives turns, if any are to be taken; a page takes none. */
+  turns?(): Promise<Taken | undefined>;
   /** Keep what the system says of the process now. */
   snapshot(): unknown;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from engines import Engine, OpenEngine, Skip, Unsupported
 from plan import Plan, Role
 from result import Outputs, Result
 from stopping import interval_is_narrow
+from turns import Turns
 
 _GROWTH = 1.25
 _PROFILED_RUNS = 10
@@ -27,33 +29,42 @@ def warm_up(step: Step, batches: list[Any], plan: Plan) -> None:
         step(batches[index % len(batches)])
 
 
-def measure(step: Step, batches: list[Any], plan: Plan) -> tuple[list[list[int]], str]:
-    """Time until the interval is narrow or the time is up; return the series of times, and why it stopped.
+def measure(step: Step, batches: list[Any], plan: Plan, turns: Turns | None) -> tuple[array[int], str]:
+    """Time iterations; return the three times of each in a row, and why it stopped."""
+    times = array("q")
+    gc.collect()
+    gc.disable()
+    if turns is None:
+        stop = _until_narrow(step, batches, plan, times)
+    else:
+        # Nothing is timed while it waits.
+        stop, said = "turns", b"r"
+        while count := turns.next(said):
+            said = b"d"
+            for _ in range(count):
+                times.extend(step(batches[len(times) // 3 % len(batches)]))
+    gc.enable()
+    return times, stop
+
+
+def _until_narrow(step: Step, batches: list[Any], plan: Plan, times: array[int]) -> str:
+    """Time until the interval is narrow or the time is up; return which.
 
     The interval is looked at after `min_runs` iterations and then each time their number has
     grown by a quarter, so sorting costs little. `max_ns` is the wall time since the first
     timed iteration, checks included; it ends nothing before `min_runs`.
     """
-    bind, run, copy = [], [], []
-    next_check, stop = plan.min_runs, ""
-    gc.collect()
-    gc.disable()
-    deadline = time.monotonic_ns() + plan.max_ns
-    while not stop:
-        times = step(batches[len(run) % len(batches)])
-        bind.append(times[0])
-        run.append(times[1])
-        copy.append(times[2])
-        if len(run) < plan.min_runs:
+    next_check, deadline = plan.min_runs, time.monotonic_ns() + plan.max_ns
+    while True:
+        times.extend(step(batches[len(times) // 3 % len(batches)]))
+        if (done := len(times) // 3) < plan.min_runs:
             continue
-        if len(run) >= next_check:
-            next_check = math.ceil(len(run) * _GROWTH)
-            if interval_is_narrow(run):
-                stop = "interval-reached"
-        if not stop and time.monotonic_ns() >= deadline:
-            stop = "time-limit"
-    gc.enable()
-    return [bind, run, copy], stop
+        if done >= next_check:
+            next_check = math.ceil(done * _GROWTH)
+            if interval_is_narrow(times[1::3]):
+                return "interval-reached"
+        if time.monotonic_ns() >= deadline:
+            return "time-limit"
 
 
 def full_batches(tensors: dict[str, np.ndarray], plan: Plan) -> list[dict[str, np.ndarray]]:
@@ -87,15 +98,15 @@ def all_rows(engine: Engine, tensors: dict[str, np.ndarray], plan: Plan) -> dict
 
 def run_latency(plan: Plan, result: Result, open_engine: OpenEngine) -> dict[str, Any]:
     """Run all rows, write the outputs, then measure; return the facts."""
-    tensors, model = plan.inputs(), plan.text(Role.MODEL)
+    turns, tensors, model = Turns.join(), plan.inputs(), plan.text(Role.MODEL)
     engine = open_engine(plan, model, "")
     facts = engine.facts | all_rows(engine, tensors, plan)
     batches = full_batches(tensors, plan)
     warm_up(engine.step, batches, plan)
-    series, facts["stop_reason"] = measure(engine.step, batches, plan)
+    times, facts["stop_reason"] = measure(engine.step, batches, plan, turns)
     # The most that the process held is that of the measurement, not of what is made of it here.
     result.keep_process()
-    result.write("times", np.transpose(series))
+    result.write("times", times)
     # Only ONNX Runtime has its profiler.
     if (prefix := plan.text(Role.PROFILE)) and hasattr(engine, "end_profile"):
         profiled: Any = open_engine(plan, model, prefix)

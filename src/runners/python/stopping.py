@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 INTERVAL_WIDTH = 0.02
 _Z95 = 1.959964
 
 
-def interval_is_narrow(values: list[int], width: float = INTERVAL_WIDTH) -> bool:
+def interval_is_narrow(values: Sequence[int], width: float = INTERVAL_WIDTH) -> bool:
     """Tell whether the 95 % interval of the median is at most `width` of the median wide.
 
     Rank-based, no assumption on the distribution: J.-Y. Le Boudec, "Performance Evaluation of

@@ -11,7 +11,8 @@ from transect.runtimes import RUNNERS, Runtime
 _PYTHON = RUNNERS / "python"
 # What all programs in Python are made of.
 CONTRACT = [
-    _PYTHON / f"{name}.py" for name in ("main", "engines", "plan", "measure", "stopping", "load", "train", "result")
+    _PYTHON / f"{name}.py"
+    for name in ("main", "engines", "plan", "measure", "stopping", "turns", "load", "train", "result")
 ]
 
 

@@ -21,7 +21,7 @@ from transect.runtimes._records import REPORTED, require_series
 from transect.runtimes.outputs import judge
 from transect.runtimes.prepare import expected_outputs
 from transect.runtimes.programs import run_record
-from transect.runtimes.times import load_samples, load_values, run_samples, run_values
+from transect.runtimes.times import SAMPLES_OF_TURNS, load_samples, load_values, of_turns, run_samples, run_values
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS, model_of
 
@@ -158,7 +158,14 @@ def _program_bytes(cell: InferCell, python: str) -> int | None:
 
 
 def _judge(
-    cell: InferCell, record: dict[str, Any], model: Path, out: Path, python: str, log: str, started_ns: int | None
+    cell: InferCell,
+    record: dict[str, Any],
+    model: Path,
+    out: Path,
+    python: str,
+    log: str,
+    started_ns: int | None,
+    turns: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Make the result of a run that ended well: no time stands where the outputs are wrong."""
     facts = facts_of_model(of_batch(model, cell.batch))
@@ -172,7 +179,10 @@ def _judge(
     metrics, samples = verdict.metrics(), {}
     if not verdict.wrong:
         if cell.load is None:
-            values, samples = run_values(record, cell.batch), run_samples(record, out)
+            if turns is not None:
+                record, details["turns"] = of_turns(record, turns)
+            values = run_values(record, cell.batch)
+            samples = run_samples(record, out, None if turns is None else SAMPLES_OF_TURNS)
             details["runs"] = len(record["run_ns"])
         else:
             values, samples = load_values(record, out), load_samples(record, out)
@@ -196,11 +206,20 @@ def _judge(
 
 
 def conclude(
-    cell: InferCell, model: Path, out: Path, code: int, *, python: str, log: str = "", started_ns: int | None = None
+    cell: InferCell,
+    model: Path,
+    out: Path,
+    code: int,
+    *,
+    python: str,
+    log: str = "",
+    started_ns: int | None = None,
+    turns: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the result of a run whose program ended with `code`.
 
-    `log` is what it printed; `started_ns` is CLOCK_MONOTONIC when it was started, on this machine.
+    `log` is what it printed; `started_ns` is CLOCK_MONOTONIC when it was started, on this machine; `turns` those that
+    it took (`Job.turns`).
     Raises BadInput when it ran on another execution provider than it was asked for, or its record lacks what
     the contract says.
     """
@@ -221,4 +240,4 @@ def conclude(
     needed = ("runtime_version", "session_ns", "run_ns" if cell.load is None else "arrivals")
     if lacks := [key for key in needed if record.get(key) in (None, [])]:
         raise BadInput(f"the record of runner '{cell.runtime}' lacks {', '.join(lacks)}")
-    return _judge(cell, record, model, out, python, log, started_ns)
+    return _judge(cell, record, model, out, python, log, started_ns, turns)

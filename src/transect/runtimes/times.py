@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from transect.domain.record import INLINE_SAMPLES
+from transect.measure.turn_series import by_turns
 
 _NANO = 1e-9
+_PARTS = ("bind_ns", "run_ns", "copy_ns")
 # A tail percentile needs samples in the tail: twenty beyond it.
 _P95_SAMPLES, _P99_SAMPLES = 400, 2000
+# Turns are as long as they have to be, so that a fast runtime makes 10^5 calls: an even choice of them is kept.
+SAMPLES_OF_TURNS = 2000
 
 
 def _rank(ordered: np.ndarray, share: float) -> float:
@@ -22,8 +26,14 @@ def _rank(ordered: np.ndarray, share: float) -> float:
 
 
 def _whole_ns(record: Mapping[str, Any]) -> list[int]:
-    parts = (record[f"{part}_ns"] for part in ("bind", "run", "copy"))
-    return [sum(call) for call in zip(*parts, strict=True)]
+    return [sum(call) for call in zip(*(record[part] for part in _PARTS), strict=True)]
+
+
+def of_turns(record: Mapping[str, Any], turns: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the record with the calls that count, and what is told of the turns (`Job.turns`): of Run, of whole calls."""
+    run, whole = (np.array(ns) * _NANO for ns in (record["run_ns"], _whole_ns(record)))
+    told, kept = by_turns(turns, "latency", seconds=run, end_to_end_seconds=whole)
+    return dict(record) | {part: [ns for turn in kept for ns in record[part][turn]] for part in _PARTS}, told
 
 
 def run_values(record: Mapping[str, Any], batch: int) -> dict[str, float]:
@@ -53,9 +63,13 @@ def _series(out: Path, **series: np.ndarray) -> dict[str, Any]:
     return {name: {"unit": "s", "count": len(series[name]), **entry} for name, entry in kept.items()}
 
 
-def run_samples(record: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    """Return the time of each `Run`, and of each whole call."""
+def run_samples(record: Mapping[str, Any], out: Path, most: int | None = None) -> dict[str, Any]:
+    """Return the time of each `Run`, and of each whole call; of an even choice where there are more than `most`."""
     runs, whole = np.array(record["run_ns"]) * _NANO, np.array(_whole_ns(record)) * _NANO
+    if most is not None and len(runs) > most:
+        # Not every n-th: inputs go round in a circle too.
+        chosen = np.linspace(0, len(runs) - 1, most).round().astype(int)
+        runs, whole = runs[chosen], whole[chosen]
     return _series(out, latency=runs, end_to_end_time=whole)
 
 

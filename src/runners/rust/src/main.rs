@@ -7,6 +7,7 @@ mod plan;
 mod result;
 mod session;
 mod train;
+mod turns;
 mod values;
 
 use std::env;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::plan::{Entry, Plan, role};
 use crate::result::{Failure, Line, Outcome, Outputs, Results};
 use crate::session::{Engine, Runtime, Times};
+use crate::turns::Turns;
 use crate::values::{self, Feed};
 
 const INTERVAL_WIDTH: f64 = 0.02;
@@ -17,17 +18,20 @@ const RUN: usize = 1;
 
 /// Returns the last line's facts.
 pub fn latency(plan: &Plan, runtime: &Runtime, results: &Results) -> Outcome<Line> {
+    let turns = Turns::join()?;
     let batches = values::batches(plan, 0)?;
     let model = plan.one(role::MODEL, 0).path;
     let mut engine = runtime.open(model, None)?;
     let facts = all_rows(plan, &mut engine, &batches)?;
     let full = &batches[..plan.full_batches()];
     warm_up(&mut engine, full, plan.warmup)?;
-    let (times, is_narrow) = measure(plan, &mut engine, full)?;
+    let (times, stop_reason) = match turns {
+        Some(turns) => take_turns(turns, &mut engine, full)?,
+        None => measure(plan, &mut engine, full)?,
+    };
     results.process()?;
     results.numbers("times.bin", times.into_iter().flatten())?;
-    let facts =
-        facts.text("stop_reason", if is_narrow { "interval-reached" } else { "time-limit" });
+    let facts = facts.text("stop_reason", stop_reason);
     let Some(profile) = plan.of(role::PROFILE, 0).next() else {
         return Ok(facts);
     };
@@ -64,7 +68,11 @@ pub fn warm_up(engine: &mut Engine, batches: &[Feed], iterations: usize) -> Outc
 
 /// Times iterations until the interval is narrow, which is looked at each time their number has
 /// grown by a quarter, so that sorting costs little; or the time is up.
-fn measure(plan: &Plan, engine: &mut Engine, batches: &[Feed]) -> Outcome<(Vec<Times>, bool)> {
+fn measure(
+    plan: &Plan,
+    engine: &mut Engine,
+    batches: &[Feed],
+) -> Outcome<(Vec<Times>, &'static str)> {
     let mut times: Vec<Times> = Vec::with_capacity(1 << 16);
     let mut next_check = plan.min_runs;
     let most = Duration::from_nanos(plan.max_ns);
@@ -77,13 +85,30 @@ fn measure(plan: &Plan, engine: &mut Engine, batches: &[Feed]) -> Outcome<(Vec<T
         if times.len() >= next_check {
             next_check = (times.len() as f64 * GROWTH).ceil() as usize;
             if interval_is_narrow(times.iter().map(|times| times[RUN]).collect()) {
-                return Ok((times, true));
+                return Ok((times, "interval-reached"));
             }
         }
         if begin.elapsed() >= most {
-            return Ok((times, false));
+            return Ok((times, "time-limit"));
         }
     }
+}
+
+/// Times iterations turn by turn; nothing is timed while it waits.
+fn take_turns(
+    mut turns: Turns,
+    engine: &mut Engine,
+    batches: &[Feed],
+) -> Outcome<(Vec<Times>, &'static str)> {
+    let mut times: Vec<Times> = Vec::with_capacity(1 << 16);
+    let mut left = turns.next(b'r')?;
+    while left > 0 {
+        for _ in 0..left {
+            times.push(engine.step(&batches[times.len() % batches.len()])?);
+        }
+        left = turns.next(b'd')?;
+    }
+    Ok((times, "turns"))
 }
 
 /// Tells whether the 95 % interval of the median is at most 2 % of the median wide.

@@ -5,7 +5,12 @@ import java.lang.management.ManagementFactory
 import kotlin.math.*
 
 /** Level `latency`: all rows once, then timed until it is known well. */
-fun latency(environment: OrtEnvironment, plan: Plan, result: Result) = Session(environment, plan, null).use { session ->
+fun latency(environment: OrtEnvironment, plan: Plan, result: Result) {
+    val turns = Turns.join()
+    Session(environment, plan, null).use { measured(it, environment, plan, turns, result) }
+}
+
+private fun measured(session: Session, environment: OrtEnvironment, plan: Plan, turns: Turns?, result: Result) {
     result.facts["session_ns"] = session.sessionNs
     val batches = batches(plan)
     session.step(batches[0])
@@ -19,9 +24,18 @@ fun latency(environment: OrtEnvironment, plan: Plan, result: Result) = Session(e
     result.facts["outputs"] = outputs.finish()
     val full = if (plan.batch == 0L) batches else batches.take((plan.rows / plan.batch).toInt())
     repeat(plan.warmup) { session.step(full[it % full.size]) }
-    val times = measure(session, full, plan, result)
+    // The virtual machine cannot stop collecting: begin with an empty heap, and say how often it collected.
+    System.gc()
+    val collectors = ManagementFactory.getGarbageCollectorMXBeans()
+    val collected = collectors.sumOf { it.collectionCount }
+    val series = Series(session, full)
+    result.facts["stop_reason"] = if (turns == null) untilNarrow(series, plan) else takeTurns(series, turns)
+    result.facts["language_options"] = mapOf(
+        "jvm_flags" to ManagementFactory.getRuntimeMXBean().inputArguments,
+        "collections_while_timed" to collectors.sumOf { it.collectionCount } - collected,
+    )
     result.process()
-    result.numbers("times.bin", times)
+    result.numbers("times.bin", series.times.copyOf(3 * series.count))
     plan.text(Role.PROFILE)?.let { prefix ->
         Session(environment, plan, prefix).use { profiled ->
             result.numbers("profile_times.bin", LongArray(10) { profiled.step(full[0]); profiled.times[1] })
@@ -44,34 +58,42 @@ private fun batches(plan: Plan): List<Map<String, Numbers>> {
     }
 }
 
-/** Time until the interval is narrow or the time is up; bind, run and copy of each iteration. */
-private fun measure(session: Session, batches: List<Map<String, Numbers>>, plan: Plan, result: Result): LongArray {
-    var times = LongArray(3 * max(plan.minRuns, 1024))
+/** Bind, run and copy of each iteration, in nanoseconds. */
+private class Series(private val session: Session, private val batches: List<Map<String, Numbers>>) {
+    var times = LongArray(3 * 1024)
     var count = 0
-    var stop: String? = null
-    var nextCheck = plan.minRuns
-    // The virtual machine cannot stop collecting: begin with an empty heap, and say how often it collected.
-    System.gc()
-    val collectors = ManagementFactory.getGarbageCollectorMXBeans()
-    val collected = collectors.sumOf { it.collectionCount }
-    val begin = System.nanoTime()
-    while (stop == null) {
+
+    fun step() {
         session.step(batches[count % batches.size])
         if (3 * count == times.size) times = times.copyOf(2 * times.size)
         session.times.copyInto(times, 3 * count++)
+    }
+}
+
+/** Time turn by turn; nothing is timed while it waits. Returns why it stopped. */
+private fun takeTurns(series: Series, turns: Turns): String {
+    var left = turns.next('r')
+    while (left > 0) {
+        while (left-- > 0) series.step()
+        left = turns.next('d')
+    }
+    return "turns"
+}
+
+/** Time until the interval is narrow or the time is up; return which. */
+private fun untilNarrow(series: Series, plan: Plan): String {
+    var nextCheck = plan.minRuns
+    val begin = System.nanoTime()
+    while (true) {
+        series.step()
+        val count = series.count
         if (count < plan.minRuns) continue
         if (count >= nextCheck) {
             nextCheck = ceil(1.25 * count).toInt()
-            if (intervalIsNarrow(LongArray(count) { times[3 * it + 1] })) stop = "interval-reached"
+            if (intervalIsNarrow(LongArray(count) { series.times[3 * it + 1] })) return "interval-reached"
         }
-        if (stop == null && System.nanoTime() - begin >= plan.maxNs) stop = "time-limit"
+        if (System.nanoTime() - begin >= plan.maxNs) return "time-limit"
     }
-    result.facts["language_options"] = mapOf(
-        "jvm_flags" to ManagementFactory.getRuntimeMXBean().inputArguments,
-        "collections_while_timed" to collectors.sumOf { it.collectionCount } - collected,
-    )
-    result.facts["stop_reason"] = stop
-    return times.copyOf(3 * count)
 }
 
 /**

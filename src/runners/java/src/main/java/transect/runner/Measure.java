@@ -26,13 +26,20 @@ final class Measure {
   /** Level `latency`. */
   static void latency(OrtEnvironment environment, Plan plan, Result result)
       throws OrtException, IOException {
+    Turns turns = Turns.join();
     String model = plan.text(Plan.Role.MODEL);
     try (Session session = new Session(environment, plan, model, null)) {
       List<Map<String, Tensor>> full = plan.full(allRows(session, plan, result));
       warmUp(session, full, plan.warmup);
-      long[] times = measure(session, full, plan, result);
+      // Java cannot stop collecting: begin with an empty heap, and say how often it collected.
+      System.gc();
+      long collections = collections();
+      Series series = new Series(session, full);
+      result.fact(
+          "stop_reason", turns == null ? untilNarrow(series, plan) : takeTurns(series, turns));
+      result.fact("language_options", languageOptions(collections() - collections));
       result.process();
-      result.numbers("times.bin", times);
+      result.numbers("times.bin", Arrays.copyOf(series.times, 3 * series.count));
       String profile = plan.text(Plan.Role.PROFILE);
       if (profile != null) {
         try (Session profiled = new Session(environment, plan, model, profile)) {
@@ -74,23 +81,19 @@ final class Measure {
     }
   }
 
-  /**
-   * Time until the interval is narrow or the time is up, and not before `minRuns` iterations.
-   *
-   * <p>Returns bind, run and copy of each iteration in nanoseconds.
-   */
-  private static long[] measure(
-      Session session, List<Map<String, Tensor>> batches, Plan plan, Result result)
-      throws OrtException {
-    long[] times = new long[3 * Math.max(plan.minRuns, 1024)];
-    int count = 0;
-    String stop = "";
-    int nextCheck = plan.minRuns;
-    // Java cannot stop collecting: begin with an empty heap, and say how often it collected.
-    System.gc();
-    long collections = collections();
-    long begin = System.nanoTime();
-    while (stop.isEmpty()) {
+  /** Bind, run and copy of each iteration in nanoseconds. */
+  private static final class Series {
+    private final Session session;
+    private final List<Map<String, Tensor>> batches;
+    long[] times = new long[3 * 1024];
+    int count;
+
+    Series(Session session, List<Map<String, Tensor>> batches) {
+      this.session = session;
+      this.batches = batches;
+    }
+
+    void step() throws OrtException {
       session.step(batches.get(count % batches.size()));
       if (3 * count == times.length) {
         times = Arrays.copyOf(times, 2 * times.length);
@@ -99,22 +102,41 @@ final class Measure {
       times[3 * count + 1] = session.runNs;
       times[3 * count + 2] = session.copyNs;
       count++;
-      if (count < plan.minRuns) {
-        continue;
-      }
-      if (count >= nextCheck) {
-        nextCheck = (int) Math.ceil(count * GROWTH);
-        if (intervalIsNarrow(times, count)) {
-          stop = "interval-reached";
-        }
-      }
-      if (stop.isEmpty() && System.nanoTime() - begin >= plan.maxNs) {
-        stop = "time-limit";
+    }
+  }
+
+  /** Time turn by turn; nothing is timed while it waits. Returns why it stopped. */
+  private static String takeTurns(Series series, Turns turns) throws OrtException, IOException {
+    for (long left = turns.next('r'); left > 0; left = turns.next('d')) {
+      for (; left > 0; left--) {
+        series.step();
       }
     }
-    result.fact("language_options", languageOptions(collections() - collections));
-    result.fact("stop_reason", stop);
-    return Arrays.copyOf(times, 3 * count);
+    return "turns";
+  }
+
+  /**
+   * Time until the interval is narrow or the time is up, and not before `minRuns` iterations;
+   * return which.
+   */
+  private static String untilNarrow(Series series, Plan plan) throws OrtException {
+    int nextCheck = plan.minRuns;
+    long begin = System.nanoTime();
+    while (true) {
+      series.step();
+      if (series.count < plan.minRuns) {
+        continue;
+      }
+      if (series.count >= nextCheck) {
+        nextCheck = (int) Math.ceil(series.count * GROWTH);
+        if (intervalIsNarrow(series.times, series.count)) {
+          return "interval-reached";
+        }
+      }
+      if (System.nanoTime() - begin >= plan.maxNs) {
+        return "time-limit";
+      }
+    }
   }
 
   /**
