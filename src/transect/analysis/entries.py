@@ -68,11 +68,13 @@ class MetricNames:
 
     def __init__(self, names: Iterable[tuple[str, str, Direction, str | None, LogPoint | None]]) -> None:
         self.names = tuple(names)
-        # Where the first value of a name stands, and of a name with a label.
+        # Where the value of a name stands, of several that of the median or the first, and of a name with a label.
         self.places: dict[str | tuple[str, str | None], int] = {}
         for place, (name, _, _, label, _) in enumerate(self.names):
             self.places.setdefault(name, place)
             self.places.setdefault((name, label), place)
+            if label is not None and label.endswith("_median"):
+                self.places[name] = self.places[name, label]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 from typing_extensions import TypeVar
 
@@ -16,9 +16,12 @@ from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.labels import in_order
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
-from transect.domain.until import AnalysisPlan
+from transect.domain.until import MIN_RUNS, AnalysisPlan
 from transect.stats.noise import trimmed
 from transect.stats.samples import NoiseFloor, Summary, noise_floor, paired_noise_floor, summarise
+
+if TYPE_CHECKING:
+    from transect.analysis.turns import PairNoise
 
 # What a study without any aim wants to know.
 _PLAIN = AnalysisPlan()
@@ -116,6 +119,12 @@ class Group(Generic[C_co]):
             self._values[name, label] = known
         return list(known)
 
+    def counted(self, name: str, label: str | None = None) -> list[float]:
+        """Return the values that a comparison counts: of undisturbed repeats, where these are enough for a verdict."""
+        still = [record.value(name, label) for record in self.ok if not record.details.get("disturbed")]
+        quiet = [value for value in still if value is not None]
+        return quiet if len(quiet) >= MIN_RUNS else self.values(name, label)
+
     def by_repeat(self, name: str, label: str | None = None, *, quiet: bool = False) -> dict[int, float]:
         """Return the metric's value by repeat: a repeat has one seed in all groups. `quiet`: of undisturbed ones."""
         values = (
@@ -126,9 +135,9 @@ class Group(Generic[C_co]):
         return {repeat: value for repeat, value in values if value is not None}
 
     def summary(self, name: str, label: str | None = None) -> Summary | None:
-        """Summarise a metric over the usable repeats. None when no repeat has it."""
+        """Summarise a metric over the repeats that count (`counted`). None when no repeat has it."""
         if (name, label) not in self._summaries:
-            self._summaries[name, label] = summarise(self.values(name, label))
+            self._summaries[name, label] = summarise(self.counted(name, label))
         return self._summaries[name, label]
 
     @cached_property
@@ -203,9 +212,11 @@ class Floors:
     Over-subscribed groups are left out, and disturbed runs, as long as any cell has two others: a run that somebody
     disturbed takes no undisturbed one out of the count.
     Without repeats of its own kind a workload takes the floor of its other kinds, then that of all
-    workloads of its stage. Synthetic input is asked for by its kind, or else comes last. `analysis_plan`:
-    within which margin cells are the same, and how often a study may have looked at their repeats.
+    workloads of its stage. Synthetic input is asked for by its kind, or else comes last. `analysis_plan` says within
+    which margin cells are the same; `pair_noise` is that of planned pairs, once they are evaluated.
     """
+
+    pair_noise: PairNoise | None = None
 
     def __init__(self, groups: Iterable[Group], analysis_plan: AnalysisPlan = _PLAIN) -> None:
         self._analysis_plan = analysis_plan
@@ -215,6 +226,11 @@ class Floors:
                 for key in _sets_of(group):
                     self._sets[key].append(group)
         self._floors: dict[Hashable, NoiseFloor | None] = {}
+
+    @property
+    def margin(self) -> float:
+        """Within which two are the same."""
+        return self._analysis_plan.margin
 
     def get(self, stage: str, workload: str | None, name: str, kind: Kind | None = None) -> NoiseFloor | None:
         """Return the floor of one metric, or None when nothing was run twice."""
@@ -235,14 +251,11 @@ class Floors:
         known = (key, name, paired)
         if known not in self._floors:
             groups, quiet = self._sets.get(key, []), len(key) > 1 and key[1] is True
-            looks = self._analysis_plan.interim_looks(groups[0].cell.stage) if groups else 1
             margin = self._analysis_plan.margin
             self._floors[known] = (
-                paired_noise_floor((group.by_repeat(name, quiet=quiet) for group in groups), margin=margin, looks=looks)
+                paired_noise_floor((group.by_repeat(name, quiet=quiet) for group in groups), margin=margin)
                 if paired
-                else noise_floor(
-                    (list(group.by_repeat(name, quiet=quiet).values()) for group in groups), margin=margin, looks=looks
-                )
+                else noise_floor((list(group.by_repeat(name, quiet=quiet).values()) for group in groups), margin=margin)
             )
         return self._floors[known]
 

@@ -139,7 +139,7 @@ def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[S
     for each in asked:
         values = [math.nan] * len(sets)
         for place, group in able.items():
-            numbers = group.values(each.metric, each.label)
+            numbers = group.counted(each.metric, each.label)
             if numbers and each.units == 1:
                 values[place] = statistics.median(numbers)
         if any(math.isfinite(value) for value in values):

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
+from transect.analysis.proper_names import OF_AXIS, OPTION_WORDS, WITH
 from transect.domain.cell import Axis, Cell, axes_of, counted
 
 # Both numbers together have one label, and repeats of a group have none.
@@ -99,6 +100,12 @@ def group_labels(groups: Iterable[_HasCell], always: Iterable[str] = (), never: 
     for 2 nodes with 4 ranks on each. Axes in `never` are left out all the same.
     """
     cells = [group.cell for group in groups]
+    shown, extra = _shown(cells, always, never)
+    return Labels(cells, shown, extra, spread="nodes" in shown)
+
+
+def _shown(cells: Sequence[Cell], always: Iterable[str], never: Iterable[str]) -> tuple[set[str], list[str]]:
+    """Return the axes that are told of some cells, and those of them that no class describes."""
     described: dict[str, Axis] = {}
     for kind in dict.fromkeys(map(type, cells)):
         described |= axes_of(kind)
@@ -108,9 +115,90 @@ def group_labels(groups: Iterable[_HasCell], always: Iterable[str] = (), never: 
     shown |= {axis for axis in extra if len({repr(cell.get(axis)) for cell in cells}) > 1}
     shown |= {name for name, axis in described.items() if axis.name and name != "workload"}
     shown |= set(always)
-    spread = "nodes" in shown
-    shown -= {"ranks"} if spread else set()
-    return Labels(cells, shown - set(never), extra, spread=spread)
+    # Without its nodes, ranks say it all; with them they say it again.
+    shown -= {"ranks"} if "nodes" in shown else set()
+    return shown - set(never), extra
+
+
+def people_name(cell: Cell, beside: Iterable[Cell] = (), always: Iterable[str] = (), never: Iterable[str] = ()) -> str:
+    """Name a cell in a sentence: `PyTorch on 2 processes with MPI all-reduce (batch 32)`.
+
+    Its framework, runtime or benchmark by the name that people know; of the rest only in what it differs from those
+    `beside` it, and the axes in `always`: `ranks` says on how many cores or processes it ran.
+    """
+    cells = [cell, *beside]
+    shown, extra = _shown(cells, always, never)
+    kernel, settings = _option_words(cell, cells)
+    named = ((axis, cell.get(axis)) for axis in ("runtime", "framework", "benchmark"))
+    name = kernel or next((word(axis, value) for axis, value in named if value), "")
+    parts = [name or word("workload", cell.workload or cell.stage)]
+    if {"ranks", "nodes", "ranks_per_node", "threads"} & shown:
+        parts.append(_place_words(cell))
+    for axis in ("strategy", "exporter"):
+        value = cell.get(axis)
+        # On one rank there is nothing to join, unless ways are set beside each other there.
+        alone = axis == "strategy" and (value == "single" or (cell.ranks == 1 and len({c.ranks for c in cells}) > 1))
+        if axis in shown and value and not alone and value != _usual(type(cell), axis):
+            parts.append(f"{WITH.get(axis, 'with')} {word(axis, value)}")
+    told = {
+        "runtime",
+        "framework",
+        "benchmark",
+        "strategy",
+        "exporter",
+        "options" if settings_of(cell) else "",
+        "workload",
+        "ranks",
+        "threads",
+        *_APART,
+    }
+    rest = [_text(cell, name, axis) for name, axis in axes_of(type(cell)).items() if name in shown - told]
+    rest += [f"{name} {cell.get(name)}" for name in extra if name in shown and cell.get(name) is not None]
+    more = ", ".join(filter(None, [*settings, *rest]))
+    return " ".join(filter(None, parts)) + (f" ({more})" if more else "")
+
+
+def _option_words(cell: Cell, cells: Iterable[Cell]) -> tuple[str, list[str]]:
+    """Return what a benchmark's cell computes with, and its other options, where these differ among cells.
+
+    A kernel of several programming models is called after the model.
+    """
+    every = [settings_of(other) for other in cells]
+    own = every[0]
+    differing = [name for name in sorted(own) if len({options.get(name) for options in every}) > 1]
+    kernel = word("implementation", own["implementation"]) if "implementation" in own else ""
+    said = (OPTION_WORDS.get(name, f"{name} {{}}").format(own[name]) for name in differing if name != "implementation")
+    return kernel, [text.strip() for text in said]
+
+
+def settings_of(cell: Cell) -> dict[str, Any]:
+    """Return a cell's options by name; an axis of that name that is a word has none."""
+    found = cell.get("options")
+    return dict(found) if isinstance(found, tuple) else {}
+
+
+def word(axis: str, value: Any) -> str:
+    """Return what people call a value of an axis: `PyTorch` for the framework `torch`.
+
+    >>> word("runtime", "python"), word("exporter", "dynamo"), word("framework", "mine")
+    ('ONNX Runtime (Python)', 'torch.export', 'mine')
+    """
+    return OF_AXIS.get(axis, {}).get(value, str(value))
+
+
+def _place_words(cell: Cell) -> str:
+    if cell.device != "cpu":
+        return f"on {counted('GPU')(cell.ranks)}"
+    if cell.nodes > 1:
+        return f"on {cell.nodes} nodes of {_processes(cell.ranks_per_node)}"
+    if cell.ranks == 1:
+        return "on one core" if cell.threads == 1 else f"on {cell.threads} threads"
+    threads = f" of {cell.threads} threads" if cell.threads > 1 else ""
+    return f"on {_processes(cell.ranks)}{threads}"
+
+
+def _processes(amount: int) -> str:
+    return "1 process" if amount == 1 else f"{amount} processes"
 
 
 def _differs(cells: Sequence[Cell], held: Sequence[dict[str, Any]], axis: str) -> bool:

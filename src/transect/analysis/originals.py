@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 from transect.analysis.entries import AnyRecord, Entry, Key
 from transect.analysis.load import Problem
@@ -40,6 +42,13 @@ class Originals:
         """Return the end of the record's log."""
         original = self._original(record)
         return original.log_tail if original is not None else ""
+
+    def foreign_cores(self, record: AnyRecord) -> float:
+        """Return how many cores other programs used around a run, on the node where they used most."""
+        original = self._original(record)
+        looks = [] if original is None else [original.provenance.get(f"guard_{when}") for when in ("before", "after")]
+        nodes = [node for look in looks for node in look or () if isinstance(node, dict)]
+        return max((_cores_of(node) for node in nodes), default=0.0)
 
     def complain(self, record: AnyRecord, what: str) -> None:
         """Note what is wrong with a file of the record's folder."""
@@ -79,3 +88,9 @@ class Originals:
             what = f"samples '{key}' cannot be read: {type(error).__name__}: {error}"
             self._problems.append(Problem(where=str(path), what=what))
             return []
+
+
+def _cores_of(node: dict[str, Any]) -> float:
+    """Return the cores that a node's foreign processes used, and what the kernel counted beside all processes."""
+    taken = [who.get("cores") for who in node.get("foreign") or () if isinstance(who, dict)]
+    return math.fsum(cores for cores in (*taken, node.get("unseen_cores")) if isinstance(cores, (int, float)))

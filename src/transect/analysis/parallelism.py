@@ -9,16 +9,13 @@ GPU clusters using Megatron-LM", 2021, section 2.2).
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from transect.analysis.contrasts import Contrast, contrast
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.scaling import TrainGroup
-from transect.analysis.side_by_side import under
-from transect.domain.metrics import Direction
-from transect.stats.comparisons import Comparison, Confidence, Verdict, compare
-from transect.stats.estimates import Estimate
 from transect.stats.noise import middle
 
 STEP = "step_time"
@@ -111,65 +108,6 @@ def median_of(group: Group[Any], name: str) -> float | None:
     return statistics.median(values) if values else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Beside:
-    """One group's metric over another's; `comparison` is seen from the group, lower is better."""
-
-    group: TrainGroup
-    baseline: TrainGroup
-    ratio: Estimate
-    comparison: Comparison
-
-    @property
-    def over_subscribed(self) -> bool:
-        """Whether ranks of either share cores: then the ratio supports no claim."""
-        return self.group.over_subscribed or self.baseline.over_subscribed
-
-    @property
-    def shown(self) -> bool:
-        """Whether the two differ by more than the noise, within their cores."""
-        return self.comparison.verdict is not Verdict.SAME and not self.over_subscribed
-
-    @property
-    def confidence(self) -> Confidence:
-        """With which confidence one of the two is better."""
-        return self.comparison.confidence if self.shown else Confidence.INCONCLUSIVE
-
-    @property
-    def reason(self) -> str:
-        """Why they are, or are not, called different."""
-        reason = self.comparison.reason
-        return f"ranks share cores; {reason}" if self.over_subscribed else reason
-
-    @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """The comparisons behind a finding on it: none where ranks share cores."""
-        return () if self.over_subscribed else (self.comparison,)
-
-    def chosen_of(self, pairs: int) -> Beside:
-        """Return it as one that was chosen from so many, and counts for all of them."""
-        return replace(self, comparison=replace(self.comparison, n_candidates=2 * max(1, pairs)))
-
-
-def beside(
-    group: TrainGroup,
-    baseline: TrainGroup,
-    floors: Floors,
-    name: str = STEP,
-    of: Callable[[TrainGroup], list[float]] | None = None,
-) -> Beside | None:
-    """Compare a group with a baseline; None when either has no such metric.
-
-    `of` gives values that stand for the metric, such as seconds per sample.
-    """
-    values, base_values = (of(side) if of else side.values(name) for side in (group, baseline))
-    floor = floors.get("train", group.cell.workload, name, group.kind)
-    comparison = compare(values, base_values, direction=Direction.LOWER, floor=floor)
-    if comparison is None or comparison.ratio is None:
-        return None
-    return Beside(group=group, baseline=baseline, ratio=comparison.ratio, comparison=under(comparison, group, baseline))
-
-
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:
     """Return the right group of the lowest values, or None."""
     able = [
@@ -188,15 +126,20 @@ class Rivalry:
     best: TrainGroup
     division: Division
     rival: TrainGroup
-    result: Beside
+    result: Contrast
 
 
 def rivalries(
-    groups: Iterable[TrainGroup], floors: Floors, rivals: Sequence[str] = (), *, hybrid: bool = False
+    groups: Iterable[TrainGroup],
+    floors: Floors,
+    rivals: Sequence[str] = (),
+    *,
+    hybrid: bool = False,
+    asked: bool = False,
 ) -> list[Rivalry]:
     """Return one for each point that has both; `rivals` are beginnings of strategies' names, all without.
 
-    With `hybrid` only groups that share both data and model count.
+    With `hybrid` only groups that share both data and model count. `asked`: a question asks for them.
     """
     found = []
     for members in points(groups):
@@ -211,8 +154,8 @@ def rivalries(
         ]
         best, rival = best_of(group for group in members if id(group) in shared), best_of(others)
         if best is not None and rival is not None:
-            result = beside(best, rival, floors)
+            pairs = len(shared) * len(others)
+            result = contrast(best, rival, floors, STEP, varies="strategy", candidates=2 * pairs, asked=asked)
             if result is not None:
-                result = result.chosen_of(len(shared) * len(others))
                 found.append(Rivalry(best=best, division=shared[id(best)], rival=rival, result=result))
     return found

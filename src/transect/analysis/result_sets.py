@@ -55,8 +55,7 @@ class ResultSet:
     def floors(self, margin: float) -> Floors:
         """Return the noise of its own repeats, beside a margin."""
         if margin not in self._floors:
-            analysis_plan = AnalysisPlan(margin=margin, looks=self.analysis_plan.looks)
-            self._floors[margin] = Floors(list(self.groups.values()), analysis_plan)
+            self._floors[margin] = Floors(list(self.groups.values()), AnalysisPlan(margin=margin))
         return self._floors[margin]
 
     @cached_property

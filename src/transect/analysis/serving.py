@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
-from transect.analysis.groups import Floors, Group, grouped
-from transect.analysis.side_by_side import under
+from transect.analysis.groups import Group, grouped
 from transect.domain.axes.infer import InferCell
 from transect.runtimes.options import EQUAL
-from transect.stats.comparisons import Comparison, compare
-from transect.stats.estimates import Estimate
-from transect.stats.noise import middle
-from transect.stats.samples import NoiseFloor
 
 InferGroup = Group[InferCell]
 
@@ -118,23 +112,6 @@ def partly_compared(group: Group) -> str:
     return f"{compared} of {every} outputs" if compared < every else ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Versus:
-    """A group's time over a baseline's, and whether they differ.
-
-    `comparison` is seen from the group; `crosses` holds the versions of runtimes of ONNX models
-    where the two differ in them. `measure` is the metric that was compared and `floor` its noise floor.
-    """
-
-    group: InferGroup
-    baseline: InferGroup
-    ratio: Estimate
-    comparison: Comparison
-    crosses: tuple[str, ...]
-    measure: str
-    floor: NoiseFloor | None
-
-
 def run_includes(group: Group) -> list[str]:
     """Return the parts that a language does inside of Run, whose time holds them there."""
     held = (record.details.get("run_includes") for record in group.ok)
@@ -155,66 +132,5 @@ def measure_of(groups: Iterable[Group]) -> str:
 def rates(group: Group, measure: str) -> list[float]:
     """Return the samples per second of each run, by its Run alone or by whole calls."""
     if measure == RUN:
-        return group.values("throughput")
-    return [(group.cell.get("batch") or 1) / time for time in group.values(measure) if time > 0]
-
-
-def versus(group: InferGroup, baseline: InferGroup, floors: Floors) -> Versus | None:
-    """Compare a group's latency with a baseline's; None when either has none.
-
-    Where only one of the two binds or copies inside of Run, the times end to end are compared.
-    """
-    name = measure_of((group, baseline))
-    times, base_times = group.values(name), baseline.values(name)
-    floor = floors.get(group.cell.stage, group.cell.workload, name)
-    comparison = compare(times, base_times, floor=floor)
-    if comparison is None or comparison.ratio is None:
-        return None
-    ran = versions([group, baseline])
-    crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(baseline) else ()
-    return Versus(
-        group=group,
-        baseline=baseline,
-        ratio=comparison.ratio,
-        crosses=crosses,
-        comparison=under(comparison, group, baseline),
-        measure=name,
-        floor=floor,
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Beyond:
-    """What a language's call takes beyond that of C, in s, by the ratio of the two; None twice for C itself.
-
-    `measure` is the metric that was compared, the same in all rows.
-    """
-
-    group: InferGroup
-    measure: str
-    excess: Estimate | None
-    comparison: Comparison | None
-
-
-def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> list[Beyond]:
-    """Rank runtimes of one point by their time, beside that of `base`; empty without that one."""
-    able = [group for group in groups if takes_onnx(group) and group.values(RUN)]
-    reference = next((group for group in able if group.cell.runtime == base), None)
-    if reference is None:
-        return []
-    name = measure_of(able)
-    least, floor = reference.values(name), floors.get(reference.cell.stage, reference.cell.workload, name)
-    rows = []
-    for group in able:
-        values = group.values(name)
-        alone = group is reference
-        comparison = None if alone else compare(values, least, floor=floor)
-        row = Beyond(
-            group=group,
-            measure=name,
-            excess=comparison.ratio.beyond(comparison.b.median) if comparison and comparison.ratio else None,
-            comparison=None if comparison is None else under(comparison, group, reference),
-        )
-        rows.append((middle(values), row))
-    rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))
-    return [row for _, row in rows]
+        return group.counted("throughput")
+    return [(group.cell.get("batch") or 1) / time for time in group.counted(measure) if time > 0]

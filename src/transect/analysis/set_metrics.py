@@ -12,7 +12,6 @@ from transect.analysis.result_sets import ResultSet
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.metrics import Direction
 from transect.domain.record import Status
-from transect.domain.until import ComparisonRule
 from transect.planning.stage import STAGES
 
 # Quality of a result, as opposed to its speed.
@@ -42,6 +41,8 @@ _FACTS = frozenset(
         "nonfinite_outputs",
     }
 )
+# Speeds that the seed of a repeat decides too.
+_SEEDED = frozenset({"time_to_quality"})
 # Parts of other metrics, and how far from a reference a result is that is right or is not one.
 _ASIDE = frozenset(
     {
@@ -100,7 +101,7 @@ _Seen = Mapping[tuple[str, str | None], frozenset[tuple[str, Direction]]]
 def chosen(sets: Iterable[ResultSet], metrics: Sequence[str] = ()) -> dict[str, list[Chosen]]:
     """Return what is compared of each stage, by the stages that have a result.
 
-    By default what decides a stage's own contests and its quality; of a stage without contests all
+    By default what decides a stage's own pairs and its quality; of a stage without any, and of benchmarks, all
     numbers that have a better direction. Raises BadInput for a metric of `metrics` that no record has, or
     that is neither better high nor low.
     """
@@ -130,19 +131,17 @@ def _seen(records: Iterable[AnyRecord]) -> dict[str, _Seen]:
     return {stage: {key: frozenset(pairs) for key, pairs in numbers.items()} for stage, numbers in found.items()}
 
 
-def _comparison_rule(stage: str) -> ComparisonRule | None:
-    """Return what decides among a stage's cells; None for a stage that is not there any more."""
-    rule: ComparisonRule | None = getattr(STAGES.get(stage), "comparison", None) if stage in STAGES else None
-    return rule
+def _decisive(stage: str) -> tuple[str, ...]:
+    """Return the metrics by which a stage's points are compared; none for a stage that is not there any more."""
+    rules = STAGES.get(stage).pairs if stage in STAGES else ()
+    return tuple(dict.fromkeys(rule.metric for rule in rules))
 
 
 def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
-    rule = _comparison_rule(stage)
-    seeded = rule.paired_metrics if rule is not None else ()
-    decisive = (*seeded, *rule.metrics) if rule is not None else ()
+    decisive = _decisive(stage)
     if metrics:
         wanted = set(metrics)
-    elif any(name in decisive for name, _ in seen):
+    elif any(name in decisive for name, label in seen if label is None):
         wanted = {*decisive, *_QUALITY}
     else:
         wanted = {name for name, _ in seen} - _ASIDE
@@ -161,7 +160,7 @@ def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
                 unit=unit,
                 direction=direction,
                 # A repeat's seed changes what is learnt in it, on both sides alike.
-                seeded=label is None and (name in seeded or (role is Role.QUALITY and name not in _FACTS)),
+                seeded=label is None and (name in _SEEDED or (role is Role.QUALITY and name not in _FACTS)),
                 fact=name in _FACTS,
                 units=len(pairs),
             )

@@ -103,13 +103,11 @@ class _Noise:
         key = id(side), stage, choice
         if key not in self._labelled:
             groups = [g for g in side.groups.values() if g.cell.stage == stage and not g.over_subscribed]
-            looks = side.analysis_plan.interim_looks(stage)
             # As `Floors` has it: disturbed runs only where no cell has two others.
             floors = (
                 noise_floor(
                     (list(g.by_repeat(choice.metric, choice.label, quiet=quiet).values()) for g in groups),
                     margin=margin,
-                    looks=looks,
                 )
                 for quiet in (True, False)
             )
@@ -176,7 +174,7 @@ def _how(group: Group) -> str:
 
 
 def _line(pair: Pair, choice: Chosen, noise: _Noise) -> Line | None:
-    mine, theirs = (group.values(choice.metric, choice.label) for group in (pair.other, pair.base))
+    mine, theirs = (group.counted(choice.metric, choice.label) for group in (pair.other, pair.base))
     if not mine or not theirs:
         if not mine and not theirs:
             return None
@@ -222,8 +220,6 @@ def _confidence_of(comparison: Comparison, outcome: Outcome, pair: Pair, disturb
     That a training is better, or the same, is not confirmed where its steps cannot be held to its reference's: it
     may do something else. That it is worse needs no such proof.
     """
-    if comparison.decision is None and comparison.confidence is Confidence.CONFIRMED:
-        return Confidence.PROVISIONAL, f"{comparison.reason}; not held beside the other comparisons"
     if comparison.confidence is Confidence.CONFIRMED and settings_partly_known(pair.base, pair.other):
         return Confidence.PROVISIONAL, f"{comparison.reason}; {PARTLY_KNOWN}"
     if disturbed:

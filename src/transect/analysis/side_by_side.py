@@ -57,13 +57,20 @@ def under(comparison: Comparison, *groups: Ran, together: bool = True) -> Compar
 
 def apart(groups: Sequence[Ran]) -> str:
     """Say why groups were not measured side by side and completely, as far as their records show; or nothing."""
+    if reason := incomplete(groups):
+        return reason
+    for a, b in combinations([group.ok for group in groups], 2):
+        if a and b and (reason := _unpaired(a, b)):
+            return reason
+    return ""
+
+
+def incomplete(groups: Sequence[Ran]) -> str:
+    """Say of how many repeats of a group there is no result, where more than a middle leaves out; or nothing."""
     for group in groups:
         lost = len(group.records) - len(group.ok)
         if lost > trimmed(len(group.records)):
             return f"{lost} of {len(group.records)} repeats of one gave no result: the rest may be the better ones"
-    for a, b in combinations([group.ok for group in groups], 2):
-        if a and b and (reason := _unpaired(a, b)):
-            return reason
     return ""
 
 

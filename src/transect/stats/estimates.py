@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.stats.noise import location, logs_of
 from transect.stats.samples import MIN_INTERVAL_VALUES, Spread
 from transect.stats.verdicts import Decision, decide, power
 
-# What every ratio of two sets of runs is called. Of fewer than five values none is trimmed; run by run, or seed by
-# seed, it is the mean of the ratios.
-RATIO = "ratio of trimmed geometric means"
+# What the ratio of two sets of runs is called, and that of pairs, which are not trimmed. Of fewer than five values none is.
+RATIO, RATIO_OF_PAIRS = "ratio of trimmed geometric means", "geometric mean of the ratios"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,29 +30,39 @@ class Estimate:
     low: float
     high: float
     spread: Spread
+    # Of an interval.
+    level: float = 0.95
 
     @property
     def inverse(self) -> Estimate:
         """The ratio seen from the other side: the upper end becomes the lower one."""
         value, low, high = (1 / end if end > 0 else math.inf for end in (self.value, self.high, self.low))
-        return Estimate(value=value, low=low, high=high, spread=self.spread)
+        return replace(self, value=value, low=low, high=high)
+
+    @property
+    def logs(self) -> tuple[float, float, float]:
+        """The logarithms of value, low and high."""
+        ends = (self.value, self.low, self.high)
+        value, low, high = (math.log(end) if 0 < end < math.inf else math.copysign(math.inf, end - 1) for end in ends)
+        return value, low, high
 
     def beyond(self, base: float) -> Estimate:
         """Return what a ratio to a base comes to beyond it, in the base's unit."""
         value, low, high = (base * (end - 1) for end in (self.value, self.low, self.high))
-        return Estimate(value=value, low=low, high=high, spread=self.spread)
+        return replace(self, value=value, low=low, high=high)
 
     @property
     def word(self) -> str:
-        """Name the ends in words: `95 % interval`, `range` or `one run a side`."""
+        """Name the ends in words, with their true level: `95 % interval`, `range` or `one run a side`."""
         if self.spread is Spread.INTERVAL:
-            return "95 % interval"
+            return f"{100 * self.level:.3g} % interval"
         return "range" if self.spread is Spread.RANGE else "one run a side"
 
 
 def decided_ratio(decision: Decision) -> Estimate:
-    """Return the ratio that a verdict rests on, with its 95 % interval."""
-    return Estimate(value=decision.ratio, low=decision.low, high=decision.high, spread=Spread.INTERVAL)
+    """Return the ratio that a verdict rests on, with its interval."""
+    ends = {"low": decision.low, "high": decision.high}
+    return Estimate(value=decision.ratio, **ends, spread=Spread.INTERVAL, level=1 - decision.level)
 
 
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
@@ -83,15 +92,17 @@ def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
 
 
 def paired_ratio_of(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
-    """Estimate the same over the repeats that both have, each with itself: the ends are the range of their ratios."""
+    """Estimate the same over the repeats that both have, each with itself; None where a value has no logarithm."""
     common = sorted(a.keys() & b.keys())
-    ratios = [a[n] / b[n] for n in common if a[n] > 0 and b[n] > 0]
-    logs = logs_of(ratios)
-    if not logs or len(logs) < len(common):
-        return None
+    logs = logs_of(a[n] / b[n] for n in common if a[n] > 0 and b[n] > 0)
+    return paired_ratio(logs) if logs and len(logs) == len(common) else None
+
+
+def paired_ratio(logs: Sequence[float]) -> Estimate:
+    """Return the middle of one ratio or more, given as logarithms: the ends are their range."""
     return Estimate(
-        value=math.exp(location(logs).centre),
-        low=min(ratios),
-        high=max(ratios),
-        spread=Spread.SINGLE if len(ratios) == 1 else Spread.RANGE,
+        value=power(location(logs).centre),
+        low=power(min(logs)),
+        high=power(max(logs)),
+        spread=Spread.SINGLE if len(logs) == 1 else Spread.RANGE,
     )

@@ -67,11 +67,11 @@ def trimmed(count: int) -> int:
     return count // _TRIMMED_OF
 
 
-def location(logs: Sequence[float]) -> Location:
-    """Return the trimmed mean of one logarithm or more, with its variance."""
+def location(logs: Sequence[float], *, trim: bool = True) -> Location:
+    """Return the trimmed mean of one logarithm or more, with its variance; not `trim`: the mean."""
     ordered = sorted(logs)
     count = len(ordered)
-    cut = trimmed(count)
+    cut = trimmed(count) if trim else 0
     kept = ordered[cut : count - cut]
     if len(kept) < 2:
         return Location(statistics.fmean(kept), 0.0, 0.0, count)
@@ -104,7 +104,7 @@ def logs_of(values: Iterable[float]) -> list[float]:
 
 def pooled_noise(groups: Iterable[Sequence[float]]) -> Noise | None:
     """Fit the prior to repeats of each cell. None when no group holds two positive values."""
-    return _fit([location(logs) for group in groups if len(logs := logs_of(group)) > 1])
+    return fit([location(logs) for group in groups if len(logs := logs_of(group)) > 1])
 
 
 def paired_noise(groups: Iterable[Mapping[int, float]]) -> Noise | None:
@@ -127,19 +127,23 @@ def paired_noise(groups: Iterable[Mapping[int, float]]) -> Noise | None:
     # Taking the middle out of n values makes them look closer than they are.
     widen = {n: math.sqrt(len(v) / (len(v) - 1)) for n, v in of_repeat.items() if len(v) > 2}
     left = [[widen.get(n, 1.0) * (value - shared.get(n, 0.0)) for n, value in group.items()] for group in centred]
-    return _fit([location(group) for group in left])
+    return fit([location(group) for group in left])
 
 
-def _fit(groups: Sequence[Location]) -> Noise | None:
-    """Fit a scaled F distribution to the variances by the moments of their logarithms."""
+def fit(groups: Sequence[Location], alike: float = 0.0) -> Noise | None:
+    """Fit a scaled F distribution to the variances by the moments of their logarithms.
+
+    `alike`: the mean correlation of two of the variances, as of ratios that share a base: together they tell less, and
+    look more alike than they are.
+    """
     known = [group for group in groups if group.freedom > 0]
     if not known:
         return None
-    total = sum(group.freedom for group in known)
+    total = sum(group.freedom for group in known) / (1 + (len(known) - 1) * alike)
     middle = statistics.median(group.variance for group in known)
     if middle <= 0:
         middle = max(group.variance for group in known)
-    pooled = sum(group.freedom * group.variance for group in known) / total
+    pooled = sum(g.freedom * g.variance for g in known) / sum(g.freedom for g in known)
     if len(known) < _MIN_GROUPS or middle <= 0:
         return Noise(variance=pooled, freedom=0.0, groups=len(known))
     halves = [group.freedom / 2 for group in known]
@@ -147,7 +151,7 @@ def _fit(groups: Sequence[Location]) -> Noise | None:
         math.log(max(group.variance, _MIN_SHARE * middle)) - _digamma(half) + math.log(half)
         for group, half in zip(known, halves, strict=True)
     ]
-    spread = statistics.variance(logs) * (len(logs) - 1) / float(chdtri(len(logs) - 1, _DOUBT))
+    spread = statistics.variance(logs) / (1 - alike) * (len(logs) - 1) / float(chdtri(len(logs) - 1, _DOUBT))
     unlike = spread - statistics.fmean(map(_trigamma, halves))
     if unlike <= 0:
         return Noise(variance=pooled, freedom=total, groups=len(known))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import binom, mannwhitneyu
+from scipy.stats import binom
 
-from transect.domain.metrics import Mean, metric
 from transect.domain.until import MARGIN
 from transect.stats.noise import Noise, paired_noise, pooled_noise
 
@@ -31,9 +29,6 @@ MIN_INTERVAL_VALUES = 6
 _UPPER = 0.75
 # The share of A/A pairs that are closer than `often`.
 _OFTEN = 0.6
-
-# Beyond this many arrangements the exact Mann-Whitney count gives way to the normal one.
-EXACT_LIMIT = 60
 
 
 class Spread(StrEnum):
@@ -73,8 +68,8 @@ class NoiseFloor:
 
     `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
     `groups` the number of cells that they come from. `noise` is what their repeats say of the spread
-    of each, and `upper` the ratio that a quarter of the pairs exceeds, less one, `often` that which two fifths do; within `margin` two cells are the same, and `looks` counts how often the study may have
-    looked at its repeats and gone on.
+    of each, and `upper` the ratio that a quarter of the pairs exceeds, less one, `often` that which two fifths do; within
+    `margin` two cells are the same.
     """
 
     relative: float
@@ -84,7 +79,6 @@ class NoiseFloor:
     upper: float = 0.0
     often: float = 0.0
     margin: float = MARGIN
-    looks: int = 1
 
 
 def rank_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float] | None:
@@ -139,55 +133,7 @@ def quantile(values: Sequence[float], share: float) -> float:
     return float(np.quantile(np.asarray(values, dtype=float), share, method="inverted_cdf"))
 
 
-def harmonic_mean(values: Iterable[float]) -> float:
-    """Harmonic mean of positive rates. Raises ValueError for none or for a rate of zero or less."""
-    rates = list(values)
-    if not rates or min(rates) <= 0:
-        raise ValueError(f"a harmonic mean needs positive rates, got {rates[:3]}")
-    return statistics.harmonic_mean(rates)
-
-
-def average(name: str, values: Sequence[float]) -> float | None:
-    """Average one metric's values the way its registry entry says. None if it has no mean.
-
-    Raises BadInput for an unknown metric and ValueError for rates that are not positive.
-    """
-    kind = metric(name).mean
-    if kind is Mean.NONE or not values:
-        return None
-    return harmonic_mean(values) if kind is Mean.HARMONIC else statistics.fmean(values)
-
-
-def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
-    """Effect size from -1 (every a below every b) to 1 (every a above every b).
-
-    Source: Cliff, "Dominance statistics", Psychological Bulletin 114 (1993).
-    """
-    if not a or not b:
-        raise ValueError("an effect size needs values on both sides")
-    above = sorted(b)
-    return sum(bisect_left(above, x) + bisect_right(above, x) - len(b) for x in a) / (len(a) * len(b))
-
-
-def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided p of the Mann-Whitney U test that a and b come from one distribution.
-
-    Exact without ties up to 60 values in all, else normal with the tie correction and
-    continuity correction (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
-    Three against three values cannot give less than 0.1.
-    """
-    if not a or not b:
-        raise ValueError("the test needs values on both sides")
-    pooled = {*a, *b}
-    if len(pooled) == 1:
-        return 1.0
-    exact = len(pooled) == len(a) + len(b) <= EXACT_LIMIT
-    return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
-
-
-def noise_floor(
-    groups: Iterable[Sequence[float]], share: float = 0.95, *, margin: float = MARGIN, looks: int = 1
-) -> NoiseFloor | None:
+def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95, *, margin: float = MARGIN) -> NoiseFloor | None:
     """A/A noise: a high quantile of the ratios between repeats of one and the same cell.
 
     All pairs within each group are taken; values of zero or less give no ratio. With few pairs
@@ -211,12 +157,11 @@ def noise_floor(
         upper=math.expm1(quantile(ratios, _UPPER)),
         often=math.expm1(quantile(ratios, _OFTEN)),
         margin=margin,
-        looks=looks,
     )
 
 
 def paired_noise_floor(
-    groups: Iterable[Mapping[int, float]], share: float = 0.95, *, margin: float = MARGIN, looks: int = 1
+    groups: Iterable[Mapping[int, float]], share: float = 0.95, *, margin: float = MARGIN
 ) -> NoiseFloor | None:
     """Noise of a metric whose repeats differ by design: values by repeat, one mapping per group.
 
@@ -249,5 +194,4 @@ def paired_noise_floor(
         upper=math.expm1(quantile(left, _UPPER)),
         often=math.expm1(quantile(left, _OFTEN)),
         margin=margin,
-        looks=looks,
     )

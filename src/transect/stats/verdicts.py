@@ -1,15 +1,15 @@
 """Different, the same within a margin, or open: verdicts on two sets of a few repeats.
 
-"Different" is a two-sided t test of two middles with moderated variances (`transect.stats.noise`);
-"the same" two one-sided ones against the margin (Schuirmann, J. Pharmacokinetics and
-Biopharmaceutics 15, 1987). `tests/benchmarks/bench_verdicts.py` shows how often a verdict is wrong.
+One 95 % interval decides, of two middles with moderated variances (`transect.stats.noise`): the same where it lies within
+the margin (two one-sided t tests at 2.5 %; Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987), else different
+where it leaves out 1. `tests/benchmarks/bench_decisions.py` shows how often a verdict is wrong.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -43,10 +43,10 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """Verdict on a ratio a / b. `low` and `high` are its 95 % interval, `error` the standard one of its logarithm.
+    """Verdict on a ratio a / b. `low` and `high` are its interval at 1 - `level`, `error` the standard one of its logarithm.
 
-    `p` is the probability of the test that the answer rests on, times the number of looks; that of
-    a difference where it is open. `p_other` is that of the test that it does not rest on.
+    `p` is the probability of the test that the answer rests on; that of a difference where it is open. `p_other` is that
+    of the test that it does not rest on. Either is `level` where an end of the interval is at 1, or at the margin.
     """
 
     answer: Answer
@@ -56,7 +56,20 @@ class Decision:
     p: float
     p_other: float = 1.0
     error: float = math.inf
+    freedom: float = 1.0
     pairs: int | None = None
+    level: float = LEVEL
+
+    def at(self, level: float, margin: float) -> Decision:
+        """Return the verdict at another level."""
+        if math.isinf(self.error):
+            return replace(self, level=level)
+        return _verdict(math.log(self.ratio), self.error**2, self.freedom, margin, self.pairs, level)
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval of the ratio's logarithm; inf where nothing tells the noise."""
+        return (math.log(self.high) - math.log(self.low)) / 2 if self.low > 0 else math.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -72,7 +85,7 @@ class Chance:
     claimed: bool = True
 
 
-def chance_of_shift(differences: Sequence[float], *, looks: int = 1, claimed: bool = True) -> Chance | None:
+def chance_of_shift(differences: Sequence[float], *, claimed: bool = True) -> Chance | None:
     """Test that differences, one for each seed, are around 0 (Yuen's t). None of fewer than two seeds.
 
     Where those that are not trimmed are equal, as of small counts, no spread is known: then it is a sign test.
@@ -87,16 +100,11 @@ def chance_of_shift(differences: Sequence[float], *, looks: int = 1, claimed: bo
         above, below = (sum(sign * difference > 0 for difference in differences) for sign in (1, -1))
         signs = above + below
         p = 2 * sum(math.comb(signs, n) for n in range(min(above, below) + 1)) / 2**signs
-    return Chance(p=min(1.0, looks * p), claimed=claimed)
+    return Chance(p=min(1.0, p), claimed=claimed)
 
 
-def decide(
-    a: Sequence[float], b: Sequence[float], noise: Noise | None, *, margin: float = MARGIN, looks: int = 1
-) -> Decision | None:
-    """Decide about a / b from runs that have nothing in common. None without a positive value.
-
-    `looks`: how often one may have looked and gone on (`transect.domain.until.looks_of`).
-    """
+def decide(a: Sequence[float], b: Sequence[float], noise: Noise | None, *, margin: float = MARGIN) -> Decision | None:
+    """Decide about a / b from runs that have nothing in common. None without a positive value."""
     logs = logs_of(a), logs_of(b)
     if not all(logs):
         return None
@@ -110,38 +118,43 @@ def decide(
         freedom = variance**2 / sum(spread**2 / degrees for spread, degrees in spreads)
     else:
         freedom = min(degrees for _, degrees in spreads)
-    return _verdict(sides[0].centre - sides[1].centre, variance, freedom, margin, looks)
+    return _verdict(sides[0].centre - sides[1].centre, variance, freedom, margin)
+
+
+def decide_logs(
+    logs: Sequence[float], noise: Noise | None, *, margin: float = MARGIN, times: float = 1.0
+) -> Decision | None:
+    """Decide about a / b from the logarithm of each pair's ratio; `noise` is that of such a one, over `times`."""
+    if not logs:
+        return None
+    ratios_location = location(logs, trim=False)
+    return _verdict(ratios_location.centre, *moderated(ratios_location, noise, times), margin, len(logs))
 
 
 def decide_paired(
-    a: Mapping[int, float], b: Mapping[int, float], noise: Noise | None, *, margin: float = MARGIN, looks: int = 1
+    a: Mapping[int, float], b: Mapping[int, float], noise: Noise | None, *, margin: float = MARGIN
 ) -> Decision | None:
     """Decide about a / b repeat by repeat, over those that both have; `noise` of `paired_noise`."""
-    common = [n for n in sorted(a.keys() & b.keys()) if a[n] > 0 and b[n] > 0]
-    logs = logs_of(a[n] / b[n] for n in common)
-    if not logs:
-        return None
-    ratios_location = location(logs)
+    logs = logs_of(a[n] / b[n] for n in sorted(a.keys() & b.keys()) if a[n] > 0 and b[n] > 0)
     # A ratio has the noise of both its sides.
-    variance, freedom = moderated(ratios_location, noise, times=2.0)
-    return _verdict(ratios_location.centre, variance, freedom, margin, looks, pairs=len(logs))
+    return decide_logs(logs, noise, margin=margin, times=2.0)
 
 
 def _verdict(
-    apart: float, variance: float, freedom: float, margin: float, looks: int, pairs: int | None = None
+    apart: float, variance: float, freedom: float, margin: float, pairs: int | None = None, level: float = LEVEL
 ) -> Decision:
     error = math.sqrt(variance)
     if math.isinf(error):
         return Decision(answer=Answer.OPEN, ratio=power(apart), low=0.0, high=math.inf, p=1.0, pairs=pairs)
     edge = math.log1p(margin)
     error = max(error, _EPSILON)
-    different = min(1.0, looks * 2 * float(stdtr(freedom, -abs(apart) / error)))
+    different = min(1.0, 2 * float(stdtr(freedom, -abs(apart) / error)))
     # Both one-sided tests have to reject: the larger probability counts.
-    same = min(1.0, looks * float(stdtr(freedom, (abs(apart) - edge) / error)))
-    reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * error
-    if same <= LEVEL:
+    same = min(1.0, 2 * float(stdtr(freedom, (abs(apart) - edge) / error)))
+    reach = float(stdtrit(freedom, 1 - level / 2)) * error
+    if same <= level:
         answer, p, p_other = Answer.SAME, same, different
-    elif different <= LEVEL:
+    elif different <= level:
         answer, p, p_other = Answer.DIFFERENT, different, same
     else:
         answer, p, p_other = Answer.OPEN, different, same
@@ -153,7 +166,9 @@ def _verdict(
         p=p,
         p_other=p_other,
         error=error,
+        freedom=freedom,
         pairs=pairs,
+        level=level,
     )
 
 
@@ -184,7 +199,7 @@ def is_confirmed(
     return runs >= _MANY or apart > _BEYOND_OFTEN * often
 
 
-def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) -> float:
+def half_width(values: Sequence[float], noise: Noise | None) -> float:
     """Return half the width of the 95 % interval of the middle, as a share; inf where unknown."""
     logs = logs_of(values)
     if not logs:
@@ -192,7 +207,7 @@ def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) 
     variance, freedom = moderated(location(logs), noise)
     if math.isinf(variance):
         return math.inf
-    reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * math.sqrt(variance)
+    reach = float(stdtrit(freedom, 1 - LEVEL / 2)) * math.sqrt(variance)
     return math.expm1(min(reach, 700.0))
 
 
@@ -230,3 +245,17 @@ def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], be
         if p == decisions[i].p:
             adjusted.setdefault(i, round(least, 15))
     return [adjusted[i] for i in range(len(decisions))]
+
+
+def level_of_all(decisions: Sequence[Decision], level: float = LEVEL) -> float:
+    """Return the level at which each of several is to be decided, so that at most this share of the decided ones is wrong.
+
+    Benjamini and Hochberg ("Controlling the false discovery rate", J. of the Royal Statistical Society B 57, 1995); the
+    intervals at that level are those of Benjamini and Yekutieli ("False discovery rate-adjusted multiple confidence
+    intervals for selected parameters", J. of the American Statistical Association 100, 2005). Of the two hypotheses of a
+    comparison one is true at most: the smaller probability counts.
+    """
+    ordered = sorted(min(decision.p, decision.p_other) for decision in decisions)
+    amount = len(ordered)
+    decided = max((n for n, p in enumerate(ordered, start=1) if p <= n * level / amount), default=1)
+    return level * decided / max(1, amount)

@@ -1,0 +1,258 @@
+"""Contrasts: two groups that differ in one thing, compared by the metric that decides.
+
+A study plans its contrasts as pairs before it runs (`transect.domain.pairs`). Their runs are paired by repeat, turn by
+turn where the two took turns (`transect.analysis.turns`), and the variance of each is moderated by those of all of its
+kind. So one class says for every finding what was compared, how it ended, and with which interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from transect.analysis.best import Best, best
+from transect.analysis.contrast import Contrast
+from transect.analysis.entries import AnyRecord, Key
+from transect.analysis.groups import Floors, Group, group_records
+from transect.analysis.side_by_side import apart, incomplete
+from transect.analysis.turns import Paired, PairNoise, paired
+from transect.domain.metrics import metric
+from transect.domain.pairs import Pair
+from transect.domain.record import Cause
+from transect.domain.until import MIN_RUNS
+from transect.stats.comparisons import compare, judged
+from transect.stats.estimates import paired_ratio
+from transect.stats.samples import summarise
+from transect.stats.verdicts import LEVEL, Answer, corrected, decide_logs, level_of_all
+
+__all__ = ["Best", "Contrast", "Contrasts", "best", "contrast", "pair_half_widths", "pending_of"]
+
+# What others take from a machine changes what these say: a slower second core is the others' doing.
+_OF_CORES = ("threads", "nodes", "ranks_per_node")
+
+
+def contrast(
+    group: Group[Any],
+    base: Group[Any],
+    floors: Floors,
+    metric: str,
+    *,
+    varies: str,
+    by: str | None = None,
+    of: Callable[[Group[Any]], list[float]] | None = None,
+    candidates: int = 2,
+    asked: bool = False,
+) -> Contrast | None:
+    """Compare two groups by a metric; None where either has none.
+
+    Runs are paired by turns or seeds where they have any, or as neighbours (`by="run"`). `of` gives values that stand for
+    the metric, and are not paired. `candidates`: of how many groups one of the two was chosen because it is the best.
+    """
+    told = {"group": group, "base": base, "varies": varies, "candidates": candidates, "asked": asked}
+    found = None if of else paired(group, base, metric)
+    if found is not None and (found.by != "run" or by == "run"):
+        return _of_pairs(told, found, floors)
+    return _of_runs(told, metric, floors, of)
+
+
+def _of_pairs(told: dict[str, Any], found: Paired, floors: Floors) -> Contrast | None:
+    group, base, logs = told["group"], told["base"], [*found.logs.values()]
+    noise, times = floors.pair_noise.of(group, found) if floors.pair_noise else None, 1.0
+    if noise is None and found.by != "turn":
+        floor = floors.paired(group.cell.stage, group.cell.workload, found.metric, group.kind)
+        noise, times = floor.noise if floor else None, 2.0
+    sides = [summarise([*values.values()]) for values in found.values]
+    left, right = sides[0] or group.summary(found.metric), sides[1] or base.summary(found.metric)
+    if left is None or right is None:
+        return None
+    each = {"turn": "launches that took turns", "seed": "seeds, each with itself", "run": "pairs of runs"}[found.by]
+    seen = paired_ratio(logs)
+    comparison = judged(
+        left,
+        right,
+        decide_logs(logs, noise, margin=floors.margin, times=times),
+        direction=metric(found.metric).direction,
+        of=f"{len(logs)} {each}",
+        ratio=seen,
+        margin=floors.margin,
+    )
+    lost = f"{found.lost} of their runs have no {found.metric}" if found.lost else ""
+    made = Contrast(
+        **told,
+        metric=found.metric,
+        by=found.by,
+        pairs=len(logs),
+        left_out=found.left_out,
+        quiet=found.quiet,
+        comparison=comparison,
+        seen=seen,
+    )
+    return _doubted(made, lost, (incomplete if found.by == "turn" else apart)((group, base)), disturbed=found.disturbed)
+
+
+def _of_runs(
+    told: dict[str, Any], name: str, floors: Floors, of: Callable[[Group[Any]], list[float]] | None
+) -> Contrast | None:
+    group, base = told["group"], told["base"]
+    values = of or (lambda side: side.values(name))
+    sides = [values(side) for side in (group, base)]
+    still = [tuple(r for r in side.ok if not r.details.get("disturbed")) for side in (group, base)]
+    quiet = [values(replace(side, ok=ok)) for side, ok in zip((group, base), still, strict=True)]
+    enough = all(len(left) >= min(MIN_RUNS, len(side)) for left, side in zip(quiet, sides, strict=True))
+    kept = quiet if enough else sides
+    floor = floors.get(group.cell.stage, group.cell.workload, name, group.kind)
+    comparison = compare(*kept, direction=metric(name).direction, floor=floor)
+    if comparison is None:
+        return None
+    made = Contrast(
+        **told,
+        metric=name,
+        by="",
+        pairs=min(map(len, kept)),
+        left_out=sum(map(len, sides)) - sum(map(len, kept)),
+        quiet=enough,
+        comparison=comparison,
+    )
+    return _doubted(made, comparison.doubt, apart((group, base)), disturbed=not any(quiet))
+
+
+def _doubted(made: Contrast, *doubts: str, disturbed: bool) -> Contrast:
+    """Return it with what makes it no more than likely, or bars it; `disturbed`: each of its runs was."""
+    few = "" if made.pairs >= MIN_RUNS else f"{made.pairs} of the {MIN_RUNS} runs a side that a verdict takes"
+    loud = "" if made.quiet else "other programs ran during too many of these runs"
+    barred = "processes share cores" if made.over_subscribed else ""
+    if disturbed and any(made.group.cell.get(axis) != made.base.cell.get(axis) for axis in _OF_CORES):
+        barred = barred or "other programs used the cores during every run"
+    return replace(made, barred=barred, doubt="; ".join(dict.fromkeys(filter(None, (few, loud, *doubts)))))
+
+
+class Contrasts:
+    """The planned pairs of a study, each evaluated once, in the order of the plan."""
+
+    def __init__(
+        self, pairs: Iterable[Pair], groups: Iterable[Group[Any]], floors: Floors, pending: Collection[Key] = ()
+    ) -> None:
+        pairs, every = list(pairs), {(group.cell.stage, group.cell.id): group for group in groups}
+        points = {point: group for point, group in every.items() if group.ok and not group.wrong}
+        self._killed = [
+            (pair, every[point])
+            for pair in pairs
+            for point in pair.points
+            if point in every and not every[point].ok and _was_killed(every[point])
+        ]
+        sides = [
+            (pair, points[one], points[other])
+            for pair in pairs
+            if (one := pair.points[0]) in points and (other := pair.points[1]) in points
+        ]
+        evidence = {
+            (id(group), id(base), found.metric): (group, base, found)
+            for pair, group, base in sides
+            if (found := paired(group, base, pair.metric)) is not None
+        }
+        floors.pair_noise = PairNoise(evidence.values())
+        made = [
+            (pair, single)
+            for pair, g, b in sides
+            if (single := contrast(g, b, floors, pair.metric, varies=_words(pair.varies), by="run", asked=pair.asked))
+        ]
+        # By one metric two groups are compared once, whatever rules that answers.
+        once: dict[tuple[int, int, str], Contrast] = {}
+        for _, single in made:
+            key = id(single.group), id(single.base), single.metric
+            if key not in once or single.asked:
+                once[key] = single
+        final = _beside_others(once, pending)
+        self._made = [(pair, final[id(single.group), id(single.base), single.metric]) for pair, single in made]
+
+    def __iter__(self) -> Iterator[Contrast]:
+        return iter(dict.fromkeys(made for _, made in self._made))
+
+    def by_pair(self) -> Iterator[tuple[Pair, Contrast]]:
+        """Yield each with the pair that was planned."""
+        return iter(self._made)
+
+    def of(self, rule: str, workload: str | None = None, *, varies: str | None = None) -> list[Contrast]:
+        """Return the contrasts of the pairs that answer a rule, of one workload, or that differ in one thing, when given."""
+        found = (
+            made
+            for pair, made in self._made
+            if any(fnmatchcase(known, rule) for known in pair.rules)
+            and workload in (None, made.group.cell.workload)
+            and varies in (None, made.varies)
+        )
+        return [*dict.fromkeys(found)]
+
+    def killed(self, rule: str, workload: str | None) -> str:
+        """Return the id of a cell, of pairs that answer a rule, that gave no result because it was killed; or nothing."""
+        return next(
+            (
+                group.cell.id
+                for pair, group in self._killed
+                if any(fnmatchcase(known, rule) for known in pair.rules) and workload in (None, group.cell.workload)
+            ),
+            "",
+        )
+
+
+def _was_killed(group: Group[Any]) -> bool:
+    return any(record.cause in (Cause.KILLED, Cause.SCHEDULER) for record in group.records)
+
+
+def pending_of(pending: Iterable[Key], stages: Collection[str], workload: str | None) -> int:
+    """Count the cells of these stages, or of any without one, and of a workload that are still to come."""
+    return sum(
+        (not stages or stage in stages) and (workload is None or cell.startswith(f"{workload}."))
+        for stage, cell in pending
+    )
+
+
+_Once = dict[tuple[int, int, str], Contrast]
+
+
+def _beside_others(made: _Once, pending: Collection[Key]) -> _Once:
+    """Return them with what makes them no more than likely: all others that are asked for, and cells still to come."""
+    asked = {
+        key: single.decision for key, single in made.items() if single.asked and not single.barred and single.decision
+    }
+    weights = [made[key].n_comparisons for key in asked]
+    p = dict(zip(asked, corrected([*asked.values()], weights), strict=True))
+    others = [single.decision for single in made.values() if not single.asked and not single.barred and single.decision]
+    level = {True: level_of_all([*asked.values()]), False: level_of_all(others)}
+    final = {}
+    for key, single in ((key, single.at(level[single.asked])) for key, single in made.items()):
+        doubts = [single.doubt]
+        if single.answer is not Answer.OPEN and (worst := p.get(key, 0.0)) > LEVEL:
+            doubts.append(f"as one of {len(asked)} comparisons p = {worst:.2g} (Holm), which may be chance")
+        if waiting := pending_of(pending, {single.group.cell.stage}, single.group.cell.workload):
+            doubts.append(f"{waiting} of its runs and those beside it still to come")
+        final[key] = replace(single, doubt="; ".join(filter(None, doubts)))
+    return final
+
+
+# What two differ in, in the field's words, by the axis that says most of it: the first of these.
+_NAMES = {
+    "ranks_per_node": "ranks",
+    "nodes": "ranks",
+    "runtime": "runtime",
+    "options.implementation": "kernel",
+    "options.compiler": "compiler",
+    "options.ppwi": "poses per work-item",
+    "options.pin": "pinning",
+    "options": "settings",
+}
+
+
+def _words(axes: Sequence[str]) -> str:
+    first = next((name for axis, name in _NAMES.items() if axis in axes and axis != "options"), "")
+    return first or ", ".join(dict.fromkeys(_NAMES.get(axis, axis.removeprefix("options.")) for axis in axes))
+
+
+def pair_half_widths(pairs: Iterable[Pair], records: Iterable[AnyRecord]) -> Mapping[Pair, tuple[float, int]]:
+    """Return for each pair that has runs half the width of the interval of its log ratio, and of how many pairs of runs."""
+    groups = group_records(records)
+    made = Contrasts(pairs, groups, Floors(groups))
+    # At one level, whatever their differences are.
+    return {pair: (single.at(LEVEL).half_width, single.pairs) for pair, single in made.by_pair()}
