@@ -100,7 +100,6 @@ def _line(line: Line) -> dict[str, Any]:
         "low": number_or_none(decision.low if decision else None),
         "high": number_or_none(decision.high if decision else None),
         "p": decision.p if decision else None,
-        "effect": comparison.delta if comparison else None,
         "reason": line.reason,
     }
 

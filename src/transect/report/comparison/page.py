@@ -26,16 +26,12 @@ def write_sections(
     """Write a page, atomically. `kind` says what it is, `about` what it is of; raises OSError."""
     made = shell.templates()
     section = made.get_template("section.html.j2")
-    scripts = [shell.own_file(name) for name in shell.SCRIPTS]
     page = made.get_template("comparison.html.j2").render(
         kind=kind,
         title=clean(title),
         about=[clean(line) for line in about],
         chips=chips,
         sections=[(part, Markup(section.render(body=part.body))) for part in sections],  # noqa: S704 escaped by the template
-        styles=[shell.own_file(name) for name in shell.STYLES],
-        scripts=scripts,
-        script_hashes=[shell.script_hash(script) for script in scripts],
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a name.
     write_atomic(output, page.encode("utf-8", errors="replace"))

@@ -114,7 +114,7 @@ def verdict_text(line: Line) -> str:
 
 def why_text(line: Line) -> str:
     """Write what a verdict rests on, without what stands beside it in a table: values and interval."""
-    return clipped(re.sub(r"ratio [^;]*?(?=Cliff's delta)", "", line.reason), 400)
+    return clipped(re.sub(r"ratio [^;]*? of (?=[0-9])", "", line.reason), 400)
 
 
 def counted(lines: Sequence[Line]) -> str:

@@ -1,106 +1,101 @@
-"""What the page says first: for each question of the study a sentence, and its confidence."""
+"""What the page says first: for each question of the study a sentence on each workload, and how sure it is."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.groups import grouped
 from transect.domain.study import Question
+from transect.report.engine.blocks import sureness
 from transect.report.engine.finding import HEADINGS, Finding, lowest_confidence, rule_fits
 from transect.report.engine.ranking import ranked
-from transect.report.engine.text import clean
+from transect.report.engine.text import clean, count
 from transect.stats.comparisons import Confidence
 
-# The confidence of an answer of which a part is inconclusive and another is not.
-PARTLY = "partly inconclusive"
+# Lines of one answer that are open; the others fold.
+_OPEN = 4
+# How many runs there are that a rule looks at, and how many the study asks for.
+Runs = Callable[[str], tuple[int, int]]
 
-# Clauses of one answer: more are counted.
-_MAX_CLAUSES = 4
-# Characters of one: a longer one ends where a part of it ends, and its finding tells the rest.
-_MAX_LENGTH = 190
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clause:
+    """One line of an answer, by one finding: what it is about, empty for the study itself, and what holds of it."""
+
+    about: str
+    text: str
+    finding: Finding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A question and its answer: `clauses` are sentences, each with the finding that says it.
+    """A question and its answer, a line for each finding; `confidence` is the lowest of them.
 
-    `confidence` is the lowest of its findings, or `partly inconclusive` where some are inconclusive and others not;
-    `mixed`: the clauses differ in confidence. `left_out` counts further findings. Without any clause, `instead` says
-    why. `beside` are the keys of sections that show more, with their numbers of findings.
+    Without any line, `instead` says why. `beside` are the keys of sections that show more.
     """
 
     question: str
-    clauses: tuple[tuple[str, Finding], ...] = ()
-    confidence: str = Confidence.INCONCLUSIVE
-    mixed: bool = False
-    left_out: int = 0
+    clauses: tuple[Clause, ...] = ()
+    confidence: Confidence = Confidence.INCONCLUSIVE
     instead: str = ""
-    beside: tuple[tuple[str, int], ...] = ()
+    beside: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> tuple[Clause, ...]:
+        """The lines that are open."""
+        return self.clauses[:_OPEN]
+
+    @property
+    def more(self) -> tuple[Clause, ...]:
+        """The lines that are folded."""
+        return self.clauses[_OPEN:]
 
     @property
     def text(self) -> str:
-        """The answer as one sentence; each clause with its own confidence where they differ."""
-        if not self.clauses:
-            where = ", ".join(f"'{key}'" for key, _ in self.beside)
-            return f"{self.instead} {where}".strip() + "."
-        clauses = [f"{text} ({finding.confidence})" if self.mixed else text for text, finding in self.clauses]
-        more = [f"{self.left_out} more"] if self.left_out else []
-        sentence = "; ".join([*clauses, *more])
-        return sentence if sentence.endswith("…") else f"{sentence}."
+        """The answer as one paragraph, for formats without lines."""
+        said = [f"{c.about}: {c.text}" if c.about else c.text for c in self.clauses]
+        lines = [f"{line} ({sureness(c.finding.confidence).text})." for line, c in zip(said, self.clauses, strict=True)]
+        return " ".join(lines) or self.instead or f"See {', '.join(self.beside)}."
 
 
-def answers(questions: Iterable[Question], findings: Sequence[Finding]) -> list[Answer]:
+def answers(questions: Iterable[Question], findings: Sequence[Finding], runs: Runs) -> list[Answer]:
     """Answer every question by the findings of the rules that it names."""
-    return [answer(question, findings) for question in questions]
+    return [answer(question, findings, runs) for question in questions]
 
 
-def answer(question: Question, findings: Sequence[Finding]) -> Answer:
+def answer(question: Question, findings: Sequence[Finding], runs: Runs) -> Answer:
     """Answer one question; where it names no rule, or no finding comes of its rules, the answer says so."""
-    ask = clean(question.ask)
-    shown_in = tuple((key, sum(finding.section == key for finding in findings)) for key in question.shown_in)
-    if not question.answered_by:
-        sections = grouped([finding for finding in findings if finding.section], lambda finding: finding.section)
-        return Answer(
-            question=ask,
-            instead="no rule of this report decides this; what was measured stands in"
-            if shown_in
-            else "the study file names no rule that answers this (answered_by), so no sentence is picked "
-            "for it; what was found stands in",
-            beside=shown_in or tuple((key, len(members)) for key, members in sections.items()),
-        )
     of_rule = [
-        _dealt([finding for finding in findings if rule_fits(finding.rule, named)])
-        for named in dict.fromkeys(question.answered_by)
+        _dealt([f for f in findings if rule_fits(f.rule, named)]) for named in dict.fromkeys(question.answered_by)
     ]
-    matched = list({id(finding): finding for members in of_rule for finding in members}.values())
-    if not matched:
-        rules = ", ".join(question.answered_by)
-        kin = {named.partition(".")[0] for named in question.answered_by}
-        beside = sorted({finding.rule for finding in findings if finding.rule.partition(".")[0] in kin})
-        near = f" (there are findings of {', '.join(beside)})" if beside else ""
-        return Answer(
-            question=ask,
-            beside=shown_in,
-            instead=f"nothing here answers it yet: the cells there are give no finding of {clean(rules)}{near}",
-        )
     # Each rule in turn gives its first, then its second: a question of two parts has two answers.
-    turns = max(len(members) for members in of_rule)
+    turns = max(map(len, of_rule), default=0)
     dealt = [members[turn] for turn in range(turns) for members in of_rule if turn < len(members)]
-    chosen = list({id(finding): finding for finding in dealt}.values())[:_MAX_CLAUSES]
-    # In the order of the rules that the question names.
-    answering = [finding for finding in matched if any(finding is picked for picked in chosen)]
-    levels = {finding.confidence for finding in matched}
+    chosen = list({id(finding): finding for finding in dealt}.values())
+    # What is open stands together by what it is about.
+    chosen = [f for members in grouped(chosen[:_OPEN], lambda f: f.subject).values() for f in members] + chosen[_OPEN:]
     return Answer(
-        question=ask,
-        clauses=tuple((_clause(finding), finding) for finding in answering),
-        mixed=len(levels) > 1,
-        confidence=_confidence(levels),
-        left_out=len(matched) - len(answering),
-        beside=shown_in,
+        question=clean(question.ask),
+        clauses=tuple(map(_clause, chosen)),
+        confidence=lowest_confidence(f.confidence for f in chosen) if chosen else Confidence.INCONCLUSIVE,
+        instead="" if chosen else _instead(question, runs),
+        beside=tuple(question.shown_in),
     )
+
+
+def _instead(question: Question, runs: Runs) -> str:
+    if not question.answered_by:
+        return (
+            "" if question.shown_in else "The study does not say which findings answer this; all of them stand below."
+        )
+    there, wanted = map(max, zip(*map(runs, question.answered_by), strict=True))
+    if not wanted:
+        return "Not measured: this study has no such runs."
+    if there < wanted:
+        return f"Not measured yet ({there} of {count(wanted, 'run')} there)."
+    return f"Not known: {count(wanted, 'run')} there, and none of them tells."
 
 
 def _dealt(findings: Sequence[Finding]) -> list[Finding]:
@@ -119,33 +114,8 @@ def _dealt(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: places[id(finding)])
 
 
-def _clause(finding: Finding) -> str:
+def _clause(finding: Finding) -> Clause:
     where = "" if finding.subject in HEADINGS else finding.subject
     scope = finding.scope or (finding.decision.scope if finding.decision else "")
-    place = " ".join(part for part in (where, scope) if part)
-    sentence = shortened(finding.brief)
-    if place:
-        return f"{place}: {sentence}"
-    return sentence if finding.named else sentence[:1].upper() + sentence[1:]
-
-
-def shortened(text: str, most: int = _MAX_LENGTH) -> str:
-    """Return a claim up to the last end of a part that is not too far, with `…` where more was said.
-
-    >>> shortened("it wins; by far; of three", 16)
-    'it wins; by far …'
-    """
-    if len(text) <= most:
-        return text
-    ends = [found.start() for found in re.finditer(r"; |: |\. (?=[A-Z])|, ", text)]
-    strong = [end for end in ends if text[end] != ","] or ends
-    near = [end for end in strong if most / 4 < end <= most] or [end for end in ends if end <= most]
-    # A number, or a word, is never cut.
-    end = max(near, default=text.rfind(" ", 0, most))
-    return f"{text[: end if end > 0 else most]} …"
-
-
-def _confidence(levels: Collection[Confidence]) -> str:
-    if Confidence.INCONCLUSIVE in levels and len(levels) > 1:
-        return PARTLY
-    return lowest_confidence(levels).value
+    about, text = " ".join(filter(None, (where, scope))), finding.brief
+    return Clause(about=about, text=text if about or finding.named else text[:1].upper() + text[1:], finding=finding)

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from markupsafe import Markup
 
 from transect.report.engine.facets import NOTHING, Facets, facets_of
-from transect.report.engine.text import Scale, Writer, numbers_behind, plain
+from transect.report.engine.text import Numbers, Scale, Writer, numbers_behind, plain
+from transect.stats.comparisons import Confidence
 
 T = TypeVar("T")
 
@@ -29,6 +30,13 @@ class Chip:
 
 
 Value = str | Chip | None
+
+_SURENESS = {Confidence.CONFIRMED: Chip("sure", "good"), Confidence.PROVISIONAL: Chip("likely", "warn")}
+
+
+def sureness(confidence: Confidence) -> Chip:
+    """Return the chip that says in a word or two how far something may be trusted."""
+    return _SURENESS.get(confidence, Chip("not known"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +86,8 @@ def digits(title: str, value: Callable[[T], Any], write: Writer = plain, missing
 class Table:
     """Rows of formatted values below their columns; `more` rows are left out, and `note` says so.
 
-    `about` holds the facets of each row, for the page's filter. `exact` and `order` hold the numbers of columns, by
-    their place, as `numbers_behind` writes them: `exact` can replace what is written, `order` can only sort.
+    `about` holds the facets of each row, for the page's filter; `numbers` those of columns, by their place, as
+    `numbers_behind` gives them.
     """
 
     kind: ClassVar[str] = "table"
@@ -88,8 +96,7 @@ class Table:
     caption: str = ""
     folded: str = field(default="", metadata={"doc": "when set, the table hides behind this title"})
     about: Sequence[Facets] = ()
-    exact: Mapping[int, str] = field(default_factory=dict)
-    order: Mapping[int, str] = field(default_factory=dict)
+    numbers: Mapping[int, Numbers] = field(default_factory=dict)
     more: int = 0
 
     @property
@@ -126,12 +133,11 @@ def table(
     shown, hidden = items[:most], len(items) - most
     values = [[column.value(item) for column in columns] for item in shown]
     rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]
-    numbers: dict[str, dict[int, str]] = {"exact": {}, "order": {}}
-    for place, column in enumerate(columns):
-        cells = [row[place] for row in values]
-        found = numbers_behind(column.write, cells, [row[place] for row in rows]) if column.numeric else None
-        if found is not None:
-            numbers[found[1]][place] = found[0]
+    numbers = {
+        place: found
+        for place, column in enumerate(columns)
+        if column.numeric and (found := numbers_behind(column.write, [row[place] for row in values]))
+    }
     return Table(
         columns=columns,
         rows=rows,
@@ -139,7 +145,7 @@ def table(
         folded=folded,
         more=max(0, hidden),
         about=[facets_of(about(item)) for item in shown],
-        **numbers,
+        numbers=numbers,
     )
 
 
@@ -177,13 +183,14 @@ class Chart:
 
     `drawing` is an SVG, or one that is being drawn: `svg` waits for it, and raises the error that stopped it. `name` is
     unique in the page, `axis` the title of the axis of its values, `across` that of the other one, and `marks` says
-    what each mark stands for, in the order of the drawing's numbers.
+    what each mark stands for, in the order of the drawing's numbers. `title` says what is seen, `caption` what it means.
     """
 
     title: str
     drawing: Markup | Future[Markup]
     table: Table
     note: str = ""
+    caption: str = ""
     legend: Sequence[LegendItem] = ()
     name: str = ""
     axis: str = ""
@@ -215,6 +222,14 @@ class Prose:
 
 
 @dataclass(frozen=True)
+class Explained:
+    """Paragraphs on how a section is to be read, an empty line between them: all of them fold at its end."""
+
+    kind: ClassVar[str] = "explained"
+    text: str
+
+
+@dataclass(frozen=True)
 class Heading:
     """A heading inside a section."""
 
@@ -224,18 +239,17 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Terms and their values; `ids`, where given, name the places of the terms in the page."""
+    """Terms and their values."""
 
     kind: ClassVar[str] = "facts"
     items: Sequence[tuple[str, Value]]
-    ids: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
     """Cells that did not end well and need the same next step: their messages, and what to do now.
 
-    `messages` lists them, and `cells` all cells where that does not; `logs` holds (cell, end of its log) of some.
+    `messages` lists them; `logs` holds (cell, end of its log) of some.
     `command` is a line to type.
     """
 
@@ -247,26 +261,19 @@ class Failure:
     action: str
     command: str
     messages: Table
-    cells: Table | None = None
     logs: Sequence[tuple[str, str]] = ()
     facets: Facets = NOTHING
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """A choice of two cells, and the facts in which they differ; `data` is what `cell_facts` packed."""
-
-    kind: ClassVar[str] = "difference"
-    title: str
-    data: str
-
-
-Block = Table | Charts | Prose | Heading | Facts | Failure | Difference
+Block = Table | Charts | Prose | Explained | Heading | Facts | Failure
 
 
 @dataclass(frozen=True)
 class Lead:
-    """The leading sentences of a section; `empty` is said in their place where nothing follows."""
+    """The leading sentences of a section: the first stands above it, the others are `Explained`.
+
+    `empty` is said in their place where nothing follows.
+    """
 
     text: str
     empty: str = ""
@@ -283,7 +290,7 @@ def note(text: str) -> Prose:
 
 @dataclass(frozen=True, kw_only=True)
 class Body:
-    """What a section says: its leading sentences, and what follows them."""
+    """What a section says: its leading sentence, and what follows it."""
 
     lead: str
     blocks: Sequence[Block]
@@ -292,22 +299,35 @@ class Body:
     def of(cls, parts: Iterable[Part]) -> Body | None:
         """Put parts together: charts in a row stand side by side, None leaves nothing behind.
 
-        Without any part there is no body. Raises TypeError for what is no part, such as a text.
+        What explains goes to the end: `Explained`, all but the first sentence of the lead, and notes that come before
+        anything is shown. Without any part there is no body. Raises TypeError for what is no part, such as a text.
         """
         lead = Lead("")
         blocks: list[Block] = []
+        explained: list[str] = []
         given = [part for part in parts if part is not None]
         for kind, members in groupby(given, type):
             if issubclass(kind, Lead):
                 [lead] = (part for part in members if isinstance(part, Lead))
             elif issubclass(kind, Chart):
                 blocks.append(Charts(items=[part for part in members if isinstance(part, Chart)]))
+            elif issubclass(kind, Explained):
+                explained += [part.text for part in members if isinstance(part, Explained)]
             elif issubclass(kind, Block):
                 blocks += [part for part in members if isinstance(part, Block)]
             else:
                 raise TypeError(
                     f"a section yields a {kind.__name__}: expected Lead, Heading, note(…), table(…) or a chart"
                 )
-        if not blocks and lead.empty:
-            lead = Lead(lead.empty)
-        return cls(lead=lead.text, blocks=blocks) if given else None
+        if not blocks:
+            return cls(lead=lead.empty or lead.text, blocks=[]) if given else None
+        first = next((at for at, block in enumerate(blocks) if not _is_note(block)), 0)
+        notes = [block.text for block in blocks[:first] if isinstance(block, Prose)]
+        head, stop, rest = lead.text.partition(". ")
+        texts = [text for text in (rest, *notes, *explained) if text]
+        end = [Explained("\n\n".join(texts))] if texts else []
+        return cls(lead=head + stop.strip(), blocks=[*blocks[first:], *end])
+
+
+def _is_note(block: Block) -> bool:
+    return isinstance(block, Prose) and block.quiet

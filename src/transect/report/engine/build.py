@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,14 @@ from transect.domain.files import write_atomic
 from transect.domain.study import Question
 from transect.domain.until import AnalysisPlan
 from transect.report.engine import shell
+from transect.report.engine.blocks import sureness
 from transect.report.engine.collect import MadeSection, broken, glossary
 from transect.report.engine.context import Context
-from transect.report.engine.inline import Inline
-from transect.report.engine.page import chart_of, shortened
+from transect.report.engine.page import shortened
 from transect.report.engine.report import Made, make_all
-from transect.report.engine.shell import script_json
 
 # Cells of one finding that the page names in a command; summary.json has all of them.
 MAX_NAMED = 40
-# Failures and problems that the page carries as data; summary.json beside it has all of them.
-_MAX_INLINED = 500
-# Characters of that data in all.
-_MAX_SUMMARY = 250_000
 
 
 def build_report(
@@ -74,6 +69,8 @@ def build_report(
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
     context, templates = made.context, shell.templates()
+    templates.globals["source"] = made.source
+    pictures = [_render(templates, section, context) for section in made.pictures]
     rendered = [(section, _render(templates, section, context)) for section in made.shown]
     table = output.parent / "records.parquet"
     if made.table is None:
@@ -87,23 +84,17 @@ def write_page(made: Made, output: Path) -> None:
     summary = made.summary
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
-    scripts = [shell.own_file(name) for name in shell.SCRIPTS]
     page = templates.get_template("report.html.j2").render(
         title=context.title,
         study=context.study,
         front=shortened(made.front),
+        pictures=pictures,
+        slide=base64.b64encode(made.slide.encode("utf-8", "replace")).decode(),
         most_named=MAX_NAMED,
-        chart_of=lambda finding: chart_of(finding, made.charts),
+        sureness=sureness,
         titles={section.key: section.title for section, _ in rendered},
-        counts=summary["counts"],
         pending=summary["pending"],
-        problems=len(context.problems),
-        finding_counts=Counter(finding.section for finding in made.findings),
         sections=rendered,
-        styles=[shell.own_file(name) for name in shell.STYLES],
-        scripts=scripts,
-        script_hashes=[shell.script_hash(script) for script in scripts],
-        summary_json=script_json(_inlined(summary)),
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
     write_atomic(output, page.encode("utf-8", errors="replace"))
@@ -113,40 +104,7 @@ def _render(templates: Environment, made: MadeSection, context: Context) -> Mark
     """Turn a section's body into HTML; one that no template takes says so."""
     template = templates.get_template("section.html.j2")
     try:
-        text = template.render(body=made.body, inline=Inline())
+        text = template.render(body=made.body)
     except FAULTS as error:  # a stage's report.py is anybody's code; the report has to come
-        text = template.render(body=broken(made.key, error, context), inline=Inline())
+        text = template.render(body=broken(made.key, error, context))
     return Markup(text)  # noqa: S704 escaped by the template
-
-
-def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the summary with long lists cut until it is short: thousands of failures are data, and no page.
-
-    `left_out` counts what each list has lost.
-    """
-    most = _MAX_INLINED
-    while True:
-        cut = {key: value[:most] if isinstance(value, list) else value for key, value in summary.items()}
-        left = {
-            key: len(value) - most for key, value in summary.items() if isinstance(value, list) and len(value) > most
-        }
-        # What is said of thousands of cells names them, and says them again in its command.
-        cut |= {
-            "findings": [_brief(finding) for finding in cut["findings"]],
-            "decisions": [_short(decision) for decision in cut["decisions"]],
-            **({"left_out": left} if left else {}),
-        }
-        if most == 1 or len(json.dumps(cut)) <= _MAX_SUMMARY:
-            return cut
-        most = max(1, most // 2)
-
-
-def _short(decision: dict[str, Any]) -> dict[str, Any]:
-    decided = [entry | {"left_out": entry["left_out"][:MAX_NAMED]} for entry in decision["decided"]]
-    return decision | {"decided": decided}
-
-
-def _brief(finding: dict[str, Any]) -> dict[str, Any]:
-    if len(finding["cells"]) <= MAX_NAMED:
-        return finding
-    return finding | {"cells": finding["cells"][:MAX_NAMED], "run_again": ""}

@@ -27,21 +27,25 @@ class MadeSection:
     key: str
     title: str
     body: Body
+    printed: bool = False
 
     @property
     def hint(self) -> str:
-        """Its first sentence, on one line: what stands beside the title while it is folded."""
-        head, stop, _ = self.body.lead.partition(". ")
-        return clipped(head + stop.strip(), _HINT)
+        """What it says first, on one line: it stands beside the title while it is folded."""
+        return clipped(self.body.lead, _HINT)
 
 
 def make_section(section: Section, context: Context) -> MadeSection | None:
-    """Make a section; one that cannot be made says so, and the rest of the report stands."""
+    """Make a section; one that cannot be made says so, and the rest of the report stands. An empty one is not there."""
     try:
         body = Body.of(section.make(context) or ())
     except FAULTS as error:  # whatever a record holds, a report has to come of it
         body = broken(section.key, error, context)
-    return None if body is None else MadeSection(key=section.key, title=section.title, body=body)
+    return (
+        None
+        if body is None or not body.blocks
+        else MadeSection(key=section.key, title=section.title, body=body, printed=section.printed)
+    )
 
 
 def drawn_out(made: MadeSection, context: Context) -> MadeSection:
@@ -89,4 +93,4 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
                     rule=f"{maker.name}.fault",
                 )
             )
-    return corrected(findings)
+    return corrected(findings, context)

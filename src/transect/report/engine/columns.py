@@ -11,23 +11,16 @@ from transect.analysis.labels import group_labels
 from transect.analysis.quality import TIME, may_be_ranked, reaches_target
 from transect.domain.metrics import Direction, metric
 from transect.report.engine.blocks import Chart, Chip, Column, Value, digits, words
-from transect.report.engine.charts.chart import Point, Series, dot_chart
+from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
 from transect.report.engine.text import Scale, Writer, clean, number, spread, tenths
-from transect.stats.comparisons import Comparison
 
 T = TypeVar("T")
 G = TypeVar("G", bound=Group)
 
 NOT_TOLD = "not told"
-
-
-def undecided(comparison: Comparison) -> Chip:
-    """Return the chip of two sides that cannot be told apart."""
-    alone = min(comparison.a.count, comparison.b.count) == 1
-    return Chip("one run a side" if alone else "within noise")
 
 
 def ended(record: AnyRecord, tone: str = "warn") -> Chip:
@@ -76,7 +69,7 @@ def metric_columns(name: str, scale: Scale, title: str = "Median", unit: str = "
     return [
         medians(f"{title} ({unit})" if unit else title, name, scale),
         digits("Range or interval", lambda row: spread(_group(row).summary(name), scale)),
-        digits("Runs", lambda row: len(_group(row).values(name))),
+        digits("Runs", lambda row: found.count if (found := _group(row).summary(name)) else 0),
     ]
 
 
@@ -144,35 +137,3 @@ def metric_chart(
         )
 
     return dot_chart(groups, dot, [label, *columns, ACCURACY, MARKS], **how)
-
-
-def training_series(
-    context: Context,
-    parts: Iterable[Sequence[T]],
-    x: Callable[[Group[Any]], int],
-    repeats: Callable[[T], Sequence[float]],
-) -> list[Series]:
-    """Return a series for each part of training rows, of the same framework and strategy.
-
-    Networks, and ranks per node, are named where there are several of them.
-    """
-    parts = list(parts)
-    cells = [_group(row).cell for members in parts for row in members]
-    networks = len({cell.network for cell in cells}) > 1
-    per_node = len({cell.ranks_per_node for cell in cells}) > 1 and max(c.nodes for c in cells) > 1
-    series = []
-    for members in parts:
-        cell = _group(members[0]).cell
-        name = [
-            cell.get("framework"),
-            cell.get("strategy"),
-            cell.network if networks else None,
-            f"{cell.ranks_per_node} per node" if per_node else None,
-        ]
-        points = [
-            Point(x=x(_group(row)), repeats=repeats(row), hollow=_group(row).over_subscribed, about=_group(row))
-            for row in members
-        ]
-        style = context.style(_group(members[0]))
-        series.append(Series(name=" · ".join(filter(None, name)), style=style, points=points))
-    return series

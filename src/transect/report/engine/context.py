@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
 from transect.analysis.bounds import Rates
-from transect.analysis.entries import AnyRecord
+from transect.analysis.contrasts import Contrasts
+from transect.analysis.entries import AnyRecord, Key
 from transect.analysis.extrapolation import Curve, curves
 from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.labels import settings_of
 from transect.analysis.load import Loaded
 from transect.analysis.network import NetworkFit, network_fits
 from transect.analysis.originals import Originals
@@ -19,6 +21,7 @@ from transect.domain.cell import Cell
 from transect.domain.record import Status
 from transect.domain.study import Question
 from transect.domain.until import AnalysisPlan
+from transect.planning.pairs import pairs_among
 from transect.report.engine.charts.theme import Style, Styles
 
 # The thesis on tickets, as studies call it: its claims are on runtimes, retraining and classifiers.
@@ -66,8 +69,29 @@ class Context:
 
     @cached_property
     def floors(self) -> Floors:
-        """Noise floors of all stages."""
+        """Noise floors of all stages; once the planned pairs are evaluated, also theirs."""
         return Floors((group for groups in self.groups.values() for group in groups), self.analysis_plan)
+
+    @cached_property
+    def contrasts(self) -> Contrasts:
+        """The planned pairs, each evaluated once; of a plan without any, those that its cells would make."""
+        pairs = self.analysis_plan.pairs or pairs_among((record.cell for record in self.records), self._asks)
+        return Contrasts(
+            pairs, (group for groups in self.groups.values() for group in groups), self.floors, self.pending
+        )
+
+    @property
+    def pending(self) -> list[Key]:
+        """The cells of the study that are at work now, or have not begun."""
+        return [*self.loaded.running, *self.loaded.waiting]
+
+    def asks(self, *rules: str) -> bool:
+        """Whether a question of the study names one of these rules; all are asked where no question names any."""
+        return self._asks(rules)
+
+    def _asks(self, rules: Iterable[str]) -> bool:
+        named = [rule for question in self.questions for rule in question.answered_by]
+        return not named or any(fnmatchcase(rule, name) for rule in rules for name in named)
 
     @cached_property
     def rates(self) -> Rates:
@@ -93,10 +117,8 @@ class Context:
     def styles(self) -> Styles:
         """Colours, shapes and dashes of all series."""
         cells = [group.cell for groups in self.groups.values() for group in groups]
-        names = ("framework", "runtime", "benchmark")
         return Styles(
-            [name for cell in cells for axis in names if (name := cell.get(axis))],
-            [_variant(cell) for cell in cells if cell.get("strategy")],
+            [name for cell in cells if (name := _hue(cell))], [_variant(cell) for cell in cells if cell.get("strategy")]
         )
 
     def asks_for(self, work: str, *rules: str, section: str = "") -> bool:
@@ -135,9 +157,7 @@ class Context:
 
     def style(self, group: Group) -> Style:
         """Return the style of a group's series."""
-        cell = group.cell
-        name = cell.get("runtime") or cell.get("framework") or cell.get("benchmark")
-        return self.styles.get(name, _variant(cell))
+        return self.styles.get(_hue(group.cell), _variant(group.cell))
 
     @cached_property
     def not_ok(self) -> list[AnyRecord]:
@@ -148,6 +168,12 @@ class Context:
 
 def _plain(work: str) -> str:
     return work.replace("–", "-").casefold().strip()
+
+
+def _hue(cell: Cell) -> str | None:
+    """What has a colour of its own: a framework, a runtime, a kernel's programming model, or a benchmark."""
+    model = settings_of(cell).get("implementation")
+    return cell.get("runtime") or cell.get("framework") or (str(model) if model else cell.get("benchmark"))
 
 
 def _variant(cell: Cell) -> str:

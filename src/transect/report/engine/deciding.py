@@ -1,30 +1,34 @@
-"""The confidence of a study's findings: by the conditions of their runs, and after correction for all comparisons.
+"""The confidence of a study's findings: by the conditions of their runs, and beside all other comparisons.
 
 A study that makes forty comparisons finds two differences at 5 % where there are none. So each finding names the
-comparisons that it rests on, and Holm's correction runs over those of all findings.
+contrasts and tests that it rests on, and Holm's correction runs over all that the study asks for. What nobody asked for is
+at most likely, and so is all that rests on cells that are still to come.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from transect.domain.study import Question
-from transect.report.engine.finding import Finding, joined, rule_fits
+from transect.analysis.contrasts import Contrast, pending_of
+from transect.report.engine.context import Context
+from transect.report.engine.finding import HEADINGS, Finding, joined
 from transect.report.engine.text import count, percent
 from transect.stats import verdicts
-from transect.stats.comparisons import Comparison, Confidence, Verdict
-from transect.stats.verdicts import LEVEL
+from transect.stats.comparisons import Comparison, Confidence
+from transect.stats.verdicts import LEVEL, Answer, Chance
+
+_Member = Contrast | Chance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
-    """How the comparisons of a study's findings end.
+    """How the comparisons of a study end, contrasts and other tests.
 
-    `different` and `same` are confirmed after correction; `provisional` ones were decided, but in too few
-    runs, on a disturbed machine, or as one of too many; `inconclusive` is the rest. `asked` counts those alone that
-    answer the study's questions.
+    `different` and `same` are confirmed after correction; `provisional` ones were decided, but in too few runs, on a
+    disturbed machine, as one of too many, or without being asked for; `inconclusive` is the rest. `asked` counts those
+    alone that answer the study's questions.
     """
 
     comparisons: int
@@ -40,75 +44,112 @@ def same_within(comparison: Comparison) -> str:
     return f"the same within {percent(comparison.margin)}"
 
 
-def _family(findings: Iterable[Finding]) -> dict[Comparison | verdicts.Chance, float]:
-    """Return the corrected probability of every comparison and test that any finding rests on."""
-    of_all = list(findings)
-    every = dict.fromkeys(comparison for finding in of_all for comparison in finding.comparisons)
-    tests = dict.fromkeys(test for finding in of_all for test in finding.tests)
-    pairs = [(comparison, tested) for comparison in every if (tested := _tested(comparison)) is not None]
-    known: list[Comparison | verdicts.Chance] = [*(comparison for comparison, _ in pairs), *tests]
-    probable = [*(tested for _, tested in pairs), *tests]
-    n_comparisons = [*(test.n_comparisons for test, _ in pairs), *(test.n_comparisons for test in tests)]
-    return dict(zip(known, verdicts.corrected(probable, n_comparisons), strict=True))
+def _everything(_: str) -> bool:
+    return True
 
 
-def _tested(comparison: Comparison) -> verdicts.Decision | verdicts.Chance | None:
-    """Return what has the probability of a comparison: of ranks, where values have no logarithm."""
-    if comparison.decision is not None:
-        return comparison.decision
-    return None if comparison.p is None else verdicts.Chance(p=comparison.p)
+class _Family:
+    """All that is compared or tested, each once, with its probability beside the others that are asked for."""
+
+    def __init__(
+        self, findings: Iterable[Finding], contrasts: Iterable[Contrast], asks: Callable[[str], bool] = _everything
+    ) -> None:
+        # Each with whether a question asks for it, and whether it may be sure.
+        self.members: dict[_Member, tuple[bool, bool]] = {made: (made.asked, True) for made in contrasts}
+        for finding in findings:
+            asked, sure = asks(finding.rule), finding.confidence is Confidence.CONFIRMED
+            for made in finding.contrasts:
+                self.members.setdefault(made, (made.asked, True))
+            for test in finding.tests:
+                self.members.setdefault(test, (asked, sure))
+        tested = [(member, of) for member, (asked, _) in self.members.items() if asked and (of := _tested(member))]
+        adjusted = verdicts.corrected([of for _, of in tested], [member.n_comparisons for member, _ in tested])
+        self.p = dict(zip((member for member, _ in tested), adjusted, strict=True))
+
+    def tally(self, *, asked: bool = False) -> Tally:
+        """Count how they end; `asked`: those that a question asks for."""
+        ends = Counter(
+            self._end(member, sure) for member, (wanted, sure) in self.members.items() if wanted or not asked
+        )
+        return Tally(
+            comparisons=ends.total(),
+            different=ends["different"],
+            same=ends["same"],
+            provisional=ends["provisional"],
+            inconclusive=ends["inconclusive"],
+        )
+
+    def _end(self, member: _Member, sure: bool) -> str:
+        answer = _answer(member)
+        if answer is Answer.OPEN:
+            return "inconclusive"
+        sound = sure if isinstance(member, Chance) else member.confidence is Confidence.CONFIRMED
+        if not sound or self.p.get(member, 1.0) > LEVEL:
+            return "provisional"
+        return "same" if answer is Answer.SAME else "different"
 
 
-def _claims(comparison: Comparison) -> bool:
-    """Whether a comparison claims anything, different or the same."""
-    if comparison.decision is not None:
-        return comparison.decision.answer is not verdicts.Answer.OPEN
-    return comparison.verdict is not Verdict.SAME
+def _tested(member: _Member) -> verdicts.Decision | Chance | None:
+    """Return what has the probability of a comparison; None where none is known, or it supports no claim."""
+    if isinstance(member, Chance):
+        return member
+    return None if isinstance(member, Contrast) and member.barred else member.decision
 
 
-def corrected(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, none confirmed that rests on what may be chance among so many comparisons."""
-    family = _family(findings)
-    return [_held(finding, family) for finding in findings]
+def _answer(member: _Member) -> Answer:
+    if isinstance(member, Contrast):
+        return member.answer
+    return Answer.DIFFERENT if member.claimed else Answer.OPEN
 
 
-def _held(finding: Finding, family: Mapping[Comparison | verdicts.Chance, float]) -> Finding:
+def corrected(findings: Sequence[Finding], context: Context | None = None) -> list[Finding]:
+    """Return the findings, none confirmed that nobody asked for, that may be chance, or that waits for cells."""
+    if context is None:
+        family = _Family(findings, ())
+        return [_held(finding, family.members, family.p) for finding in findings]
+    family = _Family(findings, context.contrasts, context.asks)
+    return [_complete(_held(finding, family.members, family.p), context) for finding in findings]
+
+
+def _held(
+    finding: Finding, members: Mapping[_Member, tuple[bool, bool]], corrected_p: Mapping[_Member, float]
+) -> Finding:
+    every: list[_Member] = [*finding.contrasts, *finding.tests]
     # What is inconclusive claims nothing that could be chance.
-    chances = [family[c] for c in finding.comparisons if c in family and _claims(c)]
-    chances += [family[test] for test in finding.tests if test.claimed]
-    worst = max(chances, default=0.0)
-    if finding.confidence is not Confidence.CONFIRMED or worst <= LEVEL:
+    claimed = [member for member in every if _answer(member) is not Answer.OPEN]
+    if finding.confidence is not Confidence.CONFIRMED or not claimed:
         return finding
-    doubt = f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"
+    if not all(members[member][0] for member in claimed):
+        return finding if finding.alarm else _provisional(finding, "no question of the study asks for it")
+    if doubt := next((made.doubt for made in claimed if isinstance(made, Contrast) and made.doubt), ""):
+        return _provisional(finding, doubt)
+    worst = max(corrected_p.get(member, 0.0) for member in claimed)
+    if worst <= LEVEL:
+        return finding
+    amount = count(len(corrected_p), "comparison")
+    return _provisional(finding, f"as one of {amount} p = {worst:.2g} (Holm), which may be chance")
+
+
+def _complete(finding: Finding, context: Context) -> Finding:
+    """Return a finding, not confirmed as long as cells that it is about are still to come, or were killed."""
+    if finding.confidence is not Confidence.CONFIRMED or finding.alarm or finding.subject == "study":
+        return finding
+    workload = None if finding.subject in HEADINGS else finding.subject
+    stages = {*finding.stages, *(made.group.cell.stage for made in finding.contrasts)}
+    waiting = pending_of(context.pending, stages, workload)
+    if waiting:
+        return _provisional(finding, f"{count(waiting, 'run')} of it still to come")
+    killed = context.contrasts.killed(finding.rule, workload)
+    return _provisional(finding, f"{killed} was killed, so nothing is compared with it") if killed else finding
+
+
+def _provisional(finding: Finding, doubt: str) -> Finding:
     return replace(finding, confidence=Confidence.PROVISIONAL, evidence=joined(finding.evidence, doubt))
 
 
-def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) -> Tally:
-    """Count how the comparisons end that these findings rest on, each once.
-
-    Those that answer `questions` are counted apart too, with the correction for all.
-    """
-    family = _family(findings)
-    named = [rule for question in questions for rule in question.answered_by]
-    asked = [finding for finding in findings if any(rule_fits(finding.rule, rule) for rule in named)]
-    whole = _ends(findings, family)
-    return replace(whole, asked=_ends(asked, family)) if named else whole
-
-
-def _ends(findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Chance, float]) -> Tally:
-    every = dict.fromkeys(comparison for finding in findings for comparison in finding.comparisons)
-    ends: Counter[str] = Counter()
-    for comparison in every:
-        if comparison.verdict is Verdict.SAME and not comparison.equal:
-            ends["inconclusive"] += 1
-        elif comparison.confidence is not Confidence.CONFIRMED or family.get(comparison, 0.0) > LEVEL:
-            ends["provisional"] += 1
-        else:
-            ends["same" if comparison.equal else "different"] += 1
-    return Tally(
-        comparisons=len(every),
-        different=ends["different"],
-        same=ends["same"],
-        provisional=ends["provisional"],
-        inconclusive=ends["inconclusive"],
-    )
+def tally_of(findings: Sequence[Finding], context: Context) -> Tally:
+    """Count how the comparisons and tests of a study end, each once; those that its questions ask for apart too."""
+    family = _Family(findings, context.contrasts, context.asks)
+    whole = family.tally()
+    asks = any(question.answered_by for question in context.questions)
+    return replace(whole, asked=family.tally(asked=True)) if asks else whole

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from transect.analysis.groups import Group, grouped
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
-from transect.report.engine.text import number, percent
-from transect.stats.comparisons import Comparison
-from transect.stats.estimates import Estimate
+from transect.report.engine.text import percent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,31 +62,6 @@ class Decision:
             named = every if len(every) < 5 else [*every[:3], f"{len(every) - 3} more"]
             return f"{self.tie}: {', '.join(named[:-1])} and {named[-1]}"
         return f"{self.winner}, {self.gain}" if self.gain else self.winner
-
-
-def factor_interval(comparison: Comparison) -> Estimate | None:
-    """Return how many times better the better side is, with its 95 % interval; None where none is known."""
-    ratio = comparison.interval
-    return ratio if ratio is None or ratio.value >= 1 else ratio.inverse
-
-
-def gain_text(comparison: Comparison | None, word: str, rival: str) -> str:
-    """Write by how much the better side wins: `7.1 times sooner than torch (95 % interval 3.7 to 13.7)`."""
-    if comparison is None:
-        return ""
-    interval = factor_interval(comparison)
-    if interval is None:
-        return f"{number(comparison.factor)} times {word} {rival} (too few runs for an interval)"
-    ends = f"95 % interval {number(interval.low)} to {number(interval.high)}"
-    return f"{number(interval.value)} times {word} {rival} ({ends})"
-
-
-def tie_text(comparison: Comparison | None, rival: str) -> str:
-    """Write how far apart two may be that are not shown to differ; empty where that is not known."""
-    interval = comparison.interval if comparison is not None else None
-    if interval is None:
-        return ""
-    return f"ratio to {rival} {number(interval.low)} to {number(interval.high)} (95 % interval)"
 
 
 def why_not(group: Group) -> str:

@@ -1,31 +1,50 @@
-"""The decision table: workloads by questions, each entry what one finding decides."""
+"""The decision table: workloads by questions, each entry what one finding decides, as bars."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transect.analysis.groups import Group
+from transect.analysis.labels import people_name
+from transect.domain.metrics import Direction, metric
 from transect.report.engine.context import Context
 from transect.report.engine.decision import Decision, why_not
-from transect.report.engine.finding import Finding
+from transect.report.engine.finding import Finding, median
 from transect.report.engine.parts import DecisionColumn
-from transect.report.engine.text import clean, count
+from transect.report.engine.text import clean, count, quantity
 
-# Rows before the rest folds.
-_MAX_ROWS = 8
+# Rows before the rest folds, and bars of one entry: the best, and as many rivals.
+_MAX_ROWS, _MAX_BARS = 8, 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """What one of those that were compared reaches: `share` of the longest bar, `value` with its unit."""
+
+    name: str
+    share: float
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """A decision, the finding that says it, and bars for what was compared, best first; `more` are not drawn."""
+
+    decision: Decision
+    finding: Finding
+    bars: tuple[Bar, ...] = ()
+    more: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """What a column says of a workload: decisions with their findings, the main one first.
-
-    Without any, `empty` says why.
-    """
+    """What a column says of a workload, the main thing first; without any, `empty` says why."""
 
     column: DecisionColumn
-    decided: tuple[tuple[Decision, Finding], ...] = ()
+    decided: tuple[Decided, ...] = ()
     empty: str = ""
 
 
@@ -61,14 +80,17 @@ def decision_table(context: Context, columns: Sequence[DecisionColumn], findings
 
     A workload that a study asks about is never missing: where nothing is decided its entry says why.
     """
-    decided: dict[tuple[str, str], list[tuple[Decision, Finding]]] = {}
+    by_key = {column.key: column for column in columns}
+    decided: dict[tuple[str, str], list[Decided]] = {}
     subjects: dict[str, None] = {}
     for finding in findings:
         decision = finding.decision
         if decision is not None:
             subject = clean(decision.row or finding.subject)
             subjects.setdefault(subject)
-            decided.setdefault((subject, decision.column), []).append((decision, finding))
+            bars, more = _bars(finding, by_key[decision.column]) if decision.column in by_key else ((), 0)
+            made = Decided(decision=decision, finding=finding, bars=bars, more=more)
+            decided.setdefault((subject, decision.column), []).append(made)
     used = {key for _, key in decided}
     for column in columns:
         asked = [
@@ -95,6 +117,33 @@ def decision_table(context: Context, columns: Sequence[DecisionColumn], findings
     )
     absent = tuple(column.title for column in columns if column.always and column.key not in used)
     return DecisionTable(columns=shown, rows=rows, absent=absent)
+
+
+def _bars(finding: Finding, column: DecisionColumn) -> tuple[tuple[Bar, ...], int]:
+    """Return bars of what a finding compares, and how many are not drawn; none without two numbers.
+
+    What the finding names first stands first: a median alone does not overturn what pairs decide.
+    """
+    compared = [side for pair in finding.contrasts for side in (pair.group, pair.base)]
+    for groups in (finding.groups, (*finding.groups, *compared)) if column.metric else ():
+        values = {group.cell: value for group in groups if (value := median(group, column.metric)) is not None}
+        if len(values) > 1:
+            break
+    else:
+        return (), 0
+    if not all(0 < value < math.inf for value in values.values()):
+        return (), 0
+    kind = metric(column.metric)
+    best = sorted(values, key=lambda cell: (values[cell], cell.id), reverse=kind.direction is Direction.HIGHER)
+    named = [group.cell for group in finding.groups[:1] if group.cell in values]
+    drawn = list(dict.fromkeys([*named, *best]))[:_MAX_BARS]
+    most = max(values[cell] for cell in drawn)
+    unit = "samples/s" if kind.unit == "1/s" else kind.unit
+    bars = (
+        Bar(name=clean(people_name(cell, values)), share=values[cell] / most, value=quantity(values[cell], unit))
+        for cell in drawn
+    )
+    return tuple(bars), len(values) - len(drawn)
 
 
 def _empty(context: Context, subject: str, column: DecisionColumn) -> str:

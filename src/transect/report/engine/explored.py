@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import Any
@@ -70,12 +71,12 @@ class Explored:
         return row
 
     def numbers(self, table: Table) -> Markup:
-        """Return the attributes that hold what a table does not write: digits of its columns, the number of rows."""
-        return Markup("").join(
-            Markup(' data-{}="{}"').format(name, ";".join(f"{at}:{text}" for at, text in held.items()))
-            for name, held in (("exact", table.exact), ("order", table.order))
-            if held
-        ) + (Markup(' data-more="{}"').format(table.more) if table.more else "")
+        """Return the attributes that hold what a table does not write: its numbers, and how many rows are left out."""
+        # JSON has no infinity, and reads one from a number beyond its doubles.
+        held = json.dumps(table.numbers, separators=(",", ":")).replace("Infinity", "1e999")
+        return (Markup(' data-numbers="{}"').format(held) if table.numbers else Markup("")) + (
+            Markup(' data-more="{}"').format(table.more) if table.more else ""
+        )
 
     def data(self) -> dict[str, Any]:
         """Return all of it, to be written after every element that carries a number of it."""

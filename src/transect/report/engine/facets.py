@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -173,14 +173,13 @@ class FacetTable:
         """Return the table as the page's script reads it.
 
         `names` are the facets, `values` the known values of each, `rows` holds for every number a list
-        with a place, or a list of places, among the values of each facet, and null for none. Values
-        are `[shared, rest]`: so many characters are those of the value before it.
+        with a place, or a list of places, among the values of each facet, and null for none.
         """
         known = [sorted({v for row in self._numbers for v in getattr(row, name)}, key=_natural) for name in _ALL]
         places = [{value: place for place, value in enumerate(values)} for values in known]
         return {
             "names": list(_ALL),
-            "values": [_packed(values) for values in known],
+            "values": known,
             "rows": [
                 [_compact([at[value] for value in getattr(row, name)]) for name, at in zip(_ALL, places, strict=True)]
                 for row in self._numbers
@@ -190,18 +189,6 @@ class FacetTable:
 
 def _compact(found: list[int]) -> list[int] | int | None:
     return found if len(found) > 1 else found[0] if found else None
-
-
-def _packed(values: Iterable[str]) -> list[list[Any]]:
-    packed: list[list[Any]] = []
-    before = ""
-    for value in values:
-        shared = 0
-        while shared < min(len(before), len(value)) and before[shared] == value[shared] <= "\uffff":
-            shared += 1  # beyond that a script counts two characters
-        packed.append([shared, value[shared:]])
-        before = value
-    return packed
 
 
 def _natural(value: str) -> tuple[tuple[int, int, str], ...]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from transect.analysis.contrasts import Contrast
 from transect.analysis.groups import Group
 from transect.analysis.serving import run_includes
-from transect.analysis.side_by_side import under
-from transect.domain.metrics import Direction, metric
 from transect.domain.record import Status
 from transect.report.engine.decision import Decision
 from transect.report.engine.facets import Facets, facets_of
-from transect.report.engine.text import count, percent
-from transect.stats.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
-from transect.stats.noise import middle
-from transect.stats.samples import NoiseFloor
+from transect.report.engine.text import count
+from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Chance
 
 _MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git")
@@ -39,8 +36,7 @@ class Finding:
 
     `claim` is that sentence, as it follows a colon; `named`: it begins with a name, whose first letter stays as it is
     at the start of a sentence too. `short` replaces a claim that is too long for a list. `scope` narrows the subject
-    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on, and `tests` its further tests against
-    chance. `alarm`: results are wrong, or cannot be trusted. `decision`: its entry in the decision table. `groups` are
+    down, e.g. `on cpu, batch 1`. `contrasts` are those that the claim rests on, and `tests` its further tests against chance. `alarm`: results are wrong, or cannot be trusted. `decision`: its entry in the decision table. `groups` are
     those that the claim is about; without any it is about all cells of its subject. `topic` tells the rules of one kind
     apart where it decides several things. `rule` names what made it, `section` where the report shows more: its
     `FindingMaker` sets both.
@@ -53,7 +49,7 @@ class Finding:
     kind: str
     scope: str = ""
     named: bool = False
-    comparisons: tuple[Comparison, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
     tests: tuple[Chance, ...] = ()
     alarm: bool = False
     decision: Decision | None = None
@@ -103,11 +99,6 @@ def median(group: Group, name: str) -> float | None:
     return summary.median if summary else None
 
 
-def floor_text(floor: NoiseFloor | None) -> str:
-    """Write a noise floor, or that there is none."""
-    return f"noise floor {percent(floor.relative, 1)}" if floor else "no noise floor known"
-
-
 def inside_run(groups: Iterable[Group]) -> str:
     """Say which runtime does more inside of Run than the call; empty where none does."""
     held = {str(group.cell.get("runtime")): run_includes(group) for group in groups}
@@ -115,44 +106,9 @@ def inside_run(groups: Iterable[Group]) -> str:
 
 
 def limited_confidence(confidence: Confidence, *groups: Group | None) -> Confidence:
-    """Return the confidence of a claim on these groups: none is confirmed whose check goes blind, or that has none."""
-    blind = any(
-        group is not None and (group.check_inconclusive_from is not None or group.no_reference is not None)
-        for group in groups
-    )
+    """Return the confidence of a claim on these groups: none is confirmed that was checked neither to its end nor in restarts."""
+    blind = any(group is not None and (group.unverified or group.no_reference is not None) for group in groups)
     return Confidence.PROVISIONAL if blind and confidence is Confidence.CONFIRMED else confidence
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Race:
-    """Groups ranked by one metric. `tied` holds those not distinguishable from the best.
-
-    `values` are those of the best that it was ranked by, and `comparisons` those with all others.
-    `ranked` holds all, the best first.
-    """
-
-    best: Group
-    values: tuple[float, ...]
-    tied: tuple[Group, ...]
-    runner_up: Group | None
-    comparison: Comparison | None
-    comparisons: tuple[Comparison, ...] = ()
-    ranked: tuple[Group, ...] = ()
-
-    @property
-    def ties(self) -> tuple[Comparison, ...]:
-        """The comparisons with those that the best is not shown to beat."""
-        return tuple(comparison for comparison in self.comparisons if comparison.verdict is not Verdict.BETTER)
-
-    @property
-    def confidence(self) -> Confidence:
-        """The confidence of the order: the lowest of its comparisons.
-
-        Inconclusive too where seed by seed the first is the worse of two.
-        """
-        if any(comparison.verdict is Verdict.WORSE for comparison in self.comparisons):
-            return Confidence.INCONCLUSIVE
-        return lowest_confidence(comparison.confidence for comparison in self.comparisons)
 
 
 def lowest_confidence(every: Iterable[Confidence]) -> Confidence:
@@ -160,67 +116,6 @@ def lowest_confidence(every: Iterable[Confidence]) -> Confidence:
     known = set(every)
     order = (Confidence.INCONCLUSIVE, Confidence.PROVISIONAL, Confidence.CONFIRMED)
     return next((level for level in order if level in known), Confidence.CONFIRMED)
-
-
-def race(
-    groups: Sequence[Group],
-    name: str,
-    floor: NoiseFloor | None,
-    *,
-    paired: bool = False,
-    of: Callable[[Group], list[float]] | None = None,
-) -> Race | None:
-    """Rank by what is compared; nothing wins over a group that it cannot be told apart from.
-
-    `paired`: by the repeats that all groups have, and compared seed by seed; the floor is then
-    that of `Floors.paired`. Groups without a common repeat are compared as they are, without it.
-    `of` gives values that stand for the metric, and are not paired.
-
-    `runner_up` is the nearest group that is really worse, or the nearest tied one.
-    None when no group has the metric.
-    """
-    direction = metric(name).direction
-    sign = -1 if direction is Direction.HIGHER else 1
-    having = [group for group in groups if (of(group) if of else group.values(name))]
-    by_repeat = {id(group): group.by_repeat(name) for group in having}
-    common = set[int]().union(*by_repeat.values()).intersection(*by_repeat.values())
-    if paired and not common:
-        # Their seeds differ, and the floor knows nothing of that.
-        paired, floor = False, None
-
-    def values(group: Group) -> list[float]:
-        if paired:
-            return [value for n, value in by_repeat[id(group)].items() if n in common]
-        return of(group) if of else group.values(name)
-
-    def order(group: Group) -> tuple[float, str]:
-        return sign * middle(values(group)), group.cell.id
-
-    ranked = sorted(having, key=order)
-    if not ranked:
-        return None
-    best, others = ranked[0], ranked[1:]
-
-    def against(rival: Group) -> Comparison | None:
-        if paired:
-            mine, theirs = by_repeat[id(best)], by_repeat[id(rival)]
-            result = compare_paired(mine, theirs, direction=direction, floor=floor)
-        else:
-            result = compare(values(best), values(rival), direction=direction, floor=floor)
-        return under(replace(result, n_candidates=len(ranked)), best, rival) if result else None
-
-    against_best = [(rival, against(rival)) for rival in others]
-    tied = [pair for pair in against_best if pair[1] is not None and pair[1].verdict is not Verdict.BETTER]
-    runner_up, comparison = next(iter(tied or against_best), (None, None))
-    return Race(
-        best=best,
-        values=tuple(values(best)),
-        tied=tuple(group for group, _ in tied),
-        runner_up=runner_up,
-        comparison=comparison,
-        comparisons=tuple(comparison for _, comparison in against_best if comparison is not None),
-        ranked=tuple(ranked),
-    )
 
 
 def names(items: Sequence[str], limit: int = 3) -> str:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import fnmatch
+import glob
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
-from transect.report.engine.answers import Answer, answers
-from transect.report.engine.blocks import Charts
-from transect.report.engine.collect import MadeSection
+from transect.report.engine.answers import Answer, Runs, answers
+from transect.report.engine.banner import Line, banner
+from transect.report.engine.blocks import sureness
 from transect.report.engine.context import Context
 from transect.report.engine.decisions import DecisionTable, decision_table
-from transect.report.engine.explored import chart_anchor
-from transect.report.engine.finding import HEADINGS, Finding
-from transect.report.engine.parts import DecisionColumn
-from transect.report.engine.ranking import opened, ranked, turn_of
+from transect.report.engine.finding import HEADINGS, Finding, rule_fits
+from transect.report.engine.parts import DecisionColumn, FindingMaker
+from transect.report.engine.ranking import ranked, turn_of
 from transect.stats.comparisons import Confidence
 
 # Findings, and rows of the decision table, that a page has room for; summary.json has all of them.
 MAX_FINDINGS, MAX_ROWS = 250, 60
-
-# Charts by section and subject: anchors and titles.
-ChartLinks = dict[tuple[str, str], list[tuple[str, str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +40,12 @@ class Shown:
 class Front:
     """All that the page says before its sections.
 
-    `first` are the findings that are open, `more` the others under their headings, `tally` counts these by confidence.
-    `all` has every finding in the order in which they were made. `left_out` findings and `rows_left_out` rows of the
-    table are not shown.
+    `first` are those findings that take the ground from under the others, `more` the others under their headings,
+    `tally` counts these by confidence. `all` has every finding in the order in which they were made. `left_out`
+    findings and `rows_left_out` rows of the table are not shown.
     """
 
+    banner: tuple[Line, ...]
     answers: tuple[Answer, ...]
     table: DecisionTable
     first: tuple[Shown, ...]
@@ -65,7 +62,11 @@ class Front:
 
 
 def front(
-    context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding], again: Sequence[str]
+    context: Context,
+    makers: Sequence[FindingMaker],
+    columns: Sequence[DecisionColumn],
+    findings: Sequence[Finding],
+    again: Sequence[str],
 ) -> Front:
     """Put findings into the order in which they are read; `again` begins a command on the study's cells."""
     known = Cells(context.records, again)
@@ -76,9 +77,11 @@ def front(
         shown[id(finding)] = Shown(
             finding=finding, anchor=names[id(finding)], cells=tuple(cells), command=known.command(cells)
         )
-    first, others = opened(findings)
+    order = ranked(findings)
+    first, others = ([f for f in order if f.alarm is alarm] for alarm in (True, False))
     return Front(
-        answers=tuple(answers(context.questions, findings)),
+        banner=tuple(banner(context)),
+        answers=tuple(answers(context.questions, findings, _runs(context, makers))),
         table=decision_table(context, columns, findings),
         first=tuple(shown[id(finding)] for finding in first),
         more=tuple((heading, tuple(shown[id(finding)] for finding in members)) for heading, members in _headed(others)),
@@ -94,8 +97,8 @@ def shortened(front: Front, most: int = MAX_FINDINGS, rows: int = MAX_ROWS) -> F
     Those that answers and the rows name are always among them; the others in the order of their weight.
     """
     table = replace(front.table, rows=front.table.rows[:rows])
-    named = {id(finding) for answer in front.answers for _, finding in answer.clauses}
-    named |= {id(finding) for row in table.rows for entry in row.entries for _, finding in entry.decided}
+    named = {id(clause.finding) for answer in front.answers for clause in answer.clauses}
+    named |= {id(made.finding) for row in table.rows for entry in row.entries for made in entry.decided}
     others = [shown.finding for _, members in front.more for shown in members]
     free = max(0, most - len(front.first) - sum(id(finding) in named for finding in others))
     kept = named | {id(f) for f in [f for f in ranked(others) if id(f) not in named][:free]}
@@ -109,32 +112,16 @@ def shortened(front: Front, most: int = MAX_FINDINGS, rows: int = MAX_ROWS) -> F
     )
 
 
-def chart_links(sections: Iterable[MadeSection], subjects: Collection[str]) -> ChartLinks:
-    """Return the charts of every section and subject, as anchors and titles; not those that are not drawn.
-
-    A chart is about the longest subject in its name: `rate-iris-mlp-ce` is not about `iris-mlp`. One that names
-    none is about all that have none of their own: those stand under the empty subject.
-    """
-    longest = sorted(subjects, key=len, reverse=True)
-    found: ChartLinks = defaultdict(list)
-    for section in sections:
-        blocks = [block for block in section.body.blocks if isinstance(block, Charts)]
-        for chart in (chart for block in blocks for chart in block.items if chart.svg):
-            name = f"-{chart.name}-"
-            subject = next((subject for subject in longest if subject and f"-{subject}-" in name), "")
-            found[section.key, subject].append((chart_anchor(chart), chart.title))
-    return dict(found)
-
-
-def front_facts(front: Front, charts: ChartLinks) -> dict[str, Any]:
-    """Return answers, decisions and findings for summary.json; `charts` as `chart_links` gives them."""
+def front_facts(front: Front) -> dict[str, Any]:
+    """Return answers, decisions and findings for summary.json."""
     return {
+        "banner": {line.word: line.text for line in front.banner},
         "answers": [
             {
                 "question": answer.question,
                 "answer": answer.text,
                 "confidence": answer.confidence,
-                "findings": [front.anchor(finding) for _, finding in answer.clauses],
+                "findings": [front.anchor(clause.finding) for clause in answer.clauses],
             }
             for answer in front.answers
         ],
@@ -143,21 +130,8 @@ def front_facts(front: Front, charts: ChartLinks) -> dict[str, Any]:
             for row in front.table.rows
             for entry in row.entries
         ],
-        "findings": [
-            {**_finding(shown), "chart": chart[0] if (chart := chart_of(shown.finding, charts)) else ""}
-            for shown in front.all
-        ],
+        "findings": [_finding(shown) for shown in front.all],
     }
-
-
-def chart_of(finding: Finding, charts: ChartLinks) -> tuple[str, str] | None:
-    """Return the chart that shows what a finding says: anchor and title; None where its section has none of it."""
-    key = (finding.section, finding.subject)
-    able = charts.get(key) or charts.get((finding.section, ""), [])
-    # Where trainings and runtimes are drawn apart, the finding's own.
-    stages = {group.cell.stage for group in finding.groups}
-    matching = [chart for chart in able if any(f"-{stage}-" in chart[0] for stage in stages)]
-    return next(iter(matching or able), None)
 
 
 def _entry(entry: Any, front: Front) -> dict[str, Any]:
@@ -165,8 +139,13 @@ def _entry(entry: Any, front: Front) -> dict[str, Any]:
         return {"decided": [], "why_not": entry.empty}
     return {
         "decided": [
-            {**asdict(decision), "confidence": finding.confidence.value, "finding": front.anchor(finding)}
-            for decision, finding in entry.decided
+            {
+                **asdict(made.decision),
+                "bars": [asdict(bar) for bar in made.bars],
+                "confidence": made.finding.confidence.value,
+                "finding": front.anchor(made.finding),
+            }
+            for made in entry.decided
         ]
     }
 
@@ -210,7 +189,20 @@ def _headed(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
 
 def _tally(findings: Sequence[Finding]) -> str:
     counts = Counter(finding.confidence for finding in findings)
-    return ", ".join(f"{counts[level]} {level}" for level in Confidence if counts[level])
+    return ", ".join(f"{counts[level]} {sureness(level).text}" for level in Confidence if counts[level])
+
+
+def _runs(context: Context, makers: Sequence[FindingMaker]) -> Runs:
+    """Return what says how many runs there are of the stages that a rule looks at, and how many were asked for."""
+    there = Counter(record.stage for record in context.records)
+    missing = Counter(stage for stage, _ in (*context.loaded.running, *context.loaded.waiting))
+
+    def runs(rule: str) -> tuple[int, int]:
+        stages = {s for m in makers if rule_fits(m.name, rule) or rule_fits(rule, f"{m.name}*") for s in m.stages}
+        amount = sum(there[stage] for stage in stages)
+        return amount, amount + sum(missing[stage] for stage in stages)
+
+    return runs
 
 
 _RUN = ("transect", "run")
@@ -222,16 +214,15 @@ class Cells:
     def __init__(self, records: Iterable[AnyRecord], study: Sequence[str]) -> None:
         """`study`: what follows `transect run`: the study's name or file, and options."""
         self._study = tuple(study)
-        self._patterns: dict[tuple[str, str], list[str]] = {}
-        self._of: dict[str, dict[str | None, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self._of: dict[str, set[str | None]] = defaultdict(set)
         for record in records:
-            self._of[record.stage][record.point.workload].append(record.cell_id)
+            self._of[record.stage].add(record.point.workload)
 
     def of(self, finding: Finding) -> list[str]:
         """Return its cells as `transect run` and `transect why` take them: `STAGE/ID`, or a pattern.
 
-        They are exactly those of its groups, where it names some, or else all cells of its subject in the
-        stages of its rule, or all of these stages where none has any of its subject. Nothing without any cell.
+        They are those of its groups, where it names some, or else all cells of its subject in the stages of its rule, or
+        all of these stages where none has any of its subject. Nothing without any cell.
         """
         if finding.groups:
             return sorted({f"{r.stage}/{r.cell_id}" for g in finding.groups for r in g.records})
@@ -239,24 +230,8 @@ class Cells:
         if any(finding.subject in self._of[stage] for stage in stages):
             # What other stages do with other workloads is none of its business.
             stages = [stage for stage in stages if finding.subject in self._of[stage]]
-        return [cell for stage in stages for cell in self._named(stage, finding.subject)]
-
-    def _named(self, stage: str, workload: str) -> list[str]:
-        """Return a pattern for a workload's cells of a stage, or their ids; the stage where it has none of its own."""
-        if (stage, workload) not in self._patterns:
-            self._patterns[stage, workload] = self._find(stage, workload)
-        return self._patterns[stage, workload]
-
-    def _find(self, stage: str, workload: str) -> list[str]:
-        cells = self._of[stage].get(workload)
-        pattern = f"{stage}/{workload}.*"
-        if not cells:
-            return [stage]
-        matches = re.compile(fnmatch.translate(pattern)).match
-        matched = sum(matches(f"{stage}/{cell}") is not None for every in self._of[stage].values() for cell in every)
-        # A workload may be called so that a pattern says something else.
-        exact = matched == len(cells) and all(matches(f"{stage}/{cell}") for cell in cells)
-        return [pattern] if exact else sorted(f"{stage}/{cell}" for cell in cells)
+            return [f"{stage}/{glob.escape(finding.subject)}.*" for stage in stages]
+        return stages
 
     def command(self, cells: Sequence[str]) -> str:
         """Return the command that runs them again, quoted for a shell; empty without cells."""

@@ -12,9 +12,8 @@ from dataclasses import replace
 from jinja2 import Template
 
 from transect.domain.errors import FAULTS
-from transect.report.engine.blocks import Block, Body, Charts, Difference, Facts, Failure, Heading, Table, note
+from transect.report.engine.blocks import Block, Body, Charts, Failure, Heading, Table, note
 from transect.report.engine.collect import MadeSection
-from transect.report.engine.inline import Inline
 from transect.report.engine.shell import templates
 from transect.report.engine.text import clipped, count
 
@@ -71,23 +70,19 @@ def _shortened(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
 
 
 def _weight(block: Block, page: Template) -> int:
-    # Two cells are compared by data that no other part holds, and ids are what links lead to.
-    kept = isinstance(block, Difference) or (isinstance(block, Facts) and block.ids)
-    if kept:
-        return 0
     try:
-        return len(page.render(body=Body(lead="", blocks=[block]), inline=Inline()))
+        return len(page.render(body=Body(lead="", blocks=[block])))
     except FAULTS:  # reported when the section is rendered
         return 0
 
 
 def _beginning(body: Body, sizes: Sequence[int], most: int) -> Body:
-    """Return what comes first, what may not be missing, and a sentence on the rest."""
+    """Return what comes first, and a sentence on the rest."""
     kept: list[Block] = []
     out: list[Block] = []
     left = most
     for block, size in zip(body.blocks, sizes, strict=True):
-        if size and (out or size > left):
+        if out or size > left:
             out.append(block)
         else:
             left -= size
@@ -126,14 +121,9 @@ def cut(table: Table, most: int) -> Table:
         table,
         rows=table.rows[:most],
         about=table.about[:most],
-        exact={at: _first(text, most) for at, text in table.exact.items()},
-        order={at: _first(text, most) for at, text in table.order.items()},
+        numbers={at: held[: most + 1] for at, held in table.numbers.items()},
         more=table.more + hidden,
     )
-
-
-def _first(numbers: str, most: int) -> str:
-    return ",".join(numbers.split(",")[:most])
 
 
 def _tables(body: Body) -> Iterator[Table]:
@@ -159,8 +149,7 @@ def _blocks(blocks: Iterable[Block], change: Callable[[Table], Table]) -> Iterat
             items = [replace(chart, table=change(chart.table)) for chart in block.items]
             yield replace(block, items=items)
         elif isinstance(block, Failure):
-            cells = None if block.cells is None else change(block.cells)
-            yield replace(block, messages=change(block.messages), cells=cells)
+            yield replace(block, messages=change(block.messages))
         else:
             # Unknown blocks of a plug-in are reported when they are rendered.
             yield block

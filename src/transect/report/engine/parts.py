@@ -24,15 +24,18 @@ from transect.report.engine.finding import Finding
 class Section:
     """A part of the report. `order` places it: 100 to 600 for stages, more for what joins them.
 
-    `make` yields its parts; no part, or None: there is nothing to say.
+    `make` yields its parts; no part, or None: there is nothing to say. `front`: it stands on the first screen.
     """
 
     key: str
     title: str
     order: int
     make: Callable[[Context], Iterable[Part] | None]
+    # On paper also where nobody opened it.
+    printed: bool = False
     # Made after all others: it counts what they could not read.
     last: bool = False
+    front: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +74,15 @@ class DecisionColumn:
     """A column of the decision table: a question that is decided for every workload.
 
     Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about, `asks`
-    says which of them, by default all: a workload that has such cells and no entry is listed with the reason. `always`:
-    a study that does not ask this is told that it does not.
+    says which of them, by default all: a workload that has such cells and no entry is listed with the reason. `metric`
+    is the one that its bars show. `always`: a study that does not ask this is told that it does not.
     """
 
     key: str
     title: str
     order: int
     stage: str
+    metric: str = ""
     always: bool = False
     asks: Callable[[Cell], bool] = lambda cell: True
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 
 from transect.report.engine.finding import HEADINGS, Finding
-from transect.stats.comparisons import Confidence, Verdict
-
-# Findings that are read before anything is unfolded.
-MAX_OPENED = 7
-# Of these as many by one rule: the seventh of a kind says less than the first of another.
-_MAX_ALIKE = 2
+from transect.stats.comparisons import Confidence
 
 
 class Turn(IntEnum):
@@ -39,7 +33,7 @@ def turn_of(finding: Finding) -> Turn:
     if finding.confidence is Confidence.INCONCLUSIVE:
         return Turn.INCONCLUSIVE
     confirmed = finding.confidence is Confidence.CONFIRMED
-    if finding.comparisons:
+    if finding.contrasts:
         return Turn.CONFIRMED_DECISION if confirmed else Turn.PROVISIONAL_DECISION
     if finding.subject in HEADINGS and finding.subject == "study":
         return Turn.ABOUT_THE_STUDY
@@ -51,28 +45,10 @@ def effect_of(finding: Finding) -> float:
 
     The nearest rival counts: beating the worst by far changes nothing.
     """
-    factors = [c.factor for c in finding.comparisons if c.verdict is not Verdict.SAME and c.factor > 0]
+    factors = [made.times.value for made in finding.contrasts if made.shown]
     return math.log(min(factors)) if factors else 0.0
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings in the order in which they are read; equal ones as they come."""
     return sorted(findings, key=lambda finding: (turn_of(finding), -effect_of(finding)))
-
-
-def opened(findings: Sequence[Finding], most: int = MAX_OPENED) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that are shown open, and the others, both ranked.
-
-    At most two of one rule are open while others wait; wrong results are open as long as there is room.
-    """
-    order = ranked(findings)
-    first: list[int] = []
-    alike: Counter[str] = Counter()
-    for index, finding in enumerate(order):
-        if turn_of(finding) is Turn.WRONG_RESULTS or alike[finding.rule] < _MAX_ALIKE:
-            alike[finding.rule] += 1
-            first.append(index)
-    more = [index for index in range(len(order)) if index not in set(first)]
-    chosen = sorted([*first, *more][:most])
-    kept = set(chosen)
-    return [order[i] for i in chosen], [finding for i, finding in enumerate(order) if i not in kept]

@@ -20,24 +20,27 @@ from transect.report.engine.collect import MadeSection, drawn_out, make_findings
 from transect.report.engine.context import Context
 from transect.report.engine.deciding import tally_of
 from transect.report.engine.finding import Finding
-from transect.report.engine.page import ChartLinks, Front, chart_links, front, front_facts
+from transect.report.engine.page import Front, front, front_facts
 from transect.report.engine.paginate import fitted
 from transect.report.engine.parts import Section, all_parts
 from transect.report.engine.rules import unknown_names
+from transect.report.engine.slide import slide_of
+from transect.report.engine.source import source_of
 
 
 @dataclass(kw_only=True)
 class Made:
     """One study's findings and sections as data. Whoever writes them may add to `context.problems`.
 
-    `front` is what stands before the sections. `sections` holds all but those of `last`, which count what the others
-    could not read: ask for `every` when nothing more is read.
+    `front` is what stands before the sections, `pictures` the sections that are drawn there. `sections` holds all others
+    but those of `last`, which count what the others could not read: ask for `every` when nothing more is read.
     """
 
     context: Context
     findings: list[Finding]
     front: Front
     sections: list[MadeSection]
+    pictures: Sequence[MadeSection] = ()
     last: Sequence[Section] = ()
 
     @cached_property
@@ -49,7 +52,22 @@ class Made:
     @property
     def every(self) -> list[MadeSection]:
         """All sections in the order in which a reader meets them."""
-        return [*self.made_last, *self.sections]
+        return [*self.pictures, *self.made_last, *self.sections]
+
+    @property
+    def source(self) -> str:
+        """What stands beneath every picture: whose numbers these are, and of when."""
+        return source_of(self.context)
+
+    @cached_property
+    def slide(self) -> str:
+        """One page for a slide as SVG; empty where nothing is answered, or it cannot be made."""
+        try:
+            return slide_of(self.context, self.front.answers, self.front.table, self.source)
+        except FAULTS as error:  # as for a section
+            what = f"could not be made: {type(error).__name__}: {error}"
+            self.context.problems.append(Problem(where="summary.svg", what=what))
+            return ""
 
     @cached_property
     def shown(self) -> list[MadeSection]:
@@ -60,11 +78,6 @@ class Made:
             what = f"sections could not be measured: {type(error).__name__}: {error}"
             self.context.problems.append(Problem(where="page", what=what))
             return self.sections
-
-    @cached_property
-    def charts(self) -> ChartLinks:
-        """The charts of the page for every section and subject of a finding."""
-        return chart_links(self.shown, {finding.subject for finding in self.findings})
 
     @cached_property
     def table(self) -> bytes | None:
@@ -81,7 +94,7 @@ class Made:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """What summary.json holds: counts, answers, decisions, findings, failures, problems."""
-        return _summary(self.context, self.findings, front_facts(self.front, self.charts))
+        return _summary(self.context, self.findings, front_facts(self.front))
 
 
 def make_all(
@@ -104,12 +117,14 @@ def make_all(
     for ask, what in unknown_names(context.questions, parts):
         context.problems.append(Problem(where=f"question '{ask}'", what=what))
     wanted = [section for section in parts.sections if only is None or section.key in only]
-    made = [make_section(section, context) for section in wanted if not section.last]
+    made = [(section, make_section(section, context)) for section in wanted if not section.last]
+    drawn = [(section, drawn_out(done, context)) for section, done in made if done is not None]
     return Made(
         context=context,
         findings=findings,
-        front=front(context, parts.columns, findings, again or (context.study,)),
-        sections=[drawn_out(section, context) for section in made if section is not None],
+        front=front(context, parts.findings, parts.columns, findings, again or (context.study,)),
+        sections=[done for section, done in drawn if not section.front],
+        pictures=[done for section, done in drawn if section.front],
         last=[section for section in wanted if section.last],
     )
 
@@ -123,7 +138,7 @@ def _summary(context: Context, findings: Sequence[Finding], first: dict[str, Any
         "study": context.study,
         "counts": by_status(context.records),
         "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
-        "comparisons": asdict(tally_of(findings, context.questions)),
+        "comparisons": asdict(tally_of(findings, context)),
         "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
         **first,
         "failures": [

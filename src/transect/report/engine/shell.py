@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from transect.report.engine.explored import Explored
-from transect.report.engine.inline import Inline
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -26,15 +26,26 @@ SCRIPTS = (
     "explore_tables.js",
     "explore_charts.js",
     "explore_pictures.js",
-    "environment.js",
 )
+
+
+CODE = re.compile(r"`([^`\n]{1,200})`")
+
+
+def coded(text: str) -> Markup:
+    """Escape a text; what lies between backticks becomes code.
+
+    >>> str(coded("The `<cell>` & more"))
+    'The <code>&lt;cell&gt;</code> &amp; more'
+    """
+    parts = enumerate(CODE.split(text))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts)
 
 
 def templates(explored: Explored | None = None) -> Environment:
     """Return the environment of one page's templates; what they show is escaped.
 
-    They tell `explored` what their elements are about, and write it at the end of the page. A page with
-    a glossary renders its sections with an `inline` of their own, whose terms lead there.
+    They tell `explored` what their elements are about, and write it at the end of the page.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -49,8 +60,12 @@ def templates(explored: Explored | None = None) -> Environment:
         chart_id=explored.chart,
         numbers=explored.numbers,
         explored=explored,
+        styles=[own_file(name) for name in STYLES],
+        scripts=(scripts := [own_file(name) for name in SCRIPTS]),
+        policy=Markup(" ").join(Markup("'{}'").format(script_hash(script)) for script in scripts),
         script_json=script_json,
-        inline=Inline(linked=False),
+        source="",
+        coded=coded,
     )
     return environment
 

@@ -77,10 +77,6 @@ def number(value: float) -> str:
     return text.replace("-", "−") if value < 0 else text
 
 
-def _scale_of(value: float, unit: str) -> Scale:
-    return scale_for([max(value, float(f"{value:.3g}"), key=abs)], unit)
-
-
 def quantity(value: float | None, unit: str) -> str:
     """Format a value with the unit in which it reads best, as it is written: never `1 000 ms`.
 
@@ -89,7 +85,7 @@ def quantity(value: float | None, unit: str) -> str:
     """
     if value is None:
         return "–"
-    scale = _scale_of(value, unit)
+    scale = scale_for([max(value, float(f"{value:.3g}"), key=abs)], unit)
     return f"{scale.text(value)} {scale.unit}".strip()
 
 
@@ -102,10 +98,6 @@ class Quantities:
     def __call__(self, value: float | None) -> str:
         """Write a value with its unit."""
         return quantity(value, self.unit)
-
-    def scale(self, value: float) -> Scale:
-        """Return the unit that a value is written in."""
-        return _scale_of(value, self.unit)
 
 
 def in_unit(unit: str) -> Quantities:
@@ -148,8 +140,7 @@ def ends(estimate: Estimate, write: Callable[[float], str] = number) -> str:
     """Write what the ends of an estimate are, `95 % interval 1.20 to 1.31`."""
     if estimate.spread is Spread.SINGLE:
         return "one run a side"
-    what = "95 % interval" if estimate.spread is Spread.INTERVAL else "range"
-    return f"{what} {write(estimate.low)} to {write(estimate.high)}"
+    return f"{estimate.word} {write(estimate.low)} to {write(estimate.high)}"
 
 
 @overload
@@ -192,6 +183,8 @@ Writer = Callable[[Any], str] | Scale
 _TIMES: dict[Any, float] = {plain: 1.0, number: 1.0, factor: 1.0, percent: 100.0, tenths: 100.0}
 # Three digits are too few to sort by, and to take away.
 _DIGITS = 6
+# Numbers behind a column: the unit that its title does not name, None where nobody knows; then one for each row.
+Numbers = list[Any]
 
 W = TypeVar("W", bound=Callable[..., Any])
 
@@ -212,37 +205,30 @@ def one_decimal(share: float) -> str:
     return percent(share, 1)
 
 
-def _times(write: Writer, value: float) -> float | None:
-    """Return by what a value is multiplied where it is written; None where nobody knows."""
-    if isinstance(write, (Scale, Quantities)):
-        return 1 / (write if isinstance(write, Scale) else write.scale(value)).factor
-    return _TIMES.get(write)
+def numbers_behind(write: Writer, values: Sequence[Any]) -> Numbers | None:
+    """Return the numbers of a column in the unit in which it is written, to sort and to take away; None without any.
 
+    Where each row has a unit of its own, they are in that in which they are stored. Where nobody knows what a writer
+    does to its numbers they are good for sorting alone: their unit is None.
 
-def numbers_behind(write: Writer, values: Sequence[Any], written: Sequence[Any]) -> tuple[str, str] | None:
-    """Return the numbers behind what is written in a column, comma between them, and what they are good for.
-
-    That is `exact` where all are in one unit, and may stand for what is written; else `order`, as where each row has a
-    unit of its own. None where nothing is gained: no numbers, or all digits are written already.
+    >>> numbers_behind(percent, [0.5, None]), numbers_behind(in_unit("s"), [2e-3, 2])
+    (['%', 50.0, None], ['s', 0.002, 2.0])
     """
+    held = (value.value if isinstance(value, Estimate) else value for value in values)
     known = [
-        v if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) else None for v in values
+        value if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value) else None
+        for value in held
     ]
-    # Nothing is nothing in any unit.
-    times = {_times(write, value) for value in known if value}
-    if not times:
+    if all(value is None for value in known):
         return None
-    by = times.pop() if len(times) == 1 else None
-    texts = ["" if value is None else f"{value * (by or 1):.{_DIGITS}g}" for value in known]
-    if by is None:
-        return ",".join(texts), "order"
-    gains = any(text and not _has_all(shown, text) for text, shown in zip(texts, written, strict=True))
-    return (",".join(texts), "exact") if gains else None
+    unit: str | None
+    if isinstance(write, (Scale, Quantities)):
+        by, unit = (1 / write.factor, "") if isinstance(write, Scale) else (1.0, write.unit)
+    else:
+        by = _TIMES.get(write, 1.0)
+        unit = None if write not in _TIMES else "%" if by == 100 else ""
 
+    def digits(value: float) -> float:
+        return value if isinstance(value, int) and by == 1 else float(f"{value * by:.{_DIGITS}g}")
 
-def _has_all(written: Any, number: str) -> bool:
-    digits, _, _ = str(written).replace("\u202f", "").replace("−", "-").partition(" ")
-    try:
-        return f"{float(digits):.{_DIGITS}g}" == number
-    except ValueError:
-        return False
+    return [unit, *(None if value is None else digits(value) for value in known)]

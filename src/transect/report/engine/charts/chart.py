@@ -11,9 +11,10 @@ from transect.analysis.groups import grouped
 from transect.report.engine.blocks import Chart, Column, LegendItem, Mark, table
 from transect.report.engine.charts.drawing import begin
 from transect.report.engine.charts.inks import MUTED
-from transect.report.engine.charts.marks import MAX_REPEATS, Dot, Drawing, Line, few, mark_of, quarters
-from transect.report.engine.charts.plots import dot_plot, line_plot, log_is_better
-from transect.report.engine.charts.theme import Style, legend
+from transect.report.engine.charts.lines import line_plot
+from transect.report.engine.charts.marks import MAX_REPEATS, Bar, Dot, Drawing, Line, few, mark_of, quarters
+from transect.report.engine.charts.plots import bar_plot, dot_plot, log_is_better
+from transect.report.engine.charts.theme import Style
 from transect.report.engine.text import count, number
 
 T = TypeVar("T")
@@ -53,8 +54,8 @@ def drawn(
         title=title,
         drawing=begin(drawing, alt_text=alt, name=name),
         table=table(items, columns, folded="Numbers"),
-        note=" ".join(note for note in notes if note),
-        legend=legend,
+        note=" ".join(note for note in (*notes, drawing.said) if note),
+        legend=() if drawing.named else legend,
         name=name,
         axis=drawing.axis,
         across=drawing.across,
@@ -81,11 +82,13 @@ def dot_chart(
     rule: float | None = None,
     log: bool | None = None,
     among: Sequence[float] = (),
+    band: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None,
 ) -> Chart | None:
     """Draw a row of dots per item, in their order, and list all of them; None without any.
 
     `first` says what the first item is, `cut` what those are that are not drawn; `others` are listed
-    only. `axis` is the axis's title; `rule`, `log` and `among` are those of `dot_plot`.
+    only. `axis` is the axis's title; `rule`, `log`, `among`, `band` and `limits` are those of `dot_plot`.
     """
     if not items:
         return None
@@ -97,7 +100,7 @@ def dot_chart(
     value = best.right if best.right.endswith(unit) and unit else f"{number(best.value)} {unit}"
     where = f"{about}: {title}" if about else title
     return drawn(
-        dot_plot(dots, title=axis, rule=rule, log=log, among=among),
+        dot_plot(dots, title=axis, rule=rule, log=log, among=among, band=band, limits=limits),
         [*items, *others],
         columns,
         title=title,
@@ -234,35 +237,62 @@ def line_chart(
     """Draw medians over a number that doubles; all `rows` are listed, the first series drawn.
 
     `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x. `y_log`: None
-    leaves it to the values.
+    leaves it to the values. At two places and fewer these are bars: a line would tell of what lies between.
     """
     shown, gathered = gather(series[:most])
-    lines = [line for member in shown for line in member.lines()]
-    names = [(member.name, member.style) for member in shown]
-    if bound:
-        lines.append(Line(points=sorted(bound.items()), style=_BOUND, width=1.5, name=bound_name))
-        names.append((bound_name, _BOUND))
     ticks = sorted({point.x for member in series for point in member.points})
     cut = len(series) - len(shown)
+    if len(ticks) <= 2:
+        drawing, unseen = _bars(shown, x, y, bound or {})
+    else:
+        lines = [line for member in shown for line in member.lines()]
+        if bound:
+            lines.append(Line(points=sorted(bound.items()), style=_BOUND, width=1.5, name=bound_name))
+        drawing, unseen = (
+            line_plot(
+                lines,
+                x_title=x,
+                y_title=y,
+                x_log=True,
+                height=height,
+                ticks=ticks[:: len(ticks) // (_MAX_TICKS + 1) + 1],
+                y_log=log_is_better([value for line in lines for _, value in line.points]) if y_log is None else y_log,
+            ),
+            0,
+        )
     return drawn(
-        line_plot(
-            lines,
-            x_title=x,
-            y_title=y,
-            x_log=len(ticks) > 1,
-            height=height,
-            ticks=ticks[:: len(ticks) // (_MAX_TICKS + 1) + 1],
-            y_log=log_is_better([value for line in lines for _, value in line.points]) if y_log is None else y_log,
-        ),
+        drawing,
         rows,
         columns,
         title=title,
         name=name,
         alt=alt,
-        legend=legend(names),
         notes=(
             *notes,
             gathered or (_FEW if _many(shown) else ""),
-            f"{count(cut, 'series', 'series')} more in the numbers." if cut else "",
+            f"Upright mark: {bound_name}." if bound and len(ticks) <= 2 else "",
+            f"{count(cut + unseen, 'series', 'series')} more in the numbers." if cut + unseen else "",
         ),
     )
+
+
+def _bars(series: Sequence[Series], x: str, y: str, bound: Mapping[float, float]) -> tuple[Drawing, int]:
+    """Draw a bar for each place of each series, and count the series that have no room."""
+    rows: list[Bar] = []
+    for place, member in enumerate(series):
+        points = sorted(member.points, key=lambda point: point.x)
+        if rows and len(rows) + len(points) > MAX_DRAWN:
+            return bar_plot(rows, title=y), len(series) - place
+        rows += [
+            Bar(
+                label=f"{member.name} · {number(point.x)} {x}",
+                parts=[(point.y, member.style)],
+                right=number(point.y),
+                about=point.about,
+                bound=bound.get(point.x),
+                points=point.repeats,
+                hollow=point.hollow,
+            )
+            for point in points
+        ]
+    return bar_plot(rows, title=y), 0

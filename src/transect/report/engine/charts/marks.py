@@ -37,12 +37,15 @@ def few(values: Sequence[float]) -> list[float]:
 class Drawing(dict[str, Any]):
     """A drawing in Vega-Lite, with what its marks stand for; marks carry the number of theirs.
 
-    `axis` is the title of the axis that their values lie on, `across` that of the other one, if any.
+    `axis` is the title of the axis that their values lie on, `across` that of the other one, if any; `said` is what a
+    reader has to be told of the drawing itself. `named`: its series have their names beside them, and need no legend.
     """
 
     marks: list[Mark]
     axis: str
     across: str
+    said: str = ""
+    named: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +54,7 @@ class Dot:
 
     `low` and `high` are drawn as a line, `inner` as a thicker one, `points` as small dots,
     `bound` as an upright mark. `hollow` says that the value carries no claim. `about` is what the row
-    is about. Without points, `ends` says what `low` and `high` are, and `count` how many runs there were.
+    is about, `head` the heading of the rows that it stands among. Without points, `ends` says what `low` and `high` are, and `count` how many runs there were.
     """
 
     label: str
@@ -67,13 +70,14 @@ class Dot:
     about: Any = None
     ends: str = ""
     count: int | None = None
+    head: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
     """One series of a line plot: points (x, y), small dots, and whether points are joined.
 
-    `marks` says what each point stands for, `of` of which point each small dot is; without them
+    `size` is that of a symbol, in square pixels. `marks` says what each point stands for, `of` of which point each small dot is; without them
     `name` and `about` say what the whole line does.
     """
 
@@ -82,6 +86,7 @@ class Line:
     scatter: Sequence[tuple[float, float]] = ()
     joined: bool = True
     symbols: bool = True
+    size: float = 58
     hollow: bool = False
     width: float = 2.0
     name: str = ""
@@ -92,12 +97,25 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """One row of stacked bars: (length, style) of each part, in the axis's unit."""
+    """One row of stacked bars: (length, style) of each part, in the axis's unit.
+
+    `starts`: where each part begins that does not follow the one before it. `bound` and `points` are drawn as those of a
+    dot; `hollow` bars carry no claim.
+    """
 
     label: str
     parts: Sequence[tuple[float, Style]]
     right: str = ""
     about: Any = None
+    starts: Sequence[float] = ()
+    bound: float | None = None
+    points: Sequence[float] = ()
+    hollow: bool = False
+
+    @property
+    def value(self) -> float:
+        """Where the bar ends."""
+        return math.fsum(length for length, _ in self.parts)
 
 
 def mark_of(
@@ -136,4 +154,11 @@ def mark_of(
         high=summary.high,
         ends=summary.word,
         count=summary.count,
+    )
+
+
+def mark_of_row(row: Dot) -> Mark:
+    """Say what a row of a dot plot stands for."""
+    return mark_of(
+        row.label, row.value, row.points, about=row.about, low=row.low, high=row.high, ends=row.ends, count=row.count
     )

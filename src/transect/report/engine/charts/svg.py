@@ -71,6 +71,8 @@ def _tag(tag: str, name: str) -> str:
         tag,
     )
     tag = re.sub(r' aria-label="@(\d+)"', r' data-mark="\1"', tag)
+    # The name at the end of a line goes with it, and is no row.
+    tag = re.sub(r' aria-label="~(\d+)"', r' data-line="\1"', tag)
     tag = re.sub(r' (?:font-family|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
     tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)
     tag = re.sub(r'(id="|url\(#)(clip|gradient)', rf"\1{name}-\2", tag)

@@ -1,8 +1,9 @@
-"""Colours, shapes and dashes of series.
+"""Colours and shapes of series.
 
-The colours are those of Okabe and Ito, "Color universal design", 2008; an olive stands for their
+The first colours are those of Okabe and Ito, "Color universal design", 2008; an olive stands for their
 yellow, which on white paper is too pale and beside their orange too alike. Each is drawn with its
 value for light paper and then replaced by a CSS variable, so that one SVG serves both themes.
+A colour means one thing through a page: each name has its own, and parts of a whole have others.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from transect.report.engine.blocks import LegendItem
-from transect.report.engine.charts.inks import SERIES, VARIABLES
+from transect.report.engine.charts.inks import PARTS, SERIES, VARIABLES
 
+# What a name has in every report, if no name before it took it: frameworks, then runtimes.
 _USUAL = {
     "numpy": "ink",
     "torch": "vermillion",
@@ -28,15 +30,15 @@ _USUAL = {
     "go": "sky",
     "torch-eager": "vermillion",
     "python": "blue",
-    "c": "ink",
-    "cpp": "purple",
+    "c": "brown",
+    "cpp": "indigo",
     "rust": "orange",
-    "javascript": "olive",
-    "compute": "blue",
-    "communication": "vermillion",
-    "input": "olive",
-    "other": "ink",
+    "javascript": "lime",
 }
+# One library under two names: a framework, and the runtime that its exports are held to.
+_ALIKE = {"torch-eager": "torch"}
+# Parts of a whole, such as a step: their hues are no name's.
+_PARTS = {"compute": "slate", "communication": "tan", "input": "khaki", "other": "ash", "session": "heather"}
 
 # Path of each shape on a square of side 2 around the origin: Vega's own, then ours.
 _SHAPES = {
@@ -54,13 +56,11 @@ _SHAPES = {
     "pillar": "M-.5,-1.2H.5V1.2H-.5Z",
 }
 _OURS = frozenset(list(_SHAPES)[8:])
-# As many as make every pair of shape and dash occur once in 84 variants.
-_DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3), (4, 2), (1, 3), (12, 4))
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one series looks: colour and, for those who do not see it, shape and dash."""
+    """How one series looks: colour and, for those who do not see it, shape. What is drawn for comparison is dashed."""
 
     color: str
     shape: str = "circle"
@@ -73,24 +73,36 @@ class Style:
 
 
 class Styles:
-    """Gives every name its colour and every variant its shape, the same all through a report."""
+    """Gives every name its colour and every variant its shape, the same all through a report.
+
+    A name that nobody announced takes the next colour that is free.
+    """
 
     def __init__(self, names: Iterable[str], variants: Iterable[str]) -> None:
-        unknown = sorted(set(names) - set(_USUAL))
-        spare = ["green", "olive", "purple", "sky", "blue", "orange"]
-        extra = {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
-        self._colors = {**_USUAL, **extra}
-        # A single process comes first: it is the plain circle and the unbroken line.
+        self._colors: dict[str, str] = {}
+        known = list(_USUAL)
+        for name in sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name)):
+            self._color(name)
+        # A single process comes first: it is the plain circle.
         ordered = sorted(set(variants), key=lambda name: (name != "single", name))
         self._variants = {name: i for i, name in enumerate(ordered)}
 
+    def _color(self, name: str) -> str:
+        name = _ALIKE.get(name, name)
+        if name not in self._colors:
+            free = [color for color in SERIES if color not in self._colors.values()] or list(SERIES)
+            usual = _USUAL.get(name)
+            # What names usually have is kept for them as long as others are left.
+            spare = [color for color in free if color not in _USUAL.values()] or free
+            self._colors[name] = usual if usual in free else spare[len(self._colors) % len(spare)]
+        return self._colors[name]
+
     def get(self, name: str | None, variant: str | None = None) -> Style:
-        """Return the style of a series, e.g. of a framework and a strategy."""
-        index = self._variants.get(variant or "", 0)
+        """Return the style of a series, e.g. of a framework and a strategy, or of a part of a step."""
         shapes = list(_SHAPES)
-        return Style(
-            SERIES[self._colors.get(name or "", "green")], shapes[index % len(shapes)], _DASHES[index % len(_DASHES)]
-        )
+        shape = shapes[self._variants.get(variant or "", 0) % len(shapes)]
+        part = _PARTS.get(name or "")
+        return Style(PARTS[part] if part else SERIES[self._color(name or "")], shape)
 
 
 def colors() -> dict[str, str]:
@@ -101,7 +113,7 @@ def colors() -> dict[str, str]:
 def palette(amount: int) -> list[Style]:
     """Return styles for series without a name of their own, in the order of a chart."""
     colors, shapes = list(SERIES.values()), list(_SHAPES)
-    return [Style(colors[i % len(colors)], shapes[i % len(shapes)], _DASHES[i % len(_DASHES)]) for i in range(amount)]
+    return [Style(colors[i % len(colors)], shapes[i % len(shapes)]) for i in range(amount)]
 
 
 def legend(items: Iterable[tuple[str, Style]], *, line: bool = True, symbol: bool = True) -> list[LegendItem]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from transect.report.engine.answers import Answer
-from transect.report.engine.blocks import Column, Table, table, words
+from transect.report.engine.blocks import Column, Table, sureness, table, words
 from transect.report.engine.decision import Decision
 from transect.report.engine.decisions import Row
 from transect.report.engine.finding import Finding
@@ -23,7 +23,7 @@ def answers(made: Made) -> Table:
     columns: list[Column[Answer]] = [
         words("Question", lambda answer: answer.question),
         words("Answer", lambda answer: answer.text),
-        words("Confidence", lambda answer: answer.confidence),
+        words("Confidence", lambda answer: sureness(answer.confidence).text if answer.clauses else ""),
     ]
     return table(made.front.answers, columns, caption="Answers", most=_ALL)
 
@@ -39,7 +39,7 @@ def decisions(made: Made) -> Table:
         words("Limited by", _of(lambda decision: decision.limit)),
         words("Second", _of(lambda decision: decision.second)),
         words("Not compared", _of(lambda decision: "; ".join(f"{o.what}: {o.why}" for o in decision.left_out))),
-        words("Confidence", lambda entry: entry[3].confidence.value if entry[3] else ""),
+        words("Confidence", lambda entry: sureness(entry[3].confidence).text if entry[3] else ""),
     ]
     entries = [entry for row in made.front.table.rows for entry in _entries(row)]
     return table(entries, columns, caption="Decisions", most=_ALL)
@@ -49,7 +49,7 @@ def findings(made: Made) -> Table:
     """Every finding in the order of the page."""
     columns: list[Column[Finding]] = [
         words("Finding", lambda finding: finding.text),
-        words("Confidence", lambda finding: finding.confidence.value),
+        words("Confidence", lambda finding: sureness(finding.confidence).text),
         words("Evidence", lambda finding: finding.evidence),
     ]
     return table(list(in_order(made)), columns, caption="Findings", most=_ALL)
@@ -60,7 +60,7 @@ _ALL = 10**9
 
 
 def in_order(made: Made) -> Iterator[Finding]:
-    """Yield the findings as the page has them: those that are open first, the others under their headings."""
+    """Yield the findings as the page has them: those that are wrong results first, the others under their headings."""
     for item in made.front.first:
         yield item.finding
     for _, shown in made.front.more:
@@ -76,5 +76,5 @@ def _entries(row: Row) -> Iterator[_Entry]:
     for entry in row.entries:
         if not entry.decided:
             yield row.subject, entry.column.title, None, None, entry.empty
-        for decision, finding in entry.decided:
-            yield row.subject, entry.column.title, decision, finding, ""
+        for made in entry.decided:
+            yield row.subject, entry.column.title, made.decision, made.finding, ""

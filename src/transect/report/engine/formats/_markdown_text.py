@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
+from transect.report.engine.shell import CODE
 from transect.report.engine.text import clean
 
 # What means something inside of a line of GitHub's Markdown, and what does at its start only.
 _MARKS = re.compile(r"[\\`*_\[\]|~$]|:(?=[\w+-]+:)")
 _STARTS = re.compile(r"(?:\d{1,9}(?=[.)])|(?=[-+=#]))")
-# As on the page (transect.report.engine.inline).
-CODE = re.compile(r"`([^`\n]{1,200})`")
 _RUNS = re.compile(r"`+")
 # GitHub makes links of these without any mark, and tells people who are named.
 _LINKS = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|@")

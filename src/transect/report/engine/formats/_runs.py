@@ -26,7 +26,7 @@ _NO_RUNS = {
 class Run:
     """One training that ended well, with every epoch's end and score.
 
-    Times are seconds: `epoch_ends` since the first step began, checkpoints left out; `steps` of each step, the
+    Times are seconds: `epoch_ends` since the first step began, checkpoints and tests of the model left out; `steps` of each step, the
     slowest rank's; `touched` is when data was first touched and `began` when the first step began, since 1970.
     `train_samples` and `eval_samples` are those of the data, None where no record says so.
     """

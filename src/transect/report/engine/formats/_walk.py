@@ -61,8 +61,6 @@ def tables(made: Made) -> Iterator[NamedTable]:
                     yield named(chart.name or chart.title, chart.title, chart.table)
             elif isinstance(block, Failure):
                 yield named(f"{block.cause} messages", f"{block.cause}: {block.amount}", block.messages)
-                if block.cells is not None:
-                    yield named(f"{block.cause} cells", f"{block.cause}: cells", block.cells)
 
 
 def sections(made: Made) -> Iterator[tuple[str, MadeSection]]:

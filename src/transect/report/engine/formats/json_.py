@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Any
 
-from transect.report.engine.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table, Value
+from transect.report.engine.blocks import Chart, Charts, Chip, Explained, Facts, Failure, Heading, Prose, Table, Value
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._walk import NamedChart, charts
 from transect.report.engine.report import Made
@@ -74,61 +73,33 @@ def _chart(chart: Chart, named: NamedChart) -> dict[str, Any]:
         "title": chart.title,
         "files": [f"figures/{named.name}.svg", f"figures/{named.name}.pdf"],
         "legend": [item.text for item in chart.legend],
+        "caption": chart.caption,
         "note": chart.note,
         "numbers": _table(chart.table),
     }
 
 
-@singledispatch
-def _plain(block: Any) -> dict[str, Any] | None:
-    """Return a block as JSON has it; None for one of a kind that is not known here."""
-    return None
-
-
-@_plain.register
-def _(block: Table) -> dict[str, Any]:
-    return _table(block)
-
-
-@_plain.register
-def _(block: Prose) -> dict[str, Any]:
-    return {"kind": "prose", "text": block.text}
-
-
-@_plain.register
-def _(block: Heading) -> dict[str, Any]:
-    return {"kind": "heading", "text": block.text}
-
-
-@_plain.register
-def _(block: Facts) -> dict[str, Any]:
-    return {"kind": "facts", "items": [[term, _value(value)] for term, value in block.items]}
-
-
-@_plain.register
-def _(block: Failure) -> dict[str, Any]:
-    return {
-        "kind": "failure",
-        "status": block.status.text,
-        "cause": block.cause,
-        "amount": block.amount,
-        "meaning": block.meaning,
-        "action": block.action,
-        "command": block.command,
-        "said": _table(block.messages),
-        "cells": _table(block.cells) if block.cells is not None else None,
-        "logs": [{"cell": cell, "end": log} for cell, log in block.logs],
-    }
-
-
 def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> dict[str, Any]:
-    if isinstance(block, Charts):
-        return {"kind": "charts", "items": [_chart(chart, figures[id(chart)]) for chart in block.items]}
-    if isinstance(block, Difference):
-        left_out.append(f"{where}: {block.title}, a choice that needs the page")
-        return {"kind": "difference", "title": block.title}
-    plain = _plain(block)
-    if plain is None:
-        left_out.append(f"{where}: a part of kind {type(block).__name__}")
-        return {"kind": "unknown", "type": type(block).__name__}
-    return plain
+    match block:
+        case Charts():
+            return {"kind": "charts", "items": [_chart(chart, figures[id(chart)]) for chart in block.items]}
+        case Table():
+            return _table(block)
+        case Prose() | Explained() | Heading():
+            return {"kind": block.kind, "text": block.text}
+        case Facts():
+            return {"kind": "facts", "items": [[term, _value(value)] for term, value in block.items]}
+        case Failure():
+            return {
+                "kind": "failure",
+                "status": block.status.text,
+                "cause": block.cause,
+                "amount": block.amount,
+                "meaning": block.meaning,
+                "action": block.action,
+                "command": block.command,
+                "said": _table(block.messages),
+                "logs": [{"cell": cell, "end": log} for cell, log in block.logs],
+            }
+    left_out.append(f"{where}: a part of kind {type(block).__name__}")
+    return {"kind": "unknown", "type": type(block).__name__}

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from transect.report.engine.blocks import Chip, Table, Value
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._front import answers, decisions, findings
-from transect.report.engine.formats._markdown_text import CODE
 from transect.report.engine.formats._walk import NamedTable, tables
 from transect.report.engine.report import Made
+from transect.report.engine.shell import CODE
 from transect.report.engine.text import clean
 
 # More rows than this do not fit on a page: such a table goes on over several.

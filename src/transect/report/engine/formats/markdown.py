@@ -6,7 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from transect.report.engine.blocks import Chart, Charts, Chip, Difference, Facts, Failure, Heading, Prose, Table, Value
+from transect.report.engine.blocks import (
+    Chart,
+    Charts,
+    Chip,
+    Explained,
+    Facts,
+    Failure,
+    Heading,
+    Prose,
+    Table,
+    Value,
+    sureness,
+)
 from transect.report.engine.finding import Finding
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._front import answers, decisions
@@ -30,13 +42,8 @@ class Markdown(ReportFormat):
 
 
 def _report(made: Made, left_out: list[str]) -> Iterator[str]:
-    context, counts, pending = made.context, made.summary["counts"], made.summary["pending"]
-    yield f"# {inline(context.title)}"
-    waiting = f", {pending['running']} running, {pending['waiting']} not there yet"
-    yield (
-        f"Study {inline(context.study)}: {counts['ok']} cells ok, {counts['failed']} failed, "
-        f"{counts['skipped']} skipped" + (waiting if any(pending.values()) else "") + "."
-    )
+    yield f"# {inline(made.context.title)}"
+    yield "\n".join(f"- {line.word}: {inline(line.text)}" for line in made.front.banner)
     for title, front in (("Answers", answers(made)), ("Decisions", decisions(made))):
         if front.rows:
             yield f"## {title}"
@@ -56,13 +63,17 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    return "\n".join(f"- {inline(f.text)} **{inline(f.confidence)}**  \n  {inline(f.evidence)}" for f in findings)
+    return "\n".join(
+        f"- {inline(f.text)} **{inline(sureness(f.confidence).text)}**  \n  {inline(f.evidence)}" for f in findings
+    )
 
 
 def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> Iterator[str]:
     match block:
         case Prose():
             yield inline(block.text)
+        case Explained():
+            yield from map(inline, block.text.split("\n\n"))
         case Heading():
             yield f"### {inline(block.text)}"
         case Facts():
@@ -81,10 +92,6 @@ def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: lis
             for cell, log in block.logs:
                 yield f"End of the log of {inline(cell)}:"
                 yield fenced(log)
-            if block.cells is not None:
-                yield from _table(block.cells)
-        case Difference():
-            left_out.append(f"{where}: {block.title}, a choice that needs the page")
         case _:
             left_out.append(f"{where}: a part of kind {type(block).__name__}")
 
@@ -111,6 +118,5 @@ def _table(table: Table) -> Iterator[str]:
 
 def _chart(chart: Chart, name: str) -> Iterator[str]:
     yield f"![{inline(chart.title)}](figures/{name}.svg)"
-    if chart.note:
-        yield inline(chart.note)
+    yield from map(inline, filter(None, (chart.caption, chart.note)))
     yield from _table(chart.table)

@@ -3,15 +3,11 @@
 // Elements that are about cells carry data-facets, a number; the table "explored" says what it means.
 // Nothing is fetched, and whatever stood in a record or in the address goes into the page as text.
 const explore = (() => {
-  const stored = (id) => JSON.parse(document.getElementById(id)?.textContent || "null");
-  const data = stored("explored") || { facets: { names: ["cell"], values: [[]], rows: [] }, charts: {} };
-  const study = stored("summary")?.study || "study";
+  const data = JSON.parse(document.getElementById("explored").textContent);
+  const { study } = document.documentElement.dataset;
   const names = data.facets.names;
   const CELL = names.indexOf("cell");
-  const values = data.facets.values.map((packed) => {
-    let before = "";
-    return packed.map(([shared, tail]) => (before = before.slice(0, shared) + tail));
-  });
+  const { values } = data.facets;
   const places = values.map((known) => new Map(known.map((value, at) => [value, at])));
   // For every number and facet the places of its values: null, one, or a list.
   const rows = data.facets.rows;
@@ -19,7 +15,7 @@ const explore = (() => {
 
   // No search is longer than what it may find.
   const LONGEST = values[CELL].reduce((most, id) => Math.max(most, id.length), 200);
-  const fresh = () => ({ place: "", chosen: names.map(() => new Set()), cell: "", only: false, sorts: new Map(), finds: new Map() });
+  const fresh = () => ({ place: "", chosen: names.map(() => new Set()), words: [], sorts: new Map() });
   let state = fresh();
   const parts = [];
 
@@ -38,39 +34,35 @@ const explore = (() => {
   // The id of a repeat names its cell too: `.r2` and the hash fall away.
   const asCell = (text) => text.replace(/\.r\d+~[0-9a-f]{8}$/, "~").toLowerCase();
 
-  // A Uint8Array with a 1 for every number of facets that the filter lets through; null without a filter.
+  const split = (text) => text.slice(0, LONGEST).split(/\s+/).filter(Boolean);
+
+  // All values of a number of facets, to be searched.
+  const known = new Map();
+  const about = (number) => {
+    if (!known.has(number)) known.set(number, rows[number].flatMap((held, at) => listed(held).map((value) => values[at][value])).join(" ").toLowerCase());
+    return known.get(number);
+  };
+
+  // Whether the filter lets through what is about a number of facets and says a text; null without a filter. What names
+  // no value of a facet that is chosen among does not match it; what is about no facet at all stays.
   const passing = () => {
     if (!active()) return null;
-    const pass = new Uint8Array(rows.length).fill(1);
-    const wanted = names.map((_, at) => {
-      const chosen = state.chosen[at];
-      if (at === CELL) {
-        const part = asCell(state.cell);
-        return part ? Uint8Array.from(values[CELL], (id) => id.toLowerCase().includes(part)) : null;
-      }
-      return chosen.size ? Uint8Array.from(values[at], (_, place) => chosen.has(place)) : null;
-    });
-    wanted.forEach((allowed, at) => {
-      if (!allowed) return;
-      for (let n = 0; n < rows.length; n++) {
-        if (!pass[n]) continue;
-        const held = rows[n][at];
-        if (held === null) pass[n] = state.only ? 0 : 1;
-        else pass[n] = Array.isArray(held) ? (held.some((value) => allowed[value]) ? 1 : 0) : allowed[held];
-      }
-    });
-    return pass;
+    const words = state.words.map(asCell);
+    const wanted = names.map((_, at) => (state.chosen[at].size ? [at, state.chosen[at]] : null)).filter(Boolean);
+    const pass = rows.map((row) => wanted.every(([at, chosen]) => listed(row[at]).some((value) => chosen.has(value))));
+    return (number, text) => {
+      const said = number === null ? text : () => `${text()}\n${about(number)}`;
+      return (number === null || pass[number]) && words.every((word) => said().includes(word));
+    };
   };
-  const active = () => state.cell !== "" || state.chosen.some((chosen) => chosen.size);
+  const active = () => state.words.length > 0 || state.chosen.some((chosen) => chosen.size);
 
   const written = (changed = {}) => {
     const now = { ...state, ...changed };
     const query = new URLSearchParams();
     names.forEach((name, at) => [...now.chosen[at]].sort((a, b) => a - b).forEach((value) => query.append(name, values[at][value])));
-    if (now.cell) query.set("cell", now.cell);
-    if (now.only) query.set("only", "1");
+    if (now.words.length) query.set("words", now.words.join(" "));
     for (const [id, [column, down]] of now.sorts) query.append("sort", `${id}~${column}~${down ? "down" : "up"}`);
-    for (const [id, text] of now.finds) query.append("find", `${id}~${text}`);
     const text = query.toString();
     return `#${encodeURIComponent(now.place)}${text ? `?${text}` : ""}`;
   };
@@ -91,23 +83,17 @@ const explore = (() => {
     else if (place) ignored.push(`no place “${short(place)}”`);
     for (const [key, value] of new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1))) {
       const at = names.indexOf(key);
-      if (key === "cell") {
-        if (value.length > LONGEST) ignored.push(`a cell of ${value.length} characters`);
-        else made.cell = value.trim();
+      if (key === "words" || key === "cell") {
+        if (value.length > LONGEST) ignored.push(`words of ${value.length} characters`);
+        else made.words = split(value);
       } else if (at >= 0) {
         const known = places[at].get(value);
         if (known === undefined) ignored.push(`${key} “${short(value)}” is not in this report`);
         else made.chosen[at].add(known);
-      } else if (key === "only" && value === "1") {
-        made.only = true;
       } else {
         const taken = parts.some((part) => part.read && part.read(key, value, made));
         if (!taken) ignored.push(`${short(key)}=${short(value)}`);
       }
-    }
-    if (made.cell && !values[CELL].some((id) => id.toLowerCase().includes(asCell(made.cell)))) {
-      ignored.push(`no cell “${short(made.cell)}” is in this report`);
-      made.cell = "";
     }
     return [made, ignored];
   };
@@ -122,12 +108,12 @@ const explore = (() => {
   // What is hidden because of the filter takes its heading along; a section that is left empty says so.
   const sections = (pass) => {
     for (const section of document.querySelectorAll("main > section")) {
-      const held = [...section.querySelectorAll("[data-facets]")];
+      const held = [...section.querySelectorAll(state.words.length ? "[data-facets], table[id] tbody tr, .facts > div" : "[data-facets]")];
       const shown = pass === null ? 0 : held.filter((element) => !element.closest("[hidden]")).length;
       const nothing = pass !== null && held.length > 0 && shown === 0;
       section.querySelector(".matches")?.remove();
       if (pass !== null && held.length) {
-        section.querySelector("h2")?.after(make("span", { class: "matches" }, shown ? `${shown} of ${held.length} match` : "nothing here matches the filter"));
+        section.querySelector("h2")?.after(make("span", { class: "matches" }, shown ? `${shown} of ${held.length} match` : "nothing here matches"));
       }
       for (const heading of section.querySelectorAll("h3")) {
         const below = [];
@@ -139,18 +125,24 @@ const explore = (() => {
     }
   };
 
-  // Everything but rows of tables that are searched and sorted: findings, failures, entries of the decision table.
+  // Everything but rows of tables that are sorted: findings, failures, entries of the decision table, words explained.
   const others = () => {
-    const held = [...document.querySelectorAll("[data-facets]:not(table[id] tr)")].map((element) => [element, +element.dataset.facets]);
+    const held = [...document.querySelectorAll("[data-facets]:not(table[id] tr), .facts > div")].map((element) => {
+      let text = null;
+      const number = element.dataset.facets === undefined ? null : +element.dataset.facets;
+      return [element, number, () => (text ??= element.textContent.toLowerCase())];
+    });
     parts.push({
-      apply(pass) {
-        let shown = 0;
-        for (const [element, number] of held) {
-          const stays = pass === null || pass[number] === 1;
+      apply(pass, now) {
+        let shown = 0, all = 0;
+        for (const [element, number, text] of held) {
+          const stays = pass === null || pass(number, text);
           if (element.hidden === stays) element.hidden = !stays;
+          if (number === null && !now.words.length) continue;
+          all += 1;
           shown += stays;
         }
-        return held.length ? [shown, held.length, "statement"] : null;
+        return all ? [shown, all, "statement"] : null;
       },
     });
   };
@@ -191,14 +183,8 @@ const explore = (() => {
     else if (state.place) document.getElementById(state.place).closest("details:not([open])") && reveal(state.place);
   };
 
-  const bar = {
-    build() {},
-    show() {},
-    say() {},
-    complain() {},
-    warn() {},
-    words: () => "",
-  };
+  // Filled by explore_bar.js.
+  const bar = {};
 
   const start = () => {
     for (const part of parts) part.start?.();
@@ -228,7 +214,7 @@ const explore = (() => {
   document.addEventListener("DOMContentLoaded", start);
 
   return {
-    LONGEST, data, study, names, values, rows, CELL, bar, parts, listed, make, short, counted, written, change, reveal, apply, active,
+    split, about, data, study, names, values, rows, CELL, bar, parts, listed, make, short, counted, written, change, reveal, apply, active,
     state: () => state,
     cells: (number) => (number === undefined || number === null ? [] : listed(rows[number][CELL]).map((at) => values[CELL][at])),
   };

@@ -2,9 +2,8 @@
 (() => {
   const { make, names, values, rows, CELL, listed, counted, bar } = explore;
   const title = (name) => name[0].toUpperCase() + name.slice(1);
-  const MANY = 12;
   const buttons = [];
-  let summary, spoken, ignored, clear, only, unnamed, field, note;
+  let summary, spoken, ignored, clear, field, note;
 
   const amounts = () => {
     const elements = new Uint32Array(rows.length);
@@ -22,7 +21,7 @@
     const boxes = values[at].map((value, place) => {
       const box = make("input", { type: "checkbox", value: String(place) });
       const label = make("label", {}, box, make("span", {}, value), make("span", { class: "quiet", "aria-hidden": "true" }, String(amount[place])));
-      return [box, label, value.toLowerCase()];
+      return [box, label];
     });
     const list = make("div", { class: "options" }, ...boxes.map(([, label]) => label));
     list.addEventListener("change", (event) => {
@@ -30,14 +29,6 @@
       explore.change((state) => state.chosen[at][event.target.checked ? "add" : "delete"](place));
     });
     const box = make("div", { id, popover: "auto", class: "facet-panel", role: "group", "aria-label": title(names[at]) });
-    if (values[at].length > MANY) {
-      const search = make("input", { type: "search", placeholder: "Find", "aria-label": `Find a ${names[at]}` });
-      search.addEventListener("input", () => {
-        const text = search.value.trim().toLowerCase();
-        for (const [, label, value] of boxes) label.hidden = !value.includes(text);
-      });
-      box.append(search);
-    }
     box.append(list);
     box.addEventListener("toggle", (event) => {
       if (event.newState !== "open") return;
@@ -56,36 +47,27 @@
     names.forEach((name, at) => {
       if (at !== CELL && values[at].length > 1) controls.push(...panel(at, amount[at]));
     });
-    field = make("input", { type: "search", placeholder: "Cell", "aria-label": "Cell: a part of its id", autocomplete: "off", spellcheck: "false" });
+    field = make("input", { type: "search", placeholder: "Search all words", "aria-label": "Search in all words of the page, names of cells too", autocomplete: "off", spellcheck: "false" });
     let wait;
     field.addEventListener("input", () => {
       clearTimeout(wait);
-      wait = setTimeout(() => explore.change((state) => { state.cell = field.value.trim().slice(0, explore.LONGEST); }, "cell"), 120);
+      wait = setTimeout(() => explore.change((state) => { state.words = explore.split(field.value); }, "words"), 120);
     });
-    if (values[CELL].length > 1) controls.push(field);
+    controls.push(field);
     clear = make("button", { type: "button", hidden: true }, "Clear");
     clear.addEventListener("click", () => {
       explore.change((state) => {
         state.chosen.forEach((chosen) => chosen.clear());
-        state.cell = "";
-        state.only = false;
+        state.words = [];
       });
       bar.complain([]);
       buttons[0]?.button.focus();
     });
-    only = make("input", { type: "checkbox" });
-    only.addEventListener("change", () => explore.change((state) => { state.only = only.checked; }));
     summary = make("span");
     // Apart from what is shown: a region that was hidden is not read out when it appears.
     spoken = make("p", { class: "unseen", role: "status" });
-    note = make("p", { class: "filter-said", hidden: true }, summary, " ",
-      make("label", {}, only, " ", unnamed = make("span")));
+    note = make("p", { class: "filter-said", hidden: true }, summary);
     ignored = make("p", { class: "filter-ignored", role: "alert", hidden: true });
-    if (!controls.length) {
-      // Nothing to choose among: what an address asks for in vain is said all the same.
-      main.prepend(spoken, ignored);
-      return;
-    }
     const form = make("form", { class: "filter", role: "search", "aria-label": "Filter of all charts, tables and findings" },
       make("div", { class: "filter-controls" }, make("span", { class: "filter-word" }, "Filter"), ...controls, clear), note, spoken, ignored);
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -95,14 +77,13 @@
   const words = (state) => {
     const chosen = names.flatMap((name, at) => state.chosen[at].size
       ? [`${name} ${[...state.chosen[at]].sort((a, b) => a - b).map((value) => values[at][value]).join(" or ")}`] : []);
-    if (state.cell) chosen.push(`cell ${state.cell}`);
+    if (state.words.length) chosen.push(`“${state.words.join(" ")}”`);
     return chosen.join("; ");
   };
 
   bar.words = () => (explore.active() ? words(explore.state()) : "");
 
   bar.show = (pass, counts) => {
-    if (!clear?.isConnected) return;
     const state = explore.state();
     for (const { at, button, boxes } of buttons) {
       const chosen = state.chosen[at];
@@ -110,32 +91,25 @@
       button.classList.toggle("chosen", chosen.size > 0);
       for (const [box] of boxes) box.checked = chosen.has(+box.value);
     }
-    if (document.activeElement !== field) field.value = state.cell;
-    only.checked = state.only;
+    if (document.activeElement !== field) field.value = state.words.join(" ");
     clear.hidden = pass === null;
     const shown = counts.map(([some, all, noun, unseen]) => `${some} of ${counted(all, noun)}${unseen ? ` (${unseen} more are not in this page)` : ""}`).join(", ");
     // Shown on paper as well: what is printed is what is filtered.
     summary.textContent = pass === null ? "" : `Filtered by ${words(state)}: ${shown}.`;
-    const chosen = names.filter((name, at) => state.chosen[at].size || (at === CELL && state.cell));
-    unnamed.textContent = `also hide what names no ${chosen.join(" or ")}`;
     if (pass !== null || !note.hidden) bar.say(pass === null ? "No filter: everything is shown." : `${shown} match.`);
     note.hidden = pass === null;
   };
 
-  bar.say = (text) => {
-    if (spoken) spoken.textContent = text;
-  };
+  bar.say = (text) => { spoken.textContent = text; };
 
-  const most = 4;
-  const joined = (list) => `${list.slice(0, most).join("; ")}${list.length > most ? `, and ${list.length - most} more` : ""}`;
+  // What a reader has to know of the way here: what the address asked for in vain, and what is hidden.
   let complaints = "";
+  const joined = (list) => `${list.slice(0, 4).join("; ")}${list.length > 4 ? `, and ${list.length - 4} more` : ""}`;
   bar.complain = (list) => {
     complaints = list.length ? `Left out of the address: ${joined(list)}.` : "";
     bar.warn([]);
   };
-  // What a reader has to know of the way here: what the address asked for in vain, and what is hidden.
   bar.warn = (list) => {
-    if (!ignored) return;
     ignored.textContent = `${complaints}${list.length ? ` Mind: ${joined(list)}.` : ""}`.trim();
     ignored.hidden = !ignored.textContent;
   };

@@ -24,7 +24,7 @@
     chart.size = { width, height };
   };
 
-  const passes = (pass, mark) => pass === null || mark[0] === null || mark[0] === undefined || pass[mark[0]] === 1;
+  const passes = (pass, mark) => pass === null || pass(mark[0] ?? null, () => `${mark[LABEL]} ${mark[AT] ?? ""}`.toLowerCase());
 
   const ROW = 36;
   // Rows that stay move up to each other, and the axis with them: what sticks out above is cut off by the drawing's edge.
@@ -67,6 +67,7 @@
         element.classList.toggle("partly", Boolean(chart.marks[at].partly));
       }
     });
+    for (const name of chart.svg.querySelectorAll("[data-line]")) name.classList.toggle("off", off.has(+name.dataset.line));
     for (const item of chart.element.querySelectorAll(".legend li")) {
       const places = chart.marks.flatMap((mark, at) => (mark[LABEL] && mark[LABEL] === item.textContent.trim() ? [at] : []));
       item.hidden = places.length > 0 && places.every((at) => off.has(at));
@@ -75,11 +76,11 @@
     roving(chart);
   };
   const points = (chart) => chart.marks.map((_, at) => at).filter((at) => !Array.isArray(chart.marks[at][AT]));
-  // A bound or a reference alone, of which no facet is known, shows nothing of what was asked for.
+  // A bound or a reference, of which no facet is known, shows nothing of what was asked for.
+  const known = (chart) => points(chart).filter((at) => typeof chart.marks[at][0] === "number");
   const counted = (chart) => {
-    const left = points(chart).filter((at) => !chart.off.has(at));
-    const known = (at) => typeof chart.marks[at][0] === "number";
-    return left.some(known) || !points(chart).some(known) ? left.length : 0;
+    const told = known(chart).length ? known(chart) : points(chart);
+    return told.filter((at) => !chart.off.has(at)).length;
   };
 
   const say = (chart) => {
@@ -131,7 +132,7 @@
     const mark = chart.marks[at];
     const list = make("dl", {}, ...facts(chart, at).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
     const ids = cells(mark[0]);
-    const links = ids.slice(0, 3).map((id) => make("a", { href: explore.written({ cell: id, place: chart.id }), tabindex: "-1", title: "Show only this cell" }, id));
+    const links = ids.slice(0, 3).map((id) => make("a", { href: explore.written({ words: [id], place: chart.id }), tabindex: "-1", title: "Show only this cell" }, id));
     tip.replaceChildren(make("p", { class: "tip-title" }, mark[LABEL] || ""), list);
     if (mark[VALUE]) tip.append(make("p", { class: "quiet" }, chart.spec.axis));
     for (const link of links) tip.append(make("p", { class: "tip-cell" }, link));
@@ -224,7 +225,7 @@
       if (at < 0) return;
       const [id] = cells(chart.marks[at][0]);
       if (event.key === "Enter" && id) {
-        explore.change((state) => { state.cell = id; });
+        explore.change((state) => { state.words = [id]; });
         return;
       }
       const to = step(chart, at, event.key);
@@ -272,7 +273,7 @@
           filter(chart, pass);
           say(chart);
         }
-        const count = points(chart).length;
+        const count = (known(chart).length ? known(chart) : points(chart)).length;
         all += count;
         shown += pass === null ? count : chart.left;
       }

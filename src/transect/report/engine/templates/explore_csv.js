@@ -1,26 +1,8 @@
 // What stands in tables as a spreadsheet takes it: numbers as numbers, nothing that would run, and what is missing named.
 (() => {
   const { make, cells, study } = explore;
-  const NUMBER = /^([−-]?)(?:([\d\u202f]+(?:\.\d+)?)(?:e([−+-]?\d+))?(?![\w.])|∞)/;
-
-  // The number that a written value begins with, as other programs write it, and the rest; null where it begins with none.
-  const plain = (text) => {
-    const found = NUMBER.exec(text);
-    if (!found) return null;
-    const [whole, sign, digits, power] = found;
-    const size = digits === undefined ? "Infinity" : `${digits.replaceAll("\u202f", "")}${power ? `e${power.replace("−", "-")}` : ""}`;
-    return { number: `${sign ? "-" : ""}${size}`, unit: text.slice(whole.length) };
-  };
-
-  // The numbers of columns that an element has in an attribute, by the place of their column.
-  const held = (element, name) => {
-    const found = new Map();
-    for (const column of (element.dataset[name] || "").split(";")) {
-      const cut = column.indexOf(":");
-      if (cut > 0) found.set(+column.slice(0, cut), column.slice(cut + 1).split(","));
-    }
-    return found;
-  };
+  // The numbers of columns, by their place: the unit that its title does not name, then one for each row.
+  const numbers = (table) => (table.numbers ??= JSON.parse(table.element.dataset.numbers || "{}"));
   const cell = (row, column) => row.row.cells[column].textContent.trim();
   const missing = (words) => words === "" || words === "–";
 
@@ -29,21 +11,16 @@
   const quoted = (words) => (/[",;\r\n\t]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
 
   const written = (table, shown) => {
-    table.exact ??= held(table.element, "exact");
     const ids = table.rows.some((row) => cells(row.number).length);
     const heads = table.heads.map((head) => head.textContent.trim());
     const made = heads.map((_, column) => {
-      const words = shown.map((row) => cell(row, column));
-      if (!table.heads[column].classList.contains("n")) return words;
-      const read = words.map((word) => (missing(word) ? null : plain(word)));
-      const units = new Set(read.filter(Boolean).map((value) => value.unit.trim()));
-      const [unit] = units;
-      // Numbers of one unit stand as numbers, with all digits that are known, and their unit in the head; two numbers
-      // in one place, such as the ends of a range, stand as they are.
-      if (units.size !== 1 || /\d/.test(unit)) return words.map((word) => (missing(word) ? "" : word));
+      const [unit, ...known] = numbers(table)[column] || [null];
       if (unit) heads[column] += ` (${unit})`;
-      const exact = table.exact.get(column);
-      return words.map((word, at) => (missing(word) ? "" : (exact && exact[shown[at].at]) || (read[at] ? read[at].number : word)));
+      return shown.map((row) => {
+        const words = cell(row, column);
+        const value = unit === null ? null : known[row.at];
+        return value === null || value === undefined ? (missing(words) ? "" : words) : String(value);
+      });
     });
     heads.forEach((head, at) => { heads[at] ||= `Column ${at + 1}`; });
     if (ids) {
@@ -72,5 +49,5 @@
     explore.save(new Blob([written(table, shown)], { type: "text/csv;charset=utf-8" }), `${study}-${table.id}${part}.csv`);
   };
 
-  Object.assign(explore, { plain, held, cell, missing });
+  Object.assign(explore, { numbers, cell, missing });
 })();

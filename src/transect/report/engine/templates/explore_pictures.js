@@ -93,7 +93,7 @@
     for (const [name, value] of [["x", 0], ["y", y], ["width", wide], ["height", high]]) plot.setAttribute(name, value);
     inside.append(plot);
     y += high;
-    for (const note of figure.querySelectorAll(".note:not([hidden])")) words(note.textContent, 10, "var(--muted)");
+    for (const note of figure.querySelectorAll(".note:not([hidden]), .source")) words(note.textContent, 10, "var(--muted)");
     if (bar.words()) words(`Filtered by ${bar.words()}.`, 10, "var(--muted)");
     const size = { width: wide + PAD, height: Math.ceil(y + PAD) };
     const root = drawn("svg", { xmlns: SVG, viewBox: `0 0 ${size.width} ${size.height}`, ...size, "font-family": FACE, fill: "none" },
@@ -114,8 +114,12 @@
       explore.save(new Blob([text], { type: "image/svg+xml" }), `${name}.svg`);
       return;
     }
+    await png(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, size, `${name}.png`);
+  };
+
+  const png = async (source, size, name) => {
     const image = new Image();
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+    image.src = source;
     try {
       await image.decode();
     } catch {
@@ -124,6 +128,14 @@
     }
     const canvas = make("canvas", { width: size.width * SHARP, height: size.height * SHARP });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-    canvas.toBlob((blob) => explore.save(blob, `${name}.png`), "image/png");
+    canvas.toBlob((blob) => explore.save(blob, name), "image/png");
   };
+
+  // The page for a slide as a bitmap: its SVG is in the link before.
+  const slide = document.querySelector(".slide a");
+  if (slide) {
+    const button = make("button", { type: "button", "aria-label": "Download the page for a slide as PNG" }, "PNG");
+    button.addEventListener("click", () => png(slide.href, { width: 1280, height: 720 }, slide.download.replace(/svg$/, "png")));
+    slide.after(" ", button);
+  }
 })();

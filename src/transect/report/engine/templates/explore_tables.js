@@ -1,9 +1,8 @@
 // Tables: sorted by any column, searched, shown with the ids of their cells, and handed out.
 (() => {
-  const { make, cell, cells, bar, short, held, plain, missing } = explore;
+  const { make, cell, cells, bar, short, numbers, missing } = explore;
   const tables = [];
   const byId = new Map();
-  const SEARCHED = 8; // rows from which on a table can be searched
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
   const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "table";
@@ -27,7 +26,7 @@
     if (!body || !element.tHead || element.id) return;
     const id = identify(element);
     element.id = id;
-    const rows = [...body.rows].map((row, at) => ({ row, at, number: row.dataset.facets === undefined ? null : +row.dataset.facets, text: null, found: true, passed: true }));
+    const rows = [...body.rows].map((row, at) => ({ row, at, number: row.dataset.facets === undefined ? null : +row.dataset.facets, text: null, passed: true }));
     const heads = [...element.tHead.rows[0].cells];
     const seen = new Map();
     const columns = heads.map((head, at) => {
@@ -36,7 +35,7 @@
       seen.set(stem, at);
       return key;
     });
-    const table = { id, element, body, rows, heads, columns, block: element.closest("details.fold") || element.closest(".scroll") || element, about: rows.some((row) => row.number !== null), more: Number(element.dataset.more || 0), sorted: null, find: "" };
+    const table = { id, element, body, rows, heads, columns, block: element.closest("details.fold") || element.closest(".scroll") || element, about: rows.some((row) => row.number !== null), more: Number(element.dataset.more || 0), sorted: null, shown: rows.length };
     tables.push(table);
     byId.set(id, table);
   };
@@ -52,16 +51,12 @@
 
   // What a row is sorted by: its number where the column has any, else its words; null where it has nothing.
   const keyed = (table, column) => {
-    table.exact ??= held(table.element, "exact");
-    table.order ??= held(table.element, "order");
-    const numbers = table.exact.get(column) || table.order.get(column);
-    const numeric = table.heads[column].classList.contains("n");
+    const known = numbers(table)[column];
     return (row) => {
-      if (numbers && numbers[row.at] !== undefined && numbers[row.at] !== "") return +numbers[row.at];
+      const value = known?.[row.at + 1];
+      if (typeof value === "number") return value;
       const words = cell(row, column);
-      if (missing(words)) return null;
-      const read = numeric ? plain(words) : null;
-      return read ? +read.number : words;
+      return missing(words) ? null : words;
     };
   };
 
@@ -103,7 +98,7 @@
     if (!on) return;
     table.element.tHead.rows[0].append(make("th", { scope: "col", class: "cell-id" }, "Cell id"));
     for (const { row, number } of table.rows) {
-      const links = cells(number).flatMap((id) => [make("a", { href: `#${table.id}?${new URLSearchParams({ cell: id })}` }, id), " "]);
+      const links = cells(number).flatMap((id) => [make("a", { href: `#${table.id}?${new URLSearchParams({ words: id })}` }, id), " "]);
       row.append(make("td", { class: "c cell-id" }, ...links));
     }
   };
@@ -112,37 +107,16 @@
   const equip = (table) => {
     if (table.equipped) return;
     table.equipped = true;
-    const title = table.element.closest(".chart")?.querySelector("figcaption")?.firstChild.textContent.trim();
-    const about = short([title, named(table.element) || "this table"].filter(Boolean).join(": "), 80);
+    const about = short(named(table.element) || "this table", 80);
     if (table.rows.length > 1) {
       table.heads.forEach((head, column) => {
         const words = [...head.childNodes];
         const button = make("button", { type: "button", class: "sort" }, ...words);
-        if (!button.textContent.trim()) button.setAttribute("aria-label", `Column ${column + 1}`);
         button.addEventListener("click", () => press(table, column));
         head.append(button);
       });
     }
     const tools = make("div", { class: "tools" });
-    if (table.rows.length >= SEARCHED) {
-      const field = make("input", { type: "search", placeholder: "Search", "aria-label": `Search in ${about}`, autocomplete: "off", spellcheck: "false" });
-      field.value = table.find;
-      let wait;
-      field.addEventListener("input", () => {
-        clearTimeout(wait);
-        wait = setTimeout(() => {
-          explore.change((state) => {
-            const wanted = field.value.trim().slice(0, explore.LONGEST);
-            if (wanted) state.finds.set(table.id, wanted);
-            else state.finds.delete(table.id);
-          }, table.id);
-          const left = table.rows.filter((row) => row.found && row.passed).length;
-          bar.say(`${left} of ${table.rows.length} rows match.`);
-        }, 120);
-      });
-      table.field = field;
-      tools.append(field);
-    }
     table.status = make("span", { class: "quiet" });
     const download = make("button", { type: "button", "aria-label": `Download ${about} as CSV, as it is shown` }, "CSV");
     download.addEventListener("click", () => explore.csv(table));
@@ -159,28 +133,21 @@
 
   const tell = (table) => {
     if (!table.status) return;
-    const shown = table.rows.filter((row) => row.found && row.passed).length;
     const all = table.rows.length;
-    table.status.textContent = shown === all ? "" : shown ? `${shown} of ${all} rows` : table.find ? `No row has “${short(table.find)}”` : "No row matches the filter";
-    if (table.field && document.activeElement !== table.field) table.field.value = table.find;
+    table.status.textContent = table.shown === all ? "" : table.shown ? `${table.shown} of ${all} rows` : "No row matches";
   };
 
-  const filter = (table, pass, find) => {
-    const searched = find !== table.find;
-    table.find = find;
-    const wanted = find.toLowerCase();
-    let passed = 0;
+  const filter = (table, pass) => {
+    table.matched = table.shown = 0;
     for (const row of table.rows) {
-      if (searched) row.found = wanted === "" || text(row).includes(wanted) || cells(row.number).some((id) => id.toLowerCase().includes(wanted));
-      row.passed = pass === null || row.number === null || pass[row.number] === 1;
-      passed += row.passed;
-      const hidden = !(row.found && row.passed);
-      if (row.row.hidden !== hidden) row.row.hidden = hidden;
+      row.passed = pass === null || pass(row.number, () => text(row));
+      table.shown += row.passed;
+      table.matched += row.passed && (row.number !== null || explore.state().words.length > 0);
+      if (row.row.hidden === row.passed) row.row.hidden = !row.passed;
     }
-    table.passed = passed;
-    // A table of which nothing is left goes, its heading and tools too; one that was searched in vain stays, and one
-    // that has more rows than the page, which might match.
-    const gone = table.about && passed === 0 && !table.more;
+    // A table of which nothing is left goes, its heading and tools too; one that has more rows than the page, which
+    // might match, stays.
+    const gone = table.shown === 0 && !table.more;
     if (table.gone !== gone) {
       table.gone = gone;
       table.block.hidden = gone;
@@ -192,7 +159,7 @@
     const summary = table.block.tagName === "DETAILS" ? table.block.querySelector("summary .quiet") : null;
     if (summary) {
       const all = table.rows.length;
-      summary.textContent = `${passed === all ? "" : `${passed} of `}${explore.counted(all, "row")}`;
+      summary.textContent = `${table.shown === all ? "" : `${table.shown} of `}${explore.counted(all, "row")}`;
     }
     tell(table);
   };
@@ -211,16 +178,10 @@
       for (const table of tables) watcher.observe(table.element);
     },
     read(key, value, state) {
-      if (key !== "sort" && key !== "find") return false;
+      if (key !== "sort") return false;
       const [id, ...parts] = value.split("~");
       const table = byId.get(id);
       if (!table) return false;
-      if (key === "find") {
-        const wanted = parts.join("~");
-        if (!wanted || wanted.length > explore.LONGEST || table.rows.length < SEARCHED) return false;
-        state.finds.set(id, wanted);
-        return true;
-      }
       if (parts.length !== 2 || !table.columns.includes(parts[0]) || !["up", "down"].includes(parts[1]) || table.rows.length < 2) return false;
       state.sorts.set(id, [parts[0], parts[1] === "down"]);
       return true;
@@ -233,16 +194,15 @@
         const column = key === null ? null : table.columns.indexOf(key);
         if (column !== null) equip(table);
         if (table.sorted !== (column === null ? null : `${column}~${down}`)) arrange(table, column, down);
-        const find = state.finds.get(table.id) || "";
-        if (!idle || find !== table.find) filter(table, pass, find);
-        if (!table.about) continue;
+        if (!idle) filter(table, pass);
+        if (!table.about && !state.words.length) continue;
         unseen += table.more;
         all += table.rows.length;
-        shown += pass === null ? table.rows.length : table.passed;
+        shown += pass === null ? table.rows.length : table.matched;
       }
       quiet = pass === null;
       return all ? [shown, all, "row", unseen] : null;
     },
   });
-  explore.tables = byId;
+  Object.assign(explore, { tables: byId, equip });
 })();

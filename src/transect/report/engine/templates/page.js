@@ -34,7 +34,7 @@ const page = (() => {
   });
   follow();
 
-  const folds = () => document.querySelectorAll("details.part, details.rest");
+  const folds = () => document.querySelectorAll("details.part");
   const unfold = document.getElementById("unfold");
   unfold.hidden = false;
   unfold.addEventListener("click", () => {
@@ -44,23 +44,21 @@ const page = (() => {
     for (const fold of folds()) fold.open = open;
   });
 
-  // On paper nothing is folded that a reader could not unfold; tables of numbers behind charts stay away.
-  let closed = [];
+  // On paper: what a reader has opened as it is, of all other sections their charts and findings.
   addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details.part, details.rest, details.proof, .decide details")].filter((fold) => !fold.open);
-    for (const fold of closed) fold.open = true;
+    for (const fold of folds()) if (!fold.open) fold.open = fold.classList.toggle("unasked", true);
   });
   addEventListener("afterprint", () => {
-    for (const fold of closed) fold.open = false;
-    closed = [];
+    for (const fold of folds()) if (fold.classList.contains("unasked")) fold.open = fold.classList.toggle("unasked", false);
   });
 
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
-      for (const link of links.values()) link.removeAttribute("aria-current");
       const link = links.get(entry.target.id);
+      if (!link) continue;
+      for (const other of links.values()) other.removeAttribute("aria-current");
       link.setAttribute("aria-current", "true");
       const bar = link.closest("ol");
       bar.scrollLeft = link.offsetLeft - bar.offsetLeft - 16;

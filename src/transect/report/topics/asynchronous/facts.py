@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from transect.analysis.groups import Floors
-from transect.analysis.parallelism import Beside, beside, median_of
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
+from transect.analysis.parallelism import median_of
+from transect.analysis.quality import TIME, reaches_target
 from transect.analysis.scaling import TrainGroup
+from transect.report.engine.context import Context
 
-TIME = "time_to_quality"
 _SYNCHRONOUS = "mpi-allreduce"
 
 
@@ -22,7 +24,7 @@ class Twin:
 
     group: TrainGroup
     words: str
-    time: Beside | None
+    time: Contrast | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,10 +52,11 @@ class Asynchronous:
         return max((int(staleness) for staleness in reported if staleness is not None), default=None)
 
 
-def asynchronous_groups(groups: Sequence[TrainGroup], floors: Floors) -> list[Asynchronous]:
-    """Return the groups with asynchronous updates, each with its synchronous twins."""
+def asynchronous_groups(context: Context, workload: str) -> list[Asynchronous]:
+    """Return a workload's groups with asynchronous updates, each with its synchronous twins."""
+    groups: Sequence[TrainGroup] = context.of("train", workload)
     return [
-        Asynchronous(group=group, twins=tuple(_twins(group, groups, floors)))
+        Asynchronous(group=group, twins=tuple(_twins(group, groups, context)))
         for group in groups
         if group.kind.unchecked and _reported(group, "workers") is not None and not group.wrong
     ]
@@ -67,14 +70,10 @@ def _reported(group: TrainGroup, name: str) -> int | None:
     return None
 
 
-def reaches(group: TrainGroup) -> bool:
-    """Whether every usable repeat reached the target."""
-    return bool(group.ok) and len(group.values(TIME)) == len(group.ok)
-
-
-def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> list[Twin]:
+def _twins(group: TrainGroup, groups: Iterable[TrainGroup], context: Context) -> list[Twin]:
     """All-reduce on as many ranks, and on as many as work; the server's own synchronous path."""
     cell, workers = group.cell, _reported(group, "workers")
+    planned = {(c.group.cell, c.base.cell): c for c in context.contrasts.of("asynchronous", cell.workload)}
 
     def work(trained: TrainGroup) -> object:
         return trained.cell.apart_from("strategy", "options", "ranks_per_node")
@@ -90,7 +89,10 @@ def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> l
             words = "on as many ranks" if ranks == cell.ranks else "on as many ranks as it has workers"
         else:
             continue
-        time = beside(group, candidate, floors, TIME) if reaches(group) and reaches(candidate) else None
+        time = planned.get((cell, candidate.cell)) or contrast(
+            group, candidate, context.floors, TIME, varies="strategy"
+        )
+        time = time if reaches_target(group) and reaches_target(candidate) else None
         found.append(Twin(group=candidate, words=words, time=time))
     # On as many ranks is the price of the machine: it comes first.
     return sorted(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from transect.analysis.labels import word
 from transect.analysis.parallelism import median_of
-from transect.analysis.quality import quality_target
+from transect.analysis.quality import TIME, quality_target, reaches_target
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import doubt_words, ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence
 from transect.report.engine.text import clean, count, number, quantity
-from transect.report.topics.asynchronous.facts import TIME, Asynchronous, Twin, asynchronous_groups, reaches, score_of
-from transect.report.topics.parallel.findings import doubt_of, scope_of, strategy_words, times_of
+from transect.report.topics.asynchronous.facts import Asynchronous, Twin, asynchronous_groups, score_of
+from transect.report.topics.parallel.findings import scope_of, strategy_words
 from transect.stats.comparisons import Confidence
 
 
@@ -17,7 +19,7 @@ def asynchronous_findings(context: Context) -> list[Finding]:
     return [
         _finding(training, twin)
         for workload in context.workloads("train")
-        for training in asynchronous_groups(context.of("train", workload), context.floors)
+        for training in asynchronous_groups(context, workload)
         for twin in training.twins[:2]
     ]
 
@@ -36,20 +38,18 @@ def staleness_words(training: Asynchronous) -> str:
 def _finding(training: Asynchronous, twin: Twin) -> Finding:
     group, synchronous = training.group, twin.group
     target, rival = quality_target([group]), strategy_words(synchronous)
-    name = clean(f"{group.cell.strategy} (staleness {training.bound})")
+    name = clean(f"{word('strategy', group.cell.strategy)} (staleness {training.bound})")
     if twin.time is None:
-        late = [words for words, side in ((name, group), (rival, synchronous)) if not reaches(side)]
+        late = [words for words, side in ((name, group), (rival, synchronous)) if not reaches_target(side)]
         claim = f"{' and '.join(late)} {'do' if len(late) > 1 else 'does'} not reach {target} in every run"
         claim += f", {rival} {twin.words} does" if late == [name] else ""
         claim += f", {name} does" if late == [rival] else ""
         confidence, reason = Confidence.PROVISIONAL, ""
     else:
-        claim = (
-            f"{name} reaches {target} in {times_of(twin.time)} the time of {rival} {twin.words}{doubt_of(twin.time)}"
-        )
+        claim = f"{name} reaches {target} in {ratio_words(twin.time)} the time of {rival} {twin.words}{doubt_words(twin.time)}"
         confidence, reason = limited_confidence(twin.time.confidence, group, synchronous), twin.time.reason
         if twin.time.shown:
-            claim += ": sooner" if twin.time.ratio.value < 1 else ": later, so waiting for nobody does not pay here"
+            claim += ": sooner" if twin.time.better is group else ": later, so waiting for nobody does not pay here"
     if any(side.over_subscribed for side in (group, synchronous)):
         confidence = Confidence.INCONCLUSIVE
     return Finding(
@@ -61,7 +61,7 @@ def _finding(training: Asynchronous, twin: Twin) -> Finding:
         groups=(group, synchronous),
         claim=f"{claim}; its gradients are stale by {staleness_words(training)}{_quality(training, twin)}.",
         confidence=confidence,
-        comparisons=twin.time.comparisons if twin.time is not None else (),
+        contrasts=(twin.time,) if twin.time is not None else (),
         evidence=joined(
             f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(synchronous, TIME), 's')}"
             if twin.time is not None

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log, log1p
 
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors
-from transect.analysis.parallelism import STEP, Beside, beside, best_of, points, rivalries
+from transect.analysis.parallelism import STEP, best_of, points, rivalries
 from transect.analysis.scaling import TrainGroup
+from transect.report.topics.parallel.findings import scope_of, strategy_words
 from transect.report.topics.parallel.out_of_core import PLAIN, per_sample
 from transect.report.topics.parallel.overlapped import HIERARCHICAL
 from transect.stats.comparisons import Confidence
@@ -47,6 +50,7 @@ class Evidence:
     floors: Floors
     speed_up: Callable[[int], tuple[float, bool] | None] = lambda ranks: None
     error: float | None = None
+    asked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +67,7 @@ class Answer:
     compared: str
     reason: str
     extrapolated: bool = False
-    result: Beside | None = None
+    result: Contrast | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,10 +101,10 @@ def _open(claim: Claim, reason: str, **more: object) -> Answer:
     return replace(empty, **more) if more else empty  # type: ignore[arg-type]
 
 
-def _of(claim: Claim, result: Beside, compared: str) -> Answer:
+def _of(claim: Claim, result: Contrast, compared: str) -> Answer:
     """Answer by a comparison of the claimed way with its rival; lower is better."""
     ratio = result.ratio
-    gain = Estimate(value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, spread=ratio.spread)
+    gain = ratio.inverse
     if not result.shown:
         return _open(claim, result.reason, gain=gain, compared=compared, result=result)
     judgement = Judgement.LESS
@@ -121,30 +125,18 @@ def _of(claim: Claim, result: Beside, compared: str) -> Answer:
     )
 
 
-def _best(claim: Claim, results: Sequence[tuple[Beside, str]]) -> Answer:
+def _best(claim: Claim, results: Sequence[tuple[Contrast, str]]) -> Answer:
     """Answer by the comparison most in favour of the claim; a decided one comes before the others."""
     if not results:
         return _open(claim, f"no cells: it needs {claim.needs}")
     result, compared = min(results, key=lambda pair: (not pair[0].shown, pair[0].ratio.value, pair[0].group.cell.id))
     # As the best of several it is an upper limit, not what to expect.
     compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
-    # At least as many as its sides were chosen from before.
-    n_candidates = max(result.comparison.n_candidates, 2 * len(results))
-    return _of(claim, replace(result, comparison=replace(result.comparison, n_candidates=n_candidates)), compared)
-
-
-def _name(group: TrainGroup) -> str:
-    """Name a strategy with its options."""
-    cell = group.cell
-    options = ", ".join(f"{name} {value}" for name, value in cell.options)
-    return f"{cell.strategy} ({options})" if options else cell.strategy
+    return _of(claim, result, compared)
 
 
 def _where(group: TrainGroup) -> str:
-    cell = group.cell
-    ranks = f"{cell.nodes}x{cell.ranks_per_node}" if cell.nodes > 1 else str(cell.ranks)
-    network = f" over {cell.network}" if cell.network else ""
-    return f"{cell.workload}, {cell.framework}, batch {cell.batch}, {ranks} ranks{network}"
+    return f"{group.cell.workload}, {scope_of(group)}"
 
 
 def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
@@ -154,17 +146,23 @@ def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
         hierarchical = best_of((g for g in members if g.cell.strategy == HIERARCHICAL), MESSAGES)
         flat = best_of((g for g in members if g.cell.strategy == "mpi-allreduce"), MESSAGES)
         if hierarchical is not None and flat is not None:
-            result = beside(hierarchical, flat, evidence.floors, MESSAGES)
+            result = contrast(hierarchical, flat, evidence.floors, MESSAGES, varies="strategy", asked=evidence.asked)
             if result is not None:
-                compared = f"messages of a step, {_name(hierarchical)} beside {_name(flat)}; {_where(hierarchical)}"
+                compared = f"messages of a step, {strategy_words(hierarchical)} beside {strategy_words(flat)}; {_where(hierarchical)}"
                 results.append((result, compared))
     return _best(claim, results)
 
 
 def _hybrid(claim: Claim, evidence: Evidence) -> Answer:
     """Compare the best hybrid with the best of DDP and Horovod."""
-    found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True)
-    return _best(claim, [(r.result, f"step, {_name(r.best)} beside {_name(r.rival)}; {_where(r.best)}") for r in found])
+    found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True, asked=evidence.asked)
+    return _best(
+        claim,
+        [
+            (r.result, f"step, {strategy_words(r.best)} beside {strategy_words(r.rival)}; {_where(r.best)}")
+            for r in found
+        ],
+    )
 
 
 def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
@@ -181,8 +179,12 @@ def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
             and not _is_naive(g)
         ]
         prefetching = best_of(rivals)
-        result = beside(prefetching, naive, evidence.floors, STEP, per_sample) if prefetching is not None else None
-        if prefetching is not None and result is not None:
+        if prefetching is None:
+            continue
+        result = contrast(
+            prefetching, naive, evidence.floors, STEP, varies="memory", of=per_sample, asked=evidence.asked
+        )
+        if result is not None:
             compared = f"time per sample, {prefetching.cell.memory} beside {naive.cell.memory}; {_where(naive)}"
             results.append((result, compared))
     return _best(claim, results)
@@ -205,8 +207,12 @@ def _over_cpu(claim: Claim, evidence: Evidence) -> Answer:
             and all(g.cell.get(axis) == gpu.cell.get(axis) for axis in _TWINS)
         ]
         rival = best_of(cpu)
-        result = beside(gpu, rival, evidence.floors, STEP, per_sample) if rival else None
-        if rival is not None and result is not None:
+        result = (
+            contrast(gpu, rival, evidence.floors, STEP, varies="device", of=per_sample, asked=evidence.asked)
+            if rival
+            else None
+        )
+        if result is not None:
             compared = f"time per sample, {gpu.cell.device} with {gpu.cell.memory} beside the CPU; {_where(gpu)}"
             results.append((result, compared))
     return _best(claim, results)

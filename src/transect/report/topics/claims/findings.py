@@ -36,6 +36,7 @@ def claim_answers(context: Context) -> list[Answer]:
         Evidence(
             groups=groups,
             floors=context.floors,
+            asked=context.asks("claim"),
             error=mean_error(all_forecasts(context)),
             speed_up=lambda replicas: speed_up(found, replicas),
         )
@@ -73,5 +74,5 @@ def _finding(answer: Answer) -> Finding:
             clean(answer.reason),
             claim.differs,
         ),
-        comparisons=answer.result.comparisons if answer.result is not None else (),
+        contrasts=(answer.result,) if answer.result is not None else (),
     )

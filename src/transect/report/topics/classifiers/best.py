@@ -1,4 +1,4 @@
-"""What the best classifier of a corpus is good for: confusions, calibration, accuracy at k, not knowing."""
+"""What the best classifier of a corpus is good for: confusions, calibration, not knowing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from transect.report.engine.charts.chart import drawn
 from transect.report.engine.charts.inks import MUTED
 from transect.report.engine.charts.marks import Line
 from transect.report.engine.charts.plots import line_plot
-from transect.report.engine.charts.theme import Style, legend, palette
+from transect.report.engine.charts.theme import Style, palette
 from transect.report.engine.text import clean, clipped, count, number, tenths
 from transect.report.topics.classifiers.facts import ClassifyGroup, corpus_label
-from transect.report.topics.classifiers.inputs import NOUNS
 
 # Classes of a whole confusion matrix; of more, the most frequent confusions are listed alone.
 _MAX_CLASSES = 12
@@ -27,13 +26,12 @@ _HASH = re.compile(r"[0-9a-f]{16,}")
 _DIAGONAL = Style(MUTED, "square", (4, 3))
 
 
-def best_parts(best: ClassifyGroup, ranked: Sequence[ClassifyGroup]) -> Iterator[Part]:
-    """Draw and list what the records of one group tell, beside all of `ranked` where that helps."""
+def best_parts(best: ClassifyGroup) -> Iterator[Part]:
+    """Draw and list what the records of one group tell."""
     name = best.cell.id.split("~")[1]
     yield Heading(clean(f"{corpus_label(best)}: what {best.cell.model} is good for"))
     yield calibration_chart(best, f"calibration-{name}")
     yield answer_chart(best, f"answers-{name}")
-    yield at_k_chart(ranked, f"at-k-{name}")
     yield from confusion_parts(best)
 
 
@@ -57,7 +55,7 @@ def calibration_chart(group: ClassifyGroup, name: str) -> Chart | None:
         return None
     [style] = palette(1)
     lines = [
-        Line(points=[(0.0, 0.0), (1.0, 1.0)], style=_DIAGONAL, symbols=False, width=1.5),
+        Line(points=[(0.0, 0.0), (1.0, 1.0)], style=_DIAGONAL, symbols=False, width=1.5, name="as sure as right"),
         Line(points=[(row[3], row[4]) for row in rows], style=style, name=group.cell.model, about=group),
     ]
     return drawn(
@@ -73,7 +71,6 @@ def calibration_chart(group: ClassifyGroup, name: str) -> Chart | None:
         title="Calibration",
         name=name,
         alt=f"{group.cell.model}: share told right by how sure it says to be.",
-        legend=legend([(group.cell.model, style), ("as sure as right", _DIAGONAL)], symbol=False),
         notes=["Test tickets of all seeds. Below the diagonal it is surer than it is right."],
     )
 
@@ -118,41 +115,6 @@ def answer_chart(group: ClassifyGroup, name: str) -> Chart | None:
     )
 
 
-def _at(k: int, row: tuple[ClassifyGroup, dict[int, float]]) -> float | None:
-    return row[1].get(k)
-
-
-def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
-    """Draw how often the right class is among the k likeliest, of each kind."""
-    rows: list[tuple[ClassifyGroup, dict[int, float]]] = []
-    for group in groups:
-        found = _details(group, "at_k")
-        if found:
-            rows.append((group, {int(k): fmean(shares[k] for shares in found) for k in found[0]}))
-    if not rows:
-        return None
-    styles = palette(len(rows))
-    ks = sorted({k for _, at in rows for k in at})
-    lines = [
-        Line(points=sorted(at.items()), style=style, name=NOUNS.get(group.cell.kind, group.cell.kind), about=group)
-        for (group, at), style in zip(rows, styles, strict=True)
-    ]
-    columns: list[Column[Any]] = [digits(f"k = {k}", partial(_at, k), tenths) for k in ks]
-    names = [
-        (NOUNS.get(group.cell.kind, group.cell.kind), style) for (group, _), style in zip(rows, styles, strict=True)
-    ]
-    return drawn(
-        line_plot(lines, x_title="k", y_title="right class among the k likeliest", ticks=ks),
-        rows,
-        [words("Classifier", lambda row: NOUNS.get(row[0].cell.kind, row[0].cell.kind)), *columns],
-        title="Accuracy at k",
-        name=name,
-        alt=f"Right class among the k likeliest, {count(len(rows), 'classifier')}.",
-        legend=legend(names),
-        notes=["Test tickets, means over seeds."],
-    )
-
-
 def _short(name: str) -> str:
     """Cut a class's name; of an owner's hash its beginning tells enough."""
     return name[:_OF_HASH] if _HASH.fullmatch(name) else clipped(name, _NAME)
@@ -178,6 +140,7 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
             caption=f"Confusions: test tickets of each class by what they are told to be, {count(len(found), 'seed')} "
             "together",
         )
+        return
     pairs = sorted(
         ((total[i][j], i, j) for i in range(size) for j in range(size) if i != j and total[i][j]),
         key=lambda pair: (-pair[0], pair[1], pair[2]),
@@ -191,5 +154,5 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
                 digits("Tickets", lambda row: number(row[0])),
                 digits("of its class", lambda row: row[0] / sum(total[row[1]]), tenths),
             ],
-            folded="The most frequent confusions",
+            caption="The most frequent confusions",
         )

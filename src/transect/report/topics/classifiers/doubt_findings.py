@@ -8,10 +8,10 @@ from dataclasses import replace
 from transect.analysis.groups import grouped
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, names
-from transect.report.engine.text import clean, clipped, count, number, tenths
+from transect.report.engine.text import clean, clipped, count, tenths
 from transect.report.topics.classifiers.doubt_facts import DOUBTS, Case, Doubt, cases
 from transect.report.topics.classifiers.facts import ClassifyGroup, Difference, corpus_label, cut_short, difference
-from transect.report.topics.classifiers.inputs import VIEWS, number_of
+from transect.report.topics.classifiers.inputs import VIEWS
 from transect.report.topics.retraining.factors import signed
 from transect.stats.comparisons import Confidence
 from transect.stats.samples import Spread
@@ -83,7 +83,7 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
         f"on {place}, {names([f'{case_words(doubt, c)} {effect_text(c.effect)}' for c in members if c.effect], 9)}"
         for place, members in grouped(compared, lambda case: where(doubt, case)).items()
     ]
-    why = _WHYS[doubt.key](context, compared)
+    why = _WHYS[doubt.key](context, compared) if doubt.key in _WHYS else ""
     confidence = Confidence.CONFIRMED if all(effect.confirmed for effect in shown) else Confidence.PROVISIONAL
     drawn_once = doubt.once and not all(effect.fixed for effect in effects)
     if (drawn_once or _cut_short(doubt, compared)) and confidence is Confidence.CONFIRMED:
@@ -132,6 +132,7 @@ def _evidence(doubt: Doubt, compared: Sequence[Case], others: Sequence[Case]) ->
         f"one draw of each {_DRAWN[doubt.key]} for all seeds: another one may give another difference"
         if doubt.once
         else "",
+        _CAVEATS.get(doubt.key),
         f"{count(left_out, 'setting')} of fewer seeds left out" if left_out else "",
         f"others: {names(listed, 6)}" if listed else "",
     )
@@ -160,31 +161,6 @@ def _of_best(context: Context, compared: Sequence[Case]) -> str:
     return f"The best that anybody can reach on these made-up tickets: {names(parts, 4)}."
 
 
-def _words(context: Context, compared: Sequence[Case]) -> str:
-    best = _of_best(context, compared)
-    first, second = compared[0].pairs[0]
-    lengths = [number_of(context, "tokens", group, "lengths", "mean") for group in (first, second)]
-    if None in lengths:
-        return best
-    mean = [number(value or 0.0) for value in lengths]
-    lengths_text = f"A first question has {mean[1]} words in the mean, a conversation {mean[0]}."
-    return f"{lengths_text} {best}".strip()
-
-
-def _unknown(context: Context, compared: Sequence[Case]) -> str:
-    first, second = compared[0].pairs[0]
-    shares = [number_of(context, "encode", group, "parts", "test", "unknown") for group in (first, second)]
-    if None in shares:
-        return ""
-    before, after = (tenths(share or 0.0) for share in shares)
-    unknown = f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
-    fitted = [number_of(context, "embeddings", group, "tickets") for group in (first, second)]
-    if None in fitted:
-        return unknown
-    few, many = (number(amount or 0.0) for amount in fitted)
-    return f"{unknown} The first were fitted to {few} tickets, the second to {many}: more text may help by itself."
-
-
 def _control(context: Context, compared: Sequence[Case]) -> str:
     """Say what the same change does with one head, where both compute the same."""
     [doubt] = [doubt for doubt in DOUBTS if doubt.key == "heads"]
@@ -201,31 +177,11 @@ def _control(context: Context, compared: Sequence[Case]) -> str:
     return f"{apart} With one head, where both are one function: {effect_text(effects[0])}.".strip()
 
 
-def _seen(context: Context, compared: Sequence[Case]) -> str:
-    updates = compared[0].group.cell.updates or 0
-    amounts = list(dict.fromkeys([compared[0].before, *(case.after for case in compared)]))
-    seen = [f"{batch * updates} of batch {batch}" for batch in amounts]
-    return f"In {updates} updates each a model sees as many tickets: {names(seen, 4)}."
-
-
-def _drift(context: Context, compared: Sequence[Case]) -> str:
-    first, second = compared[0].pairs[0]
-    parts = []
-    for word, group in ((compared[0].before, first), (compared[0].after, second)):
-        distance = number_of(context, "split", group, "balance", "test")
-        if distance is not None:
-            parts.append(f"{word} {tenths(distance)}")
-    if not parts:
-        return ""
-    return f"So far are the classes of the test part from those of all tickets: {names(parts)}."
-
-
 _DRAWN = {"embeddings": "set of vectors", "split": "split"}
-_WHYS: dict[str, _Why] = {
-    "names": _of_best,
-    "view": _words,
-    "embeddings": _unknown,
-    "heads": _control,
-    "batch": _seen,
-    "split": _drift,
+# What a difference may be due to as well.
+_CAVEATS = {
+    "batch": "in as many updates a larger batch sees more tickets",
+    "embeddings": "vectors that are fitted to all tickets saw more text, which may help by itself",
 }
+# What else the records tell of a change; what each stage before it says of its own stands in the section on tickets.
+_WHYS: dict[str, _Why] = {"names": _of_best, "view": _of_best, "heads": _control}

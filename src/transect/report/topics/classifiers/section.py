@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from transect.analysis.groups import grouped
 from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
@@ -14,7 +13,7 @@ from transect.report.engine.columns import labelled, medians, metric_columns
 from transect.report.engine.context import Context
 from transect.report.engine.text import Scale, clean, in_unit, number, tenths
 from transect.report.topics.classifiers.best import best_parts
-from transect.report.topics.classifiers.doubt_findings import span
+from transect.report.topics.classifiers.doubt_findings import effect_text
 from transect.report.topics.classifiers.facts import (
     ACCURACY,
     ClassifyGroup,
@@ -25,7 +24,6 @@ from transect.report.topics.classifiers.facts import (
 )
 from transect.report.topics.classifiers.findings import best_of_kinds, text_label
 from transect.report.topics.classifiers.inputs import NOUNS
-from transect.report.topics.retraining.factors import signed
 
 # Texts that have a chart of their own; all are in a table.
 _MAX_TEXTS = 6
@@ -44,16 +42,15 @@ def classifiers_body(context: Context) -> Iterator[Part]:
     for number_, members in enumerate(shared[:_MAX_TEXTS]):
         yield Heading(f"{clean(corpus_label(members[0]))}: {text_label(members[0])}")
         yield kind_chart(members, f"classifiers-{number_}")
-        yield kind_table(members)
         yield settings_note(best_of_kinds(members))
     if shared[_MAX_TEXTS:]:
         further = [group for members in shared[_MAX_TEXTS:] for group in best_of_kinds(members)]
-        yield _table(further, folded="The same on more texts")
+        yield table(further, _columns(further), folded="The same on more texts")
     for members in grouped(groups, corpus_label).values():
         first = next(iter(texts(members)), [])
         ranked = best_of_kinds(first)
         if ranked:
-            yield from best_parts(ranked[0], ranked)
+            yield from best_parts(ranked[0])
     without = [group for group in groups if not group.ok]
     yield (
         table(without, _failed(without), caption="Without a result", fold_title="Without a result") if without else None
@@ -96,7 +93,7 @@ def kind_chart(groups: Sequence[ClassifyGroup], name: str) -> Part:
         ranked,
         dot,
         _columns(ranked),
-        title="Accuracy of each kind of classifier",
+        title="Accuracy of each kind of classifier, in the setting that validation chose",
         name=name,
         axis="test tickets told right, per cent",
         first="Best",
@@ -109,12 +106,6 @@ def kind_chart(groups: Sequence[ClassifyGroup], name: str) -> Part:
     )
 
 
-def kind_table(groups: Sequence[ClassifyGroup]) -> Part:
-    """List the chosen setting of each kind, and by what the first of them differs from each."""
-    ranked = best_of_kinds(groups)
-    return _table(ranked) if ranked else None
-
-
 def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
     """Say the hyper-parameters of each group that has some; nothing where none has."""
     settings = []
@@ -124,42 +115,36 @@ def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
     return note(clean(f"Chosen by validation: {'; '.join(settings)}.")) if settings else None
 
 
-def _columns(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
-    percentages = Scale(factor=0.01, unit="%")
-    several = len({text_label(group) for group in groups}) > 1
-    of_text: list[Column[Any]] = [words("Tickets", lambda g: f"{corpus_label(g)}, {text_label(g)}")] if several else []
-    named: Column[Any] = words("Classifier", lambda group: clean(group.cell.model))
-    return [*of_text, named, *metric_columns(ACCURACY, percentages, "Accuracy")]
-
-
 def _untrained(group: ClassifyGroup) -> int | None:
     """Count the classes that no training ticket has: none of their tickets can be told right."""
     unseen = group.ok[0].details.get("unseen_classes") if group.ok else None
     return len(unseen) if unseen else None
 
 
-def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
+def _columns(groups: Sequence[ClassifyGroup]) -> list[Column[ClassifyGroup]]:
+    percentages = Scale(factor=0.01, unit="%")
+    several = len({text_label(group) for group in groups}) > 1
+    of_text: list[Column[ClassifyGroup]] = (
+        [words("Tickets", lambda g: f"{corpus_label(g)}, {text_label(g)}")] if several else []
+    )
     first = {(g.cell.corpus, text_label(g)): g for g in reversed(groups)}
 
     def behind(group: ClassifyGroup) -> Difference | None:
         best = first[group.cell.corpus, text_label(group)]
         return None if best is group else difference([(best, group)])
 
-    return table(
-        groups,
-        [
-            *_columns(groups),
-            medians("Among 3 likeliest", "accuracy_at_3", tenths),
-            medians("Macro F1", "macro_f1", number),
-            medians("Calibration error", "calibration_error", tenths),
-            medians("Log loss", "log_loss", number),
-            *([digits("Classes without training tickets", _untrained)] if any(map(_untrained, groups)) else []),
-            digits("Parameters", lambda group: group.detail("parameters"), number),
-            medians("Training", "train_time", in_unit("s")),
-            digits("Against the first, in points", lambda g: signed(e.summary.median) if (e := behind(g)) else None),
-            digits("Its range or interval", lambda g: span(e) if (e := behind(g)) else None),
-            words("", lambda group: Chip("synthetic", "warn") if "(synthetic)" in corpus_label(group) else None),
-        ],
-        folded=folded,
-        caption="" if folded else "The setting of each kind that validation chose",
-    )
+    columns: list[Column[ClassifyGroup]] = [
+        *of_text,
+        words("Classifier", lambda group: clean(group.cell.model)),
+        *metric_columns(ACCURACY, percentages, "Accuracy"),
+        medians("Among 3 likeliest", "accuracy_at_3", tenths),
+        medians("Macro F1", "macro_f1", number),
+        medians("Calibration error", "calibration_error", tenths),
+        medians("Log loss", "log_loss", number),
+        *([digits("Classes without training tickets", _untrained)] if any(map(_untrained, groups)) else []),
+        digits("Parameters", lambda group: group.detail("parameters"), number),
+        medians("Training", "train_time", in_unit("s")),
+        words("Against the first, in points", lambda g: effect_text(e) if (e := behind(g)) else None),
+        words("", lambda group: Chip("synthetic", "warn") if "(synthetic)" in corpus_label(group) else None),
+    ]
+    return columns

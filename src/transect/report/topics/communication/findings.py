@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.analysis.labels import group_labels
+from transect.analysis.labels import people_name
 from transect.analysis.network import BOUND_NAME, Communication, communications
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined
@@ -27,12 +27,16 @@ def communication_findings(context: Context) -> list[Finding]:
 
 
 def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding:
-    labels = group_labels([row.group for row in rows], always=("ranks", "nodes", "network"))
+    cells = [row.group.cell for row in rows]
+
+    def name(row: Communication) -> str:
+        return people_name(row.group.cell, cells, always=("ranks", "network"), never=("workload",))
+
     top = max(rows, key=lambda row: (row.share or 0.0, row.ratio or 0.0, row.group.cell.id))
     worst = max(rows, key=lambda row: (row.ratio or 0.0, row.group.cell.id))
     if top.bound is None or top.fit is None:
         raise ValueError(f"{top.group.cell.id}: communication without a bound")
-    label, times = labels[top.group.cell], f"{number(top.ratio or 0.0)} times the {BOUND_NAME}"
+    label, times = name(top), f"{number(top.ratio or 0.0)} times the {BOUND_NAME}"
     claim = (
         f"the communication of {label} takes {times} of an all-reduce"
         if top.share is None
@@ -40,7 +44,7 @@ def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding
         f"{label}, and what is under way {times} of an all-reduce"
     )
     if worst is not top:
-        claim += f"; the most is {number(worst.ratio or 0.0)} times, of {labels[worst.group.cell]}"
+        claim += f"; the most is {number(worst.ratio or 0.0)} times, of {name(worst)}"
     over = top.group.over_subscribed
     if over:
         claim += "; its ranks share cores, so waiting for a core is part of it"

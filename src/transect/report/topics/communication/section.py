@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.groups import grouped
 from transect.analysis.network import BOUND_NAME, Communication, NetworkFit, communications
-from transect.report.engine.blocks import Chip, Heading, Lead, Part, code, digits, note, table, words
-from transect.report.engine.charts.chart import MAX_PANELS, drawn, line_chart
+from transect.report.engine.blocks import Chip, Explained, Heading, Lead, Part, code, digits, note, table, words
+from transect.report.engine.charts.chart import drawn
 from transect.report.engine.charts.marks import Line
 from transect.report.engine.charts.plots import line_plot
 from transect.report.engine.charts.theme import legend, palette
-from transect.report.engine.columns import NOT_TOLD, labelled, training_series
+from transect.report.engine.columns import NOT_TOLD, labelled
 from transect.report.engine.context import Context
-from transect.report.engine.text import clean, count, in_unit, number, percent, quantity, scale_for, spread
+from transect.report.engine.text import clean, count, in_unit, number, percent, scale_for, spread
 
 _TICKS = (4, 64, 1024, 16384, 262144, 4194304)
 # Lines of one chart: more cannot be told apart.
@@ -42,18 +41,8 @@ def communication_body(context: Context) -> Iterator[Part]:
     ratios = [row.ratio for rows in measured.values() for row in rows if row.ratio]
     below = sum(ratio < 1 for ratio in ratios)
     odd = f"; {below} below it, which cannot be: look at the probe" if below else ""
-    lead = (
-        f"{count(len(ratios), 'cell')} at {number(min(ratios))} to {number(max(ratios))} times the bound{odd}. "
-        if ratios
-        else ""
-    )
-    yield Lead(
-        f"{lead}Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
-        "of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α "
-        "and the bandwidth β of the network probe. No strategy that shares the data alone can be faster on that network; a "
-        "measured time also holds waiting for the slowest rank. Ranks that share a model send other things, and "
-        "are not among these."
-    )
+    span = f"{number(min(ratios))} to {number(max(ratios))} times" if ratios else "beside"
+    yield Lead(f"Messages of a step are under way {span} the {BOUND_NAME} of an all-reduce of the gradient{odd}.")
     for workload, rows in measured.items():
         if rows:
             yield Heading(workload)
@@ -61,21 +50,20 @@ def communication_body(context: Context) -> Iterator[Part]:
     yield Heading("Networks")
     yield _messages(fits)
     yield _networks(fits)
+    yield Explained(
+        "Bound: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α and the bandwidth β of the "
+        "network probe. A measured time also holds waiting for the slowest rank. Ranks that share a model send other things, "
+        "and are not among these."
+    )
 
 
 def _workload(context: Context, workload: str, rows: list[Communication]) -> Iterator[Part]:
     over = sum(row.group.over_subscribed for row in rows)
     if over:
         yield note(
-            f"{over} of {count(len(rows), 'point')} {'is' if over == 1 else 'are'} "
-            "over-subscribed: ranks, or nodes that are no machines of their own, share cores. "
-            "Their time holds waiting for a core besides the network, and carries no claim. "
-            "Hollow symbols."
+            f"Hollow: {over} of {count(len(rows), 'point')} over-subscribed; their time holds waiting for a core besides the "
+            "network, and carries no claim."
         )
-    spread_out = [row for row in rows if row.group.cell.nodes > 1]
-    panels = grouped(spread_out, lambda row: row.group.cell.network or "")
-    for network in sorted(panels)[:MAX_PANELS]:
-        yield _chart(context, workload, network, panels[network])
     scale = scale_for([row.time.median for row in rows], "s")
     caption = (
         f"{workload}: communication per step, the {BOUND_NAME} of an all-reduce of the gradient, "
@@ -110,57 +98,6 @@ def _mark(row: Communication) -> Chip | None:
     }
     marks = ", ".join(warning for warning, holds in warnings.items() if holds)
     return Chip(marks, "warn") if marks else None
-
-
-def _chart(context: Context, workload: str, network: str, rows: list[Communication]) -> Part:
-    """Draw one network's panel: measured time and bound over nodes."""
-    scale = scale_for([row.time.median for row in rows], "s")
-    label = labelled(rows, always=("ranks", "nodes"))
-
-    def line(row: Communication) -> tuple[object, ...]:
-        cell = row.group.cell
-        return (
-            cell.framework,
-            cell.strategy,
-            cell.ranks_per_node,
-            cell.threads,
-            row.group.kind,
-            cell.batch,
-            cell.device,
-        )
-
-    bounded = grouped([row for row in rows if row.bound], lambda row: row.group.cell.nodes)
-    bounds: dict[float, float] = {
-        nodes: min(row.bound.time_s for row in members if row.bound) / scale.factor
-        for nodes, members in bounded.items()
-    }
-    nodes = ", ".join(str(nodes) for nodes in sorted({row.group.cell.nodes for row in rows}))
-    where = network or "default network"
-    worst = max(rows, key=lambda row: (row.time.median, row.group.cell.id))
-    return line_chart(
-        training_series(
-            context,
-            grouped(rows, line).values(),
-            lambda group: group.cell.nodes,
-            lambda row: [value / scale.factor for value in row.values],
-        ),
-        rows,
-        [
-            label,
-            digits(f"Median ({scale.unit})", lambda row: row.time.median, scale),
-            digits(f"Lower bound ({scale.unit})", _least, scale),
-        ],
-        title=f"Communication over {clean(where)}",
-        x="nodes",
-        most=_MAX_LINES,
-        y=f"communication per step ({scale.unit})",
-        bound=bounds,
-        bound_name=BOUND_NAME,
-        name=f"communication-{workload}-{network or 'default'}",
-        alt=f"{workload}, {where}: communication time per step on {nodes} nodes beside the "
-        f"{BOUND_NAME}. Longest: {label.entry(worst)}, {quantity(worst.time.median, 's')}.",
-        notes=["" if bounds else f"No bound: {clean(rows[0].missing)}."],
-    )
 
 
 def _networks(fits: list[NetworkFit]) -> Part:

@@ -22,11 +22,8 @@ def conformance_body(context: Context) -> Iterator[Part]:
     if not context.of("conformance"):
         return
     yield Lead(
-        "Tests that ONNX itself has for each of its operators run through every runner; outputs are "
-        "compared by ONNX's own rules: numbers within 0.001 of the expected ones, all else exactly. A "
-        "test that a runtime refuses has failed: mostly it has no kernel for it, or its opset is newer "
-        "than the runtime. The same is expected in every language.",
-        empty="No runtime ran these tests to their end.",
+        "Tests that ONNX itself has for each of its operators, through every runner, by ONNX's own rules. A test that a runtime "
+        "refuses has failed: mostly it has no kernel for it, or its opset is newer than the runtime."
     )
     runtimes = tested(context)
     if not runtimes:
@@ -37,38 +34,25 @@ def conformance_body(context: Context) -> Iterator[Part]:
     yield from _outside(context)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Opset:
-    """One opset: how many of its tests each runtime passes, of how many."""
-
-    name: str
-    passed: dict[str, int]
-    tests: dict[str, int]
-
-
 def _rates(runtimes: list[Tested]) -> Part:
-    rows = [_row(opset, runtimes) for opset in _opsets(runtimes)]
-    rows.append(
-        _Opset(
-            name=_ALL,
-            passed={runtime.label: runtime.passed for runtime in runtimes},
-            tests={runtime.label: runtime.tests for runtime in runtimes},
-        )
-    )
+    def counted(runtime: Tested, opset: str) -> tuple[int, int]:
+        """How many tests of an opset pass, of how many."""
+        row = runtime.opsets.get(opset, {})
+        return (runtime.passed, runtime.tests) if opset == _ALL else (row.get("pass", 0), sum(row.values()))
 
-    def rate(label: str) -> Callable[[_Opset], str | None]:
-        def share(row: _Opset) -> str | None:
-            tests = row.tests.get(label)
-            return f"{row.passed[label]} · {tenths(row.passed[label] / tests)}" if tests else None
+    def rate(runtime: Tested) -> Callable[[str], str | None]:
+        def share(opset: str) -> str | None:
+            passed, tests = counted(runtime, opset)
+            return f"{passed} · {tenths(passed / tests)}" if tests else None
 
         return share
 
     return table(
-        rows,
+        [*_opsets(runtimes), _ALL],
         [
-            words("Opset", lambda row: clean(row.name)),
-            digits("Tests", lambda row: max(row.tests.values())),
-            *(digits(clean(runtime.label), rate(runtime.label)) for runtime in runtimes),
+            words("Opset", clean),
+            digits("Tests", lambda opset: max(counted(runtime, opset)[1] for runtime in runtimes)),
+            *(words(clean(runtime.label), rate(runtime)) for runtime in runtimes),
         ],
         caption="Tests that pass, by the opset that the test's model asks for",
     )
@@ -83,15 +67,6 @@ def _opsets(runtimes: list[Tested]) -> list[str]:
         return domain, int(version) if version.isdecimal() else 0, version
 
     return sorted(every, key=order)
-
-
-def _row(opset: str, runtimes: list[Tested]) -> _Opset:
-    counts = {runtime.label: runtime.opsets[opset] for runtime in runtimes if opset in runtime.opsets}
-    return _Opset(
-        name=opset,
-        passed={label: row.get("pass", 0) for label, row in counts.items()},
-        tests={label: sum(row.values()) for label, row in counts.items()},
-    )
 
 
 def _differences(runtimes: list[Tested]) -> Iterator[Part]:
@@ -188,15 +163,12 @@ def _outside(context: Context) -> Iterator[Part]:
         for record in group.ok[-1:]:
             outside = record.details["outside_contract"]
             left = sum(map(len, outside.values()))
+            why = ", ".join(
+                f"{len(tests)} {kind}" for kind, tests in sorted(outside.items(), key=lambda item: -len(item[1]))
+            )
             yield note(
                 clean(
-                    f"ONNX {record.details['onnx_version']} has {record.details['tests']} tests; {left} "
-                    "of them are left out for every runtime, because the runner contract has no "
-                    "tensors of their types, or because they expect random numbers of one generator."
+                    f"ONNX {record.details['onnx_version']} has {record.details['tests']} tests; {left} are left out for every "
+                    f"runtime, because the runner contract has no tensors of their types or because they are random: {why}."
                 )
-            )
-            yield table(
-                sorted(outside.items(), key=lambda item: -len(item[1])),
-                [words("Left out", lambda item: clean(item[0])), digits("Tests", lambda item: len(item[1]))],
-                folded="Tests that are left out",
             )

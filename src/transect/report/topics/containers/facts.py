@@ -8,14 +8,15 @@ of the ratios themselves: by how much those of two repeats differ, where nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from transect.analysis.contrast import Contrast
 from transect.analysis.groups import Group
-from transect.analysis.side_by_side import under
-from transect.domain.until import AnalysisPlan
-from transect.stats.comparisons import Comparison, Confidence, Verdict, compare_paired
+from transect.analysis.side_by_side import apart
+from transect.domain.until import MARGIN
+from transect.stats.comparisons import Confidence, compare_paired
 from transect.stats.estimates import Estimate
 from transect.stats.samples import MIN_INTERVAL_VALUES, noise_floor
 
@@ -34,67 +35,40 @@ _LATENCY = "avg_latency"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContainerCost:
-    """One number of a group in a container beside that of the same cells without.
+    """One number of a group in a container beside that of the same cells without; `size` is the message's in bytes, if any."""
 
-    `ratio` is with over without, `more` what that comes to in s, of the median without; `size` is the message's in bytes,
-    where it is about one. `comparison` has the base first: the better one where the container costs something, and
-    `ratio` is its ratio seen from the other side.
-    """
-
-    group: Group[Any]
-    base: Group[Any]
-    metric: str
-    ratio: Estimate
-    comparison: Comparison
+    contrast: Contrast
     size: int | None = None
 
     @property
-    def more(self) -> Estimate:
-        """What it costs, in s."""
-        return self.ratio.beyond(self.comparison.a.median)
+    def group(self) -> Group[Any]:
+        """The cells in the container."""
+        return self.contrast.group
 
     @property
-    def pairs(self) -> int:
-        """How many repeats ran with and without."""
-        return self.comparison.a.count
+    def metric(self) -> str:
+        """What was measured."""
+        return self.contrast.metric
+
+    @property
+    def ratio(self) -> Estimate:
+        """With over without."""
+        return self.contrast.ratio
+
+    @property
+    def more(self) -> Estimate:
+        """What it costs, in s, of the median without."""
+        return self.ratio.beyond(self.contrast.comparison.b.median)
 
     @property
     def container(self) -> str:
         """Who ran the group."""
         return str(self.group.cell.container)
 
-    @property
-    def over_subscribed(self) -> bool:
-        """Whether ranks shared cores on either side: then it is a number without a claim."""
-        return self.group.over_subscribed or self.base.over_subscribed
 
-    @property
-    def shown(self) -> bool:
-        """Whether the two differ by more than the noise, within their cores."""
-        return self.comparison.verdict is not Verdict.SAME and not self.over_subscribed
-
-    @property
-    def same(self) -> bool:
-        """Whether the two are shown to be the same within the margin, within their cores."""
-        return self.comparison.equal and not self.over_subscribed
-
-    @property
-    def confidence(self) -> Confidence:
-        """With which confidence one of the two takes longer, or that neither does."""
-        return self.comparison.confidence if self.shown or self.same else Confidence.INCONCLUSIVE
-
-    @property
-    def reason(self) -> str:
-        """Why they are, or are not, called different."""
-        reason = self.comparison.reason
-        return f"ranks share cores; {reason}" if self.over_subscribed else reason
-
-    def comparisons(self, of: int) -> tuple[Comparison, ...]:
-        """What a finding on the largest of so many pairs rests on: nothing where ranks share cores."""
-        return () if self.over_subscribed else (replace(self.comparison, n_candidates=2 * of),)
-
-
-def container_costs(groups: Iterable[Group[Any]], analysis_plan: AnalysisPlan | None = None) -> list[ContainerCost]:
+def container_costs(
+    groups: Iterable[Group[Any]], *, margin: float = MARGIN, asks: Callable[[str], bool] = lambda metric: True
+) -> list[ContainerCost]:
     """Return every number of every group in a container that ran without one too, in order of the cells.
 
     Of a collective those of the smallest and of the largest message that all runs of both sides came to.
@@ -107,9 +81,9 @@ def container_costs(groups: Iterable[Group[Any]], analysis_plan: AnalysisPlan | 
         if base is None:
             continue
         for metric, label, size in _asked(group, base):
-            cost = _cost(group, base, metric, label, size, analysis_plan or AnalysisPlan())
-            if cost is not None:
-                found.append(cost)
+            made = _contrast(group, base, metric, label, margin=margin, asked=asks(metric))
+            if made is not None:
+                found.append(ContainerCost(contrast=made, size=size))
     return found
 
 
@@ -138,23 +112,29 @@ def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, f
     return {repeat: value for repeat, value in values if value is not None and value > 0}
 
 
-def _cost(
-    group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None, analysis_plan: AnalysisPlan
-) -> ContainerCost | None:
+def _contrast(
+    group: Group[Any], base: Group[Any], metric: str, label: str | None, *, margin: float, asked: bool
+) -> Contrast | None:
     inside, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
     common = sorted(inside.keys() & without.keys())
-    ratios = [inside[repeat] / without[repeat] for repeat in common]
-    floor = noise_floor([ratios], margin=analysis_plan.margin, looks=analysis_plan.interim_looks(group.cell.stage))
-    comparison = compare_paired(without, inside, floor=floor)
-    if comparison is None or comparison.ratio is None:
+    floor = noise_floor([[inside[repeat] / without[repeat] for repeat in common]], margin=margin)
+    comparison = compare_paired(inside, without, floor=floor)
+    if comparison is None:
         return None
-    return ContainerCost(
+    disturbed = "other programs ran during too many of these runs" if group.noisy or base.noisy else ""
+    return Contrast(
         group=group,
         base=base,
+        varies="container",
         metric=metric,
-        ratio=comparison.ratio.inverse,
-        comparison=under(comparison, group, base),
-        size=size,
+        by="run",
+        pairs=len(common),
+        left_out=0,
+        quiet=not disturbed,
+        asked=asked,
+        comparison=comparison,
+        doubt=disturbed or apart((group, base)) or comparison.doubt,
+        barred="processes share cores" if group.over_subscribed or base.over_subscribed else "",
     )
 
 
@@ -175,14 +155,14 @@ def published_answer(costs: Iterable[ContainerCost]) -> Published | None:
     "little" where the upper end of each is below 1.05 times, "not little" where the lower end of one is
     above, and "open" otherwise, or with fewer pairs than an interval needs.
     """
-    steps = [cost for cost in costs if cost.metric == "step_time" and not cost.over_subscribed]
+    steps = [cost for cost in costs if cost.metric == "step_time" and not cost.contrast.over_subscribed]
     if not steps:
         return None
     worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.group.cell.id))
-    if worst.ratio.low > 1 + LITTLE and worst.shown:
-        return Published(verdict="not little", confidence=worst.confidence, cost=worst, pairs=len(steps))
+    if worst.ratio.low > 1 + LITTLE and worst.contrast.shown:
+        return Published(verdict="not little", confidence=worst.contrast.confidence, cost=worst, pairs=len(steps))
     widest = max(steps, key=lambda cost: (cost.ratio.high, cost.group.cell.id))
-    intervals = all(cost.pairs >= MIN_INTERVAL_VALUES for cost in steps)
+    intervals = all(cost.contrast.pairs >= MIN_INTERVAL_VALUES for cost in steps)
     if widest.ratio.high <= 1 + LITTLE and intervals:
         return Published(verdict="little", confidence=Confidence.CONFIRMED, cost=widest, pairs=len(steps))
     return Published(verdict="open", confidence=Confidence.INCONCLUSIVE, cost=widest, pairs=len(steps))

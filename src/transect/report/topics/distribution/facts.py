@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from transect.analysis.groups import Group
-from transect.analysis.scaling import Neighbours, ScalingKind, TrainGroup, crosses_none, scaling_kind
-from transect.domain.metrics import Direction
-from transect.stats.comparisons import Comparison, Verdict, compare
-from transect.stats.estimates import Estimate, ratio_of
-from transect.stats.noise import middle
-from transect.stats.samples import NoiseFloor
+from transect.analysis.quality import TIME, may_be_ranked
+from transect.analysis.scaling import METRIC, Neighbours, ScalingKind, TrainGroup, crosses_none, scaling_kind
+from transect.report.engine.finding import median
+from transect.report.topics.training.facts import step_shares
 
 STEP = "step_time"
-_RATE = "samples_per_second"
-_PARTS = ("communication", "compute", "input")
+# What is lost, and the part of a step in which it is.
+LOST = {"communication": "waiting", "compute": "slower computing", "input": "input"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionCost:
-    """A group's step compared with the least that its base would need with as many ranks.
+    """A group's median step beside the least that its base would need with as many ranks, in s.
 
-    `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself (weak). `cost` is the
-    ratio that `comparison` goes by, less 1. `waited`, `computing` and `input` are what the group's parts take beyond
-    the base's, scaled alike, over `ideal_s`; None where a library does not tell. They are medians of their own and need
-    not add up: `other` is the rest, with whatever is not told. `floor` is that of the step time.
+    `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself (weak). `parts` are what
+    the group's parts, by `step_shares`, take beyond the base's, scaled alike; None where a library does not tell.
     """
 
     group: TrainGroup
@@ -34,60 +29,44 @@ class DistributionCost:
     scaling: ScalingKind
     ideal_s: float
     step_s: float
-    cost: float
-    waited: float | None
-    computing: float | None
-    input: float | None
-    floor: NoiseFloor | None
-
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """The comparison seen from the group: worse means that the cost is real.
-
-        None when the group is over-subscribed: then the cost is a number without a claim. Made when
-        it is asked for: of thousands, few are.
-        """
-        if self.group.over_subscribed:
-            return None
-        share = self.group.cell.ranks if self.scaling is ScalingKind.STRONG else 1
-        return compare(
-            self.group.values(STEP),
-            [value / share for value in self.base.values(STEP)],
-            direction=Direction.LOWER,
-            floor=self.floor,
-        )
+    parts: Mapping[str, float | None]
 
     @property
-    def other(self) -> float:
-        """The part of the cost that no known part explains."""
-        return self.cost - sum(part or 0.0 for part in (self.waited, self.computing, self.input))
+    def lost_s(self) -> float:
+        """What the step takes beyond the ideal."""
+        return self.step_s - self.ideal_s
 
     @property
-    def parts_known(self) -> bool:
-        """Whether the parts of a step are known on both sides."""
-        return None not in (self.waited, self.computing, self.input)
+    def cost(self) -> float:
+        """What is lost, as a share of the ideal."""
+        return self.lost_s / self.ideal_s if self.ideal_s else 0.0
 
     @property
-    def real(self) -> bool:
-        """Whether group and base differ by more than the noise."""
-        return self.comparison is not None and self.comparison.verdict is not Verdict.SAME
+    def other_s(self) -> float:
+        """The part of what is lost that no known part explains; medians of parts need not add up."""
+        other = self.lost_s - sum(part or 0.0 for part in self.parts.values())
+        # What rounding leaves is nothing.
+        return other if abs(other) > 1e-9 * self.step_s else 0.0
+
+    @property
+    def drawn_s(self) -> dict[str, float]:
+        """What is lost by part, as a bar shows it: what a part gains is taken from all that lose, so the ends agree."""
+        lost = {part: max(0.0, value or 0.0) for part, value in (*self.parts.items(), ("other", self.other_s))}
+        whole = sum(lost.values())
+        return {part: value * max(0.0, self.lost_s) / whole if whole else 0.0 for part, value in lost.items()}
 
 
-def distribution_costs(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[DistributionCost]:
+def distribution_costs(groups: Sequence[TrainGroup]) -> list[DistributionCost]:
     """Return the cost of every distributed group that has a base, in order of the groups.
 
     The base is the same framework's `single`, or else the same strategy on one rank, with the same
     kind of training, threads and device, within its cores and right. Groups on one rank count: a
-    strategy may cost without any message. `floor` is that of the step time.
+    strategy may cost without any message.
     """
     usable = [group for group in groups if not group.wrong and group.values(STEP)]
     near = Neighbours(group for group in usable if group.cell.ranks == 1)
-    costs = []
-    for group in usable:
-        base = _base(group, near.of(group))
-        if base is not None:
-            costs.append(_cost(group, base, floor))
-    return costs
+    pairs = [(group, _base(group, near.of(group))) for group in usable]
+    return [_cost(group, base) for group, base in pairs if base is not None]
 
 
 def _base(group: TrainGroup, alone: Iterable[TrainGroup]) -> TrainGroup | None:
@@ -117,71 +96,26 @@ def _base(group: TrainGroup, alone: Iterable[TrainGroup]) -> TrainGroup | None:
     )
 
 
-def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> DistributionCost:
+def _cost(group: TrainGroup, base: TrainGroup) -> DistributionCost:
     scaling = scaling_kind(group, base)
     share = group.cell.ranks if scaling is ScalingKind.STRONG else 1
-    step_s, base_s = _median(group, STEP), _median(base, STEP)
-    ratio = ratio_of(group.values(STEP), [value / share for value in base.values(STEP)])
-    assert step_s is not None and base_s is not None
-    ideal_s = base_s / share
-    extra: dict[str, float | None] = {}
-    for part in _PARTS:
-        after, before = _median(group, f"{part}_time"), _median(base, f"{part}_time")
-        known = after is not None and before is not None and ideal_s > 0
-        extra[part] = ((after or 0.0) - (before or 0.0) / share) / ideal_s if known else None
+    step_s, base_s = median(group, STEP) or 0.0, median(base, STEP) or 0.0
+    after, before = step_shares(group), step_shares(base)
     return DistributionCost(
         group=group,
         base=base,
         scaling=scaling,
-        ideal_s=ideal_s,
+        ideal_s=base_s / share,
         step_s=step_s,
-        cost=ratio.value - 1 if ratio is not None else 0.0,
-        waited=extra["communication"],
-        computing=extra["compute"],
-        input=extra["input"],
-        floor=floor,
+        parts={
+            part: after[part] * step_s - before[part] * base_s / share if part in after and part in before else None
+            for part in LOST
+        },
     )
 
 
-def _median(group: Group, name: str) -> float | None:
-    summary = group.summary(name)
-    return summary.median if summary else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RelativeSpeed:
-    """One framework on one rank compared with the fastest; `floor` is that of samples/s."""
-
-    group: TrainGroup
-    best: TrainGroup
-    floor: NoiseFloor | None
-
-    @cached_property
-    def ratio(self) -> Estimate | None:
-        """Its rate over the fastest's, as the comparison has it; None for the fastest itself."""
-        comparison = self.comparison
-        return comparison.ratio.inverse if comparison is not None and comparison.ratio is not None else None
-
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """The comparison seen from the fastest; None for the fastest itself."""
-        if self.group is self.best:
-            return None
-        return compare(self.best.values(_RATE), self.group.values(_RATE), direction=Direction.HIGHER, floor=self.floor)
-
-
-def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[RelativeSpeed]:
-    """Compare the speeds of strategy `single`, fastest first; `floor` is that of samples/s.
-
-    The groups have to be of one kind, device, number of threads and batch. Wrong and over-subscribed ones take no part.
-    """
-    able = [
-        group
-        for group in groups
-        if group.cell.strategy == "single"
-        and not group.wrong
-        and not group.over_subscribed
-        and min(group.values(_RATE), default=0.0) > 0
-    ]
-    able.sort(key=lambda group: (-middle(group.values(_RATE)), group.cell.id))
-    return [RelativeSpeed(group=group, best=able[0], floor=floor) for group in able]
+def soonest_first(group: Group) -> tuple[bool, float, str]:
+    """Sort by time to quality, and those that have none that counts by speed, after all others."""
+    reached = may_be_ranked(group)
+    value = median(group, TIME) if reached else -(median(group, METRIC) or 0.0)
+    return not reached, value or 0.0, group.cell.id

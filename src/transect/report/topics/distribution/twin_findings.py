@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from transect.analysis.groups import grouped
-from transect.analysis.labels import group_labels
+from transect.analysis.labels import people_name, word
 from transect.analysis.quality import reaches_target
-from transect.analysis.scaling import TrainGroup
-from transect.analysis.side_by_side import under
+from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.engine.context import Context
-from transect.report.engine.deciding import same_within
-from transect.report.engine.finding import Finding, limited_confidence, median
+from transect.report.engine.contrast_words import basis_words, needs_words
+from transect.report.engine.finding import Finding, joined, limited_confidence, median
 from transect.report.engine.text import count, number, percent
-from transect.report.topics.distribution.twins import SumTwins, input_penalties, rate_factor, sum_twins
-from transect.stats.comparisons import Confidence, Verdict
+from transect.report.topics.distribution.twins import SumTwins, penalty, rate_factor, sum_twins
+from transect.stats.comparisons import Confidence
+from transect.stats.verdicts import Answer
 
 
 def twin_findings(context: Context) -> list[Finding]:
@@ -22,44 +20,40 @@ def twin_findings(context: Context) -> list[Finding]:
     findings: list[Finding] = []
     for workload in context.workloads("train"):
         groups = context.of("train", workload)
-        findings += [*_input(context, workload, groups), *_sum(workload, groups)]
+        findings += [*_input(context, workload), *_sum(workload, groups)]
     return findings
 
 
-def _input(context: Context, workload: str, groups: list[TrainGroup]) -> list[Finding]:
-    every = input_penalties(groups, context.floors)
-    able = [(loss, loss.comparison) for loss in every if loss.comparison is not None]
-    if not able:
+def _input(context: Context, workload: str) -> list[Finding]:
+    every = [loss for loss in context.contrasts.of("twin.input", workload) if not loss.over_subscribed]
+    if not every:
         return []
-    top, comparison = max(able, key=lambda pair: (pair[0].value, pair[0].group.cell.id))
-    # The largest of so many.
-    comparison = under(replace(comparison, n_candidates=2 * len(able)), top.group, top.twin)
-    label = group_labels([loss.group for loss in every])[top.group.cell]
+    top = max(every, key=lambda loss: (penalty(loss).value, loss.group.cell.id))
+    name = people_name(top.group.cell, [loss.group.cell for loss in every], always=("ranks",), never=("input",))
     what = "decoding files" if top.group.cell.get("input") == "files" else "input from stored arrays"
-    if comparison.verdict is Verdict.BETTER:
-        claim = f"{what} costs {label} {percent(top.value, 1)} of its speed on synthetic input"
-        confidence = limited_confidence(comparison.confidence, top.group, top.twin)
-    elif comparison.equal:
-        claim = f"{what} leaves {label} {same_within(comparison)} as on synthetic input"
-        confidence = limited_confidence(comparison.confidence, top.group, top.twin)
+    if top.better is top.base:
+        claim = f"{what} costs {name} {percent(penalty(top).value, 1)} of its speed on random numbers"
+    elif top.answer is Answer.SAME:
+        claim = f"{name} is as fast with {what} as on random numbers, within {percent(top.comparison.margin)}"
+    elif top.shown:
+        claim = f"{name} is faster with {what} than on random numbers: look at its twin"
     else:
-        claim = f"{what} costs {label} nothing that can be told from noise"
-        confidence = Confidence.INCONCLUSIVE
-    if len(able) > 1:
-        claim += f", the most of {len(able)} pairs"
-    evidence = (
-        f"{number(top.rate.median)} against {number(top.twin_rate.median)} samples/s on random "
-        f"numbers; {comparison.reason}"
-    )
+        claim = f"whether {what} costs {name} anything is not known{needs_words(top)}"
+    more = f", the most of {len(every)} pairs" if len(every) > 1 and top.shown else ""
     return [
         Finding(
             subject=workload,
-            claim=claim + ".",
-            evidence=evidence,
-            confidence=confidence,
+            claim=f"{claim}{more}.",
+            short=claim,
+            evidence=joined(
+                f"{number(median(top.group, METRIC) or 0)} against {number(median(top.base, METRIC) or 0)} samples/s",
+                basis_words(top),
+                top.reason,
+            ),
+            confidence=limited_confidence(top.confidence, top.group, top.base),
             kind="input",
-            comparisons=(comparison,),
-            groups=(top.group, top.twin),
+            contrasts=tuple(every),
+            groups=(top.group, top.base),
         )
     ]
 
@@ -71,12 +65,11 @@ def _sum(workload: str, groups: list[TrainGroup]) -> list[Finding]:
 
 
 def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
-    both = [group for pair in pairs for group in (pair.summed, pair.mean)]
+    cells = [group.cell for pair in pairs for group in (pair.summed, pair.mean)]
     published = pairs[0].published
-    always = ("ranks", "strategy") if published else ("ranks",)
-    labels = group_labels(both, never=("reduce",), always=always)
     pair = next((twins for twins in pairs if twins.mean.ok and not twins.mean.wrong), pairs[0])
-    label, ranks = labels[pair.summed.cell], pair.summed.cell.ranks
+    label = people_name(pair.summed.cell, cells, always=("ranks",), never=("reduce",))
+    ranks = pair.summed.cell.ranks
     if not pair.summed.ok:
         if not pair.summed.wrong:
             return []
@@ -90,7 +83,7 @@ def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
     if factor == 1:
         return []
     counts = f"every step counts {number(factor or ranks)} times"
-    mean = f"by {pair.mean.cell.strategy}" if published else ""
+    mean = f"by {word('strategy', pair.mean.cell.strategy)}" if published else ""
     claim = (
         f"{label} sums without a mean, as published: effective rate x {number(factor or ranks)}, {counts}; "
         f"beside the mean {mean} the loss ends at {_pair(pair, 'final_loss')}"

@@ -4,85 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.contrast import Contrast
+from transect.analysis.groups import Group, grouped
 from transect.analysis.parallelism import division
 from transect.analysis.scaling import TrainGroup
 from transect.domain.axes.train import TrainCell
 from transect.domain.cell import Cell
-from transect.domain.metrics import Direction
-from transect.stats.comparisons import Comparison, compare
-from transect.stats.estimates import ratio_of
-from transect.stats.samples import Summary
+from transect.stats.estimates import Estimate
 
-_RATE = "samples_per_second"
 # What the names of strategies begin with that sum as they were published, and cannot do otherwise.
 _PUBLISHED = "published-"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InputPenalty:
-    """What a group loses to its input: `value` is 1 - its rate over its synthetic twin's.
-
-    `low` and `high` are its ends, by the ratio that `comparison` goes by. `comparison` is seen from the
-    twin, against the larger noise floor of the two; None for over-subscribed groups.
-    """
-
-    group: TrainGroup
-    twin: TrainGroup
-    rate: Summary
-    twin_rate: Summary
-    value: float
-    low: float
-    high: float
-    comparison: Comparison | None
-
-
-def input_penalties(groups: Sequence[TrainGroup], floors: Floors) -> list[InputPenalty]:
-    """Return the penalty of every right group that has a synthetic twin, in order of the groups."""
-    able = [g for g in groups if not g.wrong and (s := g.summary(_RATE)) and s.low > 0]
-    twins = {g.cell.model_copy(update={"input": "stored"}): g for g in able if g.kind.synthetic}
-    penalties = []
-    for group in able:
-        twin = twins.get(group.cell.model_copy(update={"input": "stored"}))
-        if twin is None or group.kind.synthetic:
-            continue
-        rate, twin_rate = group.summary(_RATE), twin.summary(_RATE)
-        assert rate is not None and twin_rate is not None
-        known = [
-            floor
-            for side in (group, twin)
-            if (floor := floors.get(side.cell.stage, side.cell.workload, _RATE, side.kind))
-        ]
-        over = group.over_subscribed or twin.over_subscribed
-        comparison = (
-            None
-            if over
-            else compare(
-                twin.values(_RATE),
-                group.values(_RATE),
-                direction=Direction.HIGHER,
-                floor=max(known, key=lambda floor: floor.relative, default=None),
-            )
-        )
-        ratio = ratio_of(group.values(_RATE), twin.values(_RATE))
-        if comparison is not None and comparison.ratio is not None:
-            ratio = comparison.ratio.inverse
-        assert ratio is not None
-        penalties.append(
-            InputPenalty(
-                group=group,
-                twin=twin,
-                rate=rate,
-                twin_rate=twin_rate,
-                value=1 - ratio.value,
-                low=1 - ratio.high,
-                high=1 - ratio.low,
-                comparison=comparison,
-            )
-        )
-    return penalties
+def penalty(contrast: Contrast) -> Estimate:
+    """Return what a group loses to its input: 1 - its rate over its synthetic twin's."""
+    ratio = contrast.ratio
+    return replace(ratio, value=1 - ratio.value, low=1 - ratio.high, high=1 - ratio.low)
 
 
 def rate_factor(group: TrainGroup) -> float | None:

@@ -8,5 +8,5 @@ REPORT = StageReport(
     stage="bench",
     sections=(Section(key="docking", title="Docking", order=650, make=docking_body),),
     findings=(FindingMaker(name="docking", order=650, make=docking_findings, section="docking"),),
-    decisions=(DecisionColumn(key="dock", title="Dock on this machine", order=600, stage="bench"),),
+    decisions=(DecisionColumn(key="dock", title="Dock on this machine", order=600, stage="bench", metric="pose_time"),),
 )

@@ -1,4 +1,4 @@
-"""The docking kernel in several programming models: who is fastest, and how each scales with threads.
+"""The docking kernel in several programming models: which configurations may be set beside each other.
 
 What is compared is time per pose, on one deck with equal poses and threads, never the counted rate: that
 depends on the poses per work-item (Poenaru, Lin and McIntosh-Smith, ISC High Performance 2021).
@@ -6,22 +6,27 @@ depends on the poses per work-item (Poenaru, Lin and McIntosh-Smith, ISC High Pe
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import Group
-from transect.analysis.side_by_side import under
-from transect.domain.metrics import Direction
-from transect.stats.comparisons import Comparison, compare
-from transect.stats.estimates import Estimate, ratio_of
 from transect.stats.noise import middle
-from transect.stats.samples import NoiseFloor
 
 BENCHMARK = "docking-probe"
+POSE = "pose_time"
+MODELS = {
+    "openmp": "OpenMP",
+    "openmp-target": "OpenMP offloading",
+    "opencl": "OpenCL",
+    "openacc": "OpenACC",
+    "cuda": "CUDA",
+    "go": "Go",
+    "rust": "Rust",
+    "julia": "Julia",
+}
 _POSE, _RATE, _COUNTED, _FIRST = (
-    ("pose_time", "pose-time_median"),
+    (POSE, "pose-time_median"),
     ("interaction_rate", "interactions_median"),
     ("kernel_flops", "kernel_median"),
     ("warm_up_time", "warm-up_first"),
@@ -58,9 +63,17 @@ class Contestant:
         return " ".join(part for part in (*parts, f"PPWI {self.per_item}") if part)
 
     @property
+    def words(self) -> str:
+        """What it is called in a sentence: `OpenMP (clang, threads pinned)`."""
+        more = [self.compiler if self.compiler != "gcc" else "", "threads pinned" if self.pinned else ""]
+        more += ["on a GPU" if self.device == "cuda" and self.model != "cuda" else ""]
+        listed = ", ".join(filter(None, more))
+        return MODELS.get(self.model, self.model) + (f" ({listed})" if listed else "")
+
+    @property
     def time(self) -> float:
-        """The median of its times per pose."""
-        return statistics.median(self.pose_time)
+        """The middle of its times per pose, of which ratios are made."""
+        return middle(self.pose_time)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,46 +84,14 @@ class Contest:
     poses: int
     threads: int
     rows: Sequence[Contestant]
-    floor: NoiseFloor | None = None
 
-    def times_the_fastest(self, row: Contestant) -> Estimate | None:
-        """Return how many times the fastest one's time per pose this one takes; None of the fastest itself."""
-        comparison = None if row is self.rows[0] else self.told_apart(row)
-        return comparison.ratio.inverse if comparison is not None and comparison.ratio is not None else None
-
-    def told_apart(self, row: Contestant) -> Comparison | None:
-        """Compare the fastest with another."""
-        first = self.rows[0]
-        found = compare(first.pose_time, row.pose_time, direction=Direction.LOWER, floor=self.floor)
-        # The fastest of so many.
-        return found and under(replace(found, n_candidates=len(self.rows)), first.group, row.group)
-
-    def rivals(self) -> list[Contestant]:
-        """Return the fastest of each other model than the first one's, in order."""
+    @property
+    def best_of_models(self) -> list[Contestant]:
+        """The fastest configuration of each model, in order."""
         best: dict[str, Contestant] = {}
         for row in self.rows:
             best.setdefault(row.model, row)
-        return [row for model, row in best.items() if model != self.rows[0].model]
-
-    def rival(self) -> Contestant | None:
-        """Return the fastest of another model than the first one's."""
-        return next(iter(self.rivals()), None)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Curve:
-    """One configuration over threads, at least one and more of them, in order."""
-
-    rows: Sequence[Contestant]
-
-    def speed_up(self, row: Contestant) -> Estimate | None:
-        """Return how many times faster than on the fewest threads, which is its base."""
-        return ratio_of(self.rows[0].pose_time, row.pose_time)
-
-    @property
-    def base(self) -> int:
-        """The threads of the first point."""
-        return self.rows[0].threads
+        return [*best.values()]
 
 
 def _printed(group: Group[Any]) -> dict[str, Any]:
@@ -128,7 +109,7 @@ def _whole(parameters: dict[str, Any], name: str) -> int:
 
 def _row(group: Group[Any]) -> Contestant | None:
     parameters = _printed(group)
-    series = [group.values(*metric) for metric in (_POSE, _RATE, _COUNTED, _FIRST)]
+    series = [group.counted(*metric) for metric in (_POSE, _RATE, _COUNTED, _FIRST)]
     if not parameters or not series[0] or min(series[0]) <= 0:
         return None
     options = dict(group.cell.options)
@@ -168,32 +149,23 @@ def without_result(groups: Iterable[Group[Any]]) -> list[Group[Any]]:
     return [group for group in groups if group.cell.get("benchmark") == BENCHMARK and _row(group) is None]
 
 
-def contests(rows: Iterable[Contestant], floor: NoiseFloor | None = None) -> list[Contest]:
+def contests(rows: Iterable[Contestant]) -> list[Contest]:
     """Group by deck, poses and threads; those of more rows first."""
     found: dict[tuple[str, int, int], list[Contestant]] = {}
     for row in rows:
         found.setdefault((row.deck, row.poses, row.threads), []).append(row)
     made = [
-        Contest(
-            deck=deck,
-            poses=poses,
-            threads=threads,
-            floor=floor,
-            rows=sorted(members, key=lambda row: (middle(row.pose_time), row.name)),
-        )
+        Contest(deck=deck, poses=poses, threads=threads, rows=sorted(members, key=lambda row: (row.time, row.name)))
         for (deck, poses, threads), members in found.items()
     ]
     return sorted(made, key=lambda contest: (-len(contest.rows), contest.deck, contest.poses, contest.threads))
 
 
-def curves(rows: Iterable[Contestant]) -> list[Curve]:
-    """Return each configuration that ran on several numbers of threads of the CPU, by name."""
+def curves(rows: Iterable[Contestant]) -> list[list[Contestant]]:
+    """Return each configuration that ran on several numbers of threads of the CPU, in their order, by name."""
     found: dict[tuple[str, str, int], list[Contestant]] = {}
     for row in rows:
         if row.device == "cpu":
             found.setdefault((row.name, row.deck, row.poses), []).append(row)
-    return [
-        Curve(rows=sorted(members, key=lambda row: row.threads))
-        for _, members in sorted(found.items())
-        if len({row.threads for row in members}) > 1
-    ]
+    ordered = (sorted(members, key=lambda row: row.threads) for _, members in sorted(found.items()))
+    return [members for members in ordered if members[0].threads < members[-1].threads]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import blind_step, leaves_reference
+from transect.analysis.labels import people_name
 from transect.domain.record import Cause, Status
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, names
@@ -21,17 +23,18 @@ def equality_findings(context: Context) -> list[Finding]:
     apart = [record for record in trained if record.status is Status.OK and "not_checkable" in record.details]
     if not checked:
         return [_uncheckable(apart)] if apart else []
-    bad = _ids([record for record in checked if id(record) in leaving])
-    good = len(checked) - len(bad)
+    wrong = [record for record in checked if id(record) in leaving]
+    bad = _called(wrong)
+    good = len(checked) - len(wrong)
     if bad:
         claim = (
-            f"{good} of {count(len(checked), 'training run')} follow the reference within "
-            f"tolerance; {names(bad)} {'does' if len(bad) == 1 else 'do'} not."
+            f"{good} of {count(len(checked), 'training run')} compute what the reference computes; "
+            f"{names(bad)} {'does' if len(wrong) == 1 else 'do'} not."
         )
     elif len(checked) == 1:
-        claim = "the one training run follows the reference within tolerance."
+        claim = "the one training run computes what the reference computes."
     else:
-        claim = f"all {count(len(checked), 'training run')} follow the reference within tolerance."
+        claim = f"all {count(len(checked), 'training run')} compute what the reference computes."
     evidence = [
         f"largest deviation of {what} {number(max(ratios))} times its tolerance{when}"
         for what, name, when in (
@@ -48,12 +51,12 @@ def equality_findings(context: Context) -> list[Finding]:
     random = sum(id(record) in synthetic for record in checked)
     if random:
         evidence.append(f"{count(random, 'run')} on synthetic input, which has no quality")
+    unverified = any(group.unverified for group in context.of("train"))
     blind = [record for record in checked if id(record) not in leaving and blind_step(record) is not None]
     if blind:
-        claim = (
-            f"{claim.removesuffix('.')}; {len(blind)} ({names(_ids(blind))}) could be checked only up to "
-            "a step of the run itself, from which the tolerance exceeds what it could tell."
-        )
+        how = "only up to a step of their own" if unverified else "from a step of their own on in restarts"
+        claim = f"{claim.removesuffix('.')}; {len(blind)} of them {how}."
+        evidence.append("from that step on the tolerance exceeds what a run could tell")
     alone = [record for record in checked if record.details.get("restarts_not_checkable")]
     if alone:
         evidence.append(f"{count(len(alone), 'run')} could not be checked by restarts")
@@ -65,7 +68,7 @@ def equality_findings(context: Context) -> list[Finding]:
             claim=claim,
             kind="equality",
             alarm=bool(bad),
-            confidence=Confidence.PROVISIONAL if blind else Confidence.CONFIRMED,
+            confidence=Confidence.PROVISIONAL if unverified else Confidence.CONFIRMED,
             evidence=joined(*evidence) or "by the status of the records",
         )
     ]
@@ -73,7 +76,7 @@ def equality_findings(context: Context) -> list[Finding]:
 
 def _apart(records: Sequence[AnyRecord]) -> str:
     return (
-        f"{count(len(records), 'run')} not checkable: asynchronous ({names(_ids(records))}); all their gradients "
+        f"{count(len(records), 'run')} not checkable: asynchronous ({names(_called(records))}); all their gradients "
         "were applied"
     )
 
@@ -89,5 +92,8 @@ def _uncheckable(apart: Sequence[AnyRecord]) -> Finding:
     )
 
 
-def _ids(records: Sequence[AnyRecord]) -> list[str]:
-    return [record.cell_id.split("~")[0] for record in records]
+def _called(records: Sequence[AnyRecord]) -> list[str]:
+    """Name the cells of records, those of several with their number."""
+    cells = [record.point for record in records]
+    amounts = Counter(people_name(cell, cells, always=("ranks",)) + f" on {cell.workload}" for cell in cells)
+    return [f"{name} ({count(amount, 'run')})" if amount > 1 else name for name, amount in amounts.items()]

@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
 from transect.analysis.groups import Group, leaves_reference
-from transect.analysis.kinds import compared, main_kind
-from transect.report.engine.blocks import Chip, Column, Lead, Part, digits, table, words
-from transect.report.engine.charts.chart import MAX_PANELS, dot_chart
+from transect.report.engine.blocks import Chip, Column, Explained, Lead, Part, digits, table, words
+from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.columns import labelled
 from transect.report.engine.context import Context
 from transect.report.engine.text import clean, count, number
-from transect.report.topics.training.loss import loss_charts
 
 LOSS, WEIGHTS, RESTART = "equality_ratio", "weights_equality_ratio", "restart_ratio"
-_WHAT = {LOSS: "loss", WEIGHTS: "weights"}
 
 
 def equality_body(context: Context) -> Iterator[Part]:
     """Draw the largest deviation of each training cell as a share of its tolerance."""
-    checked = {workload: _worst_first(context.of("train", workload), LOSS) for workload in context.workloads("train")}
+    checked = {workload: _worst_first(context.of("train", workload)) for workload in context.workloads("train")}
     every = [group for groups in checked.values() for group in groups]
     yield Lead(
-        f"{_counted(every)}Every trainer starts from the same weights and sees the same batches in the same order. "
-        "Its loss has to follow a single-process numpy float64 run on the same global batch at "
-        "every checked step, and after the last of them all its weights, running statistics "
-        "included, have to be the reference's. A ratio is the largest deviation over its "
-        "tolerance: 1 or less passes. Batch norm: each rank normalises by its own part of the "
-        "batch, and the reference cuts its batch into the same parts; the running statistics are "
-        "those of rank 0. Synthetic input has a reference on the same random numbers. Where roundings "
-        "grow until the tolerance exceeds a tenth of the reference's loss, or of its change, the run "
-        "is not checkable from there on: it passes nothing then, no finding on it is confirmed, and what "
-        "goes blind before the target is ranked only if restarts take over. For these the trainer, "
-        "after its run, is handed weights, optimiser state and number of updates of the reference at "
-        "a few steps and has to follow the next ones within a tolerance that begins anew.",
+        f"{_counted(every)}Loss and weights of each trainer beside a float64 run on the same start and batches, as a share of "
+        "their tolerance: 1 or less passes.",
         empty="No training cell was compared with a reference.",
     )
+    if every:
+        yield _chart(context, every)
     rules = _rules(context)
     if rules:
         titles = ("Workload", "Precision", "Tolerance rule")
         columns: list[Column[Any]] = [words(title, itemgetter(i)) for i, title in enumerate(titles)]
         yield table(rules, columns, caption="Rules")
-    of_workload = {workload: _columns(groups) for workload, groups in checked.items() if groups}
-    for workload, columns in list(of_workload.items())[:MAX_PANELS]:
-        for name in _WHAT:
-            yield _chart(context, workload, _worst_first(checked[workload], name), name, columns)
-        # One kind of training has one path to follow.
-        right = compared([group for group in context.of("train", workload) if group.ok and not group.wrong])
-        main = main_kind(right)
-        yield from loss_charts(context, workload, [g for g in right if g.kind == main])
     apart = [group for group in context.of("train") if group.no_reference is not None]
     if apart:
         columns = [
@@ -60,13 +41,20 @@ def equality_body(context: Context) -> Iterator[Part]:
             words("Equality", lambda group: Chip("not checkable: asynchronous", "warn", group.no_reference or "")),
         ]
         yield table(apart, columns, caption="Not held to the reference: judged by time to quality, never by a step")
-    for workload, columns in of_workload.items():
-        yield table(
-            checked[workload],
-            columns,
-            caption=f"{workload}: loss and weights beside the float64 reference, worst repeat. The "
-            "loss deviates absolutely, the weights by their distance over the reference's norm.",
-            fold_title=f"Loss and weights of {workload}",
+    for workload, groups in checked.items():
+        if groups:
+            yield table(
+                groups,
+                _columns(groups),
+                caption=f"{workload}: loss and weights beside the float64 reference, worst repeat. The "
+                "loss deviates absolutely, the weights by their distance over the reference's norm.",
+                fold_title=f"Loss and weights of {workload}",
+            )
+    if every:
+        yield Explained(
+            "Where roundings grow until the tolerance exceeds a tenth of the reference's loss, or of its change, a run is not "
+            "checkable from there on. Then the trainer is handed weights, optimiser state and number of updates of the "
+            "reference at a few steps, and has to follow the next ones within a tolerance that begins anew."
         )
 
 
@@ -128,17 +116,28 @@ def _passed(group: Group) -> bool:
     return len(group.ok) == len(group.records) or not any(map(leaves_reference, group.records))
 
 
-def _worst_first(groups: list[Group], name: str) -> list[Group]:
+def _ratios(group: Group) -> list[float]:
+    """Return for each run the larger of its two ratios."""
+    return [
+        max(known)
+        for r in group.records
+        if (known := [v for name in (LOSS, WEIGHTS) if (v := r.value(name)) is not None])
+    ]
+
+
+def _worst_first(groups: Iterable[Group]) -> list[Group]:
     return sorted(
-        (group for group in groups if _all(group, name)),
-        key=lambda group: (not group.wrong, -max(_all(group, name)), group.cell.id),
+        (group for group in groups if _ratios(group)),
+        key=lambda group: (not group.wrong, -max(_ratios(group)), group.cell.id),
     )
 
 
-def _chart(context: Context, workload: str, groups: list[Group], name: str, columns: list[Column[Group]]) -> Part:
+def _chart(context: Context, groups: list[Group]) -> Part:
+    worst, columns = _worst_first(groups), _columns(groups)
+
     def dot(group: Group) -> Dot:
         # An exact match has no place on a log axis; a millionth of the tolerance stands for it.
-        ratios = [max(ratio, 1e-6) for ratio in _all(group, name)]
+        ratios = [max(ratio, 1e-6) for ratio in _ratios(group)]
         return Dot(
             label=str(columns[0].entry(group)),
             value=max(ratios),
@@ -150,17 +149,17 @@ def _chart(context: Context, workload: str, groups: list[Group], name: str, colu
         )
 
     return dot_chart(
-        groups,
+        worst,
         dot,
-        columns,
-        title=f"{workload}: {_WHAT[name]} over tolerance",
-        axis="largest deviation / tolerance (log scale)",
-        name=f"{name}-{workload}",
+        columns[:1],
+        title="Loss and weights beside the reference",
+        axis="largest deviation / tolerance (log scale), less is better",
+        name="equality",
         first="Largest ratio, where 1 or less passes",
         cut="most equal",
         rule=1.0,
         log=True,
-        notes=["Left of the dashed line passes. Symbol: the worst repeat."],
+        notes=["Left of the dashed line passes. Symbol: the worst repeat, of its loss or its weights."],
     )
 
 

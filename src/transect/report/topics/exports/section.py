@@ -23,8 +23,7 @@ def export_body(context: Context) -> Iterator[Part]:
     lead = f"{faithful} of {count(len(exports), 'export')} are faithful to the model. " if exports else ""
     yield Lead(
         f"{lead}The exported model and the framework get the same test inputs. An export is faithful if "
-        "its outputs stay within the tolerance and every predicted class is the same.",
-        empty="No model was exported.",
+        "its outputs stay within the tolerance and every predicted class is the same."
     )
     if exports:
         yield _chart(context, exports)

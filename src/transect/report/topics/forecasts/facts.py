@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group
 from transect.analysis.parallelism import STEP, points
 from transect.analysis.scaling import TrainGroup
-from transect.analysis.side_by_side import under
 from transect.domain.record import Status
-from transect.stats.comparisons import Comparison, Verdict, compare
 from transect.stats.samples import Summary
 
 PREDICTED = "predicted_step_time"
@@ -100,29 +100,28 @@ def mean_error(found: Iterable[Forecast]) -> float | None:
 class Order:
     """Pairs of ways to do equal work that measurements decide, and for how many the prediction was right.
 
-    `comparisons` are those that decide them.
+    `contrasts` are those that decide them.
     """
 
     right: int
     decided: int
     wrong: Sequence[tuple[Forecast, Forecast]]
-    comparisons: tuple[Comparison, ...]
+    contrasts: tuple[Contrast, ...]
 
 
-def order_of(found: Sequence[Forecast], floors: Floors) -> Order:
+def order_of(found: Sequence[Forecast], floors: Floors, *, asked: bool = False) -> Order:
     """Compare the order of predictions with that of measurements: pairs on equal ranks with equal work."""
     by_group = {id(forecast.group): forecast for forecast in found if forecast.counts}
     right, wrong, apart = 0, [], []
     for members in points([forecast.group for forecast in by_group.values()]):
         for a, b in combinations(members, 2):
-            floor = floors.get("train", a.cell.workload, STEP, a.kind)
-            comparison = compare(a.values(STEP), b.values(STEP), floor=floor)
-            if comparison is None or comparison.verdict is Verdict.SAME:
+            found_apart = contrast(a, b, floors, STEP, varies="strategy", asked=asked)
+            if found_apart is None or not found_apart.shown:
                 continue
-            apart.append(under(comparison, a, b))
+            apart.append(found_apart)
             first, second = by_group[id(a)], by_group[id(b)]
-            if (first.predicted_s < second.predicted_s) == (comparison.verdict is Verdict.BETTER):
+            if (first.predicted_s < second.predicted_s) == (found_apart.better is a):
                 right += 1
             else:
                 wrong.append((first, second))
-    return Order(right=right, decided=right + len(wrong), wrong=wrong, comparisons=tuple(apart))
+    return Order(right=right, decided=right + len(wrong), wrong=wrong, contrasts=tuple(apart))

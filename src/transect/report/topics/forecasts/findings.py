@@ -49,7 +49,7 @@ def forecast_findings(context: Context) -> list[Finding]:
             )
         ]
     counted = sorted((forecast for forecast in found if forecast.counts), key=lambda forecast: -abs(forecast.error))
-    order = order_of(found, context.floors)
+    order = order_of(found, context.floors, asked=context.asks("forecast"))
     claim = (
         f"{count(len(counted), 'step')} predicted before {'it' if len(counted) == 1 else 'they'} ran "
         f"{'was' if len(counted) == 1 else 'were'} {tenths(mean)} off in the mean, at most "
@@ -69,8 +69,8 @@ def forecast_findings(context: Context) -> list[Finding]:
             kind="forecast",
             confidence=Confidence.PROVISIONAL
             if few or wrong
-            else lowest_confidence(comparison.confidence for comparison in order.comparisons),
-            comparisons=order.comparisons,
+            else lowest_confidence(found.confidence for found in order.contrasts),
+            contrasts=order.contrasts,
             evidence=joined(
                 f"farthest: {counted[0].group.cell.id.split('~')[0]}, {error_words(counted[0].error)}",
                 f"wrong order: {names(wrong)}" if wrong else "",

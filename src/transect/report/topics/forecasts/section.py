@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.extrapolation import Curve
 from transect.analysis.labels import group_labels
-from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, Prose, digits, note, table, words
+from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, Prose, digits, table, words
 from transect.report.engine.charts.chart import Point, Series, dot_chart, line_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import palette
 from transect.report.engine.columns import labelled
 from transect.report.engine.context import Context
-from transect.report.engine.text import clean, clipped, count, factor, in_unit, scale_for, spread, tenths
-from transect.report.topics.forecasts.facts import Forecast, mean_error, order_of, unmatched
+from transect.report.engine.text import clipped, factor, in_unit, scale_for, spread, tenths
+from transect.report.topics.forecasts.facts import Forecast, mean_error, unmatched
 from transect.report.topics.forecasts.findings import all_forecasts, error_words
 
 _REASON = 160
@@ -31,7 +31,6 @@ def forecast_body(context: Context) -> Iterator[Part]:
         "a step of the training itself."
     )
     if found:
-        yield note(clean(_summary(context, found)))
         yield _chart(context, found)
         yield _table(found)
     yield from _curves(context, mean_error(found))
@@ -55,27 +54,6 @@ def forecast_body(context: Context) -> Iterator[Part]:
             caption="Not held against a measurement",
             fold_title="Not held against a measurement",
         )
-
-
-def _summary(context: Context, found: Sequence[Forecast]) -> str:
-    counted = [forecast for forecast in found if forecast.counts]
-    order = order_of(found, context.floors)
-    parts = [
-        f"{count(len(counted), 'prediction')} made in time of ranks with cores of their own"
-        + ("" if (mean := mean_error(found)) is None else f": {tenths(mean)} off in the mean, whichever way")
-    ]
-    late, shared = (
-        sum(not forecast.in_time for forecast in found),
-        sum(forecast.in_time and forecast.group.over_subscribed for forecast in found),
-    )
-    parts += [f"{count(shared, 'prediction')} of ranks that share cores left out"] if shared else []
-    parts += [f"{count(late, 'prediction')} made too late left out"] if late else []
-    if order.decided:
-        parts.append(
-            f"of {count(order.decided, 'pair')} of strategies that measurements tell apart, "
-            f"{order.right} in the predicted order"
-        )
-    return "; ".join(parts) + "."
 
 
 def _chart(context: Context, found: Sequence[Forecast]) -> Part:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from transect.analysis.hardware import BenchmarkValue
-from transect.analysis.labels import group_labels
+from transect.analysis.labels import people_name
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, median, names
 from transect.report.engine.text import clean, count, percent, quantity
 from transect.report.topics.roofline.facts import RooflinePoint, roofline_points
-from transect.report.topics.serving.findings import faithful_groups
+from transect.report.topics.serving.facts import faithful_groups
 from transect.stats.comparisons import Confidence
 
 _SHOWN = 3
@@ -39,25 +39,27 @@ def _limit(context: Context, workload: str) -> list[Finding]:
         return []
 
     best = max(points, key=lambda point: (median(point.group, _METRIC) or 0.0, point.group.cell.id))
-    label = group_labels(groups, always=("threads", "batch"))[best.group.cell]
-    side = "peak FLOP/s" if best.bound.kind == "arithmetic" else best.bound.kind
-    claim = f"{label} reaches {percent(best.share)} of what {side} allows"
+    bound = best.bound
+    side = "the processor's arithmetic speed" if bound.kind == "arithmetic" else f"what {bound.kind} allows"
+    name = people_name(
+        best.group.cell, [group.cell for group in groups], always=("threads", "batch"), never=("exporter",)
+    )
+    short = f"{name} runs at {percent(best.share)} of {side}"
     confidence = Confidence.PROVISIONAL
     if best.share > 1:
-        claim += ", so the bound or the count of operations is off"
+        short += ", so the bound or the count of operations is off"
         confidence = Confidence.INCONCLUSIVE
-    bound = best.bound
     evidence = (
-        f"the cell with the highest throughput of {count(len(points), 'cell')} with a bound; run "
-        f"{quantity(best.time.median, 's')}, bound {quantity(bound.time_s, 's')} from "
-        f"{quantity(bound.flops.value, 'FLOP/s')} ({bound.flops.benchmark}) and "
+        f"the fastest of {count(len(points), 'cell')} with a bound; run {quantity(best.time.median, 's')}, bound "
+        f"{quantity(bound.time_s, 's')} from {quantity(bound.flops.value, 'FLOP/s')} ({bound.flops.benchmark}) and "
         f"{quantity(bound.bandwidth.value, 'B/s')} ({bound.bandwidth.benchmark}) with "
         f"{count(best.threads, 'thread')}; operations and bytes from the {_source(best)}"
     )
     return [
         Finding(
             subject=workload,
-            claim=claim + ".",
+            claim=f"{short}.",
+            short=short,
             evidence=evidence,
             confidence=confidence,
             kind="limit",

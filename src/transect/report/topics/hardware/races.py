@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from transect.analysis.contrast import Contrast
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, group_records, grouped
 from transect.analysis.log_runs import DATED, SETTINGS_UNKNOWN, LogCell, log_records, settings_unknown
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import MARGIN
-from transect.stats.comparisons import Comparison, Confidence, Verdict, compare
+from transect.stats.comparisons import compare
 from transect.stats.noise import middle
 from transect.stats.samples import noise_floor
 
@@ -26,7 +27,7 @@ class SystemRace:
     name: str
     label: str
     best: Group
-    others: Mapping[str, Comparison]
+    others: Mapping[str, Contrast]
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ class SystemRace:
     @property
     def winner(self) -> str | None:
         """The system that is better than every other; None where one cannot be told from the best."""
-        won = all(comparison.verdict is Verdict.BETTER for comparison in self.others.values())
+        won = all(pair.better is self.best for pair in self.others.values())
         return str(self.best.cell.get("system")) if won else None
 
 
@@ -50,7 +51,9 @@ class Unmatched:
     settings: tuple[str, ...]
 
 
-def system_races(records: Iterable[AnyRecord], *, margin: float = MARGIN) -> tuple[list[SystemRace], list[Unmatched]]:
+def system_races(
+    records: Iterable[AnyRecord], *, margin: float = MARGIN, asked: bool = True
+) -> tuple[list[SystemRace], list[Unmatched]]:
     """Compare systems benchmark by benchmark, with the noise between runs of one system.
 
     Logs that name no system are left out, and numbers that are neither times, rates nor a score.
@@ -68,7 +71,7 @@ def system_races(records: Iterable[AnyRecord], *, margin: float = MARGIN) -> tup
             differing = _differing(usable)
             unmatched.append(Unmatched(benchmark=benchmark, variant=variant, systems=systems, settings=differing))
         for members in together:
-            races += _races(members, usable, margin)
+            races += _races(members, usable, margin, asked)
     return races, unmatched
 
 
@@ -78,7 +81,7 @@ def _differing(groups: Sequence[Group]) -> tuple[str, ...]:
     return tuple(name for name in names if len({setting.get(name) for setting in settings}) > 1)
 
 
-def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) -> Iterable[SystemRace]:
+def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float, asked: bool) -> Iterable[SystemRace]:
     series = dict.fromkeys(
         (number.name, number.label or "")
         for group in members
@@ -100,13 +103,23 @@ def _races(members: Sequence[Group], of_kind: Sequence[Group], margin: float) ->
             if group is best:
                 continue
             comparison = compare(best.values(name, label), group.values(name, label), direction=direction, floor=floor)
-            if comparison is not None:
-                doubt = SETTINGS_UNKNOWN if settings_unknown(group.cell) else _few_days(best, group)
-                if doubt and comparison.confidence is Confidence.CONFIRMED:
-                    comparison = replace(
-                        comparison, confidence=Confidence.PROVISIONAL, reason=f"{comparison.reason}; {doubt}"
-                    )
-                others[str(group.cell.get("system"))] = replace(comparison, n_candidates=len(having))
+            if comparison is None:
+                continue
+            others[str(group.cell.get("system"))] = Contrast(
+                group=best,
+                base=group,
+                varies="system",
+                metric=name,
+                by="",
+                pairs=min(comparison.a.count, comparison.b.count),
+                left_out=0,
+                quiet=True,
+                asked=asked,
+                comparison=comparison,
+                candidates=len(having),
+                doubt=(SETTINGS_UNKNOWN if settings_unknown(group.cell) else _few_days(best, group))
+                or comparison.doubt,
+            )
         cell = best.cell
         assert isinstance(cell, LogCell)
         yield SystemRace(cell=cell.changed(system=""), name=name, label=label, best=best, others=others)

@@ -30,23 +30,20 @@ _RATES = {"flops": "Peak arithmetic", "memory_bandwidth": "Memory bandwidth"}
 def hardware_body(context: Context) -> Iterator[Part]:
     """Lay systems beside each other, draw valid values, list every run with its validity."""
     values = context.benchmark_values
-    yield Lead(
-        f"{_counted(context)}Rates of this machine bound what any framework can reach on it. A run counts as valid "
-        "only if the benchmark's own check passed. For logs, a system is the folder below the path "
-        "that was read, or the file.",
-        empty="No benchmark ran and no log was read: there are no bounds.",
-    )
+    yield Lead(f"{_counted(context)}A run counts only if the benchmark's own check passed.")
     best = best_values(values)
     yield _bounds(context)
     yield from systems_blocks(best)
     refused = {series_of(value) for refusal in refusals(best) for value in refusal.values}
-    # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
-    # units of their own cannot stand on a common axis; points over sizes belong to curves.
+    # Where benchmarks ran here, logs of other machines are in tables alone. IO500's phases have charts of their own; what
+    # is not compared is not drawn; numbers in units of their own have no common axis; points over sizes belong to curves.
+    stages = {"bench"} if any(value.stage == "bench" for value in values) else {"bench", "ingest"}
     drawable = [
         value
         for value in values
         if value.valid
         and value.value
+        and value.stage in stages
         and value.name in METRICS
         and value.name not in CURVES
         and value.benchmark != IO500
@@ -176,7 +173,7 @@ def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]
 
     known, label = METRICS[name], name.replace("_", " ")
     origin = "measured here" if stage == "bench" else "from logs"
-    better = f", {known.direction} is better" if known.direction != "neutral" else ""
+    better = {"higher": ", more is better", "lower": ", less is better"}.get(known.direction.value, "")
     return dot_chart(
         list(grouped(values, _name).values()),
         dot,

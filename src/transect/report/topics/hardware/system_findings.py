@@ -10,7 +10,7 @@ from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, lost_runs, lowest_confidence, names
 from transect.report.engine.text import clean, clipped, count
 from transect.report.topics.hardware.races import SystemRace, Unmatched, system_races
-from transect.stats.comparisons import Confidence, Verdict
+from transect.stats.comparisons import Confidence
 
 _SHOWN = 3
 _CLIP = 160
@@ -18,7 +18,7 @@ _CLIP = 160
 
 def system_findings(context: Context) -> list[Finding]:
     """Say for each benchmark and choice of settings which system is faster, and what is not compared."""
-    races, unmatched = system_races(context.records, margin=context.analysis_plan.margin)
+    races, unmatched = system_races(context.records, margin=context.analysis_plan.margin, asked=context.asks("system"))
     # A number that one of the systems lacks says nothing of it.
     alike = grouped(races, lambda race: (race.cell, race.systems))
     found = [_of(cell, systems, group) for (cell, systems), group in alike.items()]
@@ -31,10 +31,10 @@ def _named(cell: LogCell) -> str:
 
 def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> Finding:
     winners = {race.winner for race in races}
-    comparisons = [comparison for race in races for comparison in race.others.values()]
-    factors = sorted(comparison.factor for comparison in comparisons if comparison.verdict is Verdict.BETTER)
+    pairs = [pair for race in races for pair in race.others.values()]
+    factors = sorted(pair.times.value for pair in pairs if pair.better is pair.group)
     amount = count(len(races), "number")
-    confidence = lowest_confidence(comparison.confidence for comparison in comparisons)
+    confidence = lowest_confidence(pair.confidence for pair in pairs)
     if len(winners) == 1 and None not in winners:
         best = str(next(iter(winners)))
         others = [clean(system) for system in systems if system != best]
@@ -45,7 +45,7 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
         each = grouped(races, lambda race: race.winner)
         wins = [f"{clean(name)} in {len(won)}" for name, won in sorted((str(k), v) for k, v in each.items() if k)]
         left = len(each.get(None, ()))
-        wins += [f"none is told from the best in {left}"] if left else []
+        wins += [f"not known in {left}"] if left else []
         claim = (
             f"which of {names([clean(system) for system in systems])} is faster depends on the number of {_named(cell)}: {', '.join(wins)}"
             if len(wins) > 1
@@ -56,9 +56,9 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
     evidence = joined(
         f"runs that logs tell under the same settings ({settings})" if settings else SETTINGS_UNKNOWN,
         *(
-            f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {comparison.reason}"
+            f"{race.name.replace('_', ' ')} {clean(race.label)}: {clean(str(race.best.cell.get('system')))} beside {clean(name)}, {pair.reason}"
             for race in races[:_SHOWN]
-            for name, comparison in race.others.items()
+            for name, pair in race.others.items()
         ),
         count(len(races) - _SHOWN, "more number") if len(races) > _SHOWN else "",
         *dict.fromkeys(
@@ -73,7 +73,7 @@ def _of(cell: LogCell, systems: Sequence[str], races: Sequence[SystemRace]) -> F
         confidence=confidence,
         kind="system",
         named=True,
-        comparisons=tuple(comparisons),
+        contrasts=tuple(pairs),
     )
 
 

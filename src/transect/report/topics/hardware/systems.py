@@ -145,7 +145,8 @@ def system_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
         every = [
             series
             for series in scaling_series(values, axis)
-            if series.first.name not in CURVES and series.first.benchmark != IO500
+            # Two numbers are no curve: they stand beside each other already.
+            if len(series.points) > 2 and series.first.name not in CURVES and series.first.benchmark != IO500
         ]
         for name, members in sorted(grouped(every, lambda series: series.first.name).items()):
             yield _scaling(axis, name, members)
@@ -263,7 +264,7 @@ def _phases(title: str, name: str, every: list[BenchmarkValue], factor: float, u
             code("From", lambda value: clean(value.where) or value.cell_id),
         ],
         title=title,
-        axis=f"{unit}, higher is better",
+        axis=f"{unit}, more is better",
         name=f"io500-{name}",
         first="First",
         unit=unit,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from transect.analysis.groups import Floors, grouped
-from transect.analysis.parallelism import Beside, beside, median_of
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
+from transect.analysis.groups import grouped
+from transect.analysis.parallelism import STEP, median_of
 from transect.analysis.scaling import TrainGroup
+from transect.report.engine.context import Context
 from transect.stats.samples import Spread
 
 # Frameworks of other languages, by what their names begin with.
@@ -24,29 +27,32 @@ class Language:
 
     group: TrainGroup
     in_python: TrainGroup
-    result: Beside
+    result: Contrast
 
     @property
     def reached(self) -> bool | None:
         """Whether it takes at most `GOAL` times as long; None where its runs cannot tell, or share cores."""
         ratio = self.result.ratio
         alone = ratio.spread is Spread.SINGLE
-        if alone or self.result.over_subscribed or ratio.low <= GOAL < ratio.high:
+        if alone or self.result.barred or ratio.low <= GOAL < ratio.high:
             return None
         # What may be noise is no miss.
         return True if ratio.high <= GOAL else False if self.result.shown else None
 
 
-def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
+def languages(context: Context) -> list[Language]:
     """Return every pair of right cells that differ in nothing but who computes, in order of the cells."""
     # In a training with two languages neither could be measured alone.
-    able = [g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework]
+    able = [g for g in context.of("train") if g.ok and not g.wrong and _BOTH not in g.cell.framework]
+    planned = {(found.group.cell, found.base.cell): found for found in context.contrasts.of("language")}
     found = []
     for members in grouped(able, lambda group: group.cell.apart_from("framework")).values():
         for foreign in members:
             for in_python in members:
                 if is_other(foreign.cell.framework) and not is_other(in_python.cell.framework):
-                    result = beside(foreign, in_python, floors)
+                    result = planned.get((foreign.cell, in_python.cell)) or contrast(
+                        foreign, in_python, context.floors, STEP, varies="framework"
+                    )
                     if result is not None:
                         found.append(Language(group=foreign, in_python=in_python, result=result))
     return sorted(found, key=lambda pair: (pair.group.cell.workload, pair.group.cell.id, pair.in_python.cell.id))

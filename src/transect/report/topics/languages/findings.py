@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from transect.analysis.labels import group_labels
+from transect.analysis.labels import people_name, word
 from transect.analysis.parallelism import median_of
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence
-from transect.report.engine.text import clean, count, ends, factor, number, percent, quantity
+from transect.report.engine.text import clean, count, factor, number, percent, quantity
 from transect.report.topics.languages.facts import GOAL, Installed, Language, installed, is_other, languages
 from transect.stats.comparisons import Confidence
 
@@ -16,7 +17,7 @@ _RIVAL = "numpy"
 
 def language_findings(context: Context) -> list[Finding]:
     """Per equal cell: another language beside numpy; and per workload what has to be installed."""
-    pairs = languages(context.of("train"), context.floors)
+    pairs = languages(context)
     return [
         *(_step(pair) for pair in pairs if _is_base(pair)),
         *(found for workload in context.workloads("train") if (found := _size(context, workload))),
@@ -39,36 +40,30 @@ def goal_words(pair: Language) -> str:
     """Say whether the goal was reached."""
     reached = pair.reached
     if reached is None:
-        return "shares cores" if pair.result.over_subscribed else "cannot be told"
+        return "shares cores" if pair.result.over_subscribed else "not known"
     return "reached" if reached else "missed"
 
 
 def _step(pair: Language) -> Finding:
     group, rival, result = pair.group, pair.in_python, pair.result
-    labels = group_labels([group, rival], always=("framework", "strategy", "ranks"))
+    name, other = (people_name(one.cell, [two.cell]) for one, two in ((group, rival), (rival, group)))
     relation = {"reached": "within", "missed": "beyond"}.get(goal_words(pair))
-    goal = (
-        f"{relation} the goal of {factor(GOAL)}"
-        if relation
-        else f"whether that is within the goal of {factor(GOAL)} cannot be told"
-    )
+    goal = f"the goal of {factor(GOAL)} times"
+    goal = f"{relation} {goal}" if relation else f"whether that is within {goal} is not known"
     used = [median_of(each, "cpu_utilisation") for each in (group, rival)]
-    confidence = limited_confidence(result.comparison.confidence, group, rival)
-    if pair.reached is None:
-        confidence = Confidence.INCONCLUSIVE
-    elif not result.shown:
-        # Too near to be told apart, and so within the goal, as the range of both says.
-        confidence = Confidence.PROVISIONAL
+    confidence = Confidence.INCONCLUSIVE
+    if pair.reached is not None:
+        # The interval that decides is beside the goal, whether or not it is beside 1.
+        confidence = Confidence.CONFIRMED if result.sound else Confidence.PROVISIONAL
+        confidence = limited_confidence(confidence, group, rival)
     return Finding(
         subject=str(group.cell.workload),
         kind="language",
-        named=True,
         confidence=confidence,
-        comparisons=result.comparisons,
+        contrasts=(result,),
         scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}",
         groups=(group, rival),
-        claim=f"{labels[group.cell]} takes {factor(result.ratio.value)} times ({ends(result.ratio, factor)}) the step of "
-        f"{labels[rival.cell]} on equal work, {goal}.",
+        claim=f"a step of {name} takes {ratio_words(result)} as long as {other}'s on equal work, {goal}.",
         evidence=joined(
             f"steps {quantity(median_of(group, 'step_time'), 's')} and {quantity(median_of(rival, 'step_time'), 's')}",
             f"CPU use {percent(used[0])} and {percent(used[1])}" if None not in used else "",
@@ -101,9 +96,9 @@ def _size(context: Context, workload: str) -> Finding | None:
         kind="installed",
         named=True,
         confidence=Confidence.CONFIRMED,
-        claim=f"{clean(least.group.cell.framework)} needs {count(int(least.files or 0), 'file')} of "
+        claim=f"{clean(word('framework', least.group.cell.framework))} needs {count(int(least.files or 0), 'file')} of "
         f"{quantity(least.bytes, 'B')} before it trains on one rank, the least of the others, "
-        f"{clean(near.group.cell.framework)}, {count(int(near.files or 0), 'file')} of {quantity(near.bytes, 'B')}, "
+        f"{clean(word('framework', near.group.cell.framework))}, {count(int(near.files or 0), 'file')} of {quantity(near.bytes, 'B')}, "
         f"{number(ratio)} times as many bytes.",
         evidence=joined(
             f"to the end of the first step and resident before it: {listed}",
@@ -113,5 +108,5 @@ def _size(context: Context, workload: str) -> Finding | None:
 
 
 def _words(row: Installed) -> str:
-    name = clean(row.group.cell.framework)
+    name = clean(word("framework", row.group.cell.framework))
     return f"{name} {quantity(row.first_step_s, 's')}, {quantity(row.at_rest, 'B')}"

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from transect.analysis.parallelism import median_of
-from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, digits, table, words
-from transect.report.engine.charts.chart import dot_chart
-from transect.report.engine.charts.marks import Dot
+from transect.report.engine.blocks import Chip, Column, Explained, Heading, Lead, Part, digits, table, words
 from transect.report.engine.columns import ACCURACY, MARKS, NOT_TOLD, labelled
 from transect.report.engine.context import Context
-from transect.report.engine.text import factor, in_unit, percent, quantity, scale_for, with_ends
-from transect.report.topics.languages.facts import GOAL, Installed, Language, languages
+from transect.report.engine.text import factor, in_unit, percent, scale_for, with_ends
+from transect.report.topics.languages.facts import GOAL, Language, languages
 from transect.report.topics.languages.findings import goal_words, installed_rows
 
 _TONES = {"reached": "good", "missed": "warn"}
@@ -20,7 +18,7 @@ _TONES = {"reached": "good", "missed": "warn"}
 
 def languages_body(context: Context) -> Iterator[Part]:
     """List every pair of equal cells, and each workload's sizes; nothing without another language."""
-    pairs = languages(context.of("train"), context.floors)
+    pairs = languages(context)
     sizes = {name: installed_rows(context, name) for name in context.workloads("train")}
     if not pairs and not any(sizes.values()):
         return
@@ -35,35 +33,11 @@ def languages_body(context: Context) -> Iterator[Part]:
         if of_workload:
             yield _steps(workload, of_workload)
         if rows := sizes[workload]:
-            yield _sizes(context, workload, rows)
-            yield table(rows, _size_columns(), caption=f"{workload}: deployment in numbers, on one rank and thread")
-
-
-def _sizes(context: Context, workload: str, rows: list[Installed]) -> Part:
-    scale = scale_for([row.bytes for row in rows], "B")
-    return dot_chart(
-        rows,
-        lambda row: Dot(
-            label=row.group.cell.framework,
-            value=(row.bytes or 0.0) / scale.factor,
-            low=(row.bytes or 0.0) / scale.factor,
-            high=(row.bytes or 0.0) / scale.factor,
-            points=[],
-            style=context.style(row.group),
-            right=quantity(row.bytes, "B"),
-        ),
-        _size_columns()[:3],
-        title="What has to be installed",
-        axis=f"bytes of all files ({scale.unit})",
-        name=f"installed-{workload}",
-        first="Least",
-        log=True,
-        notes=[
-            "What this project pins for the framework, with the interpreter that it borrows; of a program of its "
-            "own no more than it loads. Files of several names count once, what Python compiles on first use "
-            "not at all."
-        ],
-    )
+            yield table(rows, _size_columns(), caption=f"{workload}: what has to be installed, on one rank and thread")
+            yield Explained(
+                "What this project pins for the framework, with the interpreter that it borrows; of a program of its own no "
+                "more than it loads."
+            )
 
 
 def _steps(workload: str, pairs: list[Language]) -> Part:

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from transect.analysis.parallelism import Beside, Rivalry, median_of, rivalries
+from transect.analysis.labels import word
+from transect.analysis.parallelism import Rivalry, median_of, rivalries
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import doubt_words, ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence
-from transect.report.engine.text import clean, count, ends, factor, percent, quantity
+from transect.report.engine.text import clean, count, factor, percent, quantity
 from transect.report.topics.parallel.out_of_core import PLAIN, MemoryRow, Sweep, sweeps
 from transect.report.topics.parallel.overlapped import Exchange, OverlapRow, exchanges
 from transect.stats.comparisons import Confidence
 
 
 def strategy_words(group: TrainGroup | Sweep) -> str:
-    """Name a strategy with its options: `mpi-pipeline (micro_batches 4)`."""
-    cell = group.cell
-    options = ", ".join(f"{name} {value}" for name, value in cell.options)
-    return clean(f"{cell.strategy} ({options})" if options else cell.strategy)
+    """Name a strategy with its options: `an MPI pipeline (micro_batches 4)`."""
+    name = word("strategy", group.cell.strategy)
+    options = ", ".join(f"{option} {value}" for option, value in group.cell.options)
+    return clean(f"{name} ({options})" if options else name)
 
 
 def scope_of(group: TrainGroup) -> str:
     """Say what groups of a point have in common."""
     cell = group.cell
     ranks = f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
-    parts = [cell.framework, f"batch {cell.batch}", ranks]
+    parts = [word("framework", cell.framework), f"batch {cell.batch}", ranks]
     parts += [f"{cell.threads} threads each"] if cell.threads > 1 else []
     parts += [f"over {cell.network}"] if cell.network else []
     parts += [group.kind.words] if group.kind.words else []
     return clean(", ".join(parts))
-
-
-def times_of(result: Beside) -> str:
-    """Write a ratio with its ends."""
-    return f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)})"
-
-
-def doubt_of(result: Beside) -> str:
-    """Say why a ratio decides nothing; empty where it does."""
-    if result.over_subscribed:
-        return "; ranks share cores, so this decides nothing"
-    return "" if result.shown else "; these runs cannot tell the two apart"
 
 
 def pipeline_findings(context: Context) -> list[Finding]:
@@ -47,7 +37,7 @@ def pipeline_findings(context: Context) -> list[Finding]:
     return [
         _rivalry(rivalry)
         for workload in context.workloads("train")
-        for rivalry in rivalries(context.of("train", workload), context.floors)
+        for rivalry in rivalries(context.of("train", workload), context.floors, asked=context.asks("pipeline"))
     ]
 
 
@@ -65,8 +55,8 @@ def _rivalry(rivalry: Rivalry) -> Finding:
         scope=scope_of(rivalry.best),
         kind="pipeline",
         named=True,
-        claim=f"{strategy_words(rivalry.best)}, {what}, takes {times_of(result)} the step of "
-        f"{strategy_words(rivalry.rival)}, the best that shares the data alone{doubt_of(result)}.",
+        claim=f"{strategy_words(rivalry.best)}, {what}, takes {ratio_words(result)} the step of "
+        f"{strategy_words(rivalry.rival)}, the best that shares the data alone{doubt_words(result)}.",
         confidence=limited_confidence(result.confidence, rivalry.best, rivalry.rival),
         evidence=joined(
             f"steps {quantity(median_of(rivalry.best, 'step_time'), 's')} and "
@@ -77,7 +67,7 @@ def _rivalry(rivalry: Rivalry) -> Finding:
             f"{percent(overlap)} of its messages hide behind computing" if overlap is not None else "",
             result.reason,
         ),
-        comparisons=result.comparisons,
+        contrasts=(result,),
     )
 
 
@@ -86,7 +76,7 @@ def exchange_findings(context: Context) -> list[Finding]:
     return [
         finding
         for workload in context.workloads("train")
-        for exchange in exchanges(context.of("train", workload), context.floors)
+        for exchange in exchanges(context.of("train", workload), context.floors, asked=context.asks("exchange"))
         if (finding := _exchange(exchange)) is not None
     ]
 
@@ -101,7 +91,7 @@ def _exchange(exchange: Exchange) -> Finding | None:
         return None
     row: OverlapRow = min(variants, key=lambda each: each[:2])[2]
     assert row.result is not None
-    result = row.result.chosen_of(len(variants))
+    result = row.result
     overlap = median_of(row.group, "overlap")
     least = (
         f"; {factor(row.over_least)} times the longer of its computing and its communication"
@@ -112,10 +102,10 @@ def _exchange(exchange: Exchange) -> Finding | None:
         subject=str(row.group.cell.workload),
         scope=scope_of(row.group),
         kind="exchange",
-        claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(result)} the step of "
-        f"SC-B by {strategy_words(exchange.base)}{least}{doubt_of(result)}.",
+        claim=f"{row.variant} by {strategy_words(row.group)} takes {ratio_words(result)} the step of "
+        f"SC-B by {strategy_words(exchange.base)}{least}{doubt_words(result)}.",
         confidence=limited_confidence(result.confidence, row.group, exchange.base),
-        comparisons=result.comparisons,
+        contrasts=(result,),
         evidence=joined(
             f"SC-B computes {quantity(exchange.compute_s, 's')} and communicates {quantity(exchange.communication_s, 's')}",
             f"{percent(overlap)} of the messages hide" if overlap is not None else "",
@@ -129,7 +119,7 @@ def memory_findings(context: Context) -> list[Finding]:
     return [
         finding
         for workload in context.workloads("train")
-        for sweep in sweeps(context.of("train", workload), context.floors)
+        for sweep in sweeps(context.of("train", workload), context.floors, asked=context.asks("memory"))
         for budget in sweep.budgets
         if (finding := _past(sweep, budget)) is not None
     ]
@@ -147,7 +137,7 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
         and row.group.cell.memory != PLAIN
     ]
     subject, ranks = str(sweep.cell.workload), count(sweep.cell.ranks, "rank")
-    scope = clean(f"{sweep.cell.framework}, {strategy_words(sweep)}, {ranks}, within {limit}")
+    scope = clean(f"{word('framework', sweep.cell.framework)}, {strategy_words(sweep)}, {ranks}, within {limit}")
     if fitting is None or not able:
         why = (
             "plain memory trains no batch that was asked for"
@@ -178,16 +168,16 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
         named=True,
         claim=f"{clean(row.group.cell.memory)} trains batch {row.group.cell.batch}, "
         f"{factor(row.times_what_fits or 1.0)} times what fits in plain memory, and each sample takes "
-        f"{times_of(result)} as long as at the batch that fits{doubt_of(result)}.",
+        f"{ratio_words(result)} as long as at the batch that fits{doubt_words(result)}.",
         confidence=limited_confidence(
             result.confidence if too_large is not None else Confidence.INCONCLUSIVE, row.group, fitting
         ),
-        comparisons=(*result.comparisons, *(row.beside_free.comparisons if row.beside_free is not None else ())),
+        contrasts=tuple(found for found in (result, row.beside_free) if found is not None),
         evidence=joined(
             checked,
             result.reason,
             f"without a limit plain memory trains that batch, and what is bounded takes "
-            f"{times_of(row.beside_free)} as long"
+            f"{ratio_words(row.beside_free)} as long"
             if row.beside_free is not None
             else "",
         ),

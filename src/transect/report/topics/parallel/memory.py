@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from transect.analysis.contrast import Contrast
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
-from transect.analysis.parallelism import Beside
 from transect.analysis.scaling import TrainGroup
-from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
+from transect.report.engine.blocks import Chip, Column, Explained, Heading, Lead, Part, digits, table, words
 from transect.report.engine.charts.chart import MAX_PANELS, Point, Series, line_chart
 from transect.report.engine.charts.theme import palette
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import verdict_chip
 from transect.report.engine.text import clean, clipped, count, factor, in_unit, quantity, scale_for, spread, with_ends
 from transect.report.topics.parallel.out_of_core import PLAIN, MemoryRow, Sweep, per_sample, ran_out, sweeps
 from transect.stats.samples import summarise
@@ -29,15 +30,8 @@ def out_of_core_body(context: Context) -> Iterator[Part]:
     if not found:
         return
     yield Lead(
-        "What becomes of activations between the forward and the backward pass: kept (plain), computed again, "
-        "brought to host memory or to files and back, or for each layer what an integer program finds best. A "
-        "budget is a limit that the operating system enforces: what does not fit ends as out-of-memory."
-    )
-    yield note(
-        "Time per sample is the step over the batch. It stands beside plain memory at the largest batch that fits "
-        "into the same budget, and beside plain memory without a budget at the same batch, where that ran. "
-        "Under a budget freed memory goes back to the system at once, which costs a fault for each page. "
-        "Same digits: final loss and both distances to the reference are those of plain memory, bit by bit."
+        "What becomes of activations between the forward and the backward pass, under a limit that the operating system "
+        "enforces: what does not fit ends as out-of-memory."
     )
     names = group_labels(found, always=("ranks",), never=("workload", "batch"))
     for number, sweep in enumerate(found):
@@ -46,6 +40,11 @@ def out_of_core_body(context: Context) -> Iterator[Part]:
         if number < MAX_PANELS:
             yield _chart(sweep, title, number)
         yield _table(sweep)
+    yield Explained(
+        "Time per sample is the step over the batch, beside plain memory at the largest batch that fits into the same "
+        "budget, and beside plain memory without a budget at the same batch. Same digits: final loss and distances to the "
+        "reference are those of plain memory, bit by bit."
+    )
 
 
 def budget_words(budget: int | None) -> str:
@@ -144,7 +143,7 @@ def _memory_bytes(group: TrainGroup, name: str) -> float | None:
     return float(max(values)) if values else None
 
 
-def _beside(result: Beside | None) -> str | None:
+def _beside(result: Contrast | None) -> str | None:
     return with_ends(result.ratio) if result is not None else None
 
 
@@ -162,12 +161,10 @@ def _outcome(row: MemoryRow) -> Chip:
 
 
 def _mark(row: MemoryRow) -> Chip | None:
-    results = [result for result in (row.beside_fitting, row.beside_free) if result is not None]
     if row.group.over_subscribed:
-        return Chip("open: shared cores", "warn")
-    if results and not any(result.shown for result in results):
-        return Chip("open: within noise", "plain", results[0].reason)
-    return Chip("disturbed", "warn") if row.group.disturbed else None
+        return Chip("not known: shared cores", "warn")
+    result = row.beside_fitting or row.beside_free
+    return Chip("disturbed", "warn") if row.group.disturbed and result is None else verdict_chip(result)
 
 
 def _same_digits(row: MemoryRow, plain: dict[tuple[int, int | None], TrainGroup]) -> Chip | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors, grouped
-from transect.analysis.parallelism import STEP, Beside, beside, median_of
+from transect.analysis.parallelism import STEP, median_of
 from transect.analysis.scaling import TrainGroup
 from transect.domain.axes.train import TrainCell
 from transect.domain.record import Cause, Status
@@ -24,15 +26,15 @@ class MemoryRow:
 
     group: TrainGroup
     fits: bool
-    beside_fitting: Beside | None
-    beside_free: Beside | None
+    beside_fitting: Contrast | None
+    beside_free: Contrast | None
 
     @property
     def times_what_fits(self) -> float | None:
         """Its batch over the largest that fits; None where that is not known."""
         if self.beside_fitting is None or not self.group.cell.batch:
             return None
-        fitting = self.beside_fitting.baseline.cell.batch
+        fitting = self.beside_fitting.base.cell.batch
         return self.group.cell.batch / fitting if fitting else None
 
 
@@ -85,13 +87,13 @@ def _largest(groups: Iterable[TrainGroup], memory: str, budget: int | None) -> T
     return max(able, key=lambda group: (group.cell.batch, group.cell.id), default=None)
 
 
-def sweeps(groups: Iterable[TrainGroup], floors: Floors) -> list[Sweep]:
+def sweeps(groups: Iterable[TrainGroup], floors: Floors, *, asked: bool = False) -> list[Sweep]:
     """Return a sweep for each training of which some cell has another memory, or a budget."""
     alike = grouped(groups, lambda group: group.cell.apart_from("memory", "memory_budget", "batch"))
     return [
         Sweep(
             cell=members[0].cell.changed(memory=PLAIN, memory_budget=None, batch=1),
-            rows=[_row(group, members, floors) for group in sorted(members, key=_order)],
+            rows=[_row(group, members, floors, asked) for group in sorted(members, key=_order)],
         )
         for members in alike.values()
         if any(g.cell.memory != PLAIN or g.cell.memory_budget is not None for g in members)
@@ -105,15 +107,15 @@ def _order(group: TrainGroup) -> tuple[float, int, bool, str, str]:
     return budget, cell.batch, cell.memory != PLAIN, cell.memory, cell.id
 
 
-def _row(group: TrainGroup, members: Sequence[TrainGroup], floors: Floors) -> MemoryRow:
+def _row(group: TrainGroup, members: Sequence[TrainGroup], floors: Floors, asked: bool) -> MemoryRow:
     cell = group.cell
     fitting = _largest(members, PLAIN, cell.memory_budget)
     free = [rival for rival in members if _is(rival, PLAIN, None) and rival.cell.batch == cell.batch]
 
-    def against(rival: TrainGroup | None) -> Beside | None:
+    def against(rival: TrainGroup | None) -> Contrast | None:
         if rival is None or rival is group or not _fits(group) or median_of(rival, STEP) is None:
             return None
-        return beside(group, rival, floors, STEP, per_sample)
+        return contrast(group, rival, floors, STEP, varies="memory", of=per_sample, asked=asked)
 
     return MemoryRow(
         group=group, fits=_fits(group), beside_fitting=against(fitting), beside_free=against(free[0] if free else None)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors
-from transect.analysis.parallelism import Beside, beside, division, median_of, points
+from transect.analysis.parallelism import STEP, division, median_of, points
 from transect.analysis.scaling import TrainGroup
 
 BLOCKING = "mpi-bcast-reduce"
@@ -26,7 +28,7 @@ class OverlapRow:
 
     group: TrainGroup
     variant: str
-    result: Beside | None
+    result: Contrast | None
     over_least: float | None
 
     @property
@@ -60,19 +62,19 @@ class Exchange:
         return self.rows[0].group
 
 
-def exchanges(groups: Iterable[TrainGroup], floors: Floors) -> list[Exchange]:
+def exchanges(groups: Iterable[TrainGroup], floors: Floors, *, asked: bool = False) -> list[Exchange]:
     """Return one for each point at which a variant ran on several ranks, with all groups of that point."""
     sharing = [
         group for group in groups if group.cell.ranks > 1 and ((layout := division(group)) is None or layout.parts == 1)
     ]
     return [
-        _exchange(members, floors)
+        _exchange(members, floors, asked)
         for members in points(sharing)
         if any(group.cell.strategy in VARIANTS for group in members)
     ]
 
 
-def _exchange(members: Sequence[TrainGroup], floors: Floors) -> Exchange:
+def _exchange(members: Sequence[TrainGroup], floors: Floors, asked: bool) -> Exchange:
     blocking = [g for g in members if g.cell.strategy == BLOCKING and not g.wrong and g.ok]
     # Its usual options, where it ran with several.
     base = min(blocking, key=lambda group: (len(group.cell.options), group.cell.id), default=None)
@@ -81,12 +83,17 @@ def _exchange(members: Sequence[TrainGroup], floors: Floors) -> Exchange:
     known = None not in (compute, communication)
     least = max(compute or 0.0, communication or 0.0) if known else None
 
+    variants = [group for group in members if group.cell.strategy in VARIANTS]
+
     def row(group: TrainGroup) -> OverlapRow:
         step = median_of(group, "step_time")
+        result = None
+        if base is not None and group is not base:
+            result = contrast(group, base, floors, STEP, varies="strategy", candidates=len(variants), asked=asked)
         return OverlapRow(
             group=group,
             variant=VARIANTS.get(group.cell.strategy, ""),
-            result=beside(group, base, floors) if base is not None and group is not base else None,
+            result=result,
             over_least=step / least if step is not None and least else None,
         )
 

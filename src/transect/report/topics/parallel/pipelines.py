@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Group
-from transect.analysis.parallelism import STEP, Beside, beside, best_of, divided, division, median_of, points
+from transect.analysis.parallelism import STEP, best_of, divided, division, median_of, points
 from transect.analysis.scaling import TrainGroup
-from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
-from transect.report.engine.charts.chart import MAX_PANELS, dot_chart
-from transect.report.engine.charts.marks import Dot
+from transect.report.engine.blocks import Chip, Column, Explained, Heading, Lead, Part, digits, table, words
+from transect.report.engine.charts.chart import MAX_PANELS
 from transect.report.engine.columns import MARKS, NOT_TOLD, labelled, medians, metric_chart, metric_columns, ranked
 from transect.report.engine.context import Context
-from transect.report.engine.text import clean, count, in_unit, percent, quantity, scale_for, with_ends
+from transect.report.engine.contrast_words import contrast_columns
+from transect.report.engine.text import clean, count, in_unit, percent, quantity, scale_for
 
 
 def pipelines_body(context: Context) -> Iterator[Part]:
@@ -27,20 +28,16 @@ def pipelines_body(context: Context) -> Iterator[Part]:
     if not found:
         return
     yield Lead(
-        "Ranks that share one model: stages of a pipeline, columns and rows of its matrices, strips of "
-        "its images; and hybrids, replicas of those. Each stands beside the best way to share the data "
-        "alone that ran with the same framework, batch and number of ranks, and is held to a float64 "
-        "reference that cuts its batches into the same replicas and micro-batches: one that leaves it is "
-        "compared with nothing."
-    )
-    yield note(
-        "Bubble: share of all ranks' steps in which a stage waits for its neighbours' results; beside it what "
-        "P equal stages and M micro-batches have, (P − 1)/(M + P − 1). More than that comes of unequal "
-        "stages, of messages, and of ranks that share cores."
+        "Ranks that share one model, in stages, columns or strips, and replicas of those, beside the best way to share the "
+        "data alone with the same framework, batch and number of ranks."
     )
     for number, members in enumerate(found):
         yield Heading(point_title(members))
         yield from _point(context, members, number)
+    yield Explained(
+        "Bubble: share of all ranks' steps in which a stage waits for its neighbours' results; beside it what P equal "
+        "stages and M micro-batches have, (P − 1)/(M + P − 1)."
+    )
 
 
 def point_title(members: Sequence[TrainGroup]) -> str:
@@ -91,12 +88,11 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
             first="Shortest",
             notes=["Hollow: ranks share cores, no claim."] if any(group.over_subscribed for group in measured) else [],
         )
-        yield _bubble_chart(context, measured, label, number, point_title(members))
     rival = best_of(
         group for group in able if group.cell.ranks > 1 and (cut := division(group)) is not None and cut.parts == 1
     )
     against = {
-        id(group): beside(group, rival, context.floors)
+        id(group): contrast(group, rival, context.floors, STEP, varies="strategy", candidates=len(members))
         for group in members
         if rival is not None and group is not rival and not group.wrong
     }
@@ -105,7 +101,11 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
         [
             label,
             *columns,
-            *(beside_columns(against, str(label.entry(rival))) if rival is not None else []),
+            *(
+                contrast_columns(f"Beside {label.entry(rival)}", lambda group: against.get(id(group)))
+                if rival is not None
+                else []
+            ),
             digits("Bubble", lambda group: median_of(group, "bubble"), percent),
             digits("of equal stages", _equal_stages, percent),
             medians("Waited", "communication_time", in_unit("s"), NOT_TOLD),
@@ -149,66 +149,3 @@ def _reference(group: TrainGroup) -> Chip:
         first = group.records[0]
         return Chip(first.cause.value if first.cause else "no result", "warn", first.message)
     return Chip("followed", "good") if ratios else Chip("not compared", "warn")
-
-
-def beside_columns(against: dict[int, Beside | None], rival: str) -> list[Column[TrainGroup]]:
-    """Return the columns of a ratio to a rival, by the group's identity: value, ends, verdict."""
-
-    def of(group: TrainGroup) -> Beside | None:
-        return against.get(id(group))
-
-    def verdict(group: TrainGroup) -> Chip | None:
-        found = of(group)
-        if found is None:
-            return None
-        if found.over_subscribed:
-            return Chip("open: shared cores", "warn", found.reason)
-        if not found.shown:
-            return Chip("open: within noise", "plain", found.reason)
-        return Chip(
-            "shorter" if found.ratio.value < 1 else "longer", "good" if found.ratio.value < 1 else "plain", found.reason
-        )
-
-    return [
-        digits(f"Beside {rival}", lambda group: with_ends(found.ratio) if (found := of(group)) else None),
-        words("Verdict", verdict),
-    ]
-
-
-def _bubble_chart(context: Context, groups: Sequence[Group[Any]], label: Column[Any], number: int, about: str) -> Part:
-    """Draw the bubble of each pipeline beside that of equal stages; None where no rank waits so."""
-    measured = [g for g in groups if median_of(g, "bubble") is not None and _equal_stages(g) is not None]
-    measured.sort(key=lambda group: (median_of(group, "bubble") or 0.0, group.cell.id))
-
-    def dot(group: TrainGroup) -> Dot:
-        values = [100 * value for value in group.values("bubble")]
-        middle, ideal = median_of(group, "bubble") or 0.0, _equal_stages(group) or 0.0
-        return Dot(
-            label=str(label.entry(group)),
-            value=100 * middle,
-            low=min(values),
-            high=max(values),
-            points=values,
-            bound=100 * ideal,
-            style=context.style(group),
-            right=percent(middle),
-            hollow=group.over_subscribed,
-        )
-
-    return dot_chart(
-        measured,
-        dot,
-        [
-            label,
-            digits("Bubble", lambda group: median_of(group, "bubble"), percent),
-            digits("of equal stages", _equal_stages, percent),
-            digits("Runs", lambda group: len(group.values("bubble"))),
-        ],
-        title="Bubble",
-        axis="% of all ranks' steps",
-        name=f"bubble-{number}",
-        about=about,
-        first="Least",
-        notes=["Upright mark: the bubble of equal stages."],
-        log=False,
-    )

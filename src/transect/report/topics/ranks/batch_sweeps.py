@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from transect.analysis.groups import Floors, grouped
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
+from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.parallelism import median_of
 from transect.analysis.scaling import TrainGroup
-from transect.analysis.side_by_side import under
-from transect.domain.metrics import Direction
-from transect.stats.comparisons import Comparison, compare_paired
 from transect.stats.noise import middle
 
 _WAITED = "communication_time"
@@ -46,21 +46,16 @@ class BatchRow:
 class BatchSweep:
     """Rows that differ in their batch alone, the smallest first.
 
-    `best` is the batch that waits least until it has learnt as much, `comparison` that beside the smallest one, or
-    of the smallest beside the next best; seed by seed, seen from the best. None where fewer than two reach the target.
+    `best` is the batch that waits least until it has learnt as much, `result` sets it beside the smallest one, or the
+    smallest beside the next best. None where fewer than two reach the target.
     """
 
     rows: tuple[BatchRow, ...]
     best: BatchRow | None
-    comparison: Comparison | None
-
-    @property
-    def crowded(self) -> bool:
-        """Whether ranks of any row share cores."""
-        return any(row.group.over_subscribed for row in self.rows)
+    result: Contrast | None
 
 
-def batch_sweeps(groups: Iterable[TrainGroup], floors: Floors) -> list[BatchSweep]:
+def batch_sweeps(groups: Iterable[TrainGroup], floors: Floors, *, asked: bool = False) -> list[BatchSweep]:
     """Return the sweeps on several ranks, of more than one batch."""
     able = [
         group
@@ -76,7 +71,7 @@ def batch_sweeps(groups: Iterable[TrainGroup], floors: Floors) -> list[BatchSwee
     for members in grouped(able, lambda group: group.cell.apart_from("batch")).values():
         if len({group.global_batch for group in members}) > 1:
             rows = tuple(sorted(map(_row, members), key=lambda row: row.batch))
-            found.append(_sweep(rows, floors))
+            found.append(_sweep(rows, floors, asked))
     return found
 
 
@@ -96,19 +91,27 @@ def _row(group: TrainGroup) -> BatchRow:
     )
 
 
-def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
+def _sweep(rows: tuple[BatchRow, ...], floors: Floors, asked: bool) -> BatchSweep:
     reached = [row for row in rows if row.reached]
     if len(reached) < 2:
-        return BatchSweep(rows=rows, best=None, comparison=None)
+        return BatchSweep(rows=rows, best=None, result=None)
     first, best = reached[0], min(reached, key=lambda row: (_middle(row), row.batch))
-    compared_with = first if best is not first else min(reached[1:], key=_middle)
-    cell = best.group.cell
-    floor = floors.paired("train", cell.workload, _WAITED, best.group.kind)
-    comparison = compare_paired(best.to_quality, compared_with.to_quality, direction=Direction.LOWER, floor=floor)
-    if comparison is not None:
-        comparison = under(replace(comparison, n_candidates=len(reached)), best.group, compared_with.group)
-    return BatchSweep(rows=rows, best=best, comparison=comparison)
+    rival = first if best is not first else min(reached[1:], key=_middle)
+
+    def of(group: Group[Any]) -> list[float]:
+        # Of its quiet runs, where there are enough.
+        return [*_row(group).to_quality.values()]
+
+    result = contrast(
+        best.group, rival.group, floors, _WAITED, varies="batch", of=of, candidates=len(reached), asked=asked
+    )
+    return BatchSweep(rows=rows, best=best, result=result)
+
+
+def middle_of(by_seed: dict[int, float]) -> float | None:
+    """Return the middle of values by seed, as comparisons have it; None without any."""
+    return middle([*by_seed.values()]) if by_seed else None
 
 
 def _middle(row: BatchRow) -> float:
-    return middle(list(row.to_quality.values()))
+    return middle([*row.to_quality.values()])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from transect.analysis.groups import Floors, grouped
-from transect.analysis.parallelism import Beside, beside, division
-from transect.analysis.scaling import TrainGroup
-from transect.report.topics.parallel.out_of_core import per_sample
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
+from transect.analysis.groups import grouped
+from transect.analysis.parallelism import division
+from transect.analysis.scaling import METRIC, TrainGroup
+from transect.report.engine.context import Context
 from transect.report.topics.ranks.published_series import PUBLISHED, SUMMING, differences
 from transect.stats.comparisons import Confidence
 from transect.stats.samples import MIN_INTERVAL_VALUES
@@ -23,35 +25,35 @@ _NEARER = 100
 class PointToPoint:
     """Point-to-point messages compared with the collective, on equal ranks over one network.
 
-    `result` holds seconds for each sample, as a rank that trains nothing leaves the others more of them.
+    `result` is by samples a second, as a rank that trains nothing leaves the others more of them.
     `published` is the ratio of the published minutes on as many ranks; None where the work is another one.
     """
 
     group: TrainGroup
     collective: TrainGroup
-    result: Beside
+    result: Contrast
     published: float | None
 
-    @property
-    def crowded(self) -> bool:
-        """Whether either shares cores among its ranks."""
-        return self.result.over_subscribed
 
-
-def point_to_point(groups: Iterable[TrainGroup], floors: Floors) -> list[PointToPoint]:
+def point_to_point(context: Context) -> list[PointToPoint]:
     """Return every pair, in order of workload, network and ranks."""
 
     def place(group: TrainGroup) -> Hashable:
         return group.cell.apart_from("strategy", "options", "batch")
 
-    able = [group for group in groups if group.cell.ranks > 1 and group.ok and not group.wrong]
+    able = [group for group in context.of("train") if group.cell.ranks > 1 and group.ok and not group.wrong]
+    planned = {(each.group.cell, each.base.cell): each for each in context.contrasts.of("rank.point-to-point")}
     found = []
     for members in grouped(able, place).values():
         for way, rival in _PAIRS:
             for direct in (group for group in members if group.cell.strategy == way):
                 collective = next((g for g in members if _rivals(g, direct, rival)), None)
-                result = beside(direct, collective, floors, of=per_sample) if collective else None
-                if collective is not None and result is not None:
+                if collective is None:
+                    continue
+                result = planned.get((direct.cell, collective.cell)) or contrast(
+                    direct, collective, context.floors, METRIC, varies="strategy"
+                )
+                if result is not None:
                     parameters = [record.parameters for group in (direct, collective) for record in group.records]
                     other_work = differences(direct.cell.workload or "", parameters)
                     ratio = published_ratio(direct.cell.workload, direct.cell.ranks)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from transect.analysis.groups import Floors
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
+from transect.analysis.groups import grouped
+from transect.analysis.labels import word
 from transect.analysis.parallelism import median_of
-from transect.analysis.scaling import TrainGroup
-from transect.analysis.side_by_side import under
+from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import doubt_words
 from transect.report.engine.finding import Finding, joined, limited_confidence, lowest_confidence, names
 from transect.report.engine.text import clean, count, ends, factor, number, percent, quantity
 from transect.report.topics.parallel.findings import strategy_words
@@ -17,8 +18,7 @@ from transect.report.topics.ranks.batch_sweeps import BatchRow, BatchSweep, batc
 from transect.report.topics.ranks.costs import PointToPoint, SumPath, point_to_point, sum_paths
 from transect.report.topics.ranks.published_series import GO_WITH_MPI
 from transect.report.topics.ranks.series import Problem, RankSeries, problems
-from transect.stats.comparisons import Comparison, Confidence, Verdict, compare
-from transect.stats.verdicts import Chance
+from transect.stats.comparisons import Confidence
 
 _RULES = tuple(f"rank.{topic}" for topic in ("near-linear", "stop", "sum-rate", "point-to-point", "larger-batch"))
 
@@ -32,12 +32,14 @@ def rank_findings(context: Context) -> list[Finding]:
     """What cells of this study say of ranks, and where it asks for that, of what was published of them."""
     groups, asked = context.of("train"), asks_for_ranks(context)
     found = problems(groups, context.network_fits) if asked else []
+    # Of messages that nobody asks about the section has a table.
+    pairs = _strongest(point_to_point(context)) if context.asks("rank.point-to-point") else []
     return [
         *(_near_linear(problem) for problem in found),
-        *(_stops(problem, context.floors) for problem in found),
+        *(_stops(problem, context) for problem in found),
         *([_sums(paths, asked)] if (paths := sum_paths(groups)) else []),
-        *(_messages(pair, asked) for pair in _strongest(point_to_point(groups, context.floors))),
-        *(_batches(sweep) for sweep in batch_sweeps(groups, context.floors)),
+        *(_messages(pair, asked) for pair in pairs),
+        *(_batches(sweep) for sweep in batch_sweeps(groups, context.floors, asked=context.asks("rank.larger-batch"))),
     ]
 
 
@@ -49,7 +51,7 @@ def series_name(series: RankSeries) -> str:
     if group is None:
         raise ValueError("a measured series has groups")
     cell = group.cell
-    parts = [cell.framework, strategy_words(group), group.kind.words, cell.network or ""]
+    parts = [word("framework", cell.framework), strategy_words(group), group.kind.words, cell.network or ""]
     parts += [f"{cell.threads} threads each"] if cell.threads > 1 else []
     return clean(" · ".join(part for part in parts if part))
 
@@ -57,7 +59,7 @@ def series_name(series: RankSeries) -> str:
 def serial_words(serial: SerialPart) -> str:
     """Write a serial share with its interval, or why it cannot be told."""
     if serial.share is None:
-        return f"cannot be told: {serial.reason}"
+        return f"not known: {serial.reason}"
     return f"{percent(serial.share)} (95 % interval {percent(serial.low)} to {percent(serial.high)})"
 
 
@@ -66,32 +68,29 @@ def place_words(pair: PointToPoint) -> str:
     cell = pair.group.cell
     ranks = f"{cell.nodes}x{cell.ranks_per_node}" if cell.nodes > 1 else str(cell.ranks)
     network = f" over {cell.network}" if cell.network else ""
-    return clean(f"{cell.workload}, {cell.framework}, {ranks} ranks{network}")
+    return clean(f"{cell.workload}, {word('framework', cell.framework)}, {ranks} ranks{network}")
 
 
 def _near_linear(problem: Problem) -> Finding:
     """Check "near-linear" by the published minutes themselves, and say what ran here."""
     speed_ups, serials = [], []
     for series in problem.published:
-        stop = series.stop
+        stop, way = series.stop, series.published.way if series.published else ""
         speed_ups.append(
-            f"{series.published.way if series.published else ''} from {stop.base} to {stop.fastest} ranks "
-            f"{factor(stop.speed_up)} times as fast where {factor(stop.ideal)} would be linear "
-            f"({percent(stop.efficiency)})"
+            f"{way} from {stop.base} to {stop.fastest} ranks {factor(stop.speed_up)} times as fast where "
+            f"{factor(stop.ideal)} would be linear ({percent(stop.efficiency)})"
         )
-        serials.append(f"{series.published.way if series.published else ''} {serial_words(series.serial)}")
+        serials.append(f"{way} {serial_words(series.serial)}")
     able = [series for series in problem.measured if not _crowded(series)]
     best = max(able, key=lambda series: series.stop.speed_up, default=None)
     here = "; here every number of ranks beyond the first shares cores, so nothing is claimed of it"
-    if best is not None and best.stop.fastest == best.stop.base:
-        here = "; here no number of ranks within the cores is faster than the first"
-    elif best is not None and not best.stop.faster:
-        here = "; here runs within the cores are too far apart for any number of ranks to be faster than the first"
-    elif best is not None:
+    if best is not None:
         stop = best.stop
+        here = f"{series_name(best)} is {factor(stop.speed_up)} times as fast on {stop.fastest} ranks as on {stop.base}"
         here = (
-            f"; here {series_name(best)} is {factor(stop.speed_up)} times as fast on {stop.fastest} ranks as on "
-            f"{stop.base} ({percent(stop.efficiency)})"
+            f"; here {here} ({percent(stop.efficiency)})"
+            if stop.faster
+            else "; here no number of ranks within the cores is known to be faster than the first"
         )
     if problem.differs:
         here += f"; here is other work: {', '.join(problem.differs)}"
@@ -116,34 +115,30 @@ def _crowded(series: RankSeries) -> bool:
     return len([point for point in series.points if not point.hollow]) < 2
 
 
-def _beside(series: RankSeries, floors: Floors) -> list[Comparison]:
+def _beside(series: RankSeries, context: Context) -> list[Contrast]:
     """Compare the fastest number of ranks with those beside it, within the cores: one of all that it may have been."""
     points = [point for point in series.points if not point.hollow]
     at = next((n for n, point in enumerate(points) if point.ranks == series.stop.fastest), None)
-    comparisons = []
-    for neighbour in () if at is None else (*points[max(0, at - 1) : at], *points[at + 1 : at + 2]):
-        fastest = points[at or 0]
-        if fastest.group is None or neighbour.group is None:
-            continue
-        cell = fastest.group.cell
-        floor = floors.get(cell.stage, cell.workload, "step_time", fastest.group.kind)
-        comparison = compare(fastest.times, neighbour.times, floor=floor)
-        if comparison is not None:
-            comparisons.append(under(replace(comparison, n_candidates=len(points)), fastest.group, neighbour.group))
-    return comparisons
+    near = () if at is None else (*points[max(0, at - 1) : at], *points[at + 1 : at + 2])
+    fastest, asked, k = points[at or 0].group, context.asks("rank.stop"), len(points)
+    found = [
+        contrast(fastest, other, context.floors, METRIC, varies="ranks", candidates=k, asked=asked)
+        for other in (neighbour.group for neighbour in near)
+        if fastest is not None and other is not None
+    ]
+    return [each for each in found if each is not None]
 
 
-def _stops(problem: Problem, floors: Floors) -> Finding:
+def _stops(problem: Problem, context: Context) -> Finding:
     """Say where the fastest series stops, and what explains it."""
     best = max(problem.measured, key=lambda series: (not _crowded(series), series.stop.speed_up))
     stop, group = best.stop, best.group
     crowded = _crowded(best)
-    repeats = min(len(point.times) for point in best.points)
-    beside = [] if crowded else _beside(best, floors)
-    apart = stop.apart and all(comparison.verdict is Verdict.BETTER for comparison in beside)
+    beside = [] if crowded else _beside(best, context)
+    apart = all(each.better is each.group for each in beside)
     confidence = Confidence.INCONCLUSIVE
     if not crowded and best.serial.share is not None and apart:
-        confidence = limited_confidence(lowest_confidence(comparison.confidence for comparison in beside), group)
+        confidence = limited_confidence(lowest_confidence(each.confidence for each in beside), group)
     claim = (
         f"{series_name(best)} is fastest on {count(stop.fastest, 'rank')}, {factor(stop.speed_up)} times as fast as on "
         f"{stop.base}, and {stop.reason}"
@@ -151,30 +146,24 @@ def _stops(problem: Problem, floors: Floors) -> Finding:
     if stop.fastest == stop.base:
         claim = f"{series_name(best)} is on no number of ranks faster than on {stop.base}: {stop.reason}"
     if not apart:
-        claim += "; its runs are not told apart from those of a number of ranks beside it, so this may be noise"
+        claim += "; whether it is faster there than on a number of ranks beside it is not known"
     lacking = " Ranks beyond the cores show no speed-up; more cores would tell." if crowded else ""
-    published = "; ".join(
+    published = [
         f"published, {series.published.way}: fastest on {series.stop.fastest} of up to {series.points[-1].ranks} ranks"
         for series in problem.published
-        if series.published is not None
-    )
-    published = published if not problem.differs else ""
+        if series.published is not None and not problem.differs
+    ]
     return Finding(
         subject=problem.workload,
         kind="rank-stop",
         named=True,
         confidence=confidence,
         claim=f"{claim}.{lacking}",
-        tests=tuple(
-            Chance(p=decision.p, p_other=decision.p_other, n_comparisons=comparison.n_comparisons, claimed=apart)
-            for comparison in beside
-            if (decision := comparison.decision) is not None
-        ),
+        contrasts=tuple(beside),
         evidence=joined(
             f"serial part within the cores: {serial_words(best.serial)}",
-            f"{count(repeats, 'run')} of each number of ranks at least",
             f"beside the nearest: {beside[0].reason}" if beside else "",
-            published,
+            *published,
         ),
     )
 
@@ -219,44 +208,29 @@ def _sums(paths: list[SumPath], asked: bool) -> Finding:
 def _sum_name(path: SumPath) -> str:
     group = path.summed
     how = "" if group.cell.reduce == "mean" else ", sum"
-    return clean(f"{group.cell.framework} {strategy_words(group)}{how}")
+    return clean(f"{word('framework', group.cell.framework)}, {strategy_words(group)}{how}")
 
 
 def _strongest(pairs: list[PointToPoint]) -> list[PointToPoint]:
     """Return one pair for each workload, framework and network: on the most ranks within the cores, if any."""
-    best: dict[tuple[object, ...], PointToPoint] = {}
-    for pair in pairs:
-        cell = pair.group.cell
-        key = (cell.workload, cell.framework, cell.strategy, cell.network)
-        held = best.get(key)
-        if held is None or _place(pair) > _place(held):
-            best[key] = pair
-    return list(best.values())
-
-
-def _place(pair: PointToPoint) -> tuple[bool, int]:
-    return not pair.crowded, pair.group.cell.ranks
+    of_way = grouped(pairs, lambda p: tuple(map(p.group.cell.get, ("workload", "framework", "strategy", "network"))))
+    return [max(found, key=lambda p: (not p.result.over_subscribed, p.group.cell.ranks)) for found in of_way.values()]
 
 
 def _messages(pair: PointToPoint, asked: bool) -> Finding:
-    result = pair.result
-    doubt = "" if result.shown else "; these runs cannot tell the two apart"
-    if pair.crowded:
-        doubt = "; its ranks share cores, so this decides nothing"
+    result, way, rival = pair.result, strategy_words(pair.group), strategy_words(pair.collective)
     published = f"; published on as many ranks: {factor(pair.published)} times" if pair.published and asked else ""
     lead = f"{GO_WITH_MPI}, point-to-point beside the collective: " if asked else ""
+    takes = f"{way} takes {factor(result.cost.value)} times ({ends(result.cost, factor)}) as long for a sample"
     return Finding(
         subject="claims" if asked else "study",
         kind="point-to-point",
         named=True,
         confidence=limited_confidence(result.confidence, pair.group, pair.collective),
-        comparisons=result.comparisons,
+        contrasts=(result,),
         groups=(pair.group, pair.collective),
-        short=f"{place_words(pair)}: {strategy_words(pair.group)} takes "
-        f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample{doubt}",
-        claim=f"{lead}{strategy_words(pair.group)} takes "
-        f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
-        f"{strategy_words(pair.collective)} ({place_words(pair)}){doubt}{published}.",
+        short=f"{place_words(pair)}: {takes}{doubt_words(result)}",
+        claim=f"{lead}{takes} as {rival} ({place_words(pair)}){doubt_words(result)}{published}.",
         evidence=joined(
             f"waiting for messages in a step {quantity(_waited(pair.group), 's')} and {quantity(_waited(pair.collective), 's')}",
             result.reason,
@@ -271,7 +245,7 @@ def _waited(group: TrainGroup) -> float | None:
 def _batches(sweep: BatchSweep) -> Finding:
     cell, rows = sweep.rows[0].group.cell, sweep.rows
     low, high = rows[0], rows[-1]
-    parts = [cell.framework, strategy_words(low.group), count(cell.ranks, "rank")]
+    parts = [word("framework", cell.framework), strategy_words(low.group), count(cell.ranks, "rank")]
     parts += [low.group.kind.words] if low.group.kind.words else []
     scope = clean(", ".join(parts))
     epochs = f"batch {high.batch} instead of {low.batch} waits "
@@ -285,12 +259,11 @@ def _batches(sweep: BatchSweep) -> Finding:
         scope=scope,
         kind="larger-batch",
         confidence=confidence,
-        comparisons=() if sweep.crowded or sweep.comparison is None else (sweep.comparison,),
+        contrasts=() if sweep.result is None else (sweep.result,),
         claim=f"{epochs}; {quality}.",
         evidence=joined(
             "; ".join(f"batch {row.batch}: {_row_words(row)}" for row in rows),
-            sweep.comparison.reason if sweep.comparison is not None else "",
-            "ranks share cores" if sweep.crowded else "",
+            sweep.result.reason if sweep.result is not None else "",
         ),
     )
 
@@ -302,17 +275,15 @@ def _quality(sweep: BatchSweep) -> tuple[Confidence, str]:
         missing = names([f"batch {row.batch}" for row in sweep.rows if not row.reached], 4)
         return (
             Confidence.INCONCLUSIVE,
-            f"at equal quality nothing can be told: {missing} did not reach the target in every run",
+            f"at equal quality nothing is known: {missing} did not reach the target in every run",
         )
-    if sweep.best is None or sweep.comparison is None or sweep.comparison.verdict is not Verdict.BETTER:
-        return (Confidence.INCONCLUSIVE, "until it has learnt as much, these runs cannot tell the batches apart")
-    best, times = sweep.best, factor(1 / sweep.comparison.factor)
-    saving = f"batch {best.batch} waits least, {times} times what batch {reached[0].batch} does"
+    best, result = sweep.best, sweep.result
+    if best is None or result is None or result.better is not best.group:
+        return Confidence.INCONCLUSIVE, "which batch waits least until it has learnt as much is not known"
+    saving = f"batch {best.batch} waits least, {factor(result.cost.value)} times what batch {reached[0].batch} does"
     if best is reached[0]:
         saving = f"the smallest batch that reaches the target, {best.batch}, waits least"
-    return (
-        Confidence.INCONCLUSIVE if sweep.crowded else limited_confidence(sweep.comparison.confidence, best.group)
-    ), f"until it has learnt as much, {saving}"
+    return limited_confidence(result.confidence, best.group), f"until it has learnt as much, {saving}"
 
 
 def _row_words(row: BatchRow) -> str:

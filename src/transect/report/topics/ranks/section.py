@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.parallelism import median_of
-from transect.report.engine.blocks import Chip, Column, Facts, Heading, Lead, Part, digits, note, table, words
+from transect.report.engine.blocks import Chip, Explained, Heading, Lead, Part, digits, note, table, words
 from transect.report.engine.charts.chart import Point, Series, line_chart
 from transect.report.engine.charts.inks import MUTED
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.columns import ACCURACY, NOT_TOLD
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import verdict_chip
 from transect.report.engine.text import clean, count, factor, in_unit, number, percent, scale_for, with_ends
 from transect.report.topics.parallel.findings import strategy_words
-from transect.report.topics.ranks.batch_sweeps import BatchRow, BatchSweep, batch_sweeps
+from transect.report.topics.ranks.batch_sweeps import BatchRow, BatchSweep, batch_sweeps, middle_of
 from transect.report.topics.ranks.costs import PointToPoint, SumPath, point_to_point, sum_paths
 from transect.report.topics.ranks.findings import asks_for_ranks, place_words, serial_words, series_name
-from transect.report.topics.ranks.series import Problem, RankPoint, RankSeries, problems
+from transect.report.topics.ranks.series import Problem, RankSeries, problems
 
 # Lines of one chart, the published ones among them: more cannot be told apart.
 _MAX_LINES = 12
@@ -27,23 +28,17 @@ def ranks_body(context: Context) -> Iterator[Part]:
     """Draw each problem with what was published of it; list stops, sums, messages and batches."""
     groups, asked = context.of("train"), asks_for_ranks(context)
     found = problems(groups, context.network_fits) if asked else []
-    pairs, sums = point_to_point(groups, context.floors), sum_paths(groups)
+    pairs, sums = point_to_point(context), sum_paths(groups)
     batches = list(batch_blocks(context))
     if not any((found, pairs, sums, batches)):
         return
     if found:
-        same = not any(problem.differs for problem in found)
-        beside = "what the same work gives here" if same else "what other work on the same networks gives here"
         yield Lead(
-            f"What was published of parallel training in Go with MPI (2022), and {beside}. Minutes of "
-            "another machine are no measure of this one: each line is scaled to a point of its own, and only its shape "
-            "is compared."
+            "Parallel training in Go with MPI (2022) as it was published, and here: each line is scaled to a point of its "
+            "own, and only its shape is compared."
         )
     else:
-        yield Lead(
-            "What messages, sums without a mean and larger batches do to a training on several ranks, each beside the same "
-            "training without."
-        )
+        yield Lead("Messages, sums without a mean and larger batches, each beside the same training without.")
     for problem in found:
         yield Heading(problem.name)
         yield from _problem(context, problem)
@@ -53,7 +48,7 @@ def ranks_body(context: Context) -> Iterator[Part]:
     if sums:
         yield Heading("A sum without a mean")
         yield _sums(sums)
-        yield note(
+        yield Explained(
             "Distances are relative and of the final training loss, the largest over the seeds that all three have. On the "
             "mean's path at as many times the rate: a hundred times nearer to it than to the mean's own, in every seed."
         )
@@ -80,25 +75,18 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
             digits("Base (ranks)", lambda row: row.stop.base),
             digits("Fastest (ranks)", lambda row: row.stop.fastest),
             digits("Speed-up", lambda row: row.stop.speed_up, factor),
-            digits("Linear would be", lambda row: row.stop.ideal, factor),
             digits("Efficiency", lambda row: row.stop.efficiency, percent),
-            digits("Serial part", lambda row: row.serial.share, percent, "cannot be told"),
+            words("Serial part", lambda row: serial_words(row.serial)),
+            words("Why it gets no faster", lambda row: clean(row.stop.reason)),
             words("", _mark),
         ],
         caption=f"{problem.workload}: how much faster on how many ranks, with the base of each, and where it stops",
     )
-    yield Facts(items=[(series_name(series), _explained(series)) for series in every])
-    yield note(
+    yield Explained(
         "A sample's time, a step over its global batch, with an equal batch on each rank that trains. Serial part: what "
         "more ranks do not shorten, by Amdahl's law up to the fastest point, over the ranks that train; its interval is "
         "Fieller's. Of a series that runs past the cores only what is within them counts."
     )
-
-
-def _explained(series: RankSeries) -> str:
-    """Say why a line gets no faster, and the confidence of its serial part."""
-    why = series.stop.reason
-    return clean(f"{why[:1].upper()}{why[1:]}. Serial part: {serial_words(series.serial)}.")
 
 
 def _generated(context: Context, workload: str) -> str:
@@ -123,16 +111,23 @@ def _mark(series: RankSeries) -> Chip | None:
 def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
     lines, rows = [], []
     for series in every:
-        scaled, base = series.scaled(problem.first)
-        style = _PUBLISHED[series.published.way] if series.published else context.style(_group(series))
+        scaled, _ = series.scaled(problem.first)
+        style = _PUBLISHED[series.published.way] if series.published else _style(context, series)
         points = [Point(x=p.ranks, repeats=times, hollow=p.hollow, about=p) for p, times in scaled]
         lines.append(Series(name=series_name(series), style=style, points=points))
-        rows += [(series, base, p, place.y) for (p, _), place in zip(scaled, points, strict=True)]
-    ranks = sorted({row[2].ranks for row in rows})
+        rows += [(series, p, place.y) for (p, _), place in zip(scaled, points, strict=True)]
+    ranks = sorted({row[1].ranks for row in rows})
     return line_chart(
         lines,
         rows,
-        _chart_columns(),
+        [
+            words("Series", lambda row: series_name(row[0])),
+            digits("Ranks", lambda row: row[1].ranks),
+            digits("Times its first", lambda row: row[2], factor),
+            digits("As it is", lambda row: _as_it_is(row[0], row[1].time)),
+            digits("Runs", lambda row: len(row[1].times)),
+            words("", lambda row: Chip("over-subscribed", "warn") if row[1].hollow else None),
+        ],
         title="Time for the same samples over ranks",
         x="ranks",
         y=f"times its own at {problem.first} ranks, or at its first",
@@ -140,35 +135,17 @@ def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
         name=f"published-ranks-{problem.workload}",
         alt=f"{problem.name}: time for the same samples on {ranks[0]} to {ranks[-1]} ranks, "
         f"{len(problem.published)} published and {len(problem.measured)} measured lines, each scaled to itself.",
-        notes=["Hollow symbols: ranks share cores, no claim." if any(row[2].hollow for row in rows) else ""],
+        notes=["Hollow symbols: ranks share cores, no claim." if any(row[1].hollow for row in rows) else ""],
     )
 
 
-def _group(series: RankSeries):  # type: ignore[no-untyped-def]
-    if series.group is None:
-        raise ValueError("a measured series has groups")
-    return series.group
+def _style(context: Context, series: RankSeries) -> Style:
+    return context.style(series.group) if series.group is not None else Style(MUTED)
 
 
-_Row = tuple[RankSeries, int, RankPoint, float]
-
-
-def _chart_columns() -> list[Column[_Row]]:
-    return [
-        words("Series", lambda row: series_name(row[0])),
-        digits("Ranks", lambda row: row[2].ranks),
-        digits("Scaled to (ranks)", lambda row: row[1]),
-        digits("Times that", lambda row: row[3], factor),
-        digits("As it is", _as_it_is),
-        digits("Runs", lambda row: len(row[2].times)),
-        words("", lambda row: Chip("over-subscribed", "warn") if row[2].hollow else None),
-    ]
-
-
-def _as_it_is(row: _Row) -> str:
+def _as_it_is(series: RankSeries, time: float) -> str:
     """Write a published time in minutes of a training, a measured one in seconds of a sample."""
-    series, _, point, _ = row
-    return f"{number(point.time)} min" if series.published else f"{in_unit('s')(point.time)} a sample"
+    return f"{number(time)} min" if series.published else f"{in_unit('s')(time)} a sample"
 
 
 def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
@@ -181,22 +158,13 @@ def _messages(pairs: list[PointToPoint], asked: bool) -> Part:
             words("Collective", lambda row: strategy_words(row.collective)),
             digits("Waits (step)", lambda row: median_of(row.group, waited), in_unit("s"), NOT_TOLD),
             digits("Collective waits", lambda row: median_of(row.collective, waited), in_unit("s"), NOT_TOLD),
-            digits("Time of a sample, ratio", lambda row: with_ends(row.result.ratio)),
+            digits("Time of a sample, ratio", lambda row: with_ends(row.result.cost)),
             *([digits("Published ratio", lambda row: row.published, factor)] if asked else []),
-            words("", _decided),
+            words("", lambda row: verdict_chip(row.result)),
         ],
         caption="Point-to-point over collective: time of a sample on equal ranks"
         + (", and the published minutes' ratio, of equal work" if asked else ""),
     )
-
-
-def _decided(pair: PointToPoint) -> Chip:
-    if pair.crowded:
-        return Chip("open: shared cores", "warn", pair.result.reason)
-    if not pair.result.shown:
-        return Chip("open: within noise", "plain", pair.result.reason)
-    longer = pair.result.ratio.value > 1
-    return Chip("longer" if longer else "shorter", "plain" if longer else "good", pair.result.reason)
 
 
 def _sums(paths: list[SumPath]) -> Part:
@@ -229,7 +197,7 @@ def batch_blocks(context: Context) -> Iterator[Part]:
     for sweep in found:
         yield _table(sweep)
     if found:
-        yield note(
+        yield Explained(
             "Waiting is the part of a step in which a rank does nothing but wait for messages. To the target: over the steps "
             "until the quality target was reached, so what more steps cost is in it; empty where a run did not reach it."
         )
@@ -239,7 +207,7 @@ def _table(sweep: BatchSweep) -> Part:
     cell = sweep.rows[0].group.cell
     epoch = scale_for([row.epoch_s for row in sweep.rows], "s")
     waited = scale_for([row.waited_s for row in sweep.rows], "s")
-    target = scale_for([_middle(row.to_quality) for row in sweep.rows], "s")
+    target = scale_for([middle_of(row.to_quality) for row in sweep.rows], "s")
     caption = f"{cell.workload}, {cell.framework}, {strategy_words(sweep.rows[0].group)}, {count(cell.ranks, 'rank')}"
     return table(
         sweep.rows,
@@ -249,19 +217,12 @@ def _table(sweep: BatchSweep) -> Part:
             digits(f"Waiting in them ({waited.unit})", lambda row: row.waited_s, waited),
             digits("Share of a step", lambda row: row.share, percent, NOT_TOLD),
             ACCURACY,
-            digits("Steps to the target", lambda row: _middle(row.steps)),
-            digits(f"Waiting to the target ({target.unit})", lambda row: _middle(row.to_quality), target),
+            digits("Steps to the target", lambda row: middle_of(row.steps)),
+            digits(f"Waiting to the target ({target.unit})", lambda row: middle_of(row.to_quality), target),
             words("", lambda row: _batch_mark(sweep, row)),
         ],
         caption=clean(f"{caption}: what a larger batch leaves of the messages"),
     )
-
-
-def _middle(by_seed: dict[int, float]) -> float | None:
-    values = sorted(by_seed.values())
-    if not values:
-        return None
-    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
 
 
 def _batch_mark(sweep: BatchSweep, row: BatchRow) -> Chip | None:

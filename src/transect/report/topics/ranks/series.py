@@ -42,17 +42,14 @@ class RankPoint:
 class Stop:
     """Where a series is fastest: `speed_up` over its base of `base` ranks, and why it gets no faster.
 
-    `ideal` is what as many times the training ranks would give. `ends`: a larger number of ranks was slower.
-    `faster`: each of its runs beats each of the base; `apart`: each of those on the numbers of ranks beside it.
+    `ideal` is what as many times the training ranks would give. `faster`: each of its runs beats each of the base.
     """
 
     base: int
     fastest: int
     speed_up: float
     ideal: float
-    ends: bool
     faster: bool
-    apart: bool
     reason: str
 
     @property
@@ -211,16 +208,12 @@ def _serial(points: Sequence[RankPoint]) -> SerialPart:
 def _stop(points: Sequence[RankPoint], reason: str) -> Stop:
     base = points[0]
     fastest = min(points, key=lambda point: (middle(point.times), point.ranks))
-    at, most = points.index(fastest), max(fastest.times)
-    beside = [*points[max(0, at - 1) : at], *points[at + 1 : at + 2]]
     return Stop(
         base=base.ranks,
         fastest=fastest.ranks,
         speed_up=middle(base.times) / middle(fastest.times),
         ideal=fastest.training / base.training,
-        ends=fastest is not points[-1],
-        faster=most < min(base.times),
-        apart=all(most < min(neighbour.times) for neighbour in beside),
+        faster=max(fastest.times) < min(base.times),
         reason=reason,
     )
 

@@ -62,20 +62,20 @@ def factor_findings(context: Context) -> list[Finding]:
         finding
         for workload in context.workloads("retrain")
         for design in designs(context.of("retrain", workload), SCORE)
-        for finding in _of_design(design, context.analysis_plan.interim_looks("retrain"), asked)
+        for finding in _of_design(design, asked)
     ]
 
 
-def _of_design(design: Design, looks: int, asked: bool) -> Iterator[Finding]:
+def _of_design(design: Design, asked: bool) -> Iterator[Finding]:
     if not design.scores:
         yield _none(design)
         return
     share = _published(design)
     if share is not None:
-        yield _gain(design, share, looks, asked)
+        yield _gain(design, share, asked)
     found = effects(design)
     if found:
-        yield _effects(design, found, looks)
+        yield _effects(design, found)
 
 
 def _published(design: Design) -> Attribution | None:
@@ -92,7 +92,7 @@ def _published(design: Design) -> Attribution | None:
     return None
 
 
-def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Finding:
+def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
     parts = [f"{_WORDS[name]} part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b)
     reached = [
@@ -109,7 +109,7 @@ def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Findin
         claim=f"{claim}.",
         scope=_scope(design),
         confidence=_confidence(design, share.gain),
-        tests=_tests([(share.gains, not _crosses(share.gain))], looks),
+        tests=_tests([(share.gains, not _crosses(share.gain))]),
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
             _seeds(design),
@@ -118,7 +118,7 @@ def _gain(design: Design, share: Attribution, looks: int, asked: bool) -> Findin
     )
 
 
-def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
+def _effects(design: Design, found: list[Effect]) -> Finding:
     main = [effect for effect in found if not effect.apart]
     listed = []
     for factor in FACTORS:
@@ -133,7 +133,7 @@ def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
         claim=claim,
         scope=_scope(design),
         confidence=_confidence(design, *(effect.summary for effect in shown)) if shown else Confidence.INCONCLUSIVE,
-        tests=_tests([(effect.values, effect in shown) for effect in found], looks),
+        tests=_tests([(effect.values, effect in shown) for effect in found]),
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds",
             _seeds(design),
@@ -164,9 +164,9 @@ def _confidence(design: Design, *summaries: Summary) -> Confidence:
     return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, *design.groups)
 
 
-def _tests(effects: Iterable[tuple[Sequence[float], bool]], looks: int) -> tuple[Chance, ...]:
+def _tests(effects: Iterable[tuple[Sequence[float], bool]]) -> tuple[Chance, ...]:
     """Test each effect by its seeds: what it is, and whether it is said to be there."""
-    made = (chance_of_shift(values, looks=looks, claimed=claimed) for values, claimed in effects)
+    made = (chance_of_shift(values, claimed=claimed) for values, claimed in effects)
     return tuple(chance for chance in made if chance is not None)
 
 

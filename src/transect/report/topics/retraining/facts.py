@@ -8,19 +8,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
 
-from transect.analysis.groups import Floors, Group, grouped
-from transect.analysis.side_by_side import under
+from transect.analysis.groups import Group, grouped
 from transect.domain.axes.retrain import RetrainCell
-from transect.stats.comparisons import Comparison, compare
-from transect.stats.estimates import Estimate
 from transect.stats.noise import middle
-from transect.stats.samples import NoiseFloor, Summary, summarise
+from transect.stats.samples import Summary, summarise
 
 RetrainGroup = Group[RetrainCell]
 
-# Whose step others are measured in, and all that train without the portable step.
+# Whose step others are measured in.
 FRAMEWORK = "torch-eager"
-PEERS = (FRAMEWORK, "torch-compile", "ort-training")
 STEP_TIME = "step_time"
 # What may be behind a gain: axes of a cell.
 FACTORS = ("optimiser", "rate", "runtime")
@@ -48,31 +44,9 @@ def points(groups: Iterable[RetrainGroup]) -> list[list[RetrainGroup]]:
 
 def sorted_by_time(groups: Iterable[RetrainGroup]) -> list[RetrainGroup]:
     """Return the groups that have a step time, the shortest first."""
-    timed = [(group.values(STEP_TIME), group) for group in groups]
+    timed = [(group.counted(STEP_TIME), group) for group in groups]
     known = [(middle(values), group) for values, group in timed if values]
     return [group for _, group in sorted(known, key=lambda pair: (pair[0], pair[1].cell.id))]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepRatio:
-    """A runtime's step time over a baseline's; `comparison` is seen from the group."""
-
-    group: RetrainGroup
-    baseline: RetrainGroup
-    ratio: Estimate
-    comparison: Comparison
-    floor: NoiseFloor | None
-
-
-def step_ratio(group: RetrainGroup, baseline: RetrainGroup, floors: Floors) -> StepRatio | None:
-    """Compare a group's step time with a baseline's; None when either has none."""
-    times, base_times = group.values(STEP_TIME), baseline.values(STEP_TIME)
-    floor = floors.get(group.cell.stage, group.cell.workload, STEP_TIME)
-    comparison = compare(times, base_times, floor=floor)
-    if comparison is None or comparison.ratio is None:
-        return None
-    decided = under(comparison, group, baseline)
-    return StepRatio(group=group, baseline=baseline, ratio=comparison.ratio, comparison=decided, floor=floor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from transect.analysis.best import best
 from transect.analysis.groups import Group
+from transect.analysis.labels import people_name, word
 from transect.domain.record import Cause, Status
+from transect.report.engine.best_words import beside, confidence_of
 from transect.report.engine.context import Context
-from transect.report.engine.deciding import same_within
-from transect.report.engine.finding import Finding, floor_text, joined, limited_confidence, lowest_confidence, names
-from transect.report.engine.text import clipped, count, ends, factor, percent, quantity
-from transect.report.topics.retraining.facts import (
-    PEERS,
-    STEP_TIME,
-    RetrainGroup,
-    StepRatio,
-    is_relay,
-    points,
-    sorted_by_time,
-    step_ratio,
-)
-from transect.report.topics.serving.runtime_findings import RULE
-from transect.stats.comparisons import Confidence, Verdict
-from transect.stats.samples import Spread
+from transect.report.engine.finding import Finding, joined, limited_confidence, names
+from transect.report.engine.text import clipped, count, percent, quantity
+from transect.report.topics.retraining.facts import STEP_TIME, RetrainGroup, is_relay, points, sorted_by_time
+from transect.stats.comparisons import Confidence
+from transect.stats.noise import middle
 
 _MAX_LENGTH = 120
 
@@ -87,75 +79,39 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
 
 
 def _speed(context: Context, workload: str) -> Iterator[Finding]:
-    """Set the fastest portable step beside each that does without it, at the point of most runtimes."""
-    compared: set[str] = set()
-    for groups in points(context.of("retrain", workload)):
-        right = [group for group in sorted_by_time(groups) if not group.wrong]
-        portable = [group for group in right if group.cell.runtime not in PEERS]
-        peers = [group for group in right if group.cell.runtime in {*PEERS} - compared]
-        pairs = [p for peer in peers if (p := step_ratio(portable[0], peer, context.floors))] if portable else []
-        compared |= {pair.baseline.cell.runtime for pair in pairs}
-        if pairs:
-            rivals = [r for group in portable[1:] if (r := step_ratio(portable[0], group, context.floors))]
-            yield _fastest(workload, portable, pairs, rivals)
+    """Say whose step is the fastest, at the point of most runtimes."""
+    groups = next(iter(points(context.of("retrain", workload))), [])
+    timed = sorted_by_time(group for group in groups if group.ok and not group.wrong)
+    pairs = [c for c in context.contrasts.of("retraining.speed", workload) if c.group in timed and c.base in timed]
+    found = best(pairs, timed) if pairs else None
+    if found is None:
+        return
+    cell = found.first.cell
 
+    def name(group: Group) -> str:
+        return people_name(group.cell, never=("optimiser", "rate", "threads"))
 
-def _fastest(
-    workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio], rivals: Sequence[StepRatio]
-) -> Finding:
-    first, last, cell = portable[0], portable[-1], portable[0].cell
-    tied = [pair for pair in rivals if pair.comparison.verdict is Verdict.SAME]
-    asked = [*pairs, *(tied or rivals[:1])]
-    claim = f"the fastest portable step is {cell.runtime}'s, {_time(first)}"
-    if tied:
-        # Each beside the first: which of them is the fastest is not known.
-        alike = all(pair.comparison.equal for pair in tied)
-        how = f"{same_within(tied[0].comparison)} as" if alike else "not told apart from"
-        others = names([pair.baseline.cell.runtime for pair in tied], 3)
-        claim = f"the portable step of {cell.runtime} takes {_time(first)}, {how} that of {others}"
-    return Finding(
+    short = f"{name(found.first)} takes {quantity(middle(found.first.counted(STEP_TIME)), 's')} a step"
+    short += beside(found, name)
+    yield Finding(
         subject=workload,
         kind="retraining-speed",
-        scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
-        claim=f"{claim}: {'; '.join(_beside(pair) for pair in pairs)}.",
-        confidence=lowest_confidence({_confidence(pair) for pair in (pairs if tied else asked)}),
-        comparisons=tuple(pair.comparison for pair in asked),
-        evidence=joined(
-            RULE,
-            names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
-            *(f"{pair.baseline.cell.runtime}: {pair.comparison.reason}" for pair in asked),
-            f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
-        ),
+        scope=f"{cell.get('optimiser')}, batch {cell.get('batch')}, {count(cell.threads, 'thread')}",
+        claim=f"{short}.",
+        short=short,
+        named=True,
+        confidence=limited_confidence(confidence_of(found), *timed),
+        contrasts=found.contrasts,
+        tests=found.tests,
+        groups=tuple(timed),
+        evidence=joined(*(f"{name(pair.group)}: {pair.reason}" for pair in found.contrasts)),
     )
-
-
-def _time(group: RetrainGroup) -> str:
-    summary = group.summary(STEP_TIME)
-    return quantity(summary.median if summary else None, "s")
-
-
-def _beside(pair: StepRatio) -> str:
-    same, equal = pair.comparison.verdict is Verdict.SAME, pair.comparison.equal
-    equality = ", which these runs cannot tell from 1" if same and not equal else ""
-    equality = f", {same_within(pair.comparison)}" if equal else equality
-    runtime = pair.baseline.cell.runtime
-    return f"{factor(pair.ratio.value)} times that of {runtime} ({ends(pair.ratio, factor)}{equality})"
-
-
-def _confidence(pair: StepRatio) -> Confidence:
-    if pair.comparison.verdict is Verdict.SAME and not pair.comparison.equal:
-        return Confidence.INCONCLUSIVE
-    if pair.comparison.decision is not None:
-        return limited_confidence(pair.comparison.confidence, pair.group, pair.baseline)
-    quiet = not pair.group.noisy and not pair.baseline.noisy
-    whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
-    return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, pair.group, pair.baseline)
 
 
 def _relay(group: RetrainGroup) -> Finding:
     cell = group.cell
     each = count(cell.steps // len(cell.runtimes), "step")
-    scope, turns = f"{each} each", " → ".join(cell.runtimes)
+    scope, turns = f"{each} each", " → ".join(word("runtime", name) for name in cell.runtimes)
     if not group.ok:
         record = group.records[0]
         return Finding(

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from transect.analysis.entries import AnyRecord
 from transect.report.engine.blocks import Chart, Chip, Heading, Part, Value, digits, table, words
 from transect.report.engine.charts.chart import drawn
-from transect.report.engine.charts.inks import INK
 from transect.report.engine.charts.marks import Line
-from transect.report.engine.charts.plots import line_plot, log_is_better
+from transect.report.engine.charts.plots import line_plot
 from transect.report.engine.charts.theme import Style, legend, palette
 from transect.report.engine.columns import ended
 from transect.report.engine.context import Context
 from transect.report.engine.text import number, one_decimal
 from transect.report.topics.retraining.facts import RetrainGroup, is_relay, point
 
-_REFERENCE = Style(INK, "circle", (3, 4))
 # Of one line; a relay of a thousand steps is thinned.
 _POINTS = 400
 
@@ -102,7 +100,6 @@ def relay_parts(context: Context, workload: str, groups: Sequence[RetrainGroup])
     yield Heading(f"{workload}: in turn, each from the state that the one before left")
     relays = [relay for group in groups if (relay := relay_of(context, group)) is not None]
     for number_, relay in enumerate(relays):
-        yield loss_chart(context, relay, f"relay-{workload}-{number_}")
         yield deviation_chart(context, relay, f"relay-off-{workload}-{number_}")
     apart = {relay.record.point: relay for relay in relays}
 
@@ -143,52 +140,16 @@ def _colours(context: Context, relay: Relay) -> dict[str, Style]:
     return {name: Style(context.styles.get(name).color, shape.shape) for name, shape in zip(names, shapes, strict=True)}
 
 
-def _pieces(
-    context: Context, relay: Relay, values: Sequence[float], *, joined: bool
-) -> tuple[list[Line], dict[str, Style]]:
-    """Return a line for each turn; each ends where the next one begins, so that nothing is open."""
-    styles = _colours(context, relay)
+def _pieces(relay: Relay, values: Sequence[float], styles: dict[str, Style]) -> list[Line]:
+    """Return a line for each turn."""
     stride = max(1, -(-len(values) // _POINTS))
     lines = []
     for leg in relay.legs:
-        last = leg.end + 1 if joined else leg.end
-        places = range(leg.begin, min(last, len(values)))
+        places = range(leg.begin, min(leg.end, len(values)))
         kept = [n for n in places if (n - leg.begin) % stride == 0 or n == places[-1]]
         points = [(float(n), values[n]) for n in kept if math.isfinite(values[n])]
         lines.append(Line(points=points, style=styles[leg.runtime], symbols=False, joined=True, width=2.4))
-    return lines, styles
-
-
-def _rows(relay: Relay) -> list[Leg]:
-    return list(relay.legs)
-
-
-def loss_chart(context: Context, relay: Relay, name: str) -> Chart:
-    """Draw the loss, a colour for each runtime, over PyTorch's float64 path."""
-    pieces, styles = _pieces(context, relay, relay.loss, joined=True)
-    stride = max(1, -(-len(relay.reference) // _POINTS))
-    path = [(float(n), relay.reference[n]) for n in range(0, len(relay.reference), stride)]
-    lines = [*pieces, Line(points=path, style=_REFERENCE, symbols=False, width=1.2)]
-    values = [y for line in lines for _, y in line.points]
-    turns = " → ".join(leg.runtime for leg in relay.legs)
-    return drawn(
-        line_plot(lines, x_title="step", y_title="training loss", y_log=log_is_better(values, 50)),
-        _rows(relay),
-        [
-            words("Runtime", lambda leg: leg.runtime),
-            digits("From step", lambda leg: leg.begin),
-            digits("To step", lambda leg: leg.end - 1),
-            digits("First loss", lambda leg: relay.loss[leg.begin]),
-            digits("Last loss", lambda leg: relay.loss[leg.end - 1]),
-            digits("PyTorch, float64", lambda leg: relay.reference[leg.end - 1]),
-        ],
-        title=f"Loss of {turns}",
-        name=name,
-        legend=legend([*styles.items(), ("PyTorch, float64", _REFERENCE)], symbol=False),
-        alt=f"Training loss over {len(relay.loss)} steps, coloured by the runtime that computed it: "
-        f"{turns}; PyTorch's float64 path is a dashed line on it.",
-        notes=["Colour: who computed the step. Dashed: PyTorch in float64, without a change."],
-    )
+    return lines
 
 
 def deviation_chart(context: Context, relay: Relay, name: str) -> Chart:
@@ -197,19 +158,24 @@ def deviation_chart(context: Context, relay: Relay, name: str) -> Chart:
         abs(a - b) / t if t > 0 else math.nan
         for a, b, t in zip(relay.loss, relay.reference, relay.tolerance, strict=True)
     ]
-    lines, styles = _pieces(context, relay, shares, joined=False)
+    styles = _colours(context, relay)
     return drawn(
-        line_plot(lines, x_title="step", y_title="deviation / tolerance", y_log=True, rule=1.0),
-        _rows(relay),
+        line_plot(
+            _pieces(relay, shares, styles), x_title="step", y_title="deviation / tolerance", y_log=True, rule=1.0
+        ),
+        relay.legs,
         [
             words("Runtime", lambda leg: leg.runtime),
             digits("From step", lambda leg: leg.begin),
+            digits("To step", lambda leg: leg.end - 1),
+            digits("Last loss", lambda leg: relay.loss[leg.end - 1]),
+            digits("PyTorch, float64", lambda leg: relay.reference[leg.end - 1]),
             digits("Largest share", relay.share),
         ],
-        title="Deviation from PyTorch's float64 path",
+        title=f"How far {' → '.join(leg.runtime for leg in relay.legs)} is from PyTorch's float64 path",
         name=name,
         legend=legend(styles.items(), symbol=False),
         alt="Deviation of the loss as a share of its tolerance over steps, coloured by runtime; "
         "below the dashed line at 1 is within tolerance.",
-        notes=["Below the dashed line is within tolerance."],
+        notes=["Colour: who computed the step. Below the dashed line is within tolerance."],
     )

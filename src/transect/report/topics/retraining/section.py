@@ -11,28 +11,25 @@ from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import palette
 from transect.report.engine.columns import ended, labelled, medians
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import contrast_columns
 from transect.report.engine.finding import median
-from transect.report.engine.text import clean, count, factor, in_unit, percent, tenths
+from transect.report.engine.text import clean, count, in_unit, percent, tenths
 from transect.report.topics.retraining.factors import SCORE, absent_text, effect_words, signed
 from transect.report.topics.retraining.facts import (
     FACTORS,
-    FRAMEWORK,
     STEP_TIME,
     Design,
     Effect,
     Levels,
     RetrainGroup,
-    StepRatio,
     designs,
     effects,
     is_relay,
     points,
     sorted_by_time,
-    step_ratio,
 )
 from transect.report.topics.retraining.findings import path_text
 from transect.report.topics.retraining.relay import relay_parts
-from transect.stats.comparisons import Verdict
 from transect.stats.samples import Spread, Summary
 
 
@@ -50,72 +47,12 @@ def retraining_body(context: Context) -> Iterator[Part]:
         first, *others = points(of_workload) or [[]]
         if first:
             yield Heading(f"{workload}: who trains")
-            yield ratio_chart(context, workload, first)
             yield runtime_table(context, first)
         further = [group for members in others for group in members]
         if further:
-            yield other_table(further)
+            yield other_table(context, further)
         yield from relay_parts(context, workload, [group for group in of_workload if is_relay(group)])
         yield from factor_parts(context, workload, of_workload)
-
-
-def _base_of(groups: Sequence[RetrainGroup]) -> RetrainGroup | None:
-    """Return the framework's group, or else that of the first runtime that has a time."""
-    timed = [group for group in groups if group.values(STEP_TIME)]
-    framework = [group for group in timed if group.cell.runtime == FRAMEWORK]
-    return next(iter([*framework, *timed]), None)
-
-
-def ratio_chart(context: Context, workload: str, groups: Sequence[RetrainGroup]) -> Part:
-    """Draw step times over the framework's, the shortest first."""
-    base = _base_of(groups)
-    if base is None:
-        return None
-    pairs = [
-        pair
-        for group in sorted_by_time(groups)
-        if group is not base and (pair := step_ratio(group, base, context.floors)) is not None
-    ]
-    name = base.cell.runtime
-
-    def dot(pair: StepRatio) -> Dot:
-        return Dot(
-            label=pair.group.cell.runtime,
-            value=pair.ratio.value,
-            low=pair.ratio.low,
-            high=pair.ratio.high,
-            style=context.style(pair.group),
-            right=factor(pair.ratio.value),
-            hollow=pair.comparison.verdict is Verdict.SAME,
-            ends=pair.ratio.word,
-            count=min(pair.comparison.a.count, pair.comparison.b.count),
-        )
-
-    def span(pair: StepRatio) -> str | None:
-        if pair.ratio.spread is Spread.SINGLE:
-            return None
-        return f"{factor(pair.ratio.low)} – {factor(pair.ratio.high)}"
-
-    return dot_chart(
-        pairs,
-        dot,
-        [
-            labelled(pairs, "Runtime"),
-            medians("Step", STEP_TIME, in_unit("s")),
-            digits("Ratio", lambda pair: pair.ratio.value, factor),
-            digits("Range or interval", span),
-            words("", lambda pair: pair.comparison.reason),
-        ],
-        title=f"Step time over that of {name}",
-        axis=f"times the step of {name} (log scale)",
-        name=f"retrain-{workload}",
-        about=workload,
-        first="Shortest",
-        unit="times",
-        rule=1.0,
-        log=True,
-        notes=["Hollow: not distinguishable from it. Line: the interval, or range."],
-    )
 
 
 def _path(group: RetrainGroup) -> Value:
@@ -139,10 +76,12 @@ def _state(group: RetrainGroup) -> Value:
     return ended(record)
 
 
-def _columns(groups: Sequence[RetrainGroup]) -> list[Column[RetrainGroup]]:
+def _columns(context: Context, groups: Sequence[RetrainGroup]) -> list[Column[RetrainGroup]]:
+    pairs = {id(pair.group): pair for pair in context.contrasts.of("retraining.speed")}
     return [
         labelled(groups, "Runtime"),
         medians("Step", STEP_TIME, in_unit("s")),
+        *contrast_columns("Times PyTorch's", lambda group: pairs.get(id(group))),
         medians("Samples/s", "samples_per_second"),
         medians("First step", "first_step_time", in_unit("s")),
         medians("Session", "session_time", in_unit("s")),
@@ -164,12 +103,12 @@ def runtime_table(context: Context, groups: Sequence[RetrainGroup]) -> Part:
     before = median(next((group for group in groups if group.ok), groups[0]), "accuracy_before")
     score = "" if before is None else f", from an accuracy of {tenths(before)}"
     caption = f"{cell.workload}, {cell.optimiser}, {cell.rate} rate, batch {cell.batch}, {cell.steps} steps{score}"
-    return table([*timed, *untimed], _columns(groups), caption=caption)
+    return table([*timed, *untimed], _columns(context, groups), caption=caption)
 
 
-def other_table(groups: Sequence[RetrainGroup]) -> Part:
+def other_table(context: Context, groups: Sequence[RetrainGroup]) -> Part:
     """List what was computed at other points, behind a title."""
-    return table(groups, _columns(groups), folded=f"{len(groups)} more retrainings")
+    return table(groups, _columns(context, groups), folded=f"{len(groups)} more retrainings")
 
 
 def factor_parts(context: Context, workload: str, groups: Sequence[RetrainGroup]) -> Iterator[Part]:

@@ -9,7 +9,7 @@ from transect.analysis.bounds import Bound, Rate
 from transect.analysis.groups import Group, grouped
 from transect.analysis.network import communications
 from transect.domain.cell import Cell
-from transect.report.engine.blocks import Chip, Column, Lead, Mark, Part, digits, note, table, words
+from transect.report.engine.blocks import Chip, Column, Explained, Lead, Mark, Part, digits, note, table, words
 from transect.report.engine.charts.chart import MAX_PANELS, drawn
 from transect.report.engine.charts.inks import MUTED
 from transect.report.engine.charts.marks import Line
@@ -19,7 +19,7 @@ from transect.report.engine.columns import labelled
 from transect.report.engine.context import Context
 from transect.report.engine.text import clipped, count, in_unit, number, percent, quantity, scale_for
 from transect.report.topics.roofline.facts import RooflinePoint, roofline_points
-from transect.report.topics.serving.findings import faithful_groups
+from transect.report.topics.serving.facts import faithful_groups
 
 _ROOF = Style(MUTED, "square", (5, 3))
 # Points and series of one chart.
@@ -27,17 +27,13 @@ _MAX_POINTS, _MAX_SERIES = 300, 24
 _CLIP = 160
 _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
-_COUNTS = (
-    "Operations and bytes are counted, not measured: from the ONNX graph for runtimes that execute "
-    "one, else from the workload's layers, by the same rules. A multiply-add is two operations, any "
-    "other addition, product, division, root, exponential or choice of the larger number is one; a "
-    "product with the zeros of a padding is none, and a bias is where its sum begins. A training "
-    "step: forward pass, loss, gradients of all weights and of those inputs that an earlier weight "
-    "needs, and the optimiser's update with this workload's hyper-parameters; bytes for parameters, "
-    "gradients and the optimiser's states read and written once each, inputs read, activations "
-    "written and read. An inference run: one forward pass; bytes for weights and inputs read and "
-    "outputs written once, activations staying in cache. Both are the least that the model needs by "
-    "its definition: what a framework does beyond them shows as distance from the roof."
+_READING = (
+    "The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times memory bandwidth (Williams, Waterman "
+    "and Patterson, 2009), both the best that benchmarks reached here with as many threads as the cell's ranks use on a node. "
+    "Operations and bytes are counted, not measured, from the ONNX graph for runtimes that execute one, else from the "
+    "workload's layers: the least that the model needs by its definition. What a framework does beyond that shows as distance "
+    "from the roof. A multiply-add is two operations. A training step: forward pass, loss, gradients and the optimiser's "
+    "update; an inference run: one forward pass, with activations staying in cache."
 )
 
 
@@ -45,24 +41,11 @@ def roofline_body(context: Context) -> Iterator[Part]:
     """Draw one roofline per stage, number of threads and precision; list every point."""
     found = {stage: roofline_points(_groups(context, stage), context.rates) for stage, _, _ in _STAGES}
     shares = [point.share for points, _ in found.values() for point in points]
-    lead = (
-        f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory "
-        "allow here. "
-        if shares
-        else ""
-    )
-    lead = lead or (
-        "No cell has both a count of operations and benchmarks of arithmetic and memory with as many threads: there "
-        "is no roof. "
-    )
+    if not shares:
+        return
     yield Lead(
-        f"{lead}The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
-        "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
-        "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
-        "its operations over the median time, on one node."
+        f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory allow here."
     )
-    tables: list[Part] = []
-    notes: list[Part] = []
     for stage, title, unit in _STAGES:
         points, left_out = found[stage]
         points.sort(key=lambda point: (-point.share, point.group.cell.id))
@@ -70,15 +53,12 @@ def roofline_body(context: Context) -> Iterator[Part]:
         columns = _columns(context, unit, points) if points else []
         for key in sorted(panels)[:MAX_PANELS]:
             yield _chart(context, stage, title, key, panels[key], columns)
-        if points:
-            caption = f"{title}: share of the roof, highest first"
-            tables.append(table(points, columns, caption=caption, fold_title=f"{title} by share"))
+        if further := [point for key in sorted(panels)[MAX_PANELS:] for point in panels[key]]:
+            yield table(further, columns, caption=f"{title}: share of the roof of those not drawn")
         if left_out:
             why = ", ".join(f"{amount} {why}" for why, amount in left_out.items())
-            notes.append(note(f"{title}: {count(sum(left_out.values()), 'cell')} left out: {why}."))
-    yield from tables
-    yield note(_COUNTS) if tables else None
-    yield from notes
+            yield note(f"{title}: {count(sum(left_out.values()), 'cell')} left out: {why}.")
+    yield Explained(_READING)
 
 
 def _groups(context: Context, stage: str) -> list[Group]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC, Efficiency, ScalingKind
+from transect.report.engine.text import percent
 
 # Repeats that lie further apart than this share of their median are no base to count from.
 _WIDE = 0.1
@@ -24,77 +25,43 @@ def possible_causes(gain: Efficiency, rates: Rates) -> list[str]:
     `rates` are those of the machine, for the base's distance from its roofline. Without any cause
     that can be seen in the records the list is empty.
     """
-    causes = (rule(gain, rates) for rule in _RULES)
-    return [cause for cause in causes if cause]
+    return [*_faults(gain), *_properties(gain, rates)]
 
 
-def _disturbed(gain: Efficiency, _: Rates) -> str:
-    return "other processes disturbed the base" if gain.base.disturbed else ""
-
-
-def _machines(gain: Efficiency, _: Rates) -> str:
+def _faults(gain: Efficiency) -> Iterator[str]:
+    """Yield faults of the measurement."""
+    base, group = gain.base, gain.group
+    if base.disturbed:
+        yield "other processes disturbed the base"
     for fact in _MACHINE:
-        before, now = ({repr(record.provenance.get(fact)) for record in group.ok} for group in (gain.base, gain.group))
+        before, now = ({repr(record.provenance.get(fact)) for record in side.ok} for side in (base, group))
         if not before & now:
-            return f"the base ran on another machine: its {fact.replace('_', ' ')} differs"
-    return ""
-
-
-def _spread(gain: Efficiency, _: Rates) -> str:
-    summary = gain.base.summary(METRIC)
+            yield f"the base ran on another machine: its {fact.replace('_', ' ')} differs"
+            break
+    summary = base.summary(METRIC)
     if summary is None or summary.count < _FEW:
-        return f"the base has {0 if summary is None else summary.count} runs only"
-    wide = (summary.high - summary.low) / summary.median
-    return f"the base's runs lie {wide:.0%} apart".replace("%", " %") if wide > _WIDE else ""
+        yield f"the base has {0 if summary is None else summary.count} runs only"
+    elif (wide := (summary.high - summary.low) / summary.median) > _WIDE:
+        yield f"the base's runs lie {percent(wide)} apart"
+    base_share, share = _share(base, "input_time"), _share(group, "input_time")
+    if base_share is not None and share is not None and base_share - share > _INPUT:
+        yield f"the base spends {percent(base_share)} of a step on its input, these ranks {percent(share)}"
 
 
-def _input(gain: Efficiency, _: Rates) -> str:
-    base_share, share = _share(gain.base, "input_time"), _share(gain.group, "input_time")
-    if base_share is None or share is None or base_share - share <= _INPUT:
-        return ""
-    return f"the base spends {100 * base_share:.0f} % of a step on its input, these ranks {100 * share:.0f} %"
-
-
-def _strategy(gain: Efficiency, _: Rates) -> str:
-    base_strategy, strategy = gain.base.cell.strategy, gain.group.cell.strategy
-    return f"the base takes another path: {base_strategy}, not {strategy}" if base_strategy != strategy else ""
-
-
-def _cache(gain: Efficiency, _: Rates) -> str:
-    """A rank's part of a strong-scaled step may fit a cache that the whole does not."""
-    base_bytes, own_bytes = gain.base.detail("bytes_per_step"), gain.group.detail("bytes_per_step")
-    if gain.kind is not ScalingKind.STRONG or not base_bytes or not own_bytes or own_bytes >= base_bytes:
-        return ""
-    share = f"{100 * (own_bytes / base_bytes):.0f} %"
-    return f"a rank moves {share} of the base's bytes a step: they may fit a cache that the base's do not"
-
-
-def _nodes(gain: Efficiency, _: Rates) -> str:
-    more = gain.group.cell.nodes > gain.base.cell.nodes
-    return "more nodes have more memory bandwidth and cache" if more else ""
-
-
-def _slow(gain: Efficiency, rates: Rates) -> str:
-    bound, batch = step_bound(gain.base, rates), gain.base.global_batch
-    if bound is None or not batch:
-        return ""
-    share = gain.base_rate / bound.rate(batch)
-    if share >= _SLOW:
-        return ""
-    return f"the base reaches {100 * share:.0f} % of its own bound: it leaves room that has nothing to do with ranks"
-
-
-# Faults of the measurement before properties of the machine.
-_RULES: tuple[Callable[[Efficiency, Rates], str], ...] = (
-    _disturbed,
-    _machines,
-    _spread,
-    _input,
-    _strategy,
-    _cache,
-    _nodes,
-    _slow,
-)
+def _properties(gain: Efficiency, rates: Rates) -> Iterator[str]:
+    """Yield properties of cells and machine."""
+    base, group = gain.base, gain.group
+    if base.cell.strategy != group.cell.strategy:
+        yield f"the base takes another path: {base.cell.strategy}, not {group.cell.strategy}"
+    base_bytes, own_bytes = base.detail("bytes_per_step"), group.detail("bytes_per_step")
+    if gain.kind is ScalingKind.STRONG and base_bytes and own_bytes and own_bytes < base_bytes:
+        share = percent(own_bytes / base_bytes)
+        yield f"a rank moves {share} of the base's bytes a step: they may fit a cache that the base's do not"
+    if group.cell.nodes > base.cell.nodes:
+        yield "more nodes have more memory bandwidth and cache"
+    bound, batch = step_bound(base, rates), base.global_batch
+    if bound is not None and batch and (reached := gain.base_rate / bound.rate(batch)) < _SLOW:
+        yield f"the base reaches {percent(reached)} of its own bound: it leaves room that has nothing to do with ranks"
 
 
 def _share(group: Group, part: str) -> float | None:

@@ -17,6 +17,10 @@ def _asked(cell: Cell) -> bool:
     return alone and identity_size(cell.workload or "") is None
 
 
+def _in_batches(cell: Cell) -> bool:
+    return _asked(cell) and cell.get("batch", 1) > 1
+
+
 REPORT = StageReport(
     stage="infer",
     sections=(Section(key="runtimes", title="Runtimes", order=600, make=runtimes_body),),
@@ -33,11 +37,18 @@ REPORT = StageReport(
             title="Serve one request (SingleStream)",
             order=300,
             stage="infer",
+            metric="latency",
             always=True,
             asks=_asked,
         ),
         DecisionColumn(
-            key="serve-many", title="Serve many (Offline)", order=400, stage="infer", always=True, asks=_asked
+            key="serve-many",
+            title="Serve many (Offline)",
+            order=400,
+            stage="infer",
+            metric="throughput",
+            always=True,
+            asks=_in_batches,
         ),
     ),
 )

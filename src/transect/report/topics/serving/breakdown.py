@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from transect.analysis.serving import InferGroup, base_point, run_includes
+from transect.analysis.serving import RUN, WHOLE, InferGroup, base_point, run_includes
 from transect.report.engine.blocks import Chip, Part, digits, table, words
 from transect.report.engine.charts.chart import MAX_DRAWN, drawn, left_out
 from transect.report.engine.charts.marks import Bar
@@ -13,20 +13,36 @@ from transect.report.engine.charts.theme import legend
 from transect.report.engine.columns import labelled, medians
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
-from transect.report.engine.text import count, in_unit, scale_for
+from transect.report.engine.text import in_unit, scale_for
+from transect.report.topics.serving.facts import place_of
 
-_PARTS = {"bind": "bind_time", "Run": "latency", "copy": "copy_time"}
+_PARTS = {"bind": "bind_time", "Run": RUN, "copy": "copy_time"}
 _COLORS = {"bind": "input", "Run": "compute", "copy": "communication"}
 
 
-def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Part:
-    """Draw bind, Run and copy of one inference side by side, where any is told."""
-    rows = _ordered([group for group in groups if group.values("bind_time")])
-    if not rows:
-        return None
-    scale = scale_for([median(group, "latency") for group in rows], "s")
-    label = labelled(rows, "Runtime")
+def breakdown(context: Context, name: str, groups: Sequence[InferGroup]) -> Part:
+    """Draw bind, Run and copy of one inference side by side where any is told; list what serving takes from the start on."""
+    rows = _ordered(groups)
+    time, size = in_unit("s"), in_unit("B")
+    columns = [
+        medians("Start to first result", "first_result_time", time),
+        medians("Session", "session_time", time),
+        *(medians(part[:1].upper() + part[1:], name, time) for part, name in _PARTS.items()),
+        digits("End to end", _whole, time),
+        medians("Peak memory", "peak_memory", size),
+        medians("Program and libraries", "program_bytes", size),
+    ]
+    told = [column for column in columns if any(column.value(group) is not None for group in rows)]
+    inside = any(map(run_includes, rows))
+    listed = [labelled(rows, "Runtime"), *told, *([words("Run includes", _inside)] if inside else [])]
+    drawable = [group for group in rows if group.values("bind_time")]
+    if not drawable:
+        # Records of earlier versions have the time of Run alone.
+        many = len(told) > 1
+        return table(rows, listed, caption=f"What serving takes, at {place_of(rows[0])}") if rows and many else None
+    scale = scale_for([median(group, RUN) for group in drawable], "s")
     styles = {part: context.styles.get(_COLORS[part]) for part in _PARTS}
+    label = labelled(drawable, "Runtime")
     bars = [
         Bar(
             label=str(label.entry(group)),
@@ -34,68 +50,36 @@ def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -
             about=group,
             parts=[((median(group, name) or 0.0) / scale.factor, styles[part]) for part, name in _PARTS.items()],
         )
-        for group in rows[:MAX_DRAWN]
+        for group in drawable[:MAX_DRAWN]
     ]
-    inside = any(map(run_includes, rows))
     return drawn(
         bar_plot(bars, title=f"time of one inference ({scale.unit})"),
         rows,
-        [
-            label,
-            *(medians(f"{part} ({scale.unit})", name, scale) for part, name in _PARTS.items()),
-            digits("End to end", _whole, in_unit("s")),
-            words("Run includes", _inside),
-        ],
-        title=f"Parts of one inference at {_point(rows)}",
+        listed,
+        title=f"What serving takes, at {place_of(rows[0])}",
         name=f"parts-{name}",
-        alt=f"Time of bind, Run and copy at {_point(rows)}, a bar per runtime. Least: "
+        alt=f"Time of bind, Run and copy at {place_of(rows[0])}, a bar per runtime. Least: "
         f"{bars[0].label}, {bars[0].right}.",
         legend=legend(((part, styles[part]) for part in _PARTS), line=False),
         notes=(
-            left_out(len(rows), MAX_DRAWN, "slowest"),
+            left_out(len(drawable), MAX_DRAWN, "slowest"),
             "Medians of each part; at the right that of their sums.",
             "Where a language binds or copies inside of Run, its Run holds that time." if inside else "",
         ),
     )
 
 
-def breakdown_table(groups: Sequence[InferGroup]) -> Iterator[Part]:
-    """List what serving takes from the start of the process on; nothing from older records."""
-    rows = _ordered(groups)
-    if not any(group.values(name) for group in rows for name in ("session_time", "peak_memory")):
-        return
-    time, size = in_unit("s"), in_unit("B")
-    columns = [
-        medians("Start to first result", "first_result_time", time),
-        medians("Session", "session_time", time),
-        medians("Bind", "bind_time", time),
-        medians("Run", "latency", time),
-        medians("Copy", "copy_time", time),
-        digits("End to end", _whole, time),
-        medians("Peak memory", "peak_memory", size),
-        medians("Program and libraries", "program_bytes", size),
-    ]
-    filled = [column for column in columns if any(column.value(group) is not None for group in rows)]
-    inside = [words("Run includes", _inside)] if any(map(run_includes, rows)) else []
-    yield table(rows, [labelled(rows, "Runtime"), *filled, *inside], caption=f"What serving takes, at {_point(rows)}")
-
-
 def _ordered(groups: Sequence[InferGroup]) -> list[InferGroup]:
     """Return the groups of the smallest batch and fewest threads, least time end to end first."""
-    first = [group for group in base_point(groups) if group.values("latency")]
+    first = [group for group in base_point(groups) if group.values(RUN)]
     return sorted(first, key=lambda group: (_whole(group) or 0.0, group.cell.id))
 
 
 def _whole(group: InferGroup) -> float | None:
     """Return the time end to end; None for records of an earlier version, which have that of Run alone."""
-    return median(group, "end_to_end_time")
+    return median(group, WHOLE)
 
 
 def _inside(group: InferGroup) -> Chip | str:
     held = run_includes(group)
     return Chip(", ".join(held), "warn") if held else ""
-
-
-def _point(rows: Sequence[InferGroup]) -> str:
-    cell = rows[0].cell
-    return f"batch {cell.batch}, {count(cell.threads, 'thread')}"

@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import grouped
-from transect.analysis.serving import (
-    WHOLE,
-    Beyond,
-    InferGroup,
-    base_point,
-    beyond,
-    comparable,
-    identity_size,
-    run_includes,
-    takes_onnx,
-)
-from transect.report.engine.blocks import Chip, Heading, Part, digits, note, table, words
+from transect.analysis.serving import WHOLE, InferGroup, base_point, comparable, identity_size, takes_onnx
+from transect.report.engine.blocks import Heading, Part, digits, note, table, words
 from transect.report.engine.charts.chart import Point, Series, line_chart
-from transect.report.engine.columns import labelled, medians, undecided
+from transect.report.engine.columns import labelled, medians
 from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import verdict_chip
 from transect.report.engine.finding import median
-from transect.report.engine.text import in_unit, quantity, scale_for
-from transect.report.topics.serving.findings import faithful_groups
-from transect.report.topics.serving.measure import measure_for
+from transect.report.engine.text import in_unit, scale_for, with_ends
+from transect.report.topics.serving.facts import faithful_groups, measure_for
+from transect.report.topics.serving.overhead import excess
 from transect.report.topics.serving.series import RuntimeSeries
-from transect.stats.comparisons import Verdict
 
 
 def call_blocks(context: Context) -> Iterator[Part]:
@@ -38,14 +28,11 @@ def call_blocks(context: Context) -> Iterator[Part]:
     if any(parts.values()):
         yield Heading("What a call costs")
         yield note(
-            "A model that hands its input on computes nothing: what is left is the call, and the "
-            "copies that come with it. Beyond C is what the ratio of one side's runs to those of C "
-            "comes to; of whole calls, end to end, where languages bind or copy inside of "
-            "Run."
+            "A model that hands its input on computes nothing: what is left is the call, and the copies with it."
         )
     for where, groups in parts.items():
         yield _chart(context, where, groups)
-        yield from _table(context, where, groups)
+        yield _table(context, where, groups)
 
 
 def _size(workload: str) -> int:
@@ -95,38 +82,17 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
     )
 
 
-def _table(context: Context, where: str, groups: Sequence[InferGroup]) -> Iterator[Part]:
-    rows = [
-        row
-        for members in grouped(groups, lambda group: group.cell.workload).values()
-        for alike in grouped(members, lambda group: group.cell.exporter).values()
-        for row in beyond(alike, context.floors)
-    ]
+def _table(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
+    pairs = [pair for pair in context.contrasts.of("overhead.call") if pair.group in groups]
+    pairs.sort(key=lambda pair: (_size(str(pair.group.cell.workload)), pair.ratio.value, pair.group.cell.id))
+    if not pairs:
+        return note(f"C was not measured on {where}: no call is set beside it.")
     write = in_unit("s")
     columns = [
-        labelled(rows, "Runtime", always=("workload",)),
-        medians("Latency", "latency", write),
-        words("Compared by", lambda row: "end to end" if row.measure == WHOLE else "Run"),
-        digits("Beyond C", lambda row: row.excess and row.excess.value, write),
-        digits("From – to", _ends),
-        medians("End to end", "end_to_end_time", write),
-        digits("Runs", lambda row: len(row.group.values("latency"))),
-        words("Run includes", lambda row: ", ".join(run_includes(row.group))),
-        words("", _mark),
+        labelled(pairs, "Runtime", always=("workload",)),
+        words("Compared by", lambda pair: "end to end" if pair.metric == WHOLE else "Run"),
+        digits("Beyond C", lambda pair: with_ends(excess(pair), write)),
+        digits("Runs", lambda pair: pair.pairs),
+        words("", verdict_chip),
     ]
-    if rows:
-        yield table(rows, columns, caption=f"Calls beside those of C, on {where}")
-    elif groups:
-        yield note(f"C was not measured on {where}: no call is set beside it.")
-
-
-def _ends(row: Beyond) -> str | None:
-    if row.excess is None:
-        return None
-    return f"{quantity(row.excess.low, 's')} – {quantity(row.excess.high, 's')}"
-
-
-def _mark(row: Beyond) -> Chip | None:
-    if row.comparison is None:
-        return Chip("the base")
-    return undecided(row.comparison) if row.comparison.verdict is Verdict.SAME else None
+    return table(pairs, columns, caption=f"Calls beside those of C, on {where}")

@@ -25,28 +25,24 @@ def condition_findings(context: Context) -> list[Finding]:
 def _conditions(conditions: Conditions, groups: list[InferGroup]) -> list[Finding]:
     if not conditions.seen and conditions.equal:
         return []
-    points = f"at {count(conditions.points, 'point')} with {count(len(conditions.runtimes), 'runtime')}"
     not_set = _not_set(groups)
+    confidence = Confidence.CONFIRMED
     if conditions.differences:
-        listed = [
-            f"{d.runtime} {d.what} (at {d.points} of {count(conditions.points, 'point')})"
-            for d in conditions.differences
-        ]
+        of = count(conditions.points, "point")
+        listed = [f"{d.runtime} {d.what} (at {d.points} of {of})" for d in conditions.differences]
         claim = f"conditions were not equal: {names(listed, _SHOWN)}"
-        confidence = Confidence.CONFIRMED
     else:
-        kernels = "the same kernels"
-        if len(conditions.kernels) == 1:
-            kernels = f"the same {count(conditions.kernels[0], 'kernel')}"
+        one = len(conditions.kernels) == 1
+        kernels = count(conditions.kernels[0], "kernel") if one else "kernels"
         claim = (
             f"conditions were equal: ONNX Runtime itself names the same session options and {kernels} in all runtimes"
         )
-        confidence = Confidence.CONFIRMED
         if conditions.silent:
             claim += f" that tell; {names(conditions.silent, 9)} tell nothing"
             confidence = Confidence.PROVISIONAL
     evidence = joined(
-        f"its log and its profile of a session with the options `equal`, {points}",
+        "its log and its profile of a session with the options `equal`, at "
+        f"{count(conditions.points, 'point')} with {count(len(conditions.runtimes), 'runtime')}",
         f"could not set: {names(not_set, 9)}" if not_set else "",
         f"silent: {names(conditions.silent, 9)}" if conditions.silent and conditions.differences else "",
     )
@@ -104,16 +100,24 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
         return []
     bad = [group for group in compared if gives_wrong_output(group)]
     labels = group_labels(compared, always=("workload", "batch", "threads"))
-    if not bad:
-        claim, evidence = _all_right(compared)
-    else:
+    whole, converted = ([g for g in compared if (g.cell.precision == "fp32") is same] for same in (True, False))
+    far = [
+        f"largest absolute difference {number(max(worst(g, 'max_abs_difference') or 0.0 for g in members))}{where}"
+        for members, where in ((whole, ""), (converted, " of converted files"))
+        if members
+    ]
+    if bad:
         listed = names([labels[group.cell] for group in bad], _SHOWN)
-        claim = (
-            f"{len(bad)} of {count(len(compared), 'cell')} of runtimes "
-            f"{'gives' if len(bad) == 1 else 'give'} a wrong output, and no latency in any chart: "
-            f"{listed}"
-        )
+        claim = f"{len(bad)} of {count(len(compared), 'cell')} of runtimes gave a wrong output, so its time is in no chart: {listed}"
         evidence = joined(*(_why(group) for group in bad[:_SHOWN]))
+    else:
+        parts = [f"{_all(whole)} in fp32 gave the framework's outputs"] if whole else []
+        parts += (
+            [f"{_all(converted)} in other precisions gave what ONNX Runtime itself computes of the file"]
+            if converted
+            else []
+        )
+        claim, evidence = "; ".join(parts), joined(*far, "each within its tolerance")
     partly = [f"{labels[group.cell]} {part}" for group in compared if (part := partly_compared(group))]
     if partly:
         claim += f"; what is no tensor was compared by nobody: {names(partly, _SHOWN)}"
@@ -131,36 +135,8 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
     ]
 
 
-def _all_right(groups: list[InferGroup]) -> tuple[str, str]:
-    """Return what is said of right outputs, and how far they are from what they are held beside.
-
-    That is the framework's in fp32, and ONNX Runtime's own output of a file converted from it.
-    """
-    whole, converted = ([g for g in groups if (g.cell.precision == "fp32") is same] for same in (True, False))
-    claims, evidence = [], []
-    if whole:
-        claims.append(f"{_all(whole)} in fp32 {_give(whole)} the framework's outputs")
-        evidence.append(f"{_apart(whole)}, each within its tolerance")
-    if converted:
-        claims.append(
-            f"{_all(converted)} in other precisions {_give(converted)} the outputs that ONNX "
-            "Runtime itself computes of the converted file"
-        )
-        evidence.append(f"{_apart(converted)} of the converted file")
-    return "; ".join(claims), joined(*evidence)
-
-
 def _all(groups: list[InferGroup]) -> str:
     return f"all {len(groups)} cells of runtimes" if len(groups) > 1 else "the 1 cell of runtimes"
-
-
-def _give(groups: list[InferGroup]) -> str:
-    return "give" if len(groups) > 1 else "gives"
-
-
-def _apart(groups: list[InferGroup]) -> str:
-    apart = max(worst(group, "max_abs_difference") or 0.0 for group in groups)
-    return f"largest absolute difference {number(apart)}"
 
 
 def _why(group: Group) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from transect.analysis.groups import grouped
-from transect.analysis.serving import InferGroup, details_of, partly_compared, takes_onnx
+from transect.analysis.serving import InferGroup, details_of, partly_compared, takes_onnx, was_compared
 from transect.report.engine.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.engine.context import Context
 from transect.report.engine.finding import names
-from transect.report.engine.text import clean, factor, quantity, tenths
+from transect.report.engine.text import clean, factor, quantity
 from transect.report.topics.serving.condition_facts import conditions, kernels_of, seen_options
 from transect.report.topics.serving.condition_findings import gives_wrong_output, worst
 
@@ -29,11 +28,6 @@ class _Runtime:
     differing: list[str]
     silent: bool
 
-    def of(self, *, whole: bool) -> _Runtime:
-        """Return it with its groups in fp32, or those of converted files, alone."""
-        groups = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
-        return replace(self, groups=groups)
-
     def details(self, key: str) -> list[object]:
         """Return what the usable records' details have under a key."""
         return [value for group in self.groups for value in details_of(group, key)]
@@ -49,7 +43,7 @@ class _Runtime:
 
 
 def condition_blocks(context: Context) -> Iterator[Part]:
-    """A table of conditions, and one of outputs: a row per runtime in each."""
+    """A table of what each runtime ran with, and how far its outputs are from what was expected."""
     groups = context.of("infer")
     found = conditions(groups)
     rows = [
@@ -60,22 +54,19 @@ def condition_blocks(context: Context) -> Iterator[Part]:
             differing=[difference.what for difference in found.differences if difference.runtime == name],
         )
         for name, members in sorted(grouped(groups, lambda group: group.cell.runtime).items())
+        if any(group.ok or gives_wrong_output(group) for group in members)
     ]
-    ran = [row for row in rows if any(group.ok for group in row.groups)]
-    if ran:
-        yield table(ran, _conditions(ran, found.seen), caption="What the runtimes ran with, threads aside")
-        yield from _common(ran)
-        if any(row.details("run_over_profiler") for row in ran):
-            yield note(
-                "Run over ONNX Runtime's profiler: the language's own times of the profiled runs, "
-                "over those that ONNX Runtime measured of the same runs, least to most over the "
-                "models. Near 1, its clock and ONNX Runtime's agree and the language adds little."
-            )
-    for whole, caption in (
-        (True, "Outputs beside the framework's"),
-        (False, "Outputs of converted files beside ONNX Runtime's own of the same file"),
-    ):
-        yield from _outputs_table([row.of(whole=whole) for row in rows], caption)
+    if not rows:
+        return
+    yield table(
+        rows, _conditions(rows, found.seen), caption="What the runtimes ran with, threads aside, and their outputs"
+    )
+    yield from _common(rows)
+    if any(row.details("run_over_profiler") for row in rows):
+        yield note(
+            "Run over ONNX Runtime's profiler: the language's own times over those that ONNX Runtime measured of the same runs. "
+            "Near 1 its clock agrees and the language adds little."
+        )
 
 
 def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
@@ -84,18 +75,18 @@ def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
         words("Could not be set", _not_set),
         words("Set beside what all set", lambda row: _listed(_options(row) - set_by_all)),
         words("Had beside what all had", lambda row: _listed(_seen(row) - had_by_all)),
-        digits("Kernels", _kernels),
+        words("Kernels", _kernels),
         words("Version", lambda row: row.text("runtime_version")),
         words("Language", lambda row: row.text("language_version")),
         words("Library", _library),
         words("Provider used", lambda row: row.text("provider_used")),
-        words("Cores", lambda row: row.text("cpus_allowed")),
-        words("Stopped by", _stopped),
-        digits("Run over ONNX Runtime's profiler", _over_profiler),
+        words("Run over ONNX Runtime's profiler", _over_profiler),
+        digits("Largest difference", lambda row: row.value("max_abs_difference")),
+        digits("NaN and Inf", lambda row: row.value("nonfinite_outputs") or None),
     ]
     filled = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
     beside = [words("Beside the others", _beside)] if seen else []
-    return [words("Runtime", lambda row: row.name), *beside, *filled]
+    return [words("Runtime", lambda row: row.name), words("Output", _output), *beside, *filled]
 
 
 def _library(row: _Runtime) -> str:
@@ -189,55 +180,13 @@ def _beside(row: _Runtime) -> Chip:
     return Chip("not told", "warn") if row.silent else Chip("the same", "good")
 
 
-def _stopped(row: _Runtime) -> str:
-    closed = [g for g in row.groups if g.cell.load is None]
-    reasons = Counter(str(reason) for group in closed for reason in details_of(group, "stop_reason"))
-    records = sum(len(group.ok) for group in closed)
-    if reasons.total() < records:
-        reasons["unknown"] += records - reasons.total()
-    return clean(", ".join(f"{why}: {amount}" for why, amount in sorted(reasons.items()))) or "–"
-
-
-def _outputs_table(rows: Sequence[_Runtime], caption: str) -> Iterator[Part]:
-    compared = [
-        row
-        for row in rows
-        if row.value("max_abs_difference") is not None
-        or any(map(gives_wrong_output, row.groups))
-        or any(group.ok for group in row.groups)
-    ]
-    if compared:
-        yield table(compared, _outputs(), caption=caption)
-
-
-def _outputs() -> list[Column[_Runtime]]:
-    def agreement(row: _Runtime) -> float | None:
-        records = (record for group in row.groups for record in group.records)
-        values = (record.value("top1_agreement") for record in records)
-        return min((value for value in values if value is not None), default=None)
-
-    def compared(row: _Runtime) -> int:
-        return sum(worst(group, "max_abs_difference") is not None for group in row.groups)
-
-    def wrong(row: _Runtime) -> int:
-        return sum(map(gives_wrong_output, row.groups))
-
-    def verdict(row: _Runtime) -> Chip:
-        if amount := wrong(row):
-            return Chip(f"wrong in {amount}", "bad")
-        if partly := _partly(row):
-            return Chip(partly, "warn", title="what is no tensor is compared by nobody")
-        return Chip("right", "good") if compared(row) or agreement(row) else Chip("not compared", "warn")
-
-    return [
-        words("Runtime", lambda row: row.name),
-        digits("Points compared", compared),
-        digits("Largest absolute difference", lambda row: row.value("max_abs_difference")),
-        digits("Largest relative difference", lambda row: row.value("max_rel_difference")),
-        digits("Least agreement", agreement, tenths),
-        digits("NaN and Inf", lambda row: row.value("nonfinite_outputs")),
-        words("Output", verdict),
-    ]
+def _output(row: _Runtime) -> Chip:
+    if amount := sum(map(gives_wrong_output, row.groups)):
+        return Chip(f"wrong in {amount}", "bad")
+    if partly := _partly(row):
+        return Chip(partly, "warn", title="what is no tensor is compared by nobody")
+    compared = any(map(was_compared, row.groups))
+    return Chip("right", "good") if compared else Chip("not compared", "warn")
 
 
 def _partly(row: _Runtime) -> str:

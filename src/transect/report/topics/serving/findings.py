@@ -1,64 +1,45 @@
-"""Findings on runtimes: which one answers first, which one serves most."""
+"""Findings on runtimes: which one answers first, which one serves most, and what an exporter changes."""
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from transect.analysis.bounds import run_bound
-from transect.analysis.groups import Group
-from transect.analysis.labels import group_labels
-from transect.analysis.serving import RUN, WHOLE, InferGroup, comparable, identity_size, measure_of, rates, was_compared
-from transect.domain.cell import Cell
-from transect.domain.until import MARGIN
-from transect.report.engine.context import Context
-from transect.report.engine.deciding import same_within
-from transect.report.engine.decision import Decision, LeftOut, gain_text, tie_text, why_not
-from transect.report.engine.finding import (
-    Finding,
-    Race,
-    inside_run,
-    joined,
-    lost_runs,
-    machine_differences,
-    names,
-    race,
+from transect.analysis.best import best
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
+from transect.analysis.groups import grouped
+from transect.analysis.labels import group_labels, people_name
+from transect.analysis.serving import (
+    RUN,
+    WHOLE,
+    InferGroup,
+    comparable,
+    identity_size,
+    measure_of,
+    rates,
+    takes_onnx,
+    was_compared,
 )
+from transect.report.engine.best_words import beside, confidence_of
+from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import needs_words
+from transect.report.engine.decision import Decision, LeftOut, why_not
+from transect.report.engine.finding import Finding, inside_run, joined, lost_runs
 from transect.report.engine.text import count, number, percent, quantity
-from transect.report.topics.exports.findings import judge_export
+from transect.report.topics.serving.facts import faithful_groups, place_of, runtime_name
 from transect.stats.comparisons import Confidence
+from transect.stats.noise import middle
+from transect.stats.verdicts import Answer
 
 # The columns of the decision table.
 SERVE_ONE, SERVE_MANY = "serve-one", "serve-many"
-_SHOWN = 4
-
-
-def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
-    """Return infer groups with a right result, from exports that are not known to be unfaithful.
-
-    In another precision than the framework's a class may turn: its tolerance decides.
-    """
-    unfaithful = {
-        record.point.get("exporter")
-        for group in context.of("export", workload)
-        for record in group.records
-        if judge_export(record).faithful is False
-    }
-    return [
-        group
-        for group in context.of("infer", workload)
-        if group.ok
-        and not group.wrong
-        and group.cell.get("exporter") not in unfaithful
-        and (group.cell.precision != "fp32" or min(group.values("top1_agreement"), default=1.0) >= 1)
-        and not max(group.values("nonfinite_outputs"), default=0.0)
-    ]
+# Beside the framework's own, or where that did not run, beside one language.
+_RULES = ("serving.runtime", "runtime.language", "overhead.call")
 
 
 def serving_findings(context: Context) -> list[Finding]:
-    """Per workload, provider and precision: the lowest latency, and the highest throughput."""
-    findings: list[Finding] = []
+    """Per workload, provider and precision: the lowest latency, the highest throughput, and the exporters."""
+    found: list[Finding] = []
     for workload in context.workloads("infer"):
         if identity_size(workload) is not None:
             # What a call costs is a finding of its own.
@@ -67,18 +48,43 @@ def serving_findings(context: Context) -> list[Finding]:
         left_out = _left_out(context, workload, faithful)
         conditions = comparable(faithful)
         if not conditions and left_out:
-            findings.append(_nothing(workload, left_out))
+            found.append(_nothing(workload, left_out))
         for words, groups in conditions.items():
             smallest = min(group.cell.batch for group in groups)
-            first = [group for group in groups if group.cell.batch == smallest]
-            where = f"on {words}"
-            scope = f"{where}, batch {smallest}"
+            first = _at_best_threads(context, [group for group in groups if group.cell.batch == smallest])
             # What could not be used is named once, with the first of its conditions.
             apart = left_out if words == next(iter(conditions)) else ()
-            larger = _absent(groups, first, f"not measured at batch {smallest}")
-            findings += _best(context, workload, first, RUN, scope, (*apart, *larger))
-            findings += _best(context, workload, groups, "throughput", where, apart)
-    return findings
+            found += _best(context, workload, first, groups, SERVE_ONE, f"on {words}, batch {smallest}", apart)
+            most = max(groups, key=_rate)
+            if most.cell.batch > smallest:
+                many = [g for g in groups if (g.cell.batch, g.cell.threads) == (most.cell.batch, most.cell.threads)]
+                found += _best(
+                    context, workload, many, groups, SERVE_MANY, f"on {words}, batch {most.cell.batch}", apart
+                )
+            found += _exporters(context, workload, first, f"on {words}, batch {smallest}")
+    return found
+
+
+def _rate(group: InferGroup) -> float:
+    return middle(rates(group, RUN) or [0.0])
+
+
+def _at_best_threads(context: Context, groups: Sequence[InferGroup]) -> list[InferGroup]:
+    """Return the groups on the fewest threads, unless the first of them is shown to be faster on more."""
+    of_threads = dict(sorted(grouped(groups, lambda group: group.cell.threads).items()))
+    chosen, *others = of_threads.values()
+    for members in others:
+        metric = measure_of([*chosen, *members])
+        first = min(
+            (group for group in chosen if group.values(metric)), key=lambda g: middle(g.counted(metric)), default=None
+        )
+        twin = next(
+            (g for g in members if first and g.cell.apart_from("threads") == first.cell.apart_from("threads")), None
+        )
+        if first is not None and twin is not None:
+            pair = contrast(twin, first, context.floors, metric, varies="threads")
+            chosen = members if pair is not None and pair.better is twin else chosen
+    return list(chosen)
 
 
 def _left_out(context: Context, workload: str, faithful: Sequence[InferGroup]) -> tuple[LeftOut, ...]:
@@ -96,149 +102,119 @@ def _left_out(context: Context, workload: str, faithful: Sequence[InferGroup]) -
     )
 
 
-def _absent(groups: Sequence[InferGroup], taking: Sequence[InferGroup], why: str) -> tuple[LeftOut, ...]:
-    """Name the runtimes of which no group takes part."""
-    left = {group.cell.runtime for group in groups} - {group.cell.runtime for group in taking}
-    return tuple(LeftOut(what=runtime, why=why) for runtime in sorted(left))
-
-
 def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
     """Say that no runtime can be compared: all failed, were skipped or give wrong outputs."""
     reason = "no runtime gives a usable and right answer"
     return Finding(
         subject=workload,
         claim=f"{reason}, so no latency is compared.",
-        kind="runtime",
-        evidence="; ".join(f"{omitted.what}: {omitted.why}" for omitted in left_out[:_SHOWN]),
+        evidence=joined(*(f"{omitted.what}: {omitted.why}" for omitted in left_out[:3])),
         confidence=Confidence.CONFIRMED,
+        kind="runtime",
         decision=Decision(column=SERVE_ONE, instead=reason, left_out=left_out),
     )
 
 
+def _pairs(context: Context, workload: str, groups: Sequence[InferGroup], metric: str) -> list[Contrast]:
+    """Return the planned pairs among groups, of the first rule that compares any; without any, each beside the fastest."""
+    for rule in _RULES:
+        pairs = [c for c in context.contrasts.of(rule, workload) if c.group in groups and c.base in groups]
+        if pairs:
+            return [c for c in pairs if c.metric == pairs[0].metric]
+    made = (
+        contrast(group, groups[0], context.floors, metric, varies="runtime", by="run", candidates=len(groups))
+        for group in groups[1:]
+    )
+    return [pair for pair in made if pair is not None]
+
+
 def _best(
-    context: Context, workload: str, groups: Sequence[InferGroup], name: str, scope: str, left_out: tuple[LeftOut, ...]
-) -> list[Finding]:
-    """Compare the best group of each runtime with those of the other runtimes.
-
-    Where their Runs hold different parts, by whole calls: `name` is then that of what they give.
-    """
-    measure = measure_of(group for group in groups if group.values(RUN))
-    whole = measure == WHOLE
-
-    def values(group: Group) -> list[float]:
-        return group.values(measure) if name == RUN else rates(group, measure)
-
-    labels = group_labels(groups)
-    of_runtime: dict[str, list[Group]] = defaultdict(list)
-    for group in groups:
-        of_runtime[group.cell.get("runtime") or ""].append(group)
-    heats = [race(members, name, None, of=values) for _, members in sorted(of_runtime.items())]
-    best_of = [heat.best for heat in heats if heat is not None]
-    floor = context.floors.get("infer", workload, WHOLE if whole else name)
-    result = race(best_of, name, floor, of=values)
-    if result is None:
-        return []
-    middle = statistics.median(result.values)
-    if name == RUN:
-        column, word = SERVE_ONE, "sooner than"
-        does, do, value = "answers first", "answer first", quantity(middle, "s")
-    else:
-        column, word = SERVE_MANY, "the rate of"
-        does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
-    value += " end to end" if whole else ""
-    label = labels[result.best.cell]
-    best = result.best.cell
-    here = [group for group in groups if (group.cell.batch, group.cell.threads) == (best.get("batch"), best.threads)]
-    point = f"batch {best.get('batch')}, {count(best.threads, 'thread')}"
-    # Elsewhere it is beaten; there it may be better.
-    elsewhere = _absent(groups, here, f"not measured at {point}, where the best is")
-    left_out = (*left_out, *elsewhere)
-    if result.runner_up is None or result.comparison is None:
-        only = " at that batch" if any(omitted.why.startswith("not measured") for omitted in left_out) else ""
-        claim = f"{label} {does}, {value}; no other runtime was measured{only}."
-        confidence = Confidence.PROVISIONAL
-    elif result.tied:
-        tied = names([label, *(labels[group.cell] for group in result.tied)], 4)
-        equal = all(tie.equal for tie in result.ties)
-        how = same_within(result.ties[0]) if equal else "not distinguishable"
-        claim = f"{tied} {do}, {how}: the median of the first is {value}."
-        confidence = result.confidence
-    else:
-        claim = (
-            f"{label} {does}, {value}, {number(result.comparison.factor)} times better "
-            f"than {labels[result.runner_up.cell]}."
-        )
-        confidence = result.confidence
-    checked = "outputs checked"
-    if not was_compared(result.best):
-        checked = "outputs not compared with the framework's"
-        confidence = Confidence.PROVISIONAL if confidence is Confidence.CONFIRMED else confidence
-    lost = lost_runs(result.best)
-    alike = race(of_runtime[result.best.cell.get("runtime") or ""], name, floor, of=values)
-    indistinct = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
-    apart = f"not told apart from {indistinct}" if indistinct else ""
-    rival = result.runner_up
-    if confidence is Confidence.CONFIRMED and (
-        lost or any(omitted.what == (rival and rival.cell.get("runtime")) for omitted in elsewhere)
-    ):
-        confidence = Confidence.PROVISIONAL
-    differing = machine_differences(result.best, rival) if rival else []
-    return [
-        Finding(
-            subject=workload,
-            scope=scope,
-            claim=claim,
-            confidence=confidence,
-            kind="runtime",
-            comparisons=result.comparisons,
-            decision=_decision(
-                context, result, labels, column, word, value, joined(checked, lost, apart), scope, left_out
-            ),
-            evidence=joined(
-                f"median of {count(len(result.values), 'run')} {value}",
-                checked,
-                lost,
-                apart,
-                "; ".join(f"{omitted.what}: {omitted.why}" for omitted in elsewhere),
-                inside_run(groups),
-                result.comparison.reason if result.comparison else "",
-                f"the two differ in {names(differing, 9)} as well" if differing else "",
-            ),
-        )
-    ]
-
-
-def _decision(
     context: Context,
-    result: Race,
-    labels: Mapping[Cell, str],
+    workload: str,
+    groups: Sequence[InferGroup],
+    every: Sequence[InferGroup],
     column: str,
-    word: str,
-    value: str,
-    checked: str,
     scope: str,
     left_out: tuple[LeftOut, ...],
-) -> Decision:
-    rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
-    later = next((group for group in result.ranked[1:] if group not in result.tied), None)
-    bound = run_bound(result.best, context.rates)
-    run = result.best.summary(RUN)
-    limit = ""
-    if bound is not None and run is not None and run.median > 0:
-        reached = bound.time_s / run.median
-        limit = f"reaches {percent(reached)} of the bound set by {bound.kind}"
-        limit += ": more than it allows, so the bound or the count of operations is off" if reached > 1 else ""
-    return Decision(
-        column=column,
+) -> Iterator[Finding]:
+    """Compare the runtimes of one point, each from the exporter of which it is fastest."""
+    metric = measure_of(group for group in groups if group.values(RUN))
+    timed = sorted((g for g in groups if g.values(metric)), key=lambda g: (middle(g.counted(metric)), g.cell.id))
+    racing = [members[0] for members in grouped(timed, lambda group: group.cell.runtime).values()]
+    pairs = _pairs(context, workload, racing, metric)
+    found = best(pairs, racing)
+    if found is None:
+        return
+    first = found.first
+    value = _value(first, metric, column)
+    absent = {g.cell.runtime: g for g in every if g.cell.runtime not in {other.cell.runtime for other in groups}}
+    left_out += tuple(LeftOut(what=name, why=f"not measured at {place_of(first)}") for name in sorted(absent))
+    claim = f"{people_name(first.cell, always=('threads',), never=('exporter',))} {value}"
+    claim += beside(found, runtime_name) or "; no other runtime was measured there"
+    confidence = confidence_of(found)
+    if confidence is Confidence.CONFIRMED and not was_compared(first):
+        confidence = Confidence.PROVISIONAL
+    yield Finding(
+        subject=workload,
         scope=scope,
-        winner=labels[result.best.cell],
-        value=value,
-        quality=checked,
-        tied=tuple(labels[group.cell] for group in result.tied),
-        equal=bool(result.ties) and all(tie.equal for tie in result.ties),
-        margin=result.ties[0].margin if result.ties else MARGIN,
-        limit=limit,
-        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, word, rival),
-        second=labels[later.cell] if later is not None else "",
-        left_out=left_out,
+        claim=f"{claim}.",
+        short=claim,
+        named=True,
+        confidence=confidence,
+        kind="runtime",
+        contrasts=found.contrasts,
+        tests=found.tests,
+        groups=tuple(racing),
+        decision=Decision(
+            column=column,
+            scope=scope,
+            winner=runtime_name(first),
+            value=value,
+            tied=tuple(map(runtime_name, (*found.tied, *found.unknown))),
+            equal=bool(found.tied) and not found.unknown,
+            left_out=left_out,
+        ),
+        evidence=joined(
+            "outputs checked" if was_compared(first) else "outputs not compared with the framework's",
+            "whole calls: bind, Run and copy" if metric == WHOLE else "",
+            lost_runs(first),
+            "; ".join(f"{omitted.what}: {omitted.why}" for omitted in left_out if "not measured" in omitted.why),
+            inside_run(groups),
+            *(f"{runtime_name(c.group)}: {c.reason}" for c in found.contrasts),
+        ),
     )
+
+
+def _value(group: InferGroup, metric: str, column: str) -> str:
+    """Write its own number, by the middle that ratios are made of."""
+    if column == SERVE_ONE:
+        return f"answers in {quantity(middle(group.counted(metric)), 's')}"
+    return f"serves {number(middle(rates(group, metric)))} samples/s"
+
+
+def _exporters(context: Context, workload: str, groups: Sequence[InferGroup], scope: str) -> Iterator[Finding]:
+    """Say for each runtime whether it matters whose file it serves."""
+    exported = [group for group in groups if takes_onnx(group)]
+    pairs = [
+        c for c in context.contrasts.of("serving.exporter", workload) if c.group in exported and c.base in exported
+    ]
+    for pair in pairs:
+        mine, theirs = (people_name(g.cell, [pair.group.cell, pair.base.cell]) for g in (pair.group, pair.base))
+        if pair.answer is Answer.DIFFERENT:
+            fast, slow = (mine, theirs) if pair.better is pair.group else (theirs, mine)
+            claim = f"{slow} takes {number(pair.times.value)} times as long as {fast}"
+        elif pair.answer is Answer.SAME:
+            claim = f"{mine} is as fast as {theirs} within {percent(pair.comparison.margin)}"
+        else:
+            claim = f"whether {mine} is as fast as {theirs} is not known{needs_words(pair)}"
+        yield Finding(
+            subject=workload,
+            scope=scope,
+            kind="exporter",
+            claim=f"{claim}.",
+            named=pair.answer is not Answer.OPEN,
+            confidence=pair.confidence,
+            contrasts=(pair,),
+            groups=(pair.group, pair.base),
+            evidence=joined(pair.reason, f"{count(pair.pairs, 'pair')} of runs"),
+        )

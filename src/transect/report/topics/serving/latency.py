@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -12,18 +11,18 @@ from transect.analysis.bounds import run_bound
 from transect.analysis.groups import grouped
 from transect.analysis.serving import RUN, WHOLE, InferGroup, base_point, rates
 from transect.report.engine.blocks import Column, Part, digits, note
-from transect.report.engine.charts.chart import MAX_DRAWN, MAX_PANELS, Point, Series, dot_chart, drawn, line_chart
+from transect.report.engine.charts.chart import MAX_DRAWN, MAX_PANELS, dot_chart, drawn
 from transect.report.engine.charts.marks import Dot, Line
 from transect.report.engine.charts.plots import line_plot, log_is_better
-from transect.report.engine.charts.theme import legend
 from transect.report.engine.charts.ticks import log_ticks
 from transect.report.engine.columns import labelled, medians, metric_columns, ranked
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
-from transect.report.engine.text import Scale, count, scale_for, spread
-from transect.report.topics.serving.measure import Measure, measure_for
+from transect.report.engine.text import Scale, scale_for
+from transect.report.topics.serving.facts import Measure, measure_for, place_of
 from transect.report.topics.serving.series import RuntimeSeries
-from transect.stats.samples import Summary, quantile, summarise
+from transect.stats.noise import middle
+from transect.stats.samples import quantile
 
 # A tail percentile needs samples in the tail: twenty beyond it.
 _BEYOND = 20
@@ -34,7 +33,7 @@ _MAX_LINES, _PLACES = 8, 60
 
 
 def latency_charts(context: Context, name: str, groups: list[InferGroup]) -> Iterator[Part]:
-    """Draw a chart of latencies per batch, the tail at the smallest, and the throughput.
+    """Draw a chart of latencies per batch with the rates that they come to, and the tail at the smallest.
 
     All by one measure, of which the runtimes beside each other do the same work.
     """
@@ -43,8 +42,6 @@ def latency_charts(context: Context, name: str, groups: list[InferGroup]) -> Ite
     for batch, same in sorted(of_batch.items())[:MAX_PANELS]:
         yield _latency(context, f"{name}-{batch}", batch, same, measure)
     yield _tail(context, name, base_point(groups), measure)
-    for axis in ("batch", "threads"):
-        yield _throughput(context, name, groups, axis, measure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,10 +126,11 @@ def _latency(context: Context, name: str, batch: int, groups: list[InferGroup], 
             digits("Samples", lambda row: len(row.samples) or None),
             digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale),
             digits(f"Bound ({scale.unit})", bound, scale),
+            digits("Samples/s", lambda row: middle(found) if (found := rates(row.group, measure.name)) else None),
             *_run_alone(measure, scale),
             *measure.columns,
         ],
-        title=f"Latency at batch {batch}",
+        title=f"Time of a call at batch {batch}",
         name=f"latency-{name}",
         first="Lowest",
         unit=scale.unit,
@@ -170,8 +168,7 @@ def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measur
         y_log=True,
         ticks=log_ticks(min(ends) / 1.5, max(ends) * 1.5),
     )
-    cell = shown[0].group.cell
-    point = f"batch {cell.batch}, {count(cell.threads, 'thread')}"
+    point = place_of(shown[0].group)
     return drawn(
         drawing,
         able,
@@ -187,7 +184,6 @@ def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measur
         title=f"Tail of the latency at {point}",
         name=f"tail-{name}",
         alt=f"Share of calls that take longer than a latency, at {point}, a line per runtime.",
-        legend=legend(((lines.name(row.group), lines.style(row.group)) for row in shown), symbol=False),
         notes=(
             f"A line ends, and a percentile is given, where {_BEYOND} samples lie beyond it.",
             f"{len(able) - len(shown)} slower in the numbers." if len(able) > len(shown) else "",
@@ -209,67 +205,3 @@ def _beyond(samples: list[float]) -> list[tuple[float, float]]:
     ratio = _BEYOND / amount
     places = {round(amount * (1 - ratio ** (i / _PLACES))) for i in range(_PLACES + 1)}
     return [(ordered[place], 1 - place / amount) for place in sorted(places) if place <= last]
-
-
-def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str, measure: Measure) -> Part:
-    """One chart over batch or threads, the other held at the value most points have."""
-
-    def at(group: InferGroup, along: str) -> int:
-        return group.cell.batch if along == "batch" else group.cell.threads
-
-    fixed_axis = "threads" if axis == "batch" else "batch"
-    points = {(at(group, fixed_axis), at(group, axis)) for group in groups}
-    amounts = Counter(value for value, _ in points)
-    held = max(amounts, key=lambda key: (amounts[key], -key if fixed_axis == "threads" else key))
-    if amounts[held] < 2:
-        return None
-    shown = [g for g in groups if at(g, fixed_axis) == held and rates(g, measure.name)]
-    shown.sort(key=lambda group: at(group, axis))
-    lines = RuntimeSeries(context, shown)
-    alike = grouped(shown, lambda group: (group.cell.runtime, group.cell.exporter or ""))
-    series = [
-        Series(
-            name=lines.name(members[0]),
-            style=lines.style(members[0]),
-            points=[Point(x=at(group, axis), repeats=rates(group, measure.name), about=group) for group in members],
-        )
-        for _, members in sorted(alike.items())
-    ]
-    rows = [group for _, members in sorted(alike.items()) for group in members]
-    fixed = count(held, "thread") if fixed_axis == "threads" else f"batch {held}"
-    return line_chart(
-        series,
-        rows,
-        [
-            labelled(rows, "Point", always=(axis,)),
-            digits(axis.capitalize(), lambda group: at(group, axis)),
-            *_rate_columns(measure),
-            *measure.columns,
-        ],
-        title=f"Throughput over {axis}, {fixed}",
-        x=axis,
-        y=f"samples/s{' end to end' if measure.name == WHOLE else ''}",
-        notes=[measure.note],
-        name=f"throughput-{axis}-{name}",
-        most=len(series),
-        height=230,
-        alt=f"Samples per second over {axis} at {fixed}, a line per runtime.",
-    )
-
-
-def _rate_columns(measure: Measure) -> list[Column[InferGroup]]:
-    """Return the columns of samples per second, by what was drawn."""
-    scale = scale_for([], "1")
-
-    def summary(group: InferGroup) -> Summary | None:
-        return summarise(rates(group, measure.name))
-
-    def middle(group: InferGroup) -> float | None:
-        found = summary(group)
-        return found.median if found else None
-
-    return [
-        digits("Median (samples/s)", middle, scale),
-        digits("Range or interval", lambda group: spread(summary(group), scale)),
-        digits("Runs", lambda group: len(rates(group, measure.name))),
-    ]

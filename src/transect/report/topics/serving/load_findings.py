@@ -9,7 +9,7 @@ from transect.analysis.serving import InferGroup, identity_size, versions, was_c
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, names
 from transect.report.engine.text import count, number
-from transect.report.topics.serving.findings import faithful_groups
+from transect.report.topics.serving.facts import faithful_groups
 from transect.report.topics.serving.load_facts import highest_load, is_saturated, saturation
 from transect.stats.comparisons import Confidence
 from transect.stats.samples import MIN_INTERVAL_VALUES

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from transect.analysis.contrasts import contrast
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
     REFERENCE,
@@ -17,19 +18,17 @@ from transect.analysis.serving import (
     measure_of,
     partly_compared,
     takes_onnx,
-    versus,
     was_compared,
 )
 from transect.domain.record import Status
 from transect.report.engine.blocks import Chip, Column, Part, note, table, words
-from transect.report.engine.columns import labelled
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
-from transect.report.engine.text import clean, clipped, count, factor, quantity
+from transect.report.engine.text import clipped, count, factor, quantity
 from transect.report.topics.serving.condition_findings import gives_wrong_output
-from transect.report.topics.serving.findings import faithful_groups
+from transect.report.topics.serving.facts import faithful_groups
 from transect.runtimes.options import EQUAL
-from transect.stats.comparisons import Verdict
+from transect.stats.verdicts import Answer
 
 _REASON = 140
 # Stands after a number that a clock's steps make coarse.
@@ -48,7 +47,7 @@ class _Row:
 
 
 def matrix_blocks(context: Context) -> Iterator[Part]:
-    """A table per provider, models by runtimes; then every model and runtime that has no time."""
+    """A table per provider, models by runtimes."""
     asked = [
         group
         for group in context.of("infer")
@@ -65,16 +64,11 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
             )
             shown = list(dict.fromkeys(group for row in rows for group in row.runs.values()))
             coarse = coarse or any(is_coarse(group) for group in shown if id(group) in right)
-            yield _without_time(shown, right)
     if several:
         yield note(
-            "✓ passes: the output is the framework's; of a file in another precision than fp32 it "
-            "is what ONNX Runtime itself computes of the converted file. An output that is no "
-            "tensor is compared by nobody. The number is the latency over that of C++, or "
-            "itself a time where C++ has none, with equal session options, at the smallest batch and with the "
-            "fewest threads that the runtime ran with; ≈ where the two cannot be told apart. Where a "
-            "runtime binds or copies inside of Run and another does not, whole calls are compared, end to "
-            "end. What gives a wrong output has no number."
+            "✓ passes: the output is the framework's; of a file in another precision than fp32 what ONNX Runtime itself "
+            "computes of it. The number is the latency over that of C++, or a time where C++ has none, at the smallest batch "
+            "and with the fewest threads that the runtime ran with; ≈ where the two are not shown to differ."
         )
         if coarse:
             yield note(
@@ -167,10 +161,12 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
     mark = _COARSE if coarse else ""
     if group is row.reference:
         return Chip(f"{passed} {time}{mark}", tone)
-    pair = versus(group, row.reference, context.floors) if row.reference is not None else None
+    pair = None
+    if row.reference is not None:
+        pair = contrast(group, row.reference, context.floors, measure, varies="runtime")
     if pair is None:
         return Chip(f"{passed} {time}{mark}", tone, title="C++ has no time")
-    sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
+    sign = "" if pair.answer is Answer.DIFFERENT else "≈ "
     return Chip(f"{passed} {sign}{factor(pair.ratio.value)}{mark}", tone, title=time)
 
 
@@ -202,21 +198,3 @@ def _reason(group: InferGroup) -> str:
     if group.ok and not gives_wrong_output(group):
         return "the export itself does not compute what the framework computes"
     return "no reason given"
-
-
-def _without_time(groups: Sequence[InferGroup], right: set[int]) -> Part:
-    bad = [group for group in groups if id(group) not in right]
-    columns: list[Column[InferGroup]] = [
-        labelled(bad, "Model and runtime", always=("workload",)),
-        words("Outcome", _outcome),
-        words("Reason", lambda group: clean(_reason(group))),
-    ]
-    return (
-        table(
-            bad,
-            columns,
-            folded=f"Why {count(len(bad), 'run')} of the matrix {'has' if len(bad) == 1 else 'have'} no time",
-        )
-        if bad
-        else None
-    )

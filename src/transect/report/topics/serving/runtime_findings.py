@@ -1,303 +1,207 @@
-"""Findings on one runtime beside another: is JavaScript near C++, and ten times PyTorch?"""
+"""Findings on one runtime beside another: are languages near C++, and is ONNX Runtime ten times PyTorch?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
-from transect.analysis.groups import grouped
-from transect.analysis.serving import (
-    REFERENCE,
-    WHOLE,
-    InferGroup,
-    Versus,
-    base_point,
-    comparable,
-    identity_size,
-    takes_onnx,
-    versus,
-    was_compared,
-)
+from transect.analysis.contrast import Contrast
+from transect.analysis.groups import Group, grouped
+from transect.analysis.labels import word
+from transect.analysis.serving import WHOLE, base_point, comparable, identity_size, versions, was_compared
 from transect.domain.record import Status
 from transect.report.engine.context import THESIS, Context
-from transect.report.engine.finding import Finding, floor_text, inside_run, joined, names
-from transect.report.engine.text import clipped, count, ends, factor
-from transect.report.topics.serving.findings import faithful_groups
-from transect.stats.comparisons import Comparison, Confidence, Verdict
-from transect.stats.estimates import RATIO
-from transect.stats.samples import Spread
+from transect.report.engine.finding import Finding, inside_run, joined, lowest_confidence, names
+from transect.report.engine.text import clipped, count, ends, factor, number
+from transect.report.topics.serving.facts import faithful_groups, place_of, runtime_name
+from transect.stats.comparisons import Confidence
+from transect.stats.estimates import Estimate
+from transect.stats.verdicts import Answer
 
 # Two runtimes are near each other when neither takes a tenth more than the other.
 NEAR = 0.10
-# "10x over PyTorch on GPU": the published factor, and how a ratio stands to it.
+# "10x over PyTorch on GPU": the published factor.
 _PUBLISHED = 10.0
-_REACHED, _MISSED, _UNKNOWN = (
-    "10 times or more",
-    "less than 10 times",
-    "10 times or less, which these runs cannot tell",
-)
 _FRAMEWORK, _RUNTIME = "torch-eager", "python"
 # Workloads with a sentence each; more share one that counts them.
 _FEW = 4
 _REASON = 120
 
-RULE = f"{RATIO} of one side's runs to the other's"
-
 
 class Nearness(StrEnum):
-    """How a time stands to the reference's, in the words that go before the ratio."""
+    """How a time stands to the reference's."""
 
-    NEAR = "near it, within 10 %"
-    SLOWER = "more than 10 % slower"
-    FASTER = "more than 10 % faster"
-    UNKNOWN = "within 10 % or beyond, which these runs cannot tell"
+    NEAR = "within 10 %"
+    SLOWER = "slower"
+    FASTER = "faster"
+    UNKNOWN = "not known"
 
 
-def nearness(pair: Versus) -> Nearness:
-    """Judge a ratio by its whole interval, or range; one run a side by twice the noise floor.
+def nearness(ratio: Estimate) -> Nearness:
+    """Judge a ratio by its whole interval.
 
-    Where the edge of the tenth lies within the noise, neither side of it is claimed.
+    >>> from transect.stats.samples import Spread
+    >>> ends = ((0.95, 1.05), (1.2, 1.3), (0.5, 0.6), (1.05, 1.2))
+    >>> [nearness(Estimate(value=low, low=low, high=high, spread=Spread.INTERVAL)).value for low, high in ends]
+    ['within 10 %', 'slower', 'faster', 'not known']
     """
-    low, high, floor = pair.ratio.low, pair.ratio.high, pair.floor
-    if pair.ratio.spread is Spread.SINGLE:
-        if floor is None:
-            return Nearness.UNKNOWN
-        low, high = low / (1 + 2 * floor.relative), high * (1 + 2 * floor.relative)
-    edges = 1 / (1 + NEAR), 1 + NEAR
-    if not all(_is_clear(pair, edge) for edge in edges):
-        return Nearness.UNKNOWN
-    if low > edges[1] or high < edges[0]:
-        if pair.comparison.verdict is Verdict.SAME:
-            return Nearness.UNKNOWN
-        return Nearness.SLOWER if low > 1 else Nearness.FASTER
-    return Nearness.NEAR if low >= edges[0] and high <= edges[1] else Nearness.UNKNOWN
+    if ratio.low > 1 + NEAR:
+        return Nearness.SLOWER
+    if ratio.high < 1 / (1 + NEAR):
+        return Nearness.FASTER
+    return Nearness.NEAR if ratio.low >= 1 / (1 + NEAR) and ratio.high <= 1 + NEAR else Nearness.UNKNOWN
 
 
-def _is_clear(pair: Versus, edge: float) -> bool:
-    """Whether a ratio is farther from an edge than the noise floor; without a floor nobody knows."""
-    apart = max(pair.ratio.value / edge, edge / pair.ratio.value) - 1
-    return pair.floor is None or apart > pair.floor.relative
-
-
-def times_text(pair: Versus, more: str = "") -> str:
-    """Write a ratio with its interval, `1.06 times (95 % interval 1.04 to 1.08)`."""
-    whole = "end to end, " if pair.measure == WHOLE else ""
-    addition = f", {more}" if more else ""
-    return f"{factor(pair.ratio.value)} times ({whole}{ends(pair.ratio, factor)}{addition})"
-
-
-def cells_of(pairs: Sequence[Versus]) -> str:
-    """Name the cells behind ratios."""
-    return "cells " + names([f"{p.group.cell.id} / {p.baseline.cell.id}" for p in pairs], 3)
-
-
-def what_includes(pairs: Sequence[Versus]) -> str:
-    """Say which runtime does more inside of Run than others, so that whole calls are compared."""
-    return inside_run(group for pair in pairs for group in (pair.group, pair.baseline))
-
-
-def what_crosses(pairs: Sequence[Versus]) -> str:
-    """Say that a ratio is one between versions too; empty when it is not."""
-    ran = sorted({version for pair in pairs for version in pair.crosses})
-    return f"the comparison crosses versions: {names(ran, 9)}" if ran else ""
-
-
-def confidence_of(pair: Versus) -> Confidence:
-    """Return the confidence of a claim on a ratio, whichever way it goes.
-
-    Confirmed: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
-    """
-    sides = (pair.group, pair.baseline)
-    sound = not pair.crosses and not any(group.noisy for group in sides)
-    checked = any(map(was_compared, sides))
-    whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
-    few = pair.comparison.confidence is Confidence.PROVISIONAL
-    return Confidence.CONFIRMED if whole and sound and checked and not few else Confidence.PROVISIONAL
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Case:
-    """One pair of runtimes at one point of a workload."""
-
-    workload: str
-    where: str
-    pair: Versus
-
-    @property
-    def exporter(self) -> str:
-        return self.pair.group.cell.exporter or self.pair.baseline.cell.exporter or ""
-
-
-def runtime_findings(context: Context) -> list[Finding]:
-    """Judge two published claims where both sides ran: JavaScript near C++, 10 times PyTorch."""
-    near = _cases(context, _is_javascript, lambda group: _name(group) == REFERENCE)
-    fast = _cases(context, lambda group: _name(group) == _FRAMEWORK, lambda group: _name(group) == _RUNTIME)
-    return [*_near_findings(list(near)), *_framework_findings(context, list(fast))]
-
-
-def _name(group: InferGroup) -> str:
-    return group.cell.runtime
-
-
-def _is_javascript(group: InferGroup) -> bool:
-    return _name(group).startswith("javascript")
-
-
-def _cases(
-    context: Context, wanted: Callable[[InferGroup], bool], base: Callable[[InferGroup], bool]
-) -> Iterator[_Case]:
-    """Yield pairs that differ in their runtime alone, at the smallest batch and fewest threads.
-
-    A side without an exporter is paired with each exporter of the other. Models that compute
-    nothing are another question.
-    """
-    for workload in context.workloads("infer"):
-        if identity_size(workload) is not None:
-            continue
-        for where, groups in comparable(faithful_groups(context, workload)).items():
-            able = [group for group in groups if wanted(group) or base(group)]
-            for group in base_point(filter(wanted, able)):
-                for reference in filter(base, able):
-                    same = (group.cell.batch, group.cell.threads) == (reference.cell.batch, reference.cell.threads)
-                    both = takes_onnx(group) and takes_onnx(reference)
-                    alike = not both or group.cell.exporter == reference.cell.exporter
-                    pair = versus(group, reference, context.floors) if same and alike else None
-                    if pair is not None:
-                        yield _Case(workload=workload, where=where, pair=pair)
-
-
-def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
-    for runtime, members in grouped(cases, lambda case: _name(case.pair.group)).items():
-        of_workload = grouped(members, lambda case: (case.workload, case.where))
-        if len({case.workload for case in members}) > _FEW:
-            yield _near_counted(runtime, members)
-            continue
-        for (workload, where), alike in of_workload.items():
-            verdicts = grouped(alike, lambda case: nearness(case.pair))
-            parts = [f"{_times(same)} that of {REFERENCE}: {verdict.value}" for verdict, same in verdicts.items()]
-            yield Finding(
-                subject=workload,
-                scope=f"on {where}, {_point(alike)}",
-                kind="language",
-                claim=f"the latency of {runtime} is {'; and '.join(parts)}.",
-                evidence=_evidence(alike),
-                confidence=_least(alike, verdicts),
-                comparisons=_comparisons(alike),
-            )
-
-
-def _point(cases: Sequence[_Case]) -> str:
-    cell = cases[0].pair.group.cell
-    return f"batch {cell.batch}, {count(cell.threads, 'thread')}"
-
-
-def _comparisons(cases: Sequence[_Case]) -> tuple[Comparison, ...]:
-    return tuple(case.pair.comparison for case in cases)
-
-
-def _times(cases: Sequence[_Case]) -> str:
-    return names([times_text(case.pair, f"from {case.exporter}") for case in cases], 9)
-
-
-def _near_counted(runtime: str, cases: Sequence[_Case]) -> Finding:
-    """Join the verdicts on many workloads: how many of each, and the ends."""
-    verdicts = grouped(cases, lambda case: nearness(case.pair))
-    listed = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness if verdict in verdicts]
-    claim = f"{runtime} beside {REFERENCE} in {_models(cases)}: {names(listed, 9)}; {_span(cases)}."
-    return Finding(
-        subject="study",
-        claim=claim,
-        evidence=_evidence(cases),
-        kind="language",
-        confidence=_least(cases, verdicts),
-        named=True,
-        comparisons=_comparisons(cases),
+def confidence_of(pair: Contrast) -> Confidence:
+    """Return the confidence of what its interval says: confirmed with one version, and outputs that were compared."""
+    if pair.confidence is not Confidence.CONFIRMED:
+        return Confidence.PROVISIONAL
+    sides = (pair.group, pair.base)
+    return (
+        Confidence.CONFIRMED if any(map(was_compared, sides)) and not what_crosses([pair]) else Confidence.PROVISIONAL
     )
 
 
-def _models(cases: Sequence[_Case]) -> str:
-    exports = {(case.workload, case.exporter, case.where) for case in cases}
-    return count(len(exports), "model")
+def what_crosses(pairs: Iterable[Contrast]) -> str:
+    """Say that a ratio is one between versions of ONNX Runtime too; empty when it is not."""
+    sides = [(pair.group, pair.base) for pair in pairs]
+    both = [members for members in sides if all(group.cell.get("exporter") for group in members)]
+    ran = {version for members in both if len(found := versions(members)) > 1 for version in found}
+    return f"the comparison crosses versions: {names(sorted(ran), 9)}" if ran else ""
 
 
-def _span(cases: Sequence[_Case]) -> str:
-    ordered = sorted(cases, key=lambda case: case.pair.ratio.value)
-    ends = (f"{times_text(case.pair)} for {case.workload}" for case in (ordered[0], ordered[-1]))
-    return "from {} to {}".format(*ends)
+def evidence_of(pairs: Sequence[Contrast], *more: str) -> str:
+    """Say what ratios rest on."""
+    whole = any(pair.metric == WHOLE for pair in pairs)
+    return joined(
+        *more,
+        "whole calls, end to end" if whole else "",
+        inside_run(group for pair in pairs for group in (pair.group, pair.base)),
+        what_crosses(pairs),
+        names([f"{runtime_name(pair.group)}: {pair.reason}" for pair in pairs], 3),
+    )
 
 
-def _least(cases: Sequence[_Case], verdicts: dict[Nearness, list[_Case]]) -> Confidence:
-    if list(verdicts) == [Nearness.UNKNOWN]:
-        return Confidence.INCONCLUSIVE
-    every = {confidence_of(case.pair) for case in cases}
-    mixed = Nearness.UNKNOWN in verdicts or Confidence.PROVISIONAL in every
-    return Confidence.PROVISIONAL if mixed else Confidence.CONFIRMED
+def runtime_findings(context: Context) -> list[Finding]:
+    """Languages beside C++, and what was published of ONNX Runtime beside PyTorch."""
+    return [*_languages(context), *_framework(context)]
 
 
-def _evidence(cases: Sequence[_Case]) -> str:
-    pairs = [case.pair for case in cases]
-    floors = {floor_text(pair.floor) for pair in pairs}
-    return joined(RULE, names(sorted(floors), 3), what_includes(pairs), what_crosses(pairs), cells_of(pairs))
+def _at_base(context: Context, rule: str) -> Iterator[tuple[str, str, list[Contrast]]]:
+    """Yield workload, provider and pairs at the smallest batch and fewest threads. What computes nothing is another question."""
+    for workload in context.workloads("infer"):
+        if identity_size(workload) is None:
+            for where, groups in comparable(faithful_groups(context, workload)).items():
+                pairs = [c for c in context.contrasts.of(rule, workload) if c.group in groups and c.base in groups]
+                first = base_point(pair.group for pair in pairs)
+                if first:
+                    yield workload, where, [pair for pair in pairs if pair.group in first]
 
 
-def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Finding]:
-    """Compare PyTorch with ONNX Runtime and with the published factor, per workload."""
-    of_workload = grouped(cases, lambda case: case.workload)
-    few = len(of_workload) <= _FEW
-    asked = context.asks_for(THESIS, "runtime.framework")
-    for workload, members in of_workload.items() if few else [("study", list(cases))]:
-        verdicts = grouped(members, _factor)
-        if few:
-            verdict_text = "; ".join(_ratios(same, verdict if asked else "") for verdict, same in verdicts.items())
-            claim = f"the latency of {_FRAMEWORK} is {verdict_text}"
-        else:
-            verdict_text = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
-            claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(members)}: "
-            claim += f"{verdict_text}; {_span(members)}" if asked else _span(members)
-        levels = {confidence_of(case.pair) for case in members}
-        mixed = _UNKNOWN in verdicts or Confidence.PROVISIONAL in levels
-        confidence = Confidence.PROVISIONAL if mixed else Confidence.CONFIRMED
+def _languages(context: Context) -> Iterator[Finding]:
+    found = [case for case in _at_base(context, "runtime.language") if case[2]]
+    if len({workload for workload, _, _ in found}) > _FEW:
+        every = [(workload, pair) for workload, _, pairs in found for pair in pairs]
+        for runtime, members in grouped(every, lambda case: case[1].group.cell.get("runtime")).items():
+            yield _counted(str(runtime), members)
+        return
+    for workload, where, pairs in found:
+        near = grouped(pairs, lambda pair: nearness(pair.ratio))
+        listed = {
+            verdict: names([f"{_language(pair, pairs)} {_times(pair, len(pairs))}" for pair in members], 99)
+            for verdict, members in sorted(near.items())
+        }
+        parts = [f"{verdict.value}: {text}" for verdict, text in listed.items()]
         yield Finding(
             subject=workload,
-            scope=f"at {_point(members)}" if few else "",
-            kind="framework",
-            named=not few,
-            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, members)}." if asked else f"{claim}.",
-            evidence=_evidence(members),
-            comparisons=_comparisons(members),
-            confidence=Confidence.INCONCLUSIVE if list(verdicts) == [_UNKNOWN] else confidence,
+            scope=f"on {where}, {place_of(pairs[0].group)}",
+            kind="language",
+            claim=f"times of a call over that of C++: {'; '.join(parts)}.",
+            evidence=evidence_of(pairs),
+            confidence=_least(pairs),
+            contrasts=tuple(pairs),
         )
 
 
-def _factor(case: _Case) -> str:
-    """Judge whether the published factor is reached, by the whole interval."""
-    ratio = case.pair.ratio
-    across = ratio.low < _PUBLISHED <= ratio.high
-    same = case.pair.comparison.verdict is Verdict.SAME
-    if same or across or not _is_clear(case.pair, _PUBLISHED):
-        return _UNKNOWN
-    return _REACHED if ratio.low >= _PUBLISHED else _MISSED
+def language_of(group: Group) -> str:
+    """Name the language that calls ONNX Runtime: `Rust`."""
+    return word("runtime", group.cell.get("runtime")).removeprefix("ONNX Runtime (").removesuffix(")")
 
 
-def _ratios(cases: Sequence[_Case], verdict: str) -> str:
-    parts = [f"{_times(alike)} on {where}" for where, alike in grouped(cases, lambda case: case.where).items()]
-    return f"{names(parts, 9)} that of {_RUNTIME}" + (f": {verdict}" if verdict else "")
+def _language(pair: Contrast, beside: Sequence[Contrast]) -> str:
+    exporter = pair.group.cell.get("exporter")
+    several = len({other.group.cell.get("exporter") for other in beside}) > 1
+    return language_of(pair.group) + (f" from {word('exporter', exporter)}" if several else "")
 
 
-def _on_cuda(context: Context, cases: Sequence[_Case]) -> str:
-    """Say so where this study has no time on the device that the published factor is of."""
-    if any(case.pair.group.cell.provider == "cuda" for case in cases):
-        return ""
-    workloads = dict.fromkeys(case.workload for case in cases)
+def _times(pair: Contrast, beside: int = 1) -> str:
+    """Write a ratio; with its interval where few stand beside it."""
+    return f"{factor(pair.ratio.value)}" + (f" ({ends(pair.ratio, factor)})" if beside <= _FEW else "")
+
+
+def _least(pairs: Sequence[Contrast]) -> Confidence:
+    known = [pair for pair in pairs if nearness(pair.ratio) is not Nearness.UNKNOWN]
+    return lowest_confidence(map(confidence_of, known)) if known else Confidence.INCONCLUSIVE
+
+
+def _counted(runtime: str, cases: Sequence[tuple[str, Contrast]]) -> Finding:
+    """Join the verdicts on many workloads: how many of each, and the ends."""
+    pairs = [pair for _, pair in cases]
+    verdicts = grouped(pairs, lambda pair: nearness(pair.ratio))
+    listed = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness if verdict in verdicts]
+    ordered = sorted(cases, key=lambda case: case[1].ratio.value)
+    span = " to ".join(f"{number(pair.ratio.value)} times ({workload})" for workload, pair in (ordered[0], ordered[-1]))
+    return Finding(
+        subject="study",
+        claim=f"{word('runtime', runtime)} beside C++ in {count(len(cases), 'model')}: {names(listed, 9)}; from {span} as long.",
+        evidence=evidence_of(pairs),
+        kind="language",
+        confidence=_least(pairs),
+        named=True,
+        contrasts=tuple(pairs),
+    )
+
+
+def _framework(context: Context) -> Iterator[Finding]:
+    """Hold PyTorch beside ONNX Runtime, and both beside the published factor, where the study asks for it."""
+    if not context.asks_for(THESIS, "runtime.framework"):
+        return
+    found = {
+        workload: [pair for pair in pairs if pair.group.cell.get("runtime") == _RUNTIME]
+        for workload, _, pairs in _at_base(context, "runtime.framework")
+    }
+    pairs = [pair for members in found.values() for pair in members]
+    if not pairs:
+        return
+    of_provider = grouped(pairs, lambda pair: str(pair.group.cell.get("provider")))
+    parts = []
+    for provider, members in of_provider.items():
+        ratios = sorted((pair.ratio.inverse for pair in members), key=lambda ratio: ratio.value)
+        ends_ = dict.fromkeys(number(ratio.value) for ratio in (ratios[0], ratios[-1]))
+        parts.append(f"{' to '.join(ends_)} times as long as ONNX Runtime (Python) on {word('provider', provider)}")
+    cuda = "" if "cuda" in of_provider else f"; {_no_cuda(context, found)}"
+    reached = sum(pair.ratio.inverse.low >= _PUBLISHED for pair in pairs)
+    missed = sum(pair.ratio.inverse.high < _PUBLISHED for pair in pairs)
+    decided = [confidence_of(pair) for pair in pairs if pair.answer is not Answer.OPEN]
+    yield Finding(
+        subject="study",
+        kind="framework",
+        claim=f"PyTorch takes {names(parts, 9)} here; published: 10 times, on a GPU{cuda}.",
+        named=True,
+        evidence=evidence_of(pairs, f"10 times or more in {reached}, less in {missed} of {count(len(pairs), 'pair')}"),
+        contrasts=tuple(pairs),
+        confidence=lowest_confidence(decided) if decided and (reached or missed) else Confidence.INCONCLUSIVE,
+    )
+
+
+def _no_cuda(context: Context, workloads: Iterable[str]) -> str:
+    """Say why there is no time on the device that the published factor is of."""
     tried = [
         record
         for workload in workloads
         for group in context.of("infer", workload)
-        if group.cell.provider == "cuda" and _name(group) in (_FRAMEWORK, _RUNTIME)
+        if group.cell.provider == "cuda" and group.cell.runtime in (_FRAMEWORK, _RUNTIME)
         for record in group.records
     ]
     reason = next((r.message for r in tried if r.status is not Status.OK and r.message), "")
-    if reason:
-        return f", and on cuda nothing was measured here: {clipped(reason, _REASON)}"
-    return ", and this study asks for no pair on cuda"
+    return f"no GPU was measured ({clipped(reason, _REASON)})" if reason else "no GPU was measured"

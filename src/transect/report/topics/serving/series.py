@@ -1,4 +1,4 @@
-"""How the runtimes of one chart are told apart: colour by name, shape and dash by their order."""
+"""How the runtimes of one chart are told apart: colour by name, shape by their order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from transect.report.engine.charts.theme import Style
 from transect.report.engine.context import Context
 
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-_DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3))
 
 
 class RuntimeSeries:
@@ -33,4 +32,4 @@ class RuntimeSeries:
         shift = self._runtimes.index(runtime)
         shift += self._exporters.index(exporter) if exporter else 0
         color = self._context.styles.get(runtime).color
-        return Style(color, _SHAPES[shift % len(_SHAPES)], _DASHES[shift % len(_DASHES)])
+        return Style(color, _SHAPES[shift % len(_SHAPES)])

@@ -19,13 +19,13 @@ _TIMED = ("train", "infer", "bench")
 
 # What findings compare, and in which words.
 _FLOORS = (
-    ("train", "samples_per_second", "training speed"),
-    ("train", "step_time", "step time"),
-    ("train", "time_to_quality", "time to quality (compared seed by seed)"),
-    ("infer", "latency", "latency"),
-    ("infer", "throughput", "throughput"),
-    ("retrain", "step_time", "the step of a retraining"),
+    ("train", "step_time", "the time of a training step"),
+    ("train", "time_to_quality", "the time to the target, start by start"),
+    ("infer", "latency", "the time of a call"),
+    ("retrain", "step_time", "the time of a step of retraining"),
 )
+# Of fewer pairs of runs nothing is said of how far runs of one cell are apart.
+_MIN_PAIRS = 6
 
 
 def coverage_findings(context: Context) -> list[Finding]:
@@ -42,10 +42,10 @@ def _coverage(context: Context) -> list[Finding]:
     bad = context.not_ok
     if not bad and not context.problems:
         return []
-    causes = Counter(str(record.cause.value) for record in bad if record.cause)
+    causes = Counter(str(record.cause.value).replace("-", " ") for record in bad if record.cause)
     listed = [f"{number} {cause}" for cause, number in causes.most_common()]
-    skipped = f"{counts['skipped']} {'was' if counts['skipped'] == 1 else 'were'} skipped"
-    claim = f"of {count(total, 'cell')}, {counts['failed']} failed and {skipped}."
+    parts = [f"{counts[status]} {status}" for status in ("failed", "skipped") if counts[status]]
+    claim = f"{counts['ok']} of {count(total, 'cell')} gave a result{'; ' if parts else ''}{names(parts)}."
     if context.problems:
         claim += f" {count(len(context.problems), 'place')} in the results could not be read."
     evidence = f"causes: {names(listed, len(listed))}" if listed else "see the list of problems"
@@ -65,43 +65,44 @@ def _pending(context: Context) -> list[Finding]:
 
 
 def _disturbed(context: Context) -> list[Finding]:
+    """Say how many of the runs that took place shared the machine: what was skipped has no time."""
     ran = [r for r in context.records if r.stage in _TIMED and r.status is not Status.SKIPPED]
     disturbed = [record for record in ran if record.details.get("disturbed")]
     if not disturbed:
         return []
-    cells = {record.point: record.cell_id.split("~")[0] for record in disturbed}
-    claim = (
-        f"{len(disturbed)} of {count(len(ran), 'run')} met other processes on the machine, those of "
-        f"{count(len(cells), 'cell')}: {names(list(cells.values()))}."
+    if len(disturbed) == len(ran):
+        claim = (
+            f"all {count(len(ran), 'run')} shared the machine with other programs: every time is too high, and no "
+            "difference is sure; run again on a quiet machine."
+        )
+    else:
+        claim = f"other programs were at work in {len(disturbed)} of {count(len(ran), 'run')}: these enter no comparison that has three others."
+    evidence = joined(
+        "the guard saw foreign load before, during or after the run",
+        names(list(dict.fromkeys(record.cell_id for record in disturbed)), 3),
     )
-    evidence = "the interference guard saw foreign load before, during or after the run"
     return [_fact(claim, evidence, "noise")]
 
 
 def _noise(context: Context) -> list[Finding]:
-    """Say the floors that findings go by: one per workload and metric, of its main training."""
+    """Say by how much runs of the same cell differ: for each metric the workload in which they do most."""
     parts: list[str] = []
     listed: list[str] = []
-    pairs = 0
     for stage, metric, what in _FLOORS:
         floors = _floors(context, stage, metric)
-        if floors:
-            parts.append(f"{_span(floors)} in {what}")
-            listed.append(f"{what}: {', '.join(floor.text for floor in floors)}")
-            pairs += sum(floor.value.pairs for floor in floors if floor.repeated)
-    if not parts:
-        if not any(group.ok for stage, *_ in _FLOORS for group in context.of(stage)):
-            return []
-        claim = "no cell ran twice, so the noise is unknown and few differences can be called real."
-        return [_fact(claim, "a noise floor needs repeats of the same cell", "noise")]
-    claim = (
-        f"repeats of the same cell differ by {names(parts, len(parts))}; what they differ by together "
-        "decides which differences count."
-    )
-    evidence = (
-        f"95th percentile of the ratios in {count(pairs, 'A/A pair')}, of undisturbed runs where any cell has two"
-    )
-    return [_fact(claim, joined(evidence, *listed), "noise")]
+        listed += [f"{what}, {floor.text}" for floor in floors]
+        if known := [floor for floor in floors if floor.value.pairs >= _MIN_PAIRS]:
+            widest = max(known, key=lambda floor: floor.value.relative)
+            parts.append(f"{percent(widest.value.relative)} in {what} ({widest.workload})")
+    if parts:
+        evidence = "95th percentile of the ratios of two undisturbed runs of a cell"
+        return [
+            _fact(f"two runs of the same cell differ by up to {names(parts, 9)}.", joined(evidence, *listed), "noise")
+        ]
+    if not any(group.ok for stage, *_ in _FLOORS for group in context.of(stage)):
+        return []
+    claim = "how far runs of the same cell are apart is not known: too few ran twice and undisturbed."
+    return [_fact(claim, joined("a difference needs three runs a side", *listed), "noise", Confidence.INCONCLUSIVE)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,8 +115,8 @@ class _Floor:
 
     @property
     def text(self) -> str:
-        lent = "" if self.repeated else " (from other workloads: it has no repeats)"
-        return f"{self.workload} {percent(self.value.relative, 1)}{lent}"
+        lent = "" if self.repeated else ", of other workloads"
+        return f"{self.workload} {percent(self.value.relative, 1)} ({count(self.value.pairs, 'pair')}{lent})"
 
 
 def _floors(context: Context, stage: str, metric: str) -> list[_Floor]:
@@ -134,14 +135,5 @@ def _floors(context: Context, stage: str, metric: str) -> list[_Floor]:
     return found
 
 
-def _span(floors: list[_Floor]) -> str:
-    """Write the smallest and the largest floor with their workloads; one alone needs no name."""
-    low, high = (choose(floors, key=lambda floor: floor.value.relative) for choose in (min, max))
-    if low.value.relative == high.value.relative:
-        return percent(low.value.relative, 1)
-    ends = [f"{percent(end.value.relative, 1)} ({end.workload})" for end in (low, high)]
-    return " to ".join(ends)
-
-
-def _fact(claim: str, evidence: str, kind: str) -> Finding:
-    return Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.CONFIRMED, kind=kind)
+def _fact(claim: str, evidence: str, kind: str, confidence: Confidence = Confidence.CONFIRMED) -> Finding:
+    return Finding(subject="study", claim=claim, evidence=evidence, confidence=confidence, kind=kind)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.groups import grouped
-from transect.analysis.labels import group_labels
+from transect.analysis.labels import people_name
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, names
 from transect.report.engine.text import clean, count, percent, quantity
 from transect.report.topics.study.drift_facts import Drift, drift_of
-from transect.report.topics.study.energy import STEP, silences, uses
+from transect.report.topics.study.energy import STEP, Use, silences, uses
 from transect.stats.comparisons import Confidence
 from transect.stats.estimates import RATIO
 from transect.stats.verdicts import Answer, Chance
 
 _TIMES = {
-    "train": ("step_time", "training step"),
-    "infer": ("latency", "latency"),
-    "retrain": ("step_time", "step of a retraining"),
+    "train": ("step_time", "time of a training step"),
+    "infer": ("latency", "time of a call"),
+    "retrain": ("step_time", "time of a step of retraining"),
 }
 
 
@@ -34,20 +34,17 @@ def drift_findings(context: Context) -> list[Finding]:
 
 def _drift(drift: Drift, what: str, context: Context) -> Finding:
     decision, margin = drift.decision, percent(context.analysis_plan.margin)
-    middle = f"the median {what} of the last third of the runs"
+    confidence = Confidence.CONFIRMED
     if decision.answer is Answer.SAME:
-        claim, confidence = f"{middle} is that of the first within {margin}.", Confidence.CONFIRMED
+        claim = f"the machine stayed as it was: the {what} at the end is that of the beginning within {margin}."
     elif decision.answer is Answer.DIFFERENT:
         more = "more" if decision.ratio > 1 else "less"
-        apart = percent(abs(decision.ratio - 1), 1)
-        claim = f"the machine drifted: {middle} takes {apart} {more} time than that of the first."
-        confidence = Confidence.CONFIRMED
+        claim = f"the machine drifted: the {what} is {percent(abs(decision.ratio - 1), 1)} {more} at the end than at the beginning."
     else:
-        claim, confidence = f"whether {middle} drifted from that of the first is open.", Confidence.INCONCLUSIVE
+        claim, confidence = f"whether the {what} drifted is not known.", Confidence.INCONCLUSIVE
     evidence = (
         f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}, of "
-        f"{count(drift.cells, 'cell')} that ran in both, {count(drift.runs, 'run')} in all; "
-        "cells run in random order, so a drift is noise for all of them alike"
+        f"{count(drift.cells, 'cell')} that ran in the first and in the last third, {count(drift.runs, 'run')} in all"
     )
     return Finding(
         subject="study",
@@ -67,38 +64,35 @@ def energy_findings(context: Context) -> list[Finding]:
     found = [finding for workload in context.workloads("train") for finding in _energy(context, workload)]
     if found:
         return found
-    which = (
-        f"none of {len(trained)} training cells tells" if len(trained) > 1 else "the one training cell does not tell"
-    )
-    claim = f"{which} its energy: neither RAPL nor NVML could be read here"
     records = [record for group in trained for record in group.ok]
     asked = any("step_energy" in record.details for record in records)
-    claim += ", and Slurm's accounting tells none." if asked else "."
+    nobody = "neither RAPL nor NVML could be read here" + (", and Slurm's accounting tells none" if asked else "")
     unasked = "" if asked else "its system file names no Slurm that counts it (`step_energy`)"
     evidence = joined("no estimate stands in its place", unasked, clean(names(silences(records), 3)))
-    return [Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.CONFIRMED, kind="energy")]
+    claim = f"the energy of training is not known: {nobody}."
+    return [Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.INCONCLUSIVE, kind="energy")]
 
 
 def _energy(context: Context, workload: str) -> Iterator[Finding]:
     groups = [g for g in context.of("train", workload) if g.ok and not g.wrong]
-    labels = group_labels(groups, always=("ranks",))
     used = [uses(group) for group in groups]
     silent = sum(not found for found in used)
+
+    def name(use: Use) -> str:
+        return people_name(use.group.cell, [group.cell for group in groups], always=("ranks",))
+
     of_kind = grouped((use for found in used for use in found), lambda use: use.counter)
     for counter, every in sorted(of_kind.items()):
         best = min(every, key=lambda use: (use.per_sample_j, use.group.cell.id))
-        reached = [use for use in every if use.to_quality_j is not None]
-        claim = f"{labels[best.group.cell]} takes least energy for a sample, {quantity(best.per_sample_j, 'J')}"
-        if reached:
+        claim = f"{name(best)} takes least energy for a sample, {quantity(best.per_sample_j, 'J')}"
+        if reached := [use for use in every if use.to_quality_j is not None]:
             least = min(reached, key=lambda use: (use.to_quality_j or 0.0, use.group.cell.id))
-            claim += f"; {labels[least.group.cell]} takes least to the target, "
-            claim += quantity(least.to_quality_j, "J")
+            claim += f"; {name(least)} takes least to the target, {quantity(least.to_quality_j, 'J')}"
         evidence = joined(
             f"medians of the counter {counter}, of whole nodes, "
             + ("over the whole job step" if counter == STEP else "over the training loop"),
             f"{count(len(every), 'cell')} tell it",
             f"{count(silent, 'cell')} do not" if silent else "",
-            names([use.group.cell.id for use in (best,)], 1),
         )
         yield Finding(
             subject=workload,
@@ -107,4 +101,6 @@ def _energy(context: Context, workload: str) -> Iterator[Finding]:
             confidence=Confidence.PROVISIONAL,
             kind="energy",
             scope=f"by {counter}",
+            groups=(best.group,),
+            named=True,
         )

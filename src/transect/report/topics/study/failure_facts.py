@@ -12,11 +12,11 @@ from transect.analysis.groups import grouped
 from transect.domain.record import Cause, Status
 from transect.report.topics.study.next_steps import NEXT_STEPS, NextStep
 
-# Looks back, so that a long word is gone through once.
-_CELL = re.compile(r"(?<![\w.+:-])[\w.+:-]+~[0-9a-f]{8}")
+# The id of a cell. Looks back, so that a long word is gone through once.
+CELL = re.compile(r"(?<![\w.+:-])[\w.+:-]+~[0-9a-f]{8}")
 # What differs between messages that say the same: ids, addresses, paths, numbers.
 _OWN = (
-    (_CELL, "CELL"),
+    (CELL, "CELL"),
     (re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b"), "HEX"),
     (re.compile(r"(?:/[\w.+~@-]+){2,}/?"), "PATH"),
     (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
@@ -88,7 +88,7 @@ def _roots(bad: Sequence[AnyRecord]) -> Counter[str]:
     roots: Counter[str] = Counter()
     for record in bad:
         if record.cause is Cause.MISSING_DEPENDENCY:
-            named = [name for name in _CELL.findall(record.message) if name in ids]
+            named = [name for name in CELL.findall(record.message) if name in ids]
             if named and named[-1] != record.cell_id:
                 roots[named[-1]] += 1
     return roots

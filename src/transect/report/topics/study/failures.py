@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
@@ -50,8 +49,6 @@ def failures_body(context: Context) -> Iterator[Part]:
         "A cell that did not end well takes no part in any comparison below."
     )
     bad = context.not_ok
-    if context.records:
-        yield _stages(context)
     yield from _pending(context)
     if bad:
         yield from _endings(context, bad)
@@ -74,23 +71,6 @@ def failures_body(context: Context) -> Iterator[Part]:
 
 def _chip(record: AnyRecord) -> Chip:
     return Chip(record.status.value, _TONES[record.status])
-
-
-def _stages(context: Context) -> Table:
-    """Count cells by stage and state; the states of cells to come only where there are any."""
-    states = [(record.stage, record.status.value) for record in context.records]
-    states += [(stage, "running") for stage, _ in context.loaded.running]
-    states += [(stage, "not there yet") for stage, _ in context.loaded.waiting]
-    counts = Counter(states)
-    always = ("ok", "failed", "skipped")
-    pending = dict.fromkeys(state for _, state in states if state not in always)
-    columns: list[Column[str]] = [words("Stage", clean)]
-    columns += [digits(state, partial(_amount, counts, state)) for state in (*always, *pending)]
-    return table(sorted({stage for stage, _ in states}), columns, caption="Cells by stage")
-
-
-def _amount(counts: Counter[tuple[str, str]], state: str, stage: str) -> int:
-    return counts[stage, state]
 
 
 def _pending(context: Context) -> Iterator[Part]:
@@ -154,7 +134,6 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         messages=_messages(ending.messages),
         logs=logs,
         facets=facets_of(records),
-        cells=_cells(records) if len(records) > len(ending.messages) else None,
     )
 
 
@@ -169,12 +148,3 @@ def _messages(messages: Sequence[SameMessage]) -> Table:
         ],
         folded=f"{len(messages)} different messages" if len(messages) > _MAX_SAID else "",
     )
-
-
-def _cells(records: list[AnyRecord]) -> Table:
-    columns: list[Column[Any]] = [
-        words("Stage", lambda record: clean(record.stage)),
-        code("Cell", lambda record: clean(record.cell_id)),
-        words("Message", lambda record: clipped(record.message, _CLIP)),
-    ]
-    return table(records, columns, folded="All of these cells")

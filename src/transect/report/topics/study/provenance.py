@@ -1,4 +1,4 @@
-"""Section: machine, versions and settings behind the records, where records differ, and any two cells side by side."""
+"""Section: machine, versions and settings behind the records, and where records differ."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from operator import itemgetter
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.report.engine.blocks import Chip, Column, Difference, Lead, Part, Table, code, digits, note, table, words
-from transect.report.engine.cell_facts import FACTS, fact_at, packed, shown, title_of
+from transect.domain.record import Cause, Status
+from transect.report.engine.blocks import Chip, Column, Lead, Part, Table, code, digits, note, table, words
+from transect.report.engine.cell_facts import FACTS, fact_at, shown, title_of
 from transect.report.engine.context import Context
 from transect.report.engine.finding import names
-from transect.report.engine.text import clean, count
+from transect.report.engine.text import clean, clipped, count
+from transect.report.topics.study.failure_facts import CELL
 
 _MAX_VALUES = 12
+_CLIP = 120
 
 # Each provenance that occurs, and how many records share it.
 _Shared = list[tuple[Mapping[str, Any], int]]
@@ -33,6 +36,7 @@ def provenance_body(context: Context) -> Iterator[Part]:
         # Environments have a table of their own.
         facts = [f for group in FACTS.values() for f in group if not f.startswith("environment.")]
         every = [list(_rows(fact, shared, len(records))) for fact in facts]
+        every.append(list(_installed(context)))
         differing = [rows for rows in every if rows and rows[0][2] == _DIFFERS]
         agreed = [row for rows in every if rows not in differing for row in rows]
         heads = ", ".join(rows[0][0] for rows in differing)
@@ -43,7 +47,6 @@ def provenance_body(context: Context) -> Iterator[Part]:
         if differing:
             rows = [row for rows in differing for row in rows]
             yield table(rows, columns, caption="Where records differ", fold_title="Where records differ")
-        yield Difference(title="Set two cells side by side", data=packed(context.records))
         yield table(agreed, columns, folded="Machine and code that all records share")
         yield _environments(shared)
         yield _variables(shared)
@@ -52,6 +55,20 @@ def provenance_body(context: Context) -> Iterator[Part]:
     without = len(context.records) - len(records)
     if without:
         yield note(f"{count(without, 'record')} without provenance.")
+
+
+def _installed(context: Context) -> Iterator[_Row]:
+    """Name what some repeats of a cell lacked and others had: something was installed, or taken away, in between."""
+    title = "What is installed"
+    for group in (group for groups in context.groups.values() for group in groups if group.ok):
+        skipped = [r for r in group.records if r.status is Status.SKIPPED and r.cause is Cause.MISSING_DEPENDENCY]
+        # What took something from another cell lacked that cell.
+        without = [record for record in skipped if not CELL.search(record.message)]
+        if without:
+            had = count(len(group.ok), "repeat")
+            lacked = f"{clipped(without[0].message, _CLIP)}, in {count(len(without), 'repeat')} of {group.cell.id}"
+            yield title, clean(lacked), _DIFFERS, f"{had} had it, the first from {min(r.started for r in group.ok)}"
+            title = ""
 
 
 def _shared(records: list[AnyRecord]) -> _Shared:

@@ -11,7 +11,7 @@ from transect.report.engine.blocks import Chart, Heading, Part, digits
 from transect.report.engine.charts.chart import MAX_PANELS, drawn
 from transect.report.engine.charts.marks import Line
 from transect.report.engine.charts.plots import line_plot
-from transect.report.engine.charts.theme import legend, palette
+from transect.report.engine.charts.theme import palette
 from transect.report.engine.context import Context
 from transect.report.engine.text import clean, number, percent
 from transect.report.topics.classifiers.inputs import VIEWS, corpus_name
@@ -71,7 +71,6 @@ def length_chart(context: Context, group: Group[Any]) -> Chart:
         name=f"lengths-{cell.id.split('~')[1]}",
         alt=f"{title}: lengths beside a Gaussian. Its 95 % bound is {number(lengths['gaussian_95'])} words, "
         f"the quantile {number(lengths['quantile_95'])}.",
-        legend=legend(list(zip(_NAMES, styles, strict=True)), symbol=False),
         notes=(
             f"95 % bound of the Gaussian: {number(lengths['gaussian_95'])} words, which "
             f"{percent(lengths['gaussian_95_above'], 1)} of the tickets exceed; quantile: "

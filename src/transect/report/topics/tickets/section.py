@@ -30,7 +30,6 @@ def tickets_body(context: Context) -> Iterator[Part]:
         "and authors are hashed with a salt that is in no result; what is marked synthetic was made up."
     )
     yield source_table(corpora)
-    yield rejected_table(corpora)
     yield class_table(corpora)
     yield from length_parts(context)
     yield split_table(context.of("split"))
@@ -87,28 +86,12 @@ def source_table(corpora: Sequence[Group[Any]]) -> Part:
             words("", _state),
             digits("Tickets", lambda group: _detail(group, "tickets")),
             digits("Rejected", lambda group: sum(_rejected(group).values()) if group.ok else None),
+            words("because of", lambda group: _listed(_rejected(group))),
             digits("Classes", lambda group: len(_detail(group, "classes") or ()) or None),
             words("Languages", lambda group: _listed(_detail(group, "languages"))),
             words("Redacted", lambda group: _listed(_detail(group, "redacted"))),
         ],
         caption="Sources",
-    )
-
-
-def rejected_table(corpora: Sequence[Group[Any]]) -> Part:
-    """List what could not be read, by cause; nothing where all was."""
-    rows = [(group, cause, amount) for group in corpora for cause, amount in sorted(_rejected(group).items()) if amount]
-    if not rows:
-        return None
-    return table(
-        rows,
-        [
-            words("Source", lambda row: clean(row[0].cell.corpus)),
-            words("Cause", lambda row: clean(row[1])),
-            digits("Tickets", lambda row: row[2]),
-        ],
-        caption="Rejected, each listed in rejected.jsonl of its source's cell",
-        fold_title="Rejected",
     )
 
 

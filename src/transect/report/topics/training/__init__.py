@@ -8,7 +8,7 @@ from transect.report.topics.training.speed import speed_body
 REPORT = StageReport(
     stage="train",
     sections=(
-        Section(key="speed", title="Time to quality and speed", order=200, make=speed_body),
+        Section(key="speed", title="Training speed", order=200, make=speed_body),
         Section(key="hyperparameters", title="Hyper-parameters", order=350, make=hyperparameters_body),
     ),
     findings=(
@@ -21,12 +21,15 @@ REPORT = StageReport(
         ),
     ),
     decisions=(
-        DecisionColumn(key="train", title="Train on this machine", order=100, stage="train", always=True),
+        DecisionColumn(
+            key="train", title="Train on this machine", order=100, stage="train", metric="time_to_quality", always=True
+        ),
         DecisionColumn(
             key="scale",
             title="Scale to more ranks",
             order=200,
             stage="train",
+            metric="samples_per_second",
             always=True,
             asks=lambda cell: cell.ranks > 1,
         ),

@@ -1,51 +1,42 @@
-"""Findings on training: who is first to the quality, and what limits it."""
+"""Findings on training: who is first to the quality, what holds it back, and what more ranks bring."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from transect.analysis.best import Best, best
+from transect.analysis.contrast import Contrast
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
-from transect.analysis.quality import TIME, may_be_ranked, quality_target, reaches_target, target_of
+from transect.analysis.quality import TIME, may_be_ranked, quality_target, target_of
 from transect.analysis.scaling import METRIC
 from transect.domain.cell import Cell
-from transect.domain.until import MARGIN
 from transect.report.engine.context import Context
-from transect.report.engine.deciding import same_within
-from transect.report.engine.decision import Decision, LeftOut, gain_text, tie_text, why_not
+from transect.report.engine.contrast_words import basis_words
+from transect.report.engine.decision import Decision, LeftOut, why_not
 from transect.report.engine.finding import (
     Finding,
-    Race,
     joined,
     limited_confidence,
     lost_runs,
     machine_differences,
     median,
     names,
-    race,
 )
-from transect.report.engine.text import count, number, quantity
+from transect.report.engine.text import count, ends, number, quantity
+from transect.report.topics.training.facts import apart
 from transect.report.topics.training.steps import limit_finding, scaling_findings
-from transect.stats.comparisons import Comparison, Confidence
-from transect.stats.samples import summarise
+from transect.report.topics.training.words import among, first_words, more_words, namer, said_confidence
+from transect.stats.comparisons import Confidence
 
 # The column of the decision table.
 COLUMN = "train"
 
 
-def _below_target(group: Group) -> bool:
-    """Whether it ends below the accuracy that it had reached on the way."""
-    _, _, least = target_of(group).rpartition(" ")
-    reached = median(group, "accuracy")
-    try:
-        return reached is not None and target_of(group).startswith("accuracy ") and reached < float(least)
-    except ValueError:
-        return False
-
-
 def training_findings(context: Context) -> list[Finding]:
-    """Per workload: the fastest to the same quality, its limit, and the scaling.
+    """Per workload: the fastest to the same quality, what holds it back, and what more ranks bring.
 
     Each race is among cells of one kind of training. A kind other than the workload's main one has
     a race of its own when two cells can run in it; sums of gradients and synthetic input have none.
@@ -56,181 +47,185 @@ def training_findings(context: Context) -> list[Finding]:
         main = main_kind(groups)
         findings += _fastest(context, workload, groups, main)
         for kind in kinds_of(groups):
-            members = [g for g in groups if g.kind == kind and _able(g)]
-            if kind != main and not kind.synthetic and not kind.summed and len(members) > 1:
+            able = [g for g in groups if g.kind == kind and _able(g)]
+            if kind != main and not kind.synthetic and not kind.summed and len(able) > 1:
                 findings += _fastest(context, workload, groups, kind)[:1]
-        members = [group for group in groups if group.kind == main]
-        findings += scaling_findings(context, workload, members, group_labels(members, always=("ranks",)))
+        findings += scaling_findings(context, workload, [group for group in groups if group.kind == main])
     return findings
 
 
 def _able(group: Group) -> bool:
     """Whether it may win: right, within its cores, and at the target in every run."""
-    return not group.wrong and not group.over_subscribed and may_be_ranked(group)
+    return bool(group.ok) and not group.wrong and not group.over_subscribed and may_be_ranked(group)
 
 
-def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -> list[Finding]:
+def _fastest(context: Context, workload: str, every: list[Group], kind: Kind) -> list[Finding]:
     if kind.synthetic:
         claim = "all its cells ran on synthetic input, so there is no quality to reach."
         instead = Decision(column=COLUMN, instead="synthetic input alone: no quality to reach")
-        return [_finding(workload, claim, count(len(groups), "cell"), Confidence.CONFIRMED, decision=instead)]
-    every, groups = groups, [group for group in groups if group.kind == kind]
-    labels = group_labels(groups, always=("ranks",))
+        return [_nobody(workload, claim, count(len(every), "cell"), instead)]
+    groups = [group for group in every if group.kind == kind]
     target = quality_target(groups)
-    running = [g for g in groups if g.ok and not g.wrong]
     # Who stops earlier is no faster.
-    other_target = [g for g in running if target_of(g) not in ("", target)]
-    able = [g for g in running if _able(g) and g not in other_target]
-    # All trainers of a kind have the same starts: a seed that takes more epochs does so for all.
-    floor = context.floors.paired("train", workload, TIME, kind)
-    result = race(able, TIME, floor, paired=True)
-    apart = _apart(groups, [g for g in running if g not in other_target])
-    apart += [("another target", other_target)] if other_target else []
-    left_out = _left_out(apart, groups, every)
-    named = tuple(LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, members in apart for g in members)
-    named += _other_kinds(every, kind) if kind == main_kind(every) else ()
-    of_kind = f"{_with(kind.words)}, " if kind.words else ""
-    if result is None:
-        reason = (
-            "no trainer finished with a right result"
-            if not running
-            else (f"no cell within its cores reached {target} in every run")
-        )
-        if any(g.unverified for g in running):
-            reason += " before its check went blind"
-        claim = f"{of_kind}{reason}, so no speed is compared."
-        instead = Decision(column=COLUMN, instead=reason, left_out=named)
-        return [_finding(workload, claim, left_out, Confidence.CONFIRMED, decision=instead)]
-    best, label = result.best, labels[result.best.cell]
-    summary = summarise(result.values)
-    if summary is None:
-        raise ValueError(f"{label}: won without a time")
-    few = summary.count < len(best.values(TIME))
-    took = quantity(summary.median, "s")
-    accuracy = best.summary("accuracy")
-    reached = f"accuracy at the end {number(accuracy.median)}" if accuracy else "accuracy unknown"
-    reached += ", below the target" if _below_target(best) else ""
-    reached += f"; {lost}" if (lost := lost_runs(best)) else ""
-    evidence = [
-        f"median of {count(summary.count, 'run')}"
-        + (
-            f", {summary.word} {quantity(summary.low, 's')} to {quantity(summary.high, 's')}"
-            if summary.count > 1
-            else ""
-        )
-        + (", the starts that all cells ran" if few else ""),
-        reached,
-        f"{quantity(median(best, METRIC), '1/s').removesuffix(' 1/s')} samples/s",
-    ]
-    if result.tied:
-        others = [labels[group.cell] for group in result.tied]
-        together = f"{of_kind}{names([label, *others], 4)} reach {target} soonest and"
-        if all(tie.equal for tie in result.ties):
-            claim = f"{together} are {same_within(result.ties[0])}: the median of the first is {took}."
-        else:
-            claim = f"{together} cannot be told apart: the median of the first is {took}."
-        confidence = result.confidence
-    elif result.runner_up is not None and result.comparison is not None:
-        claim = (
-            f"{of_kind}{label} reaches {target} soonest, in {took}, "
-            f"{number(result.comparison.factor)} times sooner than {labels[result.runner_up.cell]}."
-        )
-        confidence = result.confidence
-    else:
-        claim = f"{of_kind}{label} reaches {target} in {took}; nothing stands to compare it with."
-        confidence = Confidence.PROVISIONAL
-    evidence += _caveats(result)
-    if left_out:
-        evidence.append(left_out)
-    rival = result.runner_up
-    loud = best.noisy or (rival is not None and rival.noisy)
-    if loud or lost or not best.values("equality_ratio"):
-        confidence = Confidence.PROVISIONAL if confidence is Confidence.CONFIRMED else confidence
-    confidence = limited_confidence(confidence, best, rival)
-    unchecked = "" if best.values("equality_ratio") else "; loss not checked"
-    limits = limit_finding(context, workload, best, label)
+    other = [g for g in groups if g.ok and not g.wrong and target_of(g) not in ("", target)]
+    able = [g for g in groups if _able(g) and g not in other]
+    why = apart([g for g in groups if g not in other]) + ([("another target", other)] if other else [])
+    labels = group_labels(groups, always=("ranks",))
+    left_out = tuple(LeftOut(what=labels[g.cell], why=why_not(g) or w) for w, members in why for g in members)
+    left_out += _other_kinds(every, kind) if kind == main_kind(every) else ()
+    apart_words = f"not compared: {', '.join(f'{len(members)} for {w}' for w, members in why)}" if why else ""
+    found = best(among(context.contrasts.of("training.fastest", workload), able), able, metric=TIME)
+    if found is None:
+        claim = f"{_reason(groups, target)}, so there is no fastest way."
+        instead = Decision(column=COLUMN, instead=claim.removesuffix("."), left_out=left_out)
+        return [_nobody(workload, _with(kind) + claim, apart_words, instead)]
+    first, name = found.first, namer(able)
+    took = quantity(median(first, TIME), "s")
+    # What its own framework gains by more ranks is a sentence of its own, with a confidence of its own.
+    ways = [c for c in found.contrasts if c.base is first and c.group.cell.ranks > first.cell.ranks]
+    others = {group.cell.get("framework") for group in able} - {first.cell.get("framework")}
+    race = _without(found, [c.group for c in ways]) if first.cell.ranks == 1 and others else found
+    claim = first_words(race, able, took)
+    if len(able) == 1:
+        claim += "; nothing stands to compare it with"
+    limits = limit_finding(context, workload, first)
     return [
-        _finding(
-            workload,
-            claim,
-            joined(*evidence),
-            confidence,
-            named=not of_kind,
-            comparisons=result.comparisons,
-            decision=_decision(result, labels, took, f"{target}, {reached}{unchecked}", limits, named, kind.words),
+        Finding(
+            subject=workload,
+            scope=_with(kind).removesuffix(", "),
+            kind="fastest",
+            named=True,
+            short=claim,
+            claim=f"{claim.replace(took, f'{took} to {target}', 1)}.",
+            confidence=_held(race, first, len(able)),
+            contrasts=race.contrasts,
+            tests=race.tests,
+            groups=(first, *(group for group in able if group is not first)),
+            evidence=joined(*_evidence(race, first, name), apart_words),
+            decision=Decision(
+                column=COLUMN,
+                scope=_with(kind).removesuffix(", "),
+                winner=name(first.cell),
+                value=took,
+                quality=f"{target}, {_reached(first)}",
+                tied=tuple(name(group.cell) for group in (*race.tied, *race.unknown)),
+                equal=not race.unknown,
+                margin=context.analysis_plan.margin,
+                limit=limits[0].claim.removesuffix(".") if limits else "",
+                second=name(race.excluded[0].group.cell) if race.excluded else "",
+                left_out=left_out,
+            ),
         ),
         *limits,
+        *([_second(workload, ways)] if race is not found and ways else []),
     ]
 
 
-def _decision(
-    result: Race,
-    labels: Mapping[Cell, str],
-    took: str,
-    quality: str,
-    limits: Sequence[Finding],
-    left_out: tuple[LeftOut, ...],
-    kind: str,
-) -> Decision:
-    rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
-    later = next((group for group in result.ranked[1:] if group not in result.tied), None)
-    return Decision(
-        column=COLUMN,
-        scope=_with(kind) if kind else "",
-        winner=labels[result.best.cell],
-        value=took,
-        quality=quality,
-        tied=tuple(labels[group.cell] for group in result.tied),
-        equal=bool(result.ties) and all(tie.equal for tie in result.ties),
-        margin=result.ties[0].margin if result.ties else MARGIN,
-        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner than", rival),
-        limit=_limit_words(limits, labels[result.best.cell]),
-        second=labels[later.cell] if later is not None else "",
-        left_out=left_out,
+def _without(found: Best, groups: Sequence[Group]) -> Best:
+    """Return who is best beside all but these groups."""
+    gone = {id(group) for group in groups}
+    return replace(
+        found,
+        excluded=tuple(entry for entry in found.excluded if id(entry.group) not in gone),
+        tied=tuple(group for group in found.tied if id(group) not in gone),
+        unknown=tuple(group for group in found.unknown if id(group) not in gone),
+        contrasts=tuple(c for c in found.contrasts if not {id(c.group), id(c.base)} & gone),
     )
 
 
-def _with(kind: str) -> str:
-    """Write a kind's words as a condition: `with fp64`, `in podman`."""
-    return kind if kind.startswith("in ") else f"with {kind}"
+def _second(workload: str, ways: Sequence[Contrast]) -> Finding:
+    """Say what the best of the ways to use more ranks brings to the framework that is first."""
+    way = min(ways, key=lambda made: (made.cost.value, made.group.cell.id))
+    return Finding(
+        subject=workload,
+        kind="fastest",
+        short=more_words(way),
+        claim=f"{more_words(way)}.",
+        confidence=limited_confidence(way.confidence, way.group, way.base),
+        contrasts=tuple(ways),
+        groups=tuple(made.group for made in ways),
+        evidence=joined(basis_words(way), way.reason),
+    )
 
 
-def _limit_words(limits: Sequence[Finding], label: str) -> str:
-    """Write what a step is made of and how near it is to its bound, for who reads the winner beside it."""
-    limit = limits[0].claim.removesuffix(".").partition(", so ")[0] if limits else ""
-    return limit.replace(f" of {label}", "").replace("; the step reaches", ",")
+def _held(found: Best, first: Group, amount: int) -> Confidence:
+    """Return with which confidence it is first: one that is alone, short of runs or unchecked is not sure to be."""
+    confidence = limited_confidence(said_confidence(found), first, *(entry.group for entry in found.excluded[:1]))
+    doubt = amount == 1 or lost_runs(first) or not first.values("equality_ratio")
+    return Confidence.PROVISIONAL if doubt and confidence is Confidence.CONFIRMED else confidence
 
 
-def _caveats(result: Race) -> list[str]:
-    notes = [result.comparison.reason] if result.comparison else []
-    if result.best.noisy:
-        notes.append("other processes were at work during its runs")
-    if not result.best.values("equality_ratio"):
-        why = f" ({result.best.no_reference})" if result.best.no_reference else ""
-        notes.append(f"its loss was not checked against the reference{why}")
-    if (step := result.best.check_inconclusive_from) is not None:
-        then = ", and from there on in restarts" if result.best.values("restart_ratio") else ""
-        notes.append(f"its loss could be checked until step {step}{then}")
-    if result.runner_up is not None:
-        differing = machine_differences(result.best, result.runner_up)
-        if differing:
-            notes.append(f"the two differ in {names(differing, 9)} as well")
-    return notes
+def _reached(group: Group) -> str:
+    accuracy = group.summary("accuracy")
+    words = f"accuracy at the end {number(accuracy.median)}" if accuracy else "accuracy unknown"
+    _, _, least = target_of(group).rpartition(" ")
+    below = accuracy is not None and target_of(group).startswith("accuracy ") and accuracy.median < float(least)
+    return joined(words + (", below the target" if below else ""), lost_runs(group), _unchecked(group))
 
 
-def _apart(groups: Sequence[Group], running: Sequence[Group]) -> list[tuple[str, list[Group]]]:
-    """Return the groups that ran in no race, by why not."""
-    late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
-    unseen = [g for g in running if reaches_target(g) and g.unverified and not g.over_subscribed]
-    every = [
-        ("more ranks than cores", [g for g in running if g.over_subscribed]),
-        ("target missed in at least one run", late),
-        ("not checkable until the target", unseen),
-        ("wrong result", [g for g in groups if g.wrong and not g.diverged]),
-        ("a loss that diverged", [g for g in groups if g.diverged]),
-        ("failed or skipped", [g for g in groups if not g.ok and not g.wrong]),
+def _unchecked(group: Group) -> str:
+    if not group.values("equality_ratio"):
+        return (
+            f"its loss was not checked against the reference{f' ({group.no_reference})' if group.no_reference else ''}"
+        )
+    if (step := group.check_inconclusive_from) is not None:
+        then = ", and from there on in restarts" if group.values("restart_ratio") else ""
+        return f"its loss could be checked until step {step}{then}"
+    return ""
+
+
+def _evidence(found: Best, first: Group, name: Callable[[Cell], str]) -> list[str]:
+    summary = first.summary(TIME)
+    spread = f", {summary.word} {quantity(summary.low, 's')} to {quantity(summary.high, 's')}" if summary else ""
+    pieces = [
+        f"median of {count(summary.count if summary else 0, 'run')}{spread}",
+        _reached(first),
+        f"{quantity(median(first, METRIC), '1/s').removesuffix(' 1/s')} samples/s",
     ]
-    return [(why, members) for why, members in every if members]
+    for entry in found.excluded[:4]:
+        pieces.append(f"{name(entry.group.cell)}: {number(entry.times.value)} times as long ({ends(entry.times)})")
+    pieces += [
+        f"{name(made.group.cell)} beside {name(made.base.cell)}: {basis_words(made)}" for made in found.contrasts[:1]
+    ]
+    rival = found.excluded[0].group if found.excluded else None
+    if rival is not None and (differing := machine_differences(first, rival)):
+        pieces.append(f"the two differ in {names(differing, 9)} as well")
+    return pieces
+
+
+def _reason(groups: Sequence[Group], target: str) -> str:
+    """Say why nobody is first: with the best that was reached."""
+    running = [g for g in groups if g.ok and not g.wrong]
+    if not running:
+        return "no trainer finished with a right result"
+    within = [g for g in running if not g.over_subscribed]
+    if not within:
+        return "every cell had more ranks than cores"
+    if any(g.unverified for g in within):
+        return f"no cell reached {target} in every run before its check went blind"
+    metric, _, _ = target.partition(" ")
+    reached = [value for g in within for value in g.values(metric)]
+    runs = sum(len(g.ok) for g in within)
+    none = not any(g.values(TIME) for g in within)
+    what = f"none of {count(runs, 'run')} reached {target}" if none else f"no way reached {target} in every run"
+    return what + (f" (best {number(max(reached))})" if reached else "")
+
+
+def _nobody(subject: str, claim: str, evidence: str, decision: Decision) -> Finding:
+    return Finding(
+        subject=subject,
+        claim=claim,
+        short=claim.removesuffix("."),
+        evidence=evidence,
+        confidence=Confidence.CONFIRMED,
+        kind="fastest",
+        decision=decision,
+    )
+
+
+def _with(kind: Kind) -> str:
+    """Write a kind's words as a condition: `with fp64, `, `in podman, `; nothing for the usual one."""
+    return f"{'' if kind.words.startswith('in ') else 'with '}{kind.words}, " if kind.words else ""
 
 
 def _other_kinds(groups: Sequence[Group], main: Kind) -> tuple[LeftOut, ...]:
@@ -243,39 +238,6 @@ def _other_kinds(groups: Sequence[Group], main: Kind) -> tuple[LeftOut, ...]:
             labels = group_labels(members, always=("ranks",))
             words = kind.words or "the usual one"
             left_out += [
-                LeftOut(what=f"{labels[group.cell]}, {words}", why=why_not(group) or "another training")
-                for group in members
+                LeftOut(what=f"{labels[g.cell]}, {words}", why=why_not(g) or "another training") for g in members
             ]
     return tuple(left_out)
-
-
-def _left_out(apart: Sequence[tuple[str, list[Group]]], groups: Sequence[Group], every: Sequence[Group]) -> str:
-    parts = [f"{len(members)} for {why}" for why, members in apart]
-    ids = {id(group) for group in groups}
-    others = [group for group in every if id(group) not in ids]
-    kinds = [kind.words or "the usual training" for kind in kinds_of(others)]
-    if others:
-        parts.append(f"{len(others)} of another training ({names(kinds, 4)})")
-    return f"not compared: {', '.join(parts)}" if parts else ""
-
-
-def _finding(
-    subject: str,
-    claim: str,
-    evidence: str,
-    confidence: Confidence,
-    *,
-    named: bool = False,
-    comparisons: tuple[Comparison, ...] = (),
-    decision: Decision | None = None,
-) -> Finding:
-    return Finding(
-        subject=subject,
-        claim=claim,
-        evidence=evidence,
-        confidence=confidence,
-        kind="fastest",
-        named=named,
-        comparisons=comparisons,
-        decision=decision,
-    )

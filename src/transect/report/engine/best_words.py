@@ -1,0 +1,67 @@
+"""What is said of the best of several: who is excluded and by how much, who ties, and of whom nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from transect.analysis.best import Best
+from transect.analysis.groups import Group
+from transect.report.engine.finding import lowest_confidence, names
+from transect.report.engine.text import number, percent
+from transect.stats.comparisons import Confidence
+from transect.stats.estimates import Estimate
+
+# Rivals that have a number of their own in a sentence.
+_SHOWN = 2
+
+Name = Callable[[Group], str]
+
+
+def beside(best: Best, name: Name) -> str:
+    """Write what stands behind the best's own number: `; PyTorch takes 1.9 times as long`; empty for one alone."""
+    parts = [*_excluded(best, name)]
+    if best.tied:
+        margin = best.contrasts[0].comparison.margin if best.contrasts else None
+        within = f" within {percent(margin)}" if margin is not None else ""
+        parts.append(f"{_every(best.tied, name)} {_do(best.tied, 'is', 'are')} as fast{within}")
+    if best.unknown:
+        needs = next((c.needs for c in best.contrasts if c.group in best.unknown and c.needs), "")
+        parts.append(
+            f"whether {_every(best.unknown, name)} {_do(best.unknown, 'is', 'are')} as fast is not known"
+            + (f": {needs} would tell" if needs else "")
+        )
+    return "".join(f"; {part}" for part in parts)
+
+
+def _excluded(best: Best, name: Name) -> list[str]:
+    order = sorted(best.excluded, key=lambda rival: rival[1].value)
+    if len(order) <= _SHOWN + 1:
+        return [f"{name(group)} takes {times(factor)} as long" for group, factor, _ in order]
+    first, rest = order[:_SHOWN], order[_SHOWN:]
+    ends = f"{number(rest[0][1].value)} to {number(rest[-1][1].value)}"
+    return [
+        *(f"{name(group)} takes {times(factor)} as long" for group, factor, _ in first),
+        f"{len(rest)} others take {ends} times as long",
+    ]
+
+
+def times(factor: Estimate) -> str:
+    """Write how many times, `1.9 times`."""
+    return f"{number(factor.value)} times"
+
+
+def _every(groups: Sequence[Group], name: Name) -> str:
+    return names(list(dict.fromkeys(name(group) for group in groups)), 4)
+
+
+def _do(groups: Sequence[Group], one: str, several: str) -> str:
+    return one if len(groups) == 1 else several
+
+
+def confidence_of(best: Best) -> Confidence:
+    """Return how sure it is: the lowest of what is claimed; without any rival nothing was compared."""
+    claims = [confidence for _, _, confidence in best.excluded]
+    claims += [Confidence.CONFIRMED if best.sound_ties else Confidence.PROVISIONAL] if best.tied else []
+    if not claims:
+        return Confidence.INCONCLUSIVE if best.unknown else Confidence.PROVISIONAL
+    return lowest_confidence(claims)
