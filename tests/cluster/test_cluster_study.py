@@ -165,7 +165,7 @@ def test_an_edited_report_and_longer_jobs_submit_none(ran):
     checkout, _ = ran
     report, jobs = checkout.folder / "results/onslurm/report.html", len(checkout.submissions())
     old, before = report.stat().st_mtime_ns, started(checkout)
-    style = next((checkout.folder / "src/transect/report/templates").glob("*.css"))
+    style = next((checkout.folder / "src/transect/report/engine/templates").glob("*.css"))
     style.write_text(style.read_text() + "\n/* edited */\n")
     # More minutes for each job: the queue is none of a cell's business.
     path = checkout.folder / "config/systems/virtual-cluster.yaml"

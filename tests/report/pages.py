@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,12 +81,6 @@ class Page(Part):
     def sections(self) -> list[str]:
         """The ids of the sections, in order."""
         return [str(found["id"]) for found in self.soup.select("section[id]")]
-
-    @property
-    def summary(self) -> Any:
-        """The summary that stands inside of the page."""
-        [found] = self.soup.select("script#summary")
-        return json.loads(found.get_text())
 
 
 def page_of(study: Path, folder: Path, **given: Any) -> tuple[dict[str, Any], str]:

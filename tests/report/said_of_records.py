@@ -104,8 +104,9 @@ class Made:
         self.context = context(*records, **given)
         [section] = [part for part in all_parts().sections if part.key == key]
         made = make_section(section, self.context)
-        assert made is not None and not self.context.problems, self.context.problems
-        self.lead, self.blocks = made.body.lead, made.body.blocks
+        assert not self.context.problems, self.context.problems
+        # A section that has nothing to show is not there.
+        self.lead, self.blocks = (made.body.lead, made.body.blocks) if made is not None else ("", [])
         self.charts = [c for b in self.blocks if isinstance(b, Charts) for c in b.items]
         self.headings = [b for b in self.blocks if isinstance(b, Heading)]
         self.tables = [b for b in self.blocks if isinstance(b, Table)]

@@ -131,13 +131,13 @@ def test_a_schedule_of_several_parts_has_no_such_formula_and_all_its_layers():
 
 def test_a_pipeline_stands_beside_the_best_that_shares_the_data_alone():
     made = context(*BESIDE)
-    [rivalry] = rivalries(made.of("train"), made.floors)
+    [rivalry] = rivalries(made.of("train"), made.floors, asked=True)
     assert (rivalry.best.cell.strategy, rivalry.rival.cell.strategy) == ("mpi-pipeline", "mpi-allreduce")
     assert (rivalry.division.parts, rivalry.division.replicas) == (2, 1)
     assert rivalry.result.ratio.value == pytest.approx(0.8) and rivalry.result.shown
     assert rivalry.result.ratio.low < 0.8 < rivalry.result.ratio.high
     found = only("pipeline", *BESIDE)
-    assert found.comparisons == rivalry.result.comparisons and found.confidence is Confidence.CONFIRMED
+    assert [c.ratio for c in found.contrasts] == [rivalry.result.ratio] and found.confidence is Confidence.CONFIRMED
 
 
 def test_an_exchange_that_overlaps_stands_beside_the_blocking_one():
@@ -161,7 +161,7 @@ def test_a_batch_past_the_memory_stands_beside_the_one_that_fits():
     too_large = sweep.too_large("plain", BUDGET)
     assert too_large is not None and too_large.cell.batch == 128
     found = only("memory", *PAST)
-    assert found.comparisons == (*row.beside_fitting.comparisons, *row.beside_free.comparisons)
+    assert [c.ratio for c in found.contrasts] == [row.beside_fitting.ratio, row.beside_free.ratio]
     assert found.confidence is Confidence.CONFIRMED
 
 
@@ -244,7 +244,7 @@ def test_prose_asynchronous(snapshot):
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_the_time_to_quality_stands_beside_the_synchronous_one(factor):
     made = context(*times(factor))
-    [training] = asynchronous_groups(made.of("train"), made.floors)
+    [training] = asynchronous_groups(made, "digits-mlp")
     [twin] = training.twins
     assert (training.bound, training.workers, training.most) == ("4", 2, 5)
     assert twin.group.cell.strategy == "mpi-allreduce" and twin.group.cell.ranks == 2
@@ -252,7 +252,7 @@ def test_the_time_to_quality_stands_beside_the_synchronous_one(factor):
     assert twin.time.ratio.value == pytest.approx(factor)
     assert twin.time.ratio.low < factor < twin.time.ratio.high
     found = only("asynchronous", *times(factor))
-    assert found.comparisons == twin.time.comparisons
+    assert [c.ratio for c in found.contrasts] == [twin.time.ratio]
     # Seven runs a side would make any other claim confirmed.
     assert found.confidence is Confidence.PROVISIONAL
 

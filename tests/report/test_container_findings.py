@@ -11,8 +11,8 @@ from said_of_records import Made, prose
 from factories import bench_cell, make_record, train_cell
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
-from transect.domain.until import AnalysisPlan
 from transect.report.topics.containers.facts import ContainerCost, container_costs
+from transect.stats.verdicts import Answer
 
 mlp_cell = functools.partial(train_cell, workload="digits-mlp", batch=64)
 
@@ -91,26 +91,23 @@ def test_prose(snapshot: Any) -> None:
     assert prose(sets, "container", "container claim") | sections == snapshot
 
 
-def test_costs_keep_to_the_studys_margin_and_looks():
+def test_costs_keep_to_the_studys_margin():
     groups = group_records(records())
     plain, strict = (
-        next(cost for cost in container_costs(groups, analysis_plan) if cost.metric == "step_time").comparison
-        for analysis_plan in (AnalysisPlan(), AnalysisPlan(margin=0.001, looks={"train": 3}))
+        next(cost for cost in container_costs(groups, margin=margin) if cost.metric == "step_time").contrast
+        for margin in (0.05, 0.001)
     )
-    assert plain.equal and plain.margin == 0.05
-    assert not strict.equal and strict.margin == 0.001
-    assert plain.decision is not None and strict.decision is not None
-    # Each look may be wrong, so the interval is a wider one.
-    assert strict.decision.low < plain.decision.low < plain.decision.high < strict.decision.high
+    assert plain.answer is Answer.SAME and plain.comparison.margin == 0.05
+    assert strict.answer is not Answer.SAME and strict.comparison.margin == 0.001
 
 
 def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     # Repeats differ by 25 %, pairs by 8 %.
-    assert costs(records(step=1.08, noise=0.001))["step_time", None].shown
+    assert costs(records(step=1.08, noise=0.001))["step_time", None].contrast.shown
     # A cost that is surely there and surely within 5 % is told as that, with its interval.
     made = SETS["surely within 5 %"]
     step = costs(made)["step_time", None]
-    assert step.same and 1.02 < step.ratio.low < step.ratio.value < step.ratio.high < 1.04
+    assert step.contrast.answer is Answer.SAME and 1.02 < step.ratio.low < step.ratio.value < step.ratio.high < 1.04
 
 
 def test_a_container_without_its_twin_costs_nothing_that_is_known():

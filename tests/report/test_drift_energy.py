@@ -12,9 +12,9 @@ from said_of_records import context, only, prose
 from factories import infer_cell, train_cell
 from transect.analysis.groups import group_records
 from transect.domain.record import MetricValue, Record
-from transect.domain.study import Question
 from transect.report.engine.collect import make_findings
 from transect.report.engine.deciding import corrected, tally_of
+from transect.report.engine.finding import Finding
 from transect.report.engine.parts import all_parts
 from transect.report.topics.study.drift_facts import drift_of
 from transect.report.topics.study.energy import Use, uses
@@ -134,41 +134,60 @@ def test_prose(snapshot: Any) -> None:
     assert prose(DRIFTS, "drift") | prose(energies, "energy") == snapshot
 
 
-def test_comparisons_are_counted_and_one_of_very_many_is_not_confirmed() -> None:
-    made = make_findings(context(*trainings(None)), all_parts().findings)
-    tally = tally_of(made)
-    assert tally.comparisons >= 1 and tally.different >= 1 and tally.inconclusive == 0
-    asked = [Question(ask="who?", answered_by=["training.fastest"]), Question(ask="why?")]
-    asked_tally = tally_of(made, asked).asked
-    assert tally.asked is None and asked_tally is not None and 1 == asked_tally.comparisons <= tally.comparisons
-    [fastest] = [finding for finding in made if finding.kind == "fastest"]
-    [comparison] = fastest.comparisons
-    assert comparison.decision is not None
-    chance = replace(comparison, decision=replace(comparison.decision, p=0.01))
-    confirmed = replace(fastest, confidence=Confidence.CONFIRMED, comparisons=(chance,))
-    others = [
-        replace(confirmed, comparisons=(replace(chance, decision=replace(comparison.decision, p=0.5 + n / 100)),))
-        for n in range(9)
-    ]
-    [alone] = corrected([confirmed])
-    assert alone.confidence is Confidence.CONFIRMED
-    beside, *_ = corrected([confirmed, *others])
-    assert beside.confidence is Confidence.PROVISIONAL and "of 10 comparisons" in beside.evidence
-    # One that is said to be open claims nothing, however many there are.
-    open_one = replace(comparison, decision=replace(comparison.decision, p=0.9, answer=Answer.OPEN))
-    [held, *_] = corrected([replace(fastest, confidence=Confidence.CONFIRMED, comparisons=(comparison, open_one))])
+def _finding(*tests: Chance, claim: str = "it is so.") -> Finding:
+    return Finding(
+        subject="w",
+        claim=claim,
+        evidence="e",
+        confidence=Confidence.CONFIRMED,
+        kind="k",
+        tests=tests,
+        rule="training.k",
+    )
+
+
+def test_tests_are_counted_and_one_of_very_many_is_not_confirmed() -> None:
+    [held] = corrected([_finding(Chance(p=0.04))])
     assert held.confidence is Confidence.CONFIRMED
-    # Tests that compare no two groups are of the same family; one that claims nothing only counts.
-    unclaimed = tuple(Chance(p=0.5, claimed=False) for _ in range(9))
-    [held] = corrected([replace(confirmed, tests=unclaimed)])
-    assert held.confidence is Confidence.PROVISIONAL and "of 10 comparisons" in held.evidence
-    shift = replace(confirmed, comparisons=(), tests=(Chance(p=0.04),))
-    [held] = corrected([shift])
-    assert held.confidence is Confidence.CONFIRMED
-    [held, _] = corrected([shift, replace(shift, tests=(Chance(p=0.04),))])
+    [held, _] = corrected([_finding(Chance(p=0.04)), _finding(Chance(p=0.04))])
     assert held.confidence is Confidence.PROVISIONAL and "0.08 (Holm)" in held.evidence
-    # One of ranks alone, as of values that may be 0, has a probability too.
-    ranks = replace(comparison, decision=None, p=0.03)
-    of_ranks = replace(confirmed, comparisons=(ranks,))
-    assert corrected([of_ranks])[0].confidence is Confidence.CONFIRMED
-    assert corrected([replace(of_ranks, tests=unclaimed)])[0].confidence is Confidence.PROVISIONAL
+    # One that claims nothing only counts.
+    unclaimed = tuple(Chance(p=0.5, claimed=False) for _ in range(9))
+    [held] = corrected([_finding(Chance(p=0.01), *unclaimed)])
+    assert held.confidence is Confidence.PROVISIONAL and "of 10 comparisons" in held.evidence
+
+
+def test_a_study_of_sure_tests_alone_is_counted_as_one_of_differences() -> None:
+    study = context(asks=["training.k"])
+    found = corrected([_finding(Chance(p=0.001)), _finding(Chance(p=0.002), Chance(p=0.5, claimed=False))], study)
+    tally = tally_of(found, study)
+    assert tally.asked is not None and tally.asked == replace(tally, asked=None)
+    assert (tally.comparisons, tally.different, tally.inconclusive) == (3, 2, 1)
+
+
+def test_only_what_a_question_asks_for_is_sure_and_counts() -> None:
+    study = context(asks=["training.fastest"])
+    asked = replace(_finding(Chance(p=0.04)), rule="training.fastest")
+    others = [_finding(Chance(p=0.001)) for _ in range(9)]
+    held, *rest = corrected([asked, *others], study)
+    assert held.confidence is Confidence.CONFIRMED, "nobody asked for the nine"
+    assert {found.confidence for found in rest} == {Confidence.PROVISIONAL}
+    assert all("no question" in found.evidence for found in rest)
+    tally = tally_of([held, *rest], study)
+    assert (tally.comparisons, tally.provisional) == (10, 9) and tally.asked is not None
+    assert (tally.asked.comparisons, tally.asked.different) == (1, 1)
+
+
+def test_contrasts_count_and_nothing_is_sure_while_cells_are_to_come() -> None:
+    records = trainings(None)
+    study = context(*records)
+    made = make_findings(study, all_parts().findings)
+    tally = tally_of(made, study)
+    assert tally.comparisons >= len({*study.contrasts}) >= 1 and tally.different >= 1
+    # A fact without any test is not sure either, as long as cells of its workload are missing.
+    fact = replace(_finding(), subject="iris-mlp", stages=("train",))
+    study.loaded.waiting.append(("train", "iris-mlp.torch.single~0"))
+    [held] = corrected([fact], study)
+    assert held.confidence is Confidence.PROVISIONAL and "still to come" in held.evidence
+    study.loaded.waiting[:] = [("train", "other.torch.single~0")]
+    assert corrected([fact], study) == [fact]

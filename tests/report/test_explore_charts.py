@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
     page.evaluate(UNFOLD)
-    hash_to(page, "#?framework=torch&ranks=2&only=1")
+    hash_to(page, "#?framework=torch&ranks=2")
     charts = page.evaluate(
         """[...document.querySelectorAll('.chart[id]')].map((chart) => {
           const marks = explore.data.charts[chart.id].marks, at = explore.names.indexOf('framework');
@@ -32,9 +32,7 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
     assert len(charts) > 20
     shown = [mark for marks in charts for mark in marks if mark[0] is not None and not mark[1]]
     assert any(drawn for _, _, drawn in shown) and not all(drawn for _, _, drawn in shown)
-    assert {tuple(names) for names, _, drawn in shown if drawn} == {("torch",)}
-    legend = page.locator("#chart-ranks-digits-cnn .legend li:visible").all_inner_texts()
-    assert "torch · ddp-gloo" in legend and not any(name.startswith("numpy") for name in legend)
+    assert all("torch" in names for names, _, drawn in shown if drawn), "one of many stands for all of them"
 
 
 def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> None:
@@ -62,7 +60,7 @@ def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> No
 
 def test_hover_and_focus_tell_median_ends_runs_and_cell(page: Any, study: Path) -> None:
     page.evaluate(UNFOLD)
-    chart = page.locator("#chart-frameworks-digits-cnn-2")
+    chart = page.locator("#chart-front-0")
     chart.scroll_into_view_if_needed()
     stop = chart.locator("[data-mark][tabindex='0']")
     stop.wait_for()
@@ -87,7 +85,7 @@ def test_hover_and_focus_tell_median_ends_runs_and_cell(page: Any, study: Path) 
     assert tip.inner_text() == first
     page.keyboard.press("Escape")
     assert not tip.is_visible()
-    box = chart.locator(".mark-symbol [data-mark='0']").last.bounding_box()
+    box = chart.locator(".mark-symbol [data-mark='1']").last.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert tip.inner_text() == first
     page.keyboard.press("Escape")

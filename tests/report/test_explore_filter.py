@@ -33,9 +33,9 @@ def known(study: Path) -> dict[str, dict[str, set[str]]]:
     return cells
 
 
-def stays(cell: dict[str, set[str]], chosen: dict[str, set[str]], *, only: bool = False) -> bool:
-    """What the page promises: one of the chosen values of each facet, or nothing said of it."""
-    return all(bool(cell[name] & values) or (not cell[name] and not only) for name, values in chosen.items())
+def stays(cell: dict[str, set[str]], chosen: dict[str, set[str]]) -> bool:
+    """What the page promises: one of the chosen values of each facet."""
+    return all(bool(cell[name] & values) for name, values in chosen.items())
 
 
 def test_every_value_of_every_facet_hides_what_the_records_say_otherwise(
@@ -53,23 +53,22 @@ def test_every_value_of_every_facet_hides_what_the_records_say_otherwise(
         assert f"{name} {value}" in page.inner_text(".filter-said")
 
 
-@pytest.mark.parametrize("only", [False, True])
-def test_several_facets_and_values_join(page: Any, known: dict[str, dict[str, set[str]]], only: bool) -> None:
+def test_several_facets_and_values_join_and_only_what_matches_is_counted(
+    page: Any, known: dict[str, dict[str, set[str]]]
+) -> None:
     chosen = {"framework": {"torch", "numpy"}, "ranks": {"2", "4"}}
     for name, values in chosen.items():
         page.click(f"[popovertarget=facet-{name}]")
         for value in sorted(values):
             page.get_by_role("group", name=name.capitalize()).get_by_role("checkbox", name=value, exact=True).check()
         page.keyboard.press("Escape")
-    page.get_by_label("also hide what names no framework or ranks").set_checked(only)
     rows = page.evaluate(ROWS)
-    assert [id for id, hidden in rows if hidden is stays(known[id], chosen, only=only)] == []
+    assert [id for id, hidden in rows if hidden is stays(known[id], chosen)] == []
     assert any(hidden for _, hidden in rows) and not all(hidden for _, hidden in rows)
-    assert ("only=1" in page.url) is only
     shown = page.inner_text(".unseen[role=status]")
     held = "[...explore.tables.values()].filter((table) => table.about)"
     amount, every = page.evaluate(
-        f"[{held}.flatMap((t) => t.rows).filter((r) => !r.row.hidden).length, {held}.flatMap((t) => t.rows).length]"
+        f"[{held}.flatMap((t) => t.rows).filter((r) => r.number !== null && !r.row.hidden).length, {held}.flatMap((t) => t.rows).length]"
     )
     assert f"{amount} of {every} rows" in shown
     # A step within the page keeps the filter.
@@ -88,10 +87,36 @@ def test_a_cell_and_any_repeat_of_it_lead_to_the_same_rows(page: Any, known: dic
         hash_to(page, f"#?cell={quote(id)}")
         rows = page.evaluate(ROWS)
         assert {cell_id for cell_id, hidden in rows if not hidden} == {cell.id}
-    page.get_by_role("searchbox", name="Cell: a part of its id").fill("ddp-gloo.n1x4")
+    page.get_by_role("searchbox", name="Search in all words").fill("ddp-gloo.n1x4")
     until(page, "location.hash.includes('n1x4')")
     shown = {cell_id for cell_id, hidden in page.evaluate(ROWS) if not hidden}
     assert shown == {id for id in known if "ddp-gloo.n1x4" in id} and len(shown) == 2
+
+
+SEARCHED = """() => [...document.querySelectorAll("[data-facets]:not([hidden]), table[id] tbody tr:not([hidden]), .facts > div:not([hidden])")]
+  .filter((one) => !one.parentElement.closest("[hidden]")).map((one) =>
+    [one.textContent.toLowerCase(), one.dataset.facets === undefined ? "" : explore.about(+one.dataset.facets)])"""
+
+
+def test_words_are_searched_in_all_that_is_said_and_what_does_not_match_is_in_no_count(page: Any) -> None:
+    field = page.get_by_role("searchbox", name="Search in all words")
+    field.fill("Torch  gloo")
+    until(page, "location.hash.includes('words=')")
+    found = page.evaluate(SEARCHED)
+    assert len(found) > 20
+    assert [text for text, about in found if not all(word in f"{text} {about}" for word in ("torch", "gloo"))] == []
+    # What no cell is about is found too: a word of the methods.
+    field.fill("trimmed")
+    until(page, "location.hash.includes('trimmed')")
+    assert any(text for text, about in page.evaluate(SEARCHED) if not about)
+    field.fill("nonsense-word")
+    until(page, "location.hash.includes('nonsense')")
+    assert page.evaluate(SEARCHED) == []
+    said = page.inner_text(".filter-said")
+    assert [part.strip().split(" ")[0] for part in said.partition(": ")[2].split(",")] == ["0", "0", "0"], said
+    assert page.evaluate(
+        "[...document.querySelectorAll('.matches')].every((one) => one.textContent === 'nothing here matches')"
+    )
 
 
 def test_the_address_brings_everything_back_and_the_back_button_works(page: Any, report: Path) -> None:
@@ -99,8 +124,7 @@ def test_the_address_brings_everything_back_and_the_back_button_works(page: Any,
     for change in (
         "(state) => { state.chosen[explore.names.indexOf('framework')].add(explore.values[explore.names.indexOf('framework')].indexOf('torch')) }",
         "(state) => { state.sorts.set('chart-rate-digits-cnn-numbers', ['runs', true]) }",
-        "(state) => { state.finds.set('chart-rate-digits-cnn-numbers', 'ranks') }",
-        "(state) => { state.place = 'chart-rate-digits-cnn'; state.cell = 'b64' }",
+        "(state) => { state.place = 'chart-rate-digits-cnn'; state.words = ['b64'] }",
     ):
         steps.append((page.url, page.evaluate(SHOWN)))
         page.evaluate(f"explore.change({change})")
@@ -121,9 +145,9 @@ def test_the_address_brings_everything_back_and_the_back_button_works(page: Any,
 MEANINGLESS = [
     "#nowhere",
     "#<img src=x onerror=window.HACKED=1>?framework=<script>window.HACKED=2</script>",
-    "#?framework=__proto__&constructor=1&ranks=1e9&only=2&cell=" + "x" * 500,
+    "#?framework=__proto__&constructor=1&ranks=1e9&only=1&words=" + "x" * 500,
     "#?sort=chart-rate-digits-cnn-numbers~nothing~down&sort=a~b~c&sort=~~&find=nowhere~x",
-    "#%?%%%&framework=%00%ff&cell=%3Cb%3E&status=OK",
+    "#%?%%%&framework=%00%ff&status=OK",
     "#verdict?" + "&".join(f"framework=f{n}" for n in range(5000)),
 ]
 

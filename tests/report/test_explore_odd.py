@@ -117,7 +117,7 @@ def saved(page: Any, name: str) -> tuple[str, list[list[str]]]:
 def test_a_download_keeps_both_ends_of_one_row_and_its_name_tells_what_it_lacks(odd: Any) -> None:
     name, (head, *rows) = saved(odd, "few")
     assert name == "study-odd-few.csv" and head == ["Name", "Value", "Ends", "Kind", "Cell id"]
-    assert [row[1] for row in rows] == ["3", "Infinity", "-1.5", "", "-Infinity", "12345.6", "2e-09"]
+    assert [row[1] for row in rows] == ["3", "Infinity", "-1.5", "", "-Infinity", "12345.6", "2e-9"]
     hash_to(odd, f"#?workload={quote(NAMES[0])}")
     name, (head, *rows) = saved(odd, "few")
     assert name == f"study-odd-few-1-of-{len(ROWS)}-rows.csv"

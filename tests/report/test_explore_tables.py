@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from make_records import HOSTILE, make_record, provenance
-from pages import UNFOLD, downloaded, hash_to, until
+from pages import UNFOLD, downloaded, hash_to
 
 from factories import train_cell
 from transect.analysis.load import load_records
@@ -21,19 +20,6 @@ from transect.domain.record import Cause, Status, write_record
 from transect.report.engine.build import build_report
 
 pytestmark = pytest.mark.browser
-
-
-_NUMBER = re.compile(r"([−-]?)([\d\u202f]+(?:\.\d+)?)(?:e([−+-]?\d+))?(?![\w.])")
-
-
-def read_number(text: str) -> float | None:
-    """Read the number that a written value begins with, as the page does."""
-    match = _NUMBER.match(text)
-    if match is None:
-        return None
-    sign, size, power = match.groups()
-    value = float(size.replace("\u202f", "") + "e" + (power or "0").replace("−", "-"))
-    return -value if sign else value
 
 
 def columns_of(page: Any) -> list[Any]:
@@ -46,12 +32,10 @@ def columns_of(page: Any) -> list[Any]:
           const able = tables.filter((table) => column < table.columns.length);
           explore.change((state) => able.forEach((table) => state.sorts.set(table.id, [table.columns[column], down])));
           for (const table of able) {
-            const held = (name) => Object.fromEntries((table.element.dataset[name] || '').split(';').filter(Boolean)
-              .map((one) => [one.slice(0, one.indexOf(':')), one.slice(one.indexOf(':') + 1).split(',')]));
-            const numbers = held('exact')[column] || held('order')[column], head = table.heads[column];
+            const numbers = explore.numbers(table)[column], head = table.heads[column];
             found.push([table.id, column, down, head.className.includes('n'),
               [...table.body.rows].map((row) => row.cells[column].innerText.trim()),
-              numbers ? order(table).map((at) => numbers[at]) : null, head.getAttribute('aria-sort'), order(table)]);
+              numbers ? order(table).map((at) => numbers[at + 1]) : null, head.getAttribute('aria-sort'), order(table)]);
           }
         }
         explore.change((state) => state.sorts.clear());
@@ -71,14 +55,9 @@ def test_every_table_sorts_by_every_column(page: Any) -> None:
             continue
         assert direction == ("descending" if down else "ascending")
         moved += order != sorted(order)
-        numbers: list[float] = []
         missing = [word in ("", "–") for word in words]
         assert missing == sorted(missing), f"{table} {column}: what is not there comes last"
-        for place, word in enumerate(words):
-            if exact and exact[place]:
-                numbers.append(float(exact[place]))
-            elif numeric and (read := read_number(word)) is not None:
-                numbers.append(read)
+        numbers = [value for value in exact or () if value is not None]
         assert numbers == sorted(numbers, reverse=down), (table, column, down)
         if not numeric:
             there = [word for word in words if word not in ("", "–")]
@@ -111,27 +90,6 @@ def test_a_header_sorts_by_keyboard_says_so_and_gives_back_the_order(page: Any) 
     assert table.get_by_role("columnheader").first.get_attribute("aria-sort") is None
     assert [row.inner_text() for row in table.locator("tbody tr").all()] == texts
     assert "sort=" not in page.url
-
-
-def test_a_table_is_searched_in_its_words_and_cells(page: Any) -> None:
-    page.evaluate(UNFOLD)
-    table = page.locator("#chart-rate-digits-cnn-numbers")
-    table.scroll_into_view_if_needed()
-    every = table.locator("tbody tr").count()
-    block = page.locator("#chart-rate-digits-cnn details.fold")
-    field = block.get_by_role("searchbox")
-    field.fill("TORCH")
-    until(page, "location.hash.includes('find=')")
-    rows = table.locator("tbody tr:visible")
-    assert 0 < rows.count() < every
-    assert all("torch" in row.inner_text() for row in rows.all())
-    assert f"{rows.count()} of {every} rows" in block.inner_text()
-    field.fill("no such words")
-    until(page, "document.querySelectorAll('#chart-rate-digits-cnn-numbers tbody tr:not([hidden])').length === 0")
-    assert "No row has" in block.inner_text() and field.is_visible()
-    field.fill("n1x8.b64")
-    until(page, "location.hash.includes('n1x8')")
-    assert all("8 ranks" in row.inner_text() for row in rows.all()) and rows.count() > 0
 
 
 def test_a_downloaded_table_holds_the_numbers_of_the_records(page: Any, study: Path) -> None:

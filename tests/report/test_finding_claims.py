@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
-from make_framework_records import train_record
 from make_records import make_record
 from said_of_records import findings, prose
 
 from factories import bench_cell, infer_cell, train_cell
-from transect.analysis.groups import group_records
+from transect.analysis.best import Best, best
+from transect.analysis.contrasts import contrast
+from transect.analysis.groups import Floors, group_records
 from transect.analysis.scaling import ScalingKind
 from transect.domain.record import Cause, MetricValue, Record, Status
-from transect.report.topics.distribution.facts import DistributionCost
+from transect.report.topics.distribution.facts import LOST, DistributionCost
 from transect.report.topics.distribution.findings import split_text
+from transect.report.topics.training.words import first_words
 
 
 def infer(workload: str, latencies: list[float], runtime: str = "r", **axes: Any) -> list[Record]:
@@ -80,42 +81,34 @@ def test_prose(snapshot: Any) -> None:
     assert diverged == snapshot(name="diverged")
 
 
+def cost(lost: tuple[float | None, float | None, float | None], other: float = 0.0) -> DistributionCost:
+    """A step of 100 ms without its losses, in ms: waiting, slower computing, input, and what is not explained."""
+    [group] = group_records(train([0.1]))
+    parts = {part: None if ms is None else ms / 1000 for part, ms in zip(LOST, lost, strict=True)}
+    whole = 0.1 + other / 1000 + sum(filter(None, parts.values()))
+    return DistributionCost(group=group, base=group, scaling=ScalingKind.STRONG, ideal_s=0.1, step_s=whole, parts=parts)
+
+
 @pytest.mark.parametrize(
-    ("parts", "cost", "written"),
+    ("lost", "other", "written"),
     [
-        ((0.16, 0.55, 0.01), 0.7589, "16 waiting, 55 slower, 1 input, 4 unexplained"),
-        ((0.16, 0.59, 0.01), 0.7589, "16 waiting, 59 slower, 1 input"),
-        # Rounding alone: 0.4 three times is 1, as the whole is written.
-        ((0.004, 0.004, 0.004), 0.012, "0 waiting, 0 slower, 0 input, 1 unexplained"),
-        ((0.3, -0.05, 0.0), 0.2, "30 waiting, −5 slower, 0 input, −5 unexplained"),
-        ((None, 0.1, None), 0.5, "10 slower, 40 not"),
-        ((None, None, None), 0.5, "50 not"),
-        ((None, 0.5, None), 0.5, "50 slower, nothing left"),
+        ((16.2, 55.0, 2.0), 9.0, "+16 waiting, +55 slower computing, +2 input, +9 not explained"),
+        # What is nothing as it is written is not said; what is gained is.
+        ((53.0, -30.4, 0.3), 0.0, "+53 waiting, −30 slower computing"),
+        ((None, 20.0, None), 5.0, "+20 slower computing, +5 not told"),
     ],
 )
-def test_the_parts_of_a_cost_add_up_as_they_are_written(
-    parts: tuple[float | None, ...], cost: float, written: str
-) -> None:
-    [group] = group_records([train_record("torch", "ddp", 2, 0)])
-    waited, computing, given = parts
-    found = split_text(
-        DistributionCost(
-            group=group,
-            base=group,
-            scaling=ScalingKind.STRONG,
-            ideal_s=1.0,
-            step_s=1 + cost,
-            cost=cost,
-            waited=waited,
-            computing=computing,
-            input=given,
-            floor=None,
-        )
-    )
-    shortened = [part.replace(" %", "").split(" ")[:2] for part in found.split(", ")]
-    assert ", ".join(map(" ".join, shortened)) == written
-    shares = [int(share.replace("−", "-")) for share in re.findall(r"(−?\d+) %", found)]
-    assert sum(shares) == round(100 * cost)
+def test_a_sentence_and_its_table_say_the_same_of_what_is_lost(lost: Any, other: float, written: str) -> None:
+    found = cost(lost, other)
+    assert split_text(found) == written
+    assert found.other_s == pytest.approx(other / 1000)
+
+
+@pytest.mark.parametrize("lost", [(871.0, -105.0, 105.0), (1.0, -50.0, 2.0), (None, 3.0, 0.0)])
+def test_the_parts_of_a_bar_end_where_its_total_ends(lost: Any) -> None:
+    found = cost(lost, -7.0)
+    assert sum(found.drawn_s.values()) == pytest.approx(max(0.0, found.lost_s))
+    assert min(found.drawn_s.values()) >= 0
 
 
 def test_nothing_above_its_bound_is_nothing_to_say() -> None:
@@ -144,3 +137,33 @@ def test_a_diverged_cell_reaches_nothing_and_is_no_wrong_result() -> None:
     nan = [record.model_copy(update={"metrics": []}) for record in DIVERGED]
     [equality] = findings(*nan)["equality"]
     assert equality.alarm and equality.text.startswith("0 of 2")
+
+
+def test_a_way_of_which_nothing_is_known_is_not_named_with_the_first() -> None:
+    cells = [train_cell("torch", strategy=name, ranks_per_node=2) for name in ("mpi-allreduce", "ddp-gloo")]
+    first, other = group_records(make_record(cell, {"time_to_quality": 1.0 + n}) for n, cell in enumerate(cells))
+    apart = first_words(Best(first=first, fastest=first, unknown=(other,)), [first, other], "1 s")
+    assert " or " not in apart and "as fast is not known" in apart
+
+
+def test_a_ratio_of_steps_is_said_to_be_one_beside_times_of_whole_trainings() -> None:
+    cells = [train_cell(name) for name in ("numpy", "torch")]
+    for steps, per_step in ((100.0, True), (120.0, False)):
+        records = [
+            make_record(
+                train_cell(cell.framework, n),
+                {
+                    "step_time": place + 1 + 0.01 * n,
+                    "time_to_quality": 50.0 * (place + 1),
+                    "steps_to_quality": steps if place else 100.0,
+                },
+            )
+            for place, cell in enumerate(cells)
+            for n in range(4)
+        ]
+        groups = group_records(records)
+        base, other = sorted(groups, key=lambda group: group.cell.framework)
+        made = contrast(other, base, Floors(groups), "time_to_quality", varies="framework", by="run")
+        found = best([made] if made else [], groups)
+        assert found is not None and found.excluded
+        assert ("as long per step" in first_words(found, groups, "50 s")) is per_step

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 from make_records import make_record
-from said_of_records import findings, prose
+from said_of_records import Made, findings, prose, rows
 
 from factories import infer_cell, train_cell
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.engine.finding import Finding
+from transect.report.engine.text import number
 from transect.stats.comparisons import Confidence
+from transect.stats.verdicts import Answer
 
-TORCH, NUMPY = "torch · single · 1 rank", "numpy · single · 1 rank"
+TORCH, NUMPY = "PyTorch on one core", "numpy on one core"
 FAST, SLOW = [1 + i / 100 for i in range(6)], [2 + i / 100 for i in range(6)]
 
 
@@ -179,8 +181,9 @@ CONFIRMED, PROVISIONAL, INCONCLUSIVE = Confidence.CONFIRMED, Confidence.PROVISIO
         # What goes blind before its target is much faster, as a trainer that no longer updates would be.
         (blind([], "torch"), NUMPY, PROVISIONAL, ["checkable"]),
         (blind(DULL, "torch"), NUMPY, PROVISIONAL, ["checkable"]),
-        (blind(SHARP, "torch"), TORCH, PROVISIONAL, []),
-        (blind(SHARP, "numpy"), TORCH, PROVISIONAL, []),
+        # Restarts that pass take over where the run itself tells nothing any more.
+        (blind(SHARP, "torch"), TORCH, CONFIRMED, []),
+        (blind(SHARP, "numpy"), TORCH, CONFIRMED, []),
         # Seed by seed, over the starts that all ran.
         (STARTS, TORCH, CONFIRMED, []),
         (COMMON, TORCH, PROVISIONAL, []),
@@ -202,5 +205,72 @@ def test_what_is_proved_the_same_is_confirmed_and_what_is_not_is_open(
 ) -> None:
     found = first("fastest", *records)
     assert found.decision is not None and found.decision.equal is equal
-    assert len(found.decision.tied) == 2 == len(found.comparisons)
-    assert all(c.equal is equal for c in found.comparisons) and found.confidence is confidence
+    assert len(found.decision.tied) == 2 == len(found.contrasts)
+    assert all((c.answer is Answer.SAME) is equal for c in found.contrasts) and found.confidence is confidence
+
+
+MANY = [
+    run for name, times in (("torch", [1.0, 1.01, 1.02]), ("numpy", [2.0, 2.01, 2.02])) for run in runs(name, times)
+]
+
+
+def test_a_number_of_a_cell_is_one_wherever_it_stands() -> None:
+    # Seeds that only one has stay in its own time: the table of all cells has no other number.
+    found = first("fastest", *COMMON)
+    section = Made("frameworks", *COMMON)
+    [row] = [row for row in section.table("w: time to") if row["Framework and strategy"].startswith("torch")]
+    assert row["Time to quality (s)"] == "2" and "PyTorch on one core, 2 s" in found.text
+
+
+def test_how_many_runs_missed_the_target_is_counted() -> None:
+    missed = first("fastest", *runs("torch", [-1.0, -1.0, -1.0]), *runs("numpy", [-2.0, -2.0]))
+    assert "none of 5 runs reached accuracy 0.9" in missed.text and "target missed in all 5 runs" in missed.evidence
+    assert "target missed in 1 of 3 runs" in first("fastest", *MISSED).evidence
+    assert "at least one run" not in missed.text + missed.evidence
+
+
+def test_what_is_not_known_is_not_worded_as_no_difference() -> None:
+    said = first("fastest", *LOUD).text
+    assert "is not known" in said and "more runs a side" in said and "difference" not in said
+
+
+def spread(name: str, waited: float, share: float, *, ranks: int = 1) -> list[Record]:
+    """Three runs of which few slow steps hold most of the waiting: its median does not see them."""
+    return [
+        run.model_copy(
+            update={
+                "metrics": [
+                    *(m for m in run.metrics if not m.name.startswith("communication")),
+                    MetricValue.of("communication_time", waited),
+                    MetricValue.of("communication_share", share),
+                ]
+            }
+        )
+        for run in runs(name, [1.0, 1.01, 1.02], ranks=ranks, strategy="mpi-allreduce" if ranks > 1 else "single")
+    ]
+
+
+def test_waiting_is_one_share_wherever_it_stands() -> None:
+    records = [*spread("torch", 0.0, 0.0), *spread("torch", 0.0011, 0.25, ranks=2)]
+    limit = first("limit", *records[3:])
+    assert "waiting for messages 25 % of a step" in limit.evidence
+    [row] = [r for r in rows(Made("speed", *records).chart("Where a step").table) if "2 ranks" in r["Cell"]]
+    assert row["Waiting for messages"] == "25 %"
+    # Beside one rank, a fourth of the step of 10.1 ms is lost in waiting, not the median's 1.1 ms.
+    assert "+2.5 waiting" in first("distribution", *records).text
+
+
+def test_an_interval_is_about_the_number_that_it_stands_beside() -> None:
+    # A run of one side is far off, so that means and medians lie on different sides of 1.
+    records = [*runs("torch", [1.0, 1.01, 1.02]), *runs("torch", [0.8, 0.81, 3.0], ranks=2, strategy="mpi-allreduce")]
+    found = first("scaling", *records)
+    [made] = found.contrasts
+    gain = made.cost.inverse
+    assert gain.low <= gain.value <= gain.high
+    assert f"{number(gain.value)} times the speed of 1 rank ({made.cost.word} {number(gain.low)} to" in found.evidence
+    assert found.confidence is INCONCLUSIVE and "is not known" in found.text
+
+
+def test_a_cell_is_not_compared_with_itself() -> None:
+    for finding in findings(*MANY)["fastest"]:
+        assert all(made.group is not made.base for made in finding.contrasts)

@@ -60,7 +60,7 @@ def beside(records):
     """Return the predictions beside their trainings, and what came of their order."""
     made = context(*records)
     found = forecasts(made.of("forecast"), made.of("train"))
-    return found, order_of(found, made.floors)
+    return found, order_of(found, made.floors, asked=True)
 
 
 def test_the_error_and_the_order_are_told():
@@ -68,7 +68,7 @@ def test_the_error_and_the_order_are_told():
     assert [forecast.error for forecast in found] == pytest.approx([0.0175, -0.0325], abs=0.002)
     assert mean_error(found) == pytest.approx(0.025, abs=0.002)
     assert (order.decided, order.right, list(order.wrong)) == (1, 1, [])
-    assert only("forecast", *RIGHT).comparisons == order.comparisons
+    assert [c.ratio for c in only("forecast", *RIGHT).contrasts] == [c.ratio for c in order.contrasts]
     _, order = beside(REVERSED)
     assert (order.decided, order.right, len(order.wrong)) == (1, 0, 1)
     found, order = beside(LATE)

@@ -82,7 +82,7 @@ SETS = {
 
 def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
     beside, alone = (only("fastest", *runs).decision for runs in (BESIDE_SYNTHETIC, SYNTHETIC))
-    assert beside is not None and beside.winner == "torch · single · 1 rank"
+    assert beside is not None and beside.winner == "PyTorch on one core"
     [left_out] = beside.left_out
     assert "synthetic" in left_out.what and "another training" in left_out.why
     assert alone is not None and not alone.winner and "synthetic" in alone.instead

@@ -172,9 +172,10 @@ def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, sa
 
 def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
     found = COSTS_SETS.only("larger-batch", "batches")
-    [sweep] = batch_sweeps((made := context(*COSTS_SETS["batches"])).of("train"), made.floors)
-    assert found.confidence is Confidence.CONFIRMED and found.comparisons == (sweep.comparison,)
-    assert sweep.best.batch == 32 and 1 / sweep.comparison.factor == pytest.approx(0.4, rel=1e-3)
+    [sweep] = batch_sweeps((made := context(*COSTS_SETS["batches"])).of("train"), made.floors, asked=True)
+    assert found.confidence is Confidence.CONFIRMED
+    assert [c.comparison for c in found.contrasts] == [sweep.result.comparison]
+    assert sweep.best.batch == 32 and sweep.result.cost.value == pytest.approx(0.4, rel=1e-3)
     # An epoch of 14, 7 and 3 steps that wait as long each.
     waited = [row.waited_s for row in sweep.rows]
     assert waited == pytest.approx([14 * 1.0025e-4, 7 * 1.0025e-4, 3 * 1.0025e-4])
@@ -224,8 +225,8 @@ def test_other_epochs_and_another_rate_are_not_the_same_work():
     (problem,) = problems(context(*same).of("train"), [])
     assert problem.differs == ()
     shown = Made("ranks", *changed).prose
-    assert "same work" not in shown and "epochs 5 here, 100 published" in shown
-    assert "what the same work gives here" in Made("ranks", *same).prose
+    assert "not the work that was published: epochs 5 here, 100 published" in shown
+    assert "not the work that was published" not in Made("ranks", *same).prose
     # Ratios of published minutes stand beside equal work alone.
     for records, published in ((changed, False), (same, True)):
         (messages,) = findings(*records)["point-to-point"]
@@ -286,8 +287,7 @@ def test_prose_languages(snapshot):
 
 def test_only_cells_that_differ_in_nothing_else_are_compared():
     records = [*cells("go"), *cells("numpy", threads=2), *cells("numpy", batch=32), *cells("numpy", precision="fp64")]
-    made = context(*records)
-    assert languages(made.of("train"), made.floors) == []
+    assert languages(context(*records)) == []
     assert "language" not in findings(*records)
 
 

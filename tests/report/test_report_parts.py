@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from transect.report.engine.answers import Answer
+from transect.report.engine.answers import Answer, Clause
 from transect.report.engine.blocks import (
     Body,
     Chart,
     Charts,
     Chip,
-    Difference,
-    Facts,
+    Explained,
     Heading,
     Lead,
     Prose,
@@ -25,17 +24,16 @@ from transect.report.engine.blocks import (
     table,
     words,
 )
-from transect.report.engine.build import _inlined
 from transect.report.engine.charts.chart import Point, Series, gather
 from transect.report.engine.charts.theme import Style, palette
-from transect.report.engine.collect import MadeSection
+from transect.report.engine.collect import MadeSection, make_section
+from transect.report.engine.context import Context
 from transect.report.engine.decision import Decision
-from transect.report.engine.decisions import DecisionTable, Entry, Row
+from transect.report.engine.decisions import Decided, DecisionTable, Entry, Row
 from transect.report.engine.finding import Finding
-from transect.report.engine.inline import Inline
 from transect.report.engine.page import Front, Shown, shortened
 from transect.report.engine.paginate import fitted
-from transect.report.engine.parts import DecisionColumn
+from transect.report.engine.parts import DecisionColumn, Section
 from transect.report.engine.shell import templates
 from transect.report.engine.text import in_unit, percent
 from transect.stats.comparisons import Confidence
@@ -72,12 +70,15 @@ def test_a_body_gathers_neighbouring_charts_and_drops_nothing_else() -> None:
     )
 
 
-def test_a_body_says_when_it_has_nothing_to_show() -> None:
-    # A folded section shows how it begins: why it would be of use is no news where it holds nothing.
-    assert Body.of([Lead("Why.", empty="No cell."), None]) == Body(lead="No cell.", blocks=[])
-    assert Body.of([Lead("Why.", empty="No cell."), Prose("It.")]) == Body(lead="Why.", blocks=[Prose("It.")])
-    assert Body.of([Lead("Why.")]) == Body(lead="Why.", blocks=[])
-    assert Body.of([]) is None
+def test_what_explains_folds_at_the_end_and_an_empty_section_is_not_there() -> None:
+    shown = Prose("It.")
+    body = Body.of([Lead("What. Why so. And how."), note("First."), shown, note("last"), Explained("More.")])
+    assert body == Body(lead="What.", blocks=[shown, note("last"), Explained("Why so. And how.\n\nFirst.\n\nMore.")])
+    assert Body.of([Lead("What."), note("That is all.")]) == Body(lead="What.", blocks=[note("That is all.")])
+    assert Body.of([Lead("Why. So.", empty="No cell."), None]) == Body(lead="No cell.", blocks=[])
+    assert Body.of([Lead("Why. So.")]) == Body(lead="Why. So.", blocks=[]) and Body.of([]) is None
+    nothing = Section(key="x", title="X", order=1, make=lambda _: [Lead("Why.", empty="No cell.")])
+    assert make_section(nothing, Context.empty()) is None
     with pytest.raises(TypeError, match="a section yields a str"):
         Body.of(["Why."])
 
@@ -136,7 +137,7 @@ def test_the_longest_tables_lose_their_rows_first_and_say_how_many() -> None:
     assert isinstance(cut, Table) and isinstance(whole, Table)
     assert cut.note.startswith("223 more rows") and whole.note == ""
     assert len(cut.about) == 77
-    assert {len(text.split(",")) for text in cut.exact.values()} == {77}
+    assert {len(held) for held in cut.numbers.values()} == {1 + 77}
     assert cut.rows[76] == given[0].body.blocks[0].rows[76]  # type: ignore[union-attr]
 
 
@@ -159,15 +160,13 @@ def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None
     long = []
     for n in range(40):
         long += [Heading(f"workload {n}"), table(range(20), COLUMNS), Prose("x" * 100)]
-    kept = [Difference(title="Two cells", data="y" * 90_000), Facts(items=[("t", "v")], ids=["id"])]
-    given = [MadeSection(key="long", title="L", body=Body(lead="", blocks=[*long, *kept])), section(5)]
+    given = [MadeSection(key="long", title="L", body=Body(lead="", blocks=long)), section(5)]
     first, second = fitted(given, size=20_000)
     assert second == given[1]
-    *before, difference, facts, remark = first.body.blocks
-    assert [difference, facts] == kept
+    *before, remark = first.body.blocks
     assert before == long[: len(before)]
     page = templates().get_template("section.html.j2")
-    written = page.render(body=Body(lead="", blocks=before), inline=Inline())
+    written = page.render(body=Body(lead="", blocks=before))
     assert 10_000 < len(written) <= 20_000
     left = [block for block in long[len(before) :] if isinstance(block, Table)]
     assert isinstance(remark, Prose) and f"{len(left)} tables" in remark.text
@@ -191,10 +190,12 @@ def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_r
     shown = [Shown(finding=finding, anchor=f"finding-{n}", cells=(), command="") for n, finding in enumerate(findings)]
     decision = Decision(column="train", winner="a")
     rows = tuple(
-        Row(subject=f.subject, entries=(Entry(column=column, decided=((decision, f),)),)) for f in reversed(findings)
+        Row(subject=f.subject, entries=(Entry(column=column, decided=(Decided(decision=decision, finding=f),)),))
+        for f in reversed(findings)
     )
     front = Front(
-        answers=(Answer(question="?", clauses=(("c", findings[350]),)),),
+        banner=(),
+        answers=(Answer(question="?", clauses=(Clause(about="", text="c", finding=findings[350]),)),),
         table=DecisionTable(columns=(column,), rows=rows, absent=()),
         first=tuple(shown[:7]),
         more=tuple((item.finding.subject, (item,)) for item in shown[7:]),
@@ -208,12 +209,3 @@ def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_r
     assert (fit.left_out, fit.rows_left_out, len(fit.table.rows)) == (370, 380, 20)
     assert fit.all == front.all
     assert shortened(replace(fit, left_out=0), most=400).left_out == 0
-
-
-def test_the_data_in_the_page_is_cut_and_says_by_how_much() -> None:
-    finding = {"cells": ["c"], "run_again": "", "text": "x" * 900}
-    given = {"study": "s", "findings": [finding] * 3000, "decisions": [], "failures": [1, 2]}
-    cut = _inlined(given)
-    assert len(cut["findings"]) + cut["left_out"]["findings"] == 3000
-    assert 100 < len(cut["findings"]) < 300
-    assert cut["failures"] == [1, 2] and "failures" not in cut["left_out"]

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from make_runtime_records import KERNELS, infer_record, load_record, runs, seen, thesis_runs, with_options
-from said_of_records import Sets, context, findings, only, prose, ratios
+from said_of_records import Sets, findings, only, prose
 
-from transect.analysis.serving import beyond
 from transect.domain.record import Cause, Record, Status
 
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device here"}
@@ -103,9 +102,9 @@ def test_prose(snapshot: Any) -> None:
 def test_neither_load_nor_options_nor_precision_take_part_in_a_race() -> None:
     found = SETS.findings("race")["runtime"]
     first = next(finding for finding in found if finding.scope == "on cpu, batch 1")
-    assert first.decision is not None and first.decision.winner.startswith("cpp")
-    assert ratios(first) == pytest.approx([0.5], rel=2e-3)
-    assert first.decision.gain.startswith("2 times") and "rust" in first.decision.gain
+    assert first.decision is not None and first.decision.winner == "ONNX Runtime (C++)"
+    assert [pair.ratio.value for pair in first.contrasts] == pytest.approx([2.0], rel=2e-3)
+    assert "ONNX Runtime (Rust) takes 2 times as long" in first.short
     assert any(finding.scope == "on cpu, fp16, batch 1" for finding in found)
     assert not any("options" in finding.scope for finding in found), "a set is no race of its own"
 
@@ -215,8 +214,8 @@ def test_prose_overhead(snapshot: Any) -> None:
 
 def test_calls_are_ranked_by_what_they_take_beyond_c() -> None:
     found = OVERHEAD_SETS.findings("calls")
-    made = context(*OVERHEAD_SETS["calls"])
-    rows = {row.group.cell.runtime: row for row in beyond(made.of("infer"), made.floors)}
-    taken = {name: row.excess.value for name, row in rows.items() if row.excess}
-    assert taken == pytest.approx({"go": 2e-6, "python": 5e-6, "rust": 1e-9}, rel=1e-2, abs=2e-9)
+    [call] = found["call"]
+    taken = {pair.group.cell.runtime: pair.ratio.value for pair in call.contrasts}
+    assert taken == pytest.approx({"rust": 1.001, "go": 3, "python": 6}, rel=1e-2)
+    assert call.claim.index("Go 2.1") < call.claim.index("Python 5.3")
     assert "runtime" not in found, "a model that computes nothing serves nobody"

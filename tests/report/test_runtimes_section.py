@@ -140,7 +140,7 @@ def test_what_is_wrong_has_no_time_in_any_chart() -> None:
 
 @pytest.mark.parametrize(("slow", "log"), [(5e-4, False), (3e-3, True)])
 def test_latencies_more_than_a_decade_apart_stand_on_a_log_axis(slow: float, log: bool) -> None:
-    chart = Made(*runs("cpp", 1e-4), *runs("python", slow)).chart("Latency at batch 1")
+    chart = Made(*runs("cpp", 1e-4), *runs("python", slow)).chart("Time of a call at batch 1")
     assert ("log scale" in chart.svg) is log
 
 

@@ -161,4 +161,4 @@ def test_the_finding_names_the_largest_share_of_cells_that_do_not_share_cores(tm
     top = max(able, key=lambda row: row.share or 0.0)
     assert (top.group.cell.strategy, top.group.cell.nodes) == ("mpi-sendrecv", 2)
     [finding] = findings(*records)[KEY]
-    assert f"{100 * (top.share or 0):.0f} %" in finding.text and "2x2 ranks" in finding.text
+    assert f"{100 * (top.share or 0):.0f} %" in finding.text and "2 nodes of 2 processes" in finding.text

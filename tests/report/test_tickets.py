@@ -9,6 +9,9 @@ from said_of_records import Made, Sets, context, findings, prose
 
 from transect.domain.axes.text import SearchCell
 from transect.domain.record import Cause, Status
+from transect.report.engine.collect import make_findings
+from transect.report.engine.deciding import tally_of
+from transect.report.engine.parts import all_parts
 from transect.report.topics.classifiers.doubt_facts import DOUBTS, cases
 from transect.report.topics.classifiers.facts import selected
 from transect.stats.samples import Spread
@@ -107,6 +110,14 @@ def test_of_several_settings_validation_chooses_not_the_test():
 
 KINDS = [f"doubt-{key}" for key in ("batch", "heads", "names", "split", "embeddings", "view")]
 LOST = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "ended after 300 s"}
+
+
+def test_answers_that_are_sure_by_their_own_tests_are_counted_as_different():
+    made = context(*SETS["loses"])
+    found = make_findings(made, all_parts().findings)
+    tally = tally_of(found, made)
+    sure = [one for one in found if one.kind == "classifier-best" and one.confidence == "confirmed"]
+    assert sure and tally.different >= len(sure)
 
 
 def drawn_once(**axes):

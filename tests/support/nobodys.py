@@ -13,6 +13,7 @@ NO_CELLS_OWN = {
     "stats/*": "the report depends on it, and is made again by its own hash",
     "planning/*": "what it decides stands in the cell's spec, which is hashed",
     "stages/*/stage.py": "what it decides stands in the cell's spec, which is hashed",
+    "stages/*/pairs.py": "which cells are compared, and none of them runs otherwise; the block's state has it",
     "stages/infer/grids.py": "what it decides stands in the cell's spec, which is hashed",
     "stages/train/options.py": "what it decides stands in the cell's spec, which is hashed",
     **{
@@ -24,6 +25,7 @@ NO_CELLS_OWN = {
     "planner/machine.py": "what a plan chooses stands in a cell's options",
     "planner/partition.py": "what a plan chooses stands in a cell's options",
     "planner/problem.py": "what a plan chooses stands in a cell's options",
+    "domain/pairs.py": "which cells are compared, and none of them runs otherwise; the block's state has it",
     "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/system.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/until.py": "which repeats run, and none of them otherwise; the block's state has it",
@@ -31,6 +33,7 @@ NO_CELLS_OWN = {
     "domain/inventory.py": "`transect crate` and `transect verify`, which a person calls",
     "adapters/*": "surrounds every payload alike: an edit would run everything again",
     "engine/*": "surrounds every payload alike: an edit would run everything again",
+    "measure/busy.py": "looks at the machine during each turn, whatever takes it",
     "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
     "measure/speed_variables.py": "what a record says of the surroundings",
     "measure/step_daemons.py": "looks at the machine during each payload, whatever it is",

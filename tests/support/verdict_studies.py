@@ -1,277 +1,235 @@
-"""Studies with a known truth: what share of confirmed verdicts is wrong, and how many there are.
+"""Studies with a known truth: how many of their planned comparisons end decided, and what share of these is wrong.
 
-The noise is made up in several shapes, or drawn from the residuals of real repeats. Each study has
-eight cells that are compared as the report does it, with the noise of all and one correction over what is
-compared: the best with each other one (`race`), the first with each other one, or both.
+A study's pairs are those that it plans. Its launches take turns, or are neighbours in time; the noise is made up in the
+shapes that recorded launches have (log scale): block by block within a launch, between launches of one cell, in two states,
+beside a process that comes and goes. Contrasts are evaluated by what the report uses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from factories import infer_cell, make_record
-from transect.analysis.groups import Group
-from transect.analysis.side_by_side import under
-from transect.domain.until import MARGIN, looks_of
-from transect.stats.comparisons import Comparison, Confidence, compare, compare_paired
-from transect.stats.noise import middle
-from transect.stats.samples import noise_floor, paired_noise_floor
-from transect.stats.verdicts import LEVEL, corrected
+from transect.analysis.contrasts import Contrast, Contrasts
+from transect.analysis.groups import Floors, Group
+from transect.domain.cell import Cell
+from transect.domain.pairs import Pair
+from transect.domain.record import Cause, Status
+from transect.domain.until import AnalysisPlan
+from transect.stats.comparisons import Confidence
+from transect.stats.verdicts import LEVEL, Answer
 
-# Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
-TRUTH = (0.0, 0.0, 0.0, 0.02, math.log1p(MARGIN), 0.10, 0.30, 0.90)
-# What is compared.
-RACE, BASE, BOTH = "race", "base", "both"
-# What of that power is told for.
-_KINDS = {0.0: "equal", 0.10: "10 %", 0.30: "35 %", 0.90: "2.5 x"}
-
-# Draws noise for cells by repeats; the columns are moments, one after another.
-Noise = Callable[[np.random.Generator, int, int], np.ndarray]
+TURNS = 10
+# The second part of a cell's contenders is so much slower, as a logarithm.
+TRUTHS = {"A/A": 0.0, "5 %": math.log(1.05), "10 %": math.log(1.10), "20 %": math.log(1.20), "2 x": math.log(2.0)}
 
 
-def _lognormal(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    return 0.02 * rng.standard_normal((cells, runs))
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What contrasts need of a record."""
+
+    point: Cell
+    repeat: int
+    details: dict[str, Any]
+    numbers: dict[str, float]
+    status: Status = Status.OK
+    cause: Cause | None = None
+    started: str = "2026-11-26T12:00:00+00:00"
+    ended: str = "2026-11-26T12:00:05+00:00"
+    provenance: dict[str, Any] = field(default_factory=dict)
+    metrics: tuple[Any, ...] = ()
+
+    @property
+    def cell_id(self) -> str:
+        """The id of its cell."""
+        return self.point.changed(repeat=self.repeat).id
+
+    def value(self, name: str, label: str | None = None) -> float | None:
+        """Return a metric's value."""
+        return self.numbers.get(name)
 
 
-def _unlike(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    """Cells from a third to three times as noisy as others."""
-    return np.exp(0.8 * rng.standard_normal((cells, 1))) * _lognormal(rng, cells, runs)
+@dataclass(frozen=True, kw_only=True)
+class Launches:
+    """What the launches of one repeat show: logarithms by contender and turn, and which turns were seen to be quiet."""
+
+    logs: np.ndarray
+    quiet: np.ndarray
 
 
-def _two_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    """Each run is in one of two states, 15 % apart, whatever its cell."""
-    return 0.15 * (rng.random((cells, runs)) < 0.5) + 0.25 * _lognormal(rng, cells, runs)
+def launches(
+    rng: np.random.Generator,
+    contenders: int,
+    *,
+    within: tuple[float, float] = (0.04, 0.06),
+    between: tuple[float, float] = (0.01, 0.05),
+    drift: float = 0.1,
+    states: float = 0.0,
+    busy: float = 0.0,
+    slower: tuple[float, float] = (0.1, 0.7),
+    seen: float = 0.9,
+) -> Launches:
+    """Draw launches: noise `within` one, block by block, and `between` those of a cell, each a range of deviations.
+
+    `drift` is what the machine does to neighbours in time alike, `states` how far apart two states are of which each launch
+    is in one; another process is `busy` for this share of the turns, slows each by `slower`, and is `seen` in most.
+    """
+    shape = contenders, TURNS
+    logs = rng.uniform(*within, (contenders, 1)) * rng.standard_normal(shape)
+    logs += rng.uniform(*between, (contenders, 1)) * rng.standard_normal((contenders, 1))
+    logs += drift * rng.standard_normal((1, TURNS)) + states * (rng.random((contenders, 1)) < 0.5)
+    hit = rng.random(shape) < busy
+    logs += hit * rng.uniform(*slower, shape)
+    return Launches(logs=logs, quiet=~(hit & (rng.random(shape) < seen)))
 
 
-def _outliers(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    """One run in seven is disturbed and takes up to three times as long."""
-    hit = rng.random((cells, runs)) < 0.15
-    return _unlike(rng, cells, runs) + hit * rng.uniform(0.1, 1.1, (cells, runs))
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Noise of launches, with the settings of `launches`; `turns`: whether they take turns, or follow one another."""
+
+    turns: bool = True
+    how: dict[str, Any] = field(default_factory=dict)
+
+    def draw(self, rng: np.random.Generator, contenders: int) -> Launches:
+        """Draw one repeat of so many contenders."""
+        return launches(rng, contenders, **self.how)
 
 
-def _drift(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    """The machine slows down by 15 % while cells run in rounds, in random order within each."""
-    moments = np.stack([rng.permutation(cells) + n * cells for n in range(runs)], axis=1)
-    return 0.15 * moments / (cells * runs) + _lognormal(rng, cells, runs)
-
-
-def _autocorrelated(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-    """An AR(1) path over all moments: neighbours in time share most of their noise."""
-    path, value = np.empty(cells * runs), 0.0
-    for moment in range(cells * runs):
-        value = 0.8 * value + 0.02 * rng.standard_normal()
-        path[moment] = value
-    rounds = path.reshape(runs, cells)
-    return np.stack([rounds[n][rng.permutation(cells)] for n in range(runs)], axis=1)
-
-
-SHAPES: dict[str, Noise] = {
-    "lognormal": _lognormal,
-    "unlike cells": _unlike,
-    "heavy tail": lambda rng, cells, runs: 0.015 * rng.standard_t(2, (cells, runs)),
-    "skewed": lambda rng, cells, runs: 0.03 * rng.exponential(1.0, (cells, runs)),
-    "outliers": _outliers,
-    "two states": _two_states,
-    # More than half as long again: others compute on what two cores share.
-    "far states": lambda rng, cells, runs: 3 * _two_states(rng, cells, runs),
-    "drift": _drift,
-    "autocorrelated": _autocorrelated,
+SHAPES = {
+    "quiet": Shape(),
+    "launches unlike": Shape(how={"between": (0.04, 0.06)}),
+    "two states": Shape(how={"between": (0.005, 0.02), "states": 0.15}),
+    "another now and then": Shape(how={"busy": 0.15}),
+    # In all turns, which say so; a turn's value is a median, of which the other takes a part.
+    "one busy process": Shape(
+        how={"within": (0.03, 0.08), "between": (0.02, 0.05), "drift": 0.2, "busy": 1.0, "slower": (0.0, 0.15)}
+    ),
+    # As recorded of whole runs.
+    "no turns": Shape(turns=False, how={"between": (0.08, 0.15)}),
 }
 
 
-def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
-    """Draw the noise of repeats that were recorded, of all cells of a kind together.
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What a study plans: its asked pairs and the repeats of each point, which go on to `most` while intervals are wide."""
 
-    A run is off the middle of its cell by what happened at its moment; what a cell's three runs were
-    off by is no distribution of its own. The middle one of three is 0 by construction and left out.
-    """
-    residuals: list[float] = []
-    for values in groups:
-        logs = sorted(math.log(value) for value in values if value > 0)
-        middle = len(logs) // 2
-        centre = logs[middle]
-        if len(logs) > 1:
-            residuals += [log - centre for n, log in enumerate(logs) if n != middle]
-    if not residuals:
-        raise ValueError("no cell has two repeats: nothing tells what the noise is")
-    drawn = np.array(residuals)
-    # A little smoothed: a few values drawn again and again are no noise of a clock.
-    smooth = 0.1 * float(np.median(np.abs(drawn)))
+    pairs: Sequence[Pair]
+    points: dict[tuple[str, str], Cell]
+    repeats: dict[tuple[str, str], int]
+    margin: float = 0.10
+    most: int = 6
 
-    def draw(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-        shape = cells, runs
-        return rng.choice(drawn, shape) + smooth * rng.standard_normal(shape)
-
-    return draw
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """A comparison, with the true logarithm of its ratio and its corrected probability."""
-
-    comparison: Comparison
-    truth: float
-    p: float
-    cells: tuple[int, int]
-
-    @property
-    def confirmed(self) -> bool:
-        return self.comparison.confidence is Confidence.CONFIRMED and self.p <= LEVEL
-
-    @property
-    def wrong(self) -> bool:
-        """Whether a confirmed verdict is: the same at the margin or beyond, or apart the wrong way."""
-        decision = self.comparison.decision
-        assert decision is not None
-        if self.comparison.equal:
-            return abs(self.truth) >= math.log1p(MARGIN) - 1e-9
-        return self.truth == 0 or (decision.ratio > 1) != (self.truth > 0)
+    @cached_property
+    def order(self) -> list[tuple[str, str]]:
+        """Its points, in one order."""
+        return sorted({point for pair in self.pairs for point in pair.points})
 
 
 @dataclass
 class Tally:
-    """What became of verdicts. `chances` counts comparisons of each kind of truth."""
+    """What became of asked comparisons. `decided`: sure or likely; `sure` after correction; `wrong` of those decided.
 
-    confirmed: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
-    wrong: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
-    found: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
-    chances: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
+    `barred` are those that cannot be compared: of ranks or threads, where another process used the cores all the time.
+    """
+
+    asked: int = 0
+    barred: int = 0
+    sure: int = 0
+    decided: int = 0
+    wrong: int = 0
+    wrong_sure: int = 0
     studies: int = 0
     studies_wrong: int = 0
-    repeats: int = 0
+    repeats: float = 0.0
 
     @property
     def wrong_share(self) -> float:
-        """The share of confirmed verdicts that is wrong; 0 without any."""
-        return sum(self.wrong.values()) / max(1, sum(self.confirmed.values()))
+        """The share of decided comparisons that is wrong."""
+        return self.wrong / max(1, self.decided)
 
-    def power(self, kind: str) -> float:
-        """The share of comparisons of that truth that end confirmed and right."""
-        return self.found[kind] / max(1, self.chances[kind])
+    def add(self, other: Tally) -> None:
+        """Add the studies of another one."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
-    def count(self, verdicts: Sequence[_Verdict]) -> None:
-        """Add a study."""
-        before = sum(self.wrong.values())
-        for verdict in verdicts:
-            kind = _KINDS.get(abs(verdict.truth))
-            if kind:
-                self.chances[kind] += 1
-            if not verdict.confirmed:
+    def count(self, contrasts: Sequence[Contrast], truth: dict[int, float], repeats: float) -> None:
+        """Add a study; `truth` by group."""
+        surely_wrong = 0
+        for made in contrasts:
+            self.asked += 1
+            self.barred += bool(made.barred)
+            if made.answer is Answer.OPEN:
                 continue
-            self.confirmed["same" if verdict.comparison.equal else "different"] += 1
-            self.wrong["same" if verdict.comparison.equal else "different"] += verdict.wrong
-            if kind and not verdict.wrong:
-                self.found[kind] += verdict.comparison.equal == (kind == "equal")
+            wrong = is_wrong(made, truth[id(made.group)] - truth[id(made.base)])
+            sure = made.confidence is Confidence.CONFIRMED
+            self.decided += 1
+            self.sure += sure
+            self.wrong += wrong
+            surely_wrong += wrong and sure
+        self.wrong_sure += surely_wrong
+        self.studies_wrong += surely_wrong > 0
         self.studies += 1
-        self.studies_wrong += sum(self.wrong.values()) > before
+        self.repeats += repeats
 
 
-def _compared(
-    logs: np.ndarray,
-    counts: Sequence[int],
-    looks: int,
-    *,
-    paired: bool,
-    design: str,
-    groups: Sequence[Group] | None = None,
-    disturbed: np.ndarray | None = None,
-) -> list[_Verdict]:
-    """Compare the best of all cells with each other one, or the first one.
-
-    `groups`: when they ran, and on what; the noise is that of runs that are not known to be `disturbed`.
-    """
-    values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
-    runs = [dict(enumerate(row)) for row in values]
-    quiet = runs
-    if disturbed is not None:
-        quiet = [{n: v for n, v in row.items() if not loud[n]} for row, loud in zip(runs, disturbed, strict=True)]
-    lists = [list(row.values()) for row in quiet]
-    floor = paired_noise_floor(quiet, looks=looks) if paired else noise_floor(lists, looks=looks)
-    pairs = []
-    if design != BASE:
-        best = min(range(len(values)), key=lambda i: middle(values[i]))
-        pairs = [(best, i, len(values)) for i in range(len(values)) if i != best]
-    if design != RACE:
-        pairs += [(0, i, 2) for i in range(1, len(values))]
-    results, cells = [], []
-    for a, b, n_candidates in pairs:
-        result = compare_paired(runs[a], runs[b], floor=floor) if paired else compare(values[a], values[b], floor=floor)
-        assert result is not None and result.decision is not None
-        result = replace(result, n_candidates=n_candidates)
-        results.append(under(result, groups[a], groups[b]) if groups else result)
-        cells.append((a, b))
-    decisions = [result.decision for result in results if result.decision is not None]
-    adjusted = corrected(decisions, [result.n_comparisons for result in results])
-    return [
-        _Verdict(comparison=result, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
-        for result, p, (a, b) in zip(results, adjusted, cells, strict=True)
-    ]
+def is_wrong(made: Contrast, truth: float) -> bool:
+    """Whether an answer is: the same at the margin or beyond, or apart the wrong way. `truth`: of the cost's logarithm."""
+    if made.answer is Answer.SAME:
+        return abs(truth) >= math.log1p(made.comparison.margin) - 1e-9
+    return truth == 0 or (made.cost.value > 1) != (truth > 0)
 
 
-def fixed_study(
-    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool, design: str = BOTH
-) -> None:
-    """Simulate one study of `runs` repeats of each cell, and count its verdicts."""
-    logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), runs)
-    tally.repeats += runs * len(TRUTH)
-    tally.count(_compared(logs, [runs] * len(TRUTH), 1, paired=paired, design=design))
-
-
-# How much slower the machine is a week later, as a logarithm.
-_SLOWER = math.log(1.5)
-_RECORD = make_record(infer_cell("c"))
-_DAYS = tuple(
-    _RECORD.model_copy(update={"started": day.isoformat(), "ended": day.isoformat()})
-    for day in (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=days) for days in (0, 7))
-)
-
-
-def moved_study(tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool) -> None:
-    """The same of repeats parted over two days of a week, of each cell as it came, and a machine slower on the later."""
-    cells = len(TRUTH)
-    later = rng.random((cells, runs)) < rng.choice([0.0, 0.2, 0.8, 1.0], (cells, 1))
-    logs = np.array(TRUTH)[:, None] + noise(rng, cells, runs) + _SLOWER * later
-    groups = []
-    for row in later:
-        records = tuple(_DAYS[int(day)] for day in row)
-        groups.append(Group(cell=_RECORD.cell, records=records, ok=records))
-    tally.repeats += runs * cells
-    tally.count(_compared(logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups))
-
-
-def watched_study(tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool) -> None:
-    """The same where one run in seven is disturbed, takes up to three times as long, and the guard sees most of these."""
-    cells = len(TRUTH)
-    hit = rng.random((cells, runs)) < 0.15
-    seen = hit & (rng.random((cells, runs)) < 0.9)
-    logs = np.array(TRUTH)[:, None] + noise(rng, cells, runs)
-    logs += hit * rng.uniform(0.1, 1.1, (cells, runs))
-    groups = []
-    for row in seen:
-        records = tuple(_DAYS[0].model_copy(update={"details": {"disturbed": bool(loud)}}) for loud in row)
-        groups.append(Group(cell=_RECORD.cell, records=records, ok=records))
-    tally.repeats += runs * cells
-    tally.count(_compared(logs, [runs] * cells, 1, paired=paired, design=BOTH, groups=groups, disturbed=seen))
-
-
-def adaptive_study(tally: Tally, rng: np.random.Generator, noise: Noise, floor: int, cap: int, *, paired: bool) -> None:
-    """The same, where each cell goes on until its comparison with the best is confirmed or `cap` is reached."""
-    logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
-    looks = looks_of(floor, cap)
-    counts = [floor] * len(TRUTH)
-    verdicts: list[_Verdict] = []
-    for look, following in zip(looks, [*looks[1:], None], strict=True):
-        verdicts = _compared(logs, counts, len(looks), paired=paired, design=BOTH)
-        race = verdicts[: len(TRUTH) - 1]
-        going_on = {i for verdict in race if not verdict.confirmed for i in verdict.cells if counts[i] == look}
-        if not going_on or following is None:
+def study(tally: Tally, rng: np.random.Generator, design: Design, shape: Shape, truth: float) -> None:
+    """Simulate one study, half of whose points are slower by `truth`, and count how its asked pairs end."""
+    order = design.order
+    slower = dict(zip(order, rng.permutation([truth * (i % 2) for i in range(len(order))]), strict=True))
+    most = max(design.most, *(design.repeats[point] for point in order))
+    drawn = [shape.draw(rng, len(order)) for _ in range(most)]
+    amount = 0
+    while True:
+        # All go on alike: extra repeats go to both sides.
+        amount = min(most, amount + 1) if amount else min(3, most)
+        counts = {point: max(design.repeats[point], amount) for point in order}
+        groups = _groups(design, slower, drawn, counts, turns=shape.turns)
+        made = Contrasts(design.pairs, groups.values(), Floors(groups.values(), AnalysisPlan(margin=design.margin)))
+        every = [single for single in made if single.asked]
+        if amount == most or all(single.at(LEVEL).half_width <= math.log1p(design.margin) / 2 for single in every):
             break
-        for i in going_on:
-            counts[i] = following
-    tally.repeats += sum(counts)
-    tally.count(verdicts)
+        amount = max(amount, min(counts.values()))
+    tally.count(
+        every, {id(group): slower[point] for point, group in groups.items()}, sum(counts.values()) / len(counts)
+    )
+
+
+def _groups(
+    design: Design,
+    slower: dict[tuple[str, str], float],
+    drawn: Sequence[Launches],
+    counts: dict[tuple[str, str], int],
+    *,
+    turns: bool,
+) -> dict[tuple[str, str], Group[Any]]:
+    groups = {}
+    for place, point in enumerate(design.order):
+        cell = design.points[point]
+        runs = []
+        for repeat, heat in enumerate(drawn[: counts[point]]):
+            seconds = np.exp(heat.logs[place] + slower[point])
+            still = heat.quiet[place]
+            # Rates are of one sample a step, whatever the batch, so that what is slower by a step is so by its rate.
+            details: dict[str, Any] = {"disturbed": bool(still.sum() < max(4, TURNS / 2)), "global_batch": 1}
+            if turns:
+                told = {"train": "step_time", "bench": "pose_time"}.get(cell.stage, "latency")
+                lists = {"seconds": seconds.tolist(), "quiet": still.tolist(), "metric": told}
+                details["turns"] = {"heat": str(repeat), "end_to_end_seconds": seconds.tolist(), **lists}
+            mean = float(seconds[still].mean() if still.any() else seconds.mean())
+            names = ("step_time", "time_to_quality", "latency", "end_to_end_time", "pose_time")
+            numbers = dict.fromkeys(names, mean) | {"samples_per_second": 1 / mean, "steps_to_quality": 100.0}
+            runs.append(Run(cell, repeat, details, numbers))
+        groups[point] = Group(cell=cell, records=tuple(runs), ok=tuple(runs))
+    return groups

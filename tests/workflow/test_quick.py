@@ -1,4 +1,4 @@
-"""The quick study, cut down to one repeat, two ranks, one thread and two workloads: every stage, on real data."""
+"""The quick study, cut down to one repeat, two ranks, one thread and a few epochs: every stage, on real data."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def results(checkout):
     study["infer"]["max_seconds"] = 0.1
     for grid in study["train"]["grids"]:
         grid["ranks"] = [r for r in grid.get("ranks", [1]) if r <= 2]
-    for part in (*study["train"]["grids"], study["export"]):
-        part["workloads"] = [name for name in part["workloads"] if name != "iris-mlp"]
-    for grid in (*study["infer"]["grids"], *study["bench"]["grids"]):
+    # The last ones are there to be measured: each target is reached by then.
+    for changes in study["workloads"].values():
+        changes["epochs"] = 36
+    for grid in study["bench"]["grids"]:
         if "threads" in grid:
             grid["threads"] = [1]
     (checkout.folder / "config/studies/cut.yaml").write_text(yaml.safe_dump(study))

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from factories import make_record
-from transect.analysis.groups import Floors, Group, group_records
+from transect.analysis.groups import Group
 from transect.domain.axes.retrain import RetrainCell
-from transect.report.topics.retraining.facts import (
-    STEP_TIME,
-    Design,
-    attribution,
-    designs,
-    effects,
-    points,
-    sorted_by_time,
-    step_ratio,
-)
+from transect.report.topics.retraining.facts import Design, attribution, designs, effects, points
 
 BASE, ALL = ("sgd", "old", "torch-eager"), ("adamw", "new", "python")
 
@@ -92,16 +82,3 @@ def test_the_point_of_most_runtimes_comes_first_and_relays_are_no_points():
 def test_runtimes_alone_are_no_design():
     assert not list(designs(groups("c", "python"), "accuracy"))
     assert list(designs([*groups("c", "go"), *groups("c", "go", rate="new")], "accuracy"))
-
-
-def test_the_fastest_is_so_by_the_ratio_that_is_claimed_of_it() -> None:
-    given = {"workload": "digits", "provider": "cpu", "optimiser": "sgd", "rate": "old", "steps": 4, "batch": 2}
-    runs = {"c": (1.0, 1.0, 2.0), "rust": (1.1, 1.1, 1.1)}
-    groups = group_records(
-        make_record(RetrainCell(runtime=name, repeat=n, **given), {STEP_TIME: time})
-        for name, times in runs.items()
-        for n, time in enumerate(times)
-    )
-    first, second = sorted_by_time(groups)
-    found = step_ratio(first, second, Floors(groups))
-    assert found is not None and found.ratio.value < 1

@@ -7,12 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from factories import infer_cell, make_record
-from transect.analysis.contests import contests
-from transect.analysis.groups import Floors, group_records
+from transect.analysis.groups import group_records
 from transect.analysis.side_by_side import apart
-from transect.domain.record import Cause, Record, Status
-from transect.planning.stage import STAGES
-from transect.stats.comparisons import Confidence
+from transect.domain.record import Record
 
 LATENCIES = {"a": 1.0, "b": 1.5}
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -84,19 +81,3 @@ def test_another_gpu_is_another_processor_where_the_cells_run_on_it() -> None:
     for provider, reason in (("cuda", "different processors"), ("cpu", "")):
         found = apart(group_records(made(name, n, provider) for name in "ab" for n in range(3)))
         assert reason in found and bool(found) == bool(reason)
-
-
-@pytest.mark.parametrize(
-    ("lost", "confidence"), [(0, Confidence.CONFIRMED), (1, Confidence.CONFIRMED), (2, Confidence.PROVISIONAL)]
-)
-def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_confirmed(
-    lost: int, confidence: Confidence
-) -> None:
-    made = [served(runtime, n, 0.0, None) for runtime in "ab" for n in range(6)]
-    for n in range(6 - lost, 6):
-        ended = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "", "metrics": []}
-        made[n] = made[n].model_copy(update=ended)
-    groups = group_records(made)
-    [(_, _, comparison)] = contests(groups, STAGES.get("infer").comparison, Floors(groups))
-    assert comparison.confidence is confidence
-    assert ("2 of 6 repeats" in comparison.reason) == (lost == 2)

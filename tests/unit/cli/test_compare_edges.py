@@ -128,3 +128,17 @@ def test_one_disturbed_run_of_five_is_no_noise_of_a_metric_whatever_its_label(tm
     code, facts = facts_of(compared)
     (line,) = (each for each in facts["others"][0]["lines"] if each["metric"] == "message_time")
     assert (code, line["outcome"], line["confidence"]) == (4, "worse", "confirmed"), line["reason"]
+
+
+def test_disturbed_runs_do_not_enter_as_long_as_three_others_are_there(tmp_path, compared):
+    for name, loud in (("a", 1.0), ("b", 5.0)):
+        for repeat, time in enumerate((1.0, 1.01, 0.99, loud, loud)):
+            cell = Cell.of(stage="bench", benchmark="network-probe", repeat=repeat)
+            record = run_record(
+                cell, [MetricValue.of("message_time", time + (name == "b") * 0.001)], details={"disturbed": repeat > 2}
+            )
+            write_records(tmp_path / name, record)
+    _, facts = facts_of(compared, "--all")
+    (line,) = (each for each in facts["others"][0]["lines"] if each["metric"] == "message_time")
+    assert (line["outcome"], line["other"]["runs"]) == ("same", 3), line["reason"]
+    assert line["confidence"] != "confirmed"

@@ -71,7 +71,7 @@ def test_a_runner_ends_with_its_cell_and_not_with_its_block(tmp_path, monkeypatc
     watching = SimpleNamespace(note=ran.append, make_if_due=lambda: None)
     for name in ("prepare_allocation", "check_locks", "Progress", "EarlyReport"):
         monkeypatch.setattr(run_block, name, lambda _: watching)
-    monkeypatch.setattr(run_block, "run_job", lambda job, attempt, guard: job.cell.id)
+    monkeypatch.setattr(run_block, "run_job", lambda job, *_: job.cell.id)
     monkeypatch.setattr(run_block, "is_abandoned", lambda: bool(ran))
     cells = [PROBE.changed(repeat=repeat) for repeat in range(3)]
     jobs = [make_job(tmp_path, cell, cell_id=cell.id) for cell in cells]

@@ -61,7 +61,7 @@ def test_memory_of_all_that_a_payload_started_counts(tmp_path, monkeypatch, kern
     try:
         while not (tmp_path / "there-0").exists():
             assert root.poll() is None
-        assert 3 * 60 * 2**20 < processes._resident([root.pid]) < 3 * 100 * 2**20
+        assert 3 * 60 * 2**20 < processes.resident_bytes(processes.descendants([root.pid])) < 3 * 100 * 2**20
     finally:
         processes.end_all([root.pid], "none", 2.0)
         root.wait()

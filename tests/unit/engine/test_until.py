@@ -9,7 +9,6 @@ import pytest
 
 from factories import plan_study
 from transect.domain.errors import BadInput
-from transect.domain.until import looks_of
 from transect.engine.plan_files import planned_analysis, planned_cells, write_plan
 from transect.engine.repetition import repeat_until_of
 from transect.engine.staleness import Staleness
@@ -51,8 +50,7 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
         7,
         120.0,
     )
-    assert rule["ways"] == 1.0
-    assert made.analysis_plan.margin == 0.04 and made.analysis_plan.looks == {"train": len(looks_of(3, 7))}
+    assert made.analysis_plan.margin == 0.04 and any(pair.asked for pair in made.analysis_plan.pairs)
 
 
 def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
@@ -69,8 +67,11 @@ def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_pa
 
 
 def test_on_a_scheduler_a_block_keeps_a_cells_repeats_together(tmp_path: Path) -> None:
-    system = SLURM + "cells_per_job: 3\n"
-    made = until_plan(tmp_path, "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}", system=system)
+    system, until = SLURM + "cells_per_job: {}\n", "repeat_until: {equivalence_margin: 4 %, max_repeats: 5}"
+    together = make_blocks(until_plan(tmp_path, until, system=system.format(6)))
+    assert [len({p.cell.without_repeat() for p in block.cells}) for block in together if block.rule == "train"] == [2]
+    # Where what takes turns is too much for one job, each cell has one.
+    made = until_plan(tmp_path, until, system=system.format(3))
     train = [block for block in make_blocks(made) if block.rule == "train"]
     assert len(train) == 2
     for block in train:
@@ -143,7 +144,19 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
     assert {p.cell.repeat for p in train if p.optional} == {2, 3}
     until = next(iter(train)).spec["repeat_until"]
     assert until["ci_half_width"] == 0.02
-    assert until["looks"] == 2, "a look at two repeats makes nothing firm: at 3 and 4"
+    assert until["equivalence_margin"] is None and until["metric"] == "step_time"
+
+
+def test_nobody_goes_on_for_a_cell_that_is_compared_with_nothing(tmp_path: Path) -> None:
+    study = STUDY.format(until="repeat_until: {equivalence_margin: 4 %, max_repeats: 5}", own="")
+    alone = study.replace("strategies: [mpi-allreduce], ranks: [2]", "strategies: [mpi-allreduce], ranks: [64]")
+    system = SYSTEM + "cores_per_node: 4\n"
+    assert any(p.optional for p in plan_study(tmp_path, study, system=system))
+    # Ranks that share cores are measured, and compared with nothing.
+    made = plan_study(tmp_path, alone, system=system)
+    assert not any(p.optional for p in made) and not made.analysis_plan.pairs
+    both = plan_study(tmp_path, alone.replace("equivalence_margin: 4 %", "ci_half_width: 3 %"), system=system)
+    assert any(p.optional for p in both), "a cell's own interval needs no other one"
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,14 @@ def test_service_runs_beside_rank_0_and_ends_with_it(tmp_path):
     assert alone.stdout == "[1] rank\n"
 
 
+def test_a_service_is_told_of_no_turns_and_its_rank_is(monkeypatch):
+    monkeypatch.setenv("TRANSECT_TURNS", "127.0.0.1:1:k")
+    script = "echo ${ROLE:-rank} ${TRANSECT_TURNS:-none}"
+    ends = service(variables={"ROLE": "server"}, ends=True)
+    done = shim("--label", "--service", ends, command=["sh", "-c", script], rank=0)
+    assert sorted(done.stdout.splitlines()) == ["[0] rank 127.0.0.1:1:k", "[s 0] server none"]
+
+
 def test_failing_service_ends_its_rank():
     script = 'if [ "$ROLE" ]; then exit 6; fi; exec sleep 1000'
     failing = service(variables={"ROLE": "x"}, ends=True)

@@ -55,7 +55,7 @@ def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
     }
     # What feeds others comes first; the rest in the study's shuffled order.
     assert [p.cell.stage for p in blocks["prepare.n1"].cells] == ["dataset"] * 2 + ["reference"] * 6
-    orders = [p.order for p in blocks["train.iris-mlp.n1"].cells]
+    orders = [p.order for p in blocks["prepare.n1"].cells[2:]]
     assert orders == sorted(orders)
     # 6 cells of 110 s and 5 s around each, and the system's 5 minutes.
     assert blocks["train.iris-mlp.n1"].minutes == 12 + 5
@@ -66,8 +66,23 @@ def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
 def test_without_a_scheduler_a_shape_is_one_block_that_asks_for_nothing(tmp_path):
     made = shapes_plan(tmp_path, system="name: laptop\ncores_per_node: 2\n")
     blocks = make_blocks(made)
-    assert [b.id for b in blocks if "iris-mlp" in b.id] == ["train.iris-mlp.n1", "train.iris-mlp.n3"]
+    # What takes turns is in one block; several nodes, which a list of hosts may give, and a GPU's cells are apart.
+    names = ["train.iris-mlp.n1", "train_gpu.iris-mlp.n1.g4", "train.iris-mlp.n3"]
+    made = shapes_plan(tmp_path, system="name: laptop\ncores_per_node: 2\ngpus_per_node: 4\n")
+    assert [b.id for b in make_blocks(made) if "iris-mlp" in b.id] == names
     assert all(resources(b, made.system, made.study.limits) == {} for b in blocks)
+
+
+def test_cells_that_take_turns_stand_together_repeat_by_repeat(tmp_path):
+    made = shapes_plan(tmp_path)
+    [block] = [block for block in make_blocks(made) if block.id == "train.iris-mlp.n1"]
+    assert [p.cell.repeat for p in block.cells] == [0, 0, 1, 1, 2, 2]
+    assert {p.heat for p in block.cells} == {block.cells[0].heat} != {""}
+    # Cut where a job ends, never between two that take turns.
+    system = SYSTEM + "cells_per_job: {}\n"
+    for room, sizes in ((5, [4, 2]), (3, [2, 2, 2]), (1, [1] * 6)):
+        blocks = make_blocks(shapes_plan(tmp_path, system=system.format(room)))
+        assert [len(b.cells) for b in blocks if b.id.startswith("train.iris-mlp.n1")] == sizes
 
 
 def test_a_block_ends_where_its_time_limits_do_not_fit(tmp_path):

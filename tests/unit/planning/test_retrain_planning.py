@@ -138,16 +138,17 @@ def test_a_plug_in_may_say_what_it_cannot_train(monkeypatch):
 
 def test_where_a_study_measures_until_it_is_known_retrainings_go_on(tmp_path):
     section = "  repeats: 3\n  repeat_until: {equivalence_margin: 5 %, max_repeats: 5}\n"
-    made = retrain_plan(tmp_path, "runtimes: [python, c], optimisers: [sgd, adamw]", section=section)
+    made = retrain_plan(tmp_path, "runtimes: [torch-eager, c], optimisers: [sgd, adamw]", section=section)
     planned = [*made.stage("retrain").values()]
     assert {cell.cell.repeat for cell in planned if cell.optional} == {3, 4} and len(planned) == 20
     rule = planned[0].spec["repeat_until"]
-    # Two runtimes at each of two optimisers, and two optimisers with each of two runtimes.
-    assert (rule["min_repeats"], rule["max_repeats"], rule["ways"]) == (3, 5, 4.0)
+    assert (rule["min_repeats"], rule["max_repeats"], rule["metric"]) == (3, 5, "step_time")
+    # One for each optimiser: the other runtime beside the framework.
+    assert [(pair.metric, pair.varies) for pair in made.analysis_plan.pairs] == [("step_time", ("runtime",))] * 2
     # A step knows the paths of all repeats, and is made for the others.
     assert [len(names) for names in problems(made)] == [5, 5]
     assert not any(cell.optional for cell in made.stage("export-training-step").values())
-    grid = "{workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [single]}"
+    grid = "{workloads: [iris-mlp-ce], frameworks: [numpy, torch], strategies: [single]}"
     made = plan_study(tmp_path, f"name: s\ntrain:\n{section}  grids: [{grid}]\n")
     # A reference that only optional trainings take is optional too.
     assert {cell.cell.repeat for cell in made.stage("reference").values() if cell.optional} == {3, 4}

@@ -29,6 +29,7 @@ WRONG = {
     ),
     "a text to take": ('Takes("weights.npz")', '"weights.npz"', "stage 'toy' takes as its weights 'weights.npz'"),
     "an unknown role": ('takes = {"weights"', 'takes = {"arrays"', "the role 'weights', and `takes` has: arrays"),
+    "contests": ('("train",)', '("train",)\n    comparison = None', "which is nothing any more: expected `pairs`"),
     "half a section": ("    section = ToySection\n", "", "stage 'toy' has only one of `key` and `section`"),
     "cells raises": ("yield ToyCell(", "raise OSError('lost')\n            dict(", "'toy' raised OSError: lost ("),
     "no cells of its own": ("yield ToyCell(", "yield context.cells['train'][0] or dict(", "expected ToyCell of stage"),
