@@ -117,7 +117,7 @@ static struct options read_options(int count, char **words) {
         else if (strcmp(name, "--ppwi") == 0)
             given.per_item = whole(name, value, 1);
         else if (strcmp(name, "--iterations") == 0)
-            given.iterations = whole(name, value, 1);
+            given.iterations = whole(name, value, 0);
         else if (strcmp(name, "--warm-ups") == 0)
             given.warm_ups = whole(name, value, 0);
         else if (strcmp(name, "--chunk") == 0)
@@ -138,6 +138,25 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static double timed_run(float *energies, size_t poses) {
+    /* What a run leaves out must not be what the run before it left. */
+    for (size_t pose = 0; pose < poses; ++pose)
+        energies[pose] = NAN;
+    const double start = now();
+    kernel_run(energies);
+    return now() - start;
+}
+
+/* How many runs come next. By turns, where no number was given: whoever gives them says it, 0 at the end. */
+static int next_runs(int iterations, int done) {
+    int count;
+    if (iterations > 0)
+        return done == 0 ? iterations : 0;
+    puts("turn");
+    fflush(stdout);
+    return scanf("%d", &count) == 1 ? count : 0;
+}
+
 int main(int count, char **words) {
 #ifdef TRANSECT_NEEDS
     /* The kernel was compiled for the CPU of another machine, where the environment was made. */
@@ -156,18 +175,11 @@ int main(int count, char **words) {
     tell("compiled_by", "%s", __VERSION__);
 #endif
     kernel_open(&deck, &options);
-    for (int i = 0; i < options.warm_ups + options.iterations; ++i) {
-        /* What a run leaves out must not be what the run before it left. */
-        for (size_t pose = 0; pose < poses; ++pose)
-            energies[pose] = NAN;
-        const double start = now();
-        kernel_run(energies);
-        const double seconds = now() - start;
-        if (i < options.warm_ups)
-            printf("warm-up %d %.9f\n", i, seconds);
-        else
-            printf("time %d %.9f\n", i - options.warm_ups, seconds);
-    }
+    for (int i = 0; i < options.warm_ups; ++i)
+        printf("warm-up %d %.9f\n", i, timed_run(energies, poses));
+    for (int done = 0, left; (left = next_runs(options.iterations, done)) > 0;)
+        for (; left > 0; --left, ++done)
+            printf("time %d %.9f\n", done, timed_run(energies, poses));
     kernel_close();
     FILE *file = fopen(options.energies, "wb");
     if (file == NULL || fwrite(energies, sizeof *energies, poses, file) != poses || fclose(file) != 0)

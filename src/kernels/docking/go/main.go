@@ -41,7 +41,7 @@ func read() (options, error) {
 	if given.deck == "" || given.energies == "" || flags.NArg() > 0 {
 		return given, fmt.Errorf("expected --deck FILE and --energies FILE, found %q", os.Args[1:])
 	}
-	if min(given.threads, given.perItem, given.iterations) < 1 || min(given.chunk, given.warmUps) < 0 {
+	if min(given.threads, given.perItem) < 1 || min(given.chunk, given.warmUps, given.iterations) < 0 {
 		return given, fmt.Errorf("expected whole numbers from 1 on, found %q", os.Args[1:])
 	}
 	if given.schedule != "static" && given.schedule != "dynamic" {
@@ -140,6 +140,18 @@ func (t *team) run(energies []float32) {
 	t.done.Wait()
 }
 
+// nextRuns returns how many runs come next. By turns, where no number was given: whoever gives them
+// says it, 0 at the end.
+func nextRuns(iterations, done int) (count int) {
+	if iterations == 0 {
+		fmt.Println("turn")
+		fmt.Scanln(&count)
+	} else if done == 0 {
+		count = iterations
+	}
+	return count
+}
+
 func measure() error {
 	given, err := read()
 	if err != nil {
@@ -163,18 +175,23 @@ func measure() error {
 	}
 	fmt.Println("fact cpus_of_threads", where)
 	energies := make([]float32, d.count)
-	for i := range given.warmUps + given.iterations {
+	timedRun := func() float64 {
 		for pose := range energies {
 			// What a run leaves out must not be what the run before it left.
 			energies[pose] = float32(math.NaN())
 		}
 		start := time.Now()
 		t.run(energies)
-		seconds := time.Since(start).Seconds()
-		if i < given.warmUps {
-			fmt.Printf("warm-up %d %.9f\n", i, seconds)
-		} else {
-			fmt.Printf("time %d %.9f\n", i-given.warmUps, seconds)
+		return time.Since(start).Seconds()
+	}
+	for i := range given.warmUps {
+		fmt.Printf("warm-up %d %.9f\n", i, timedRun())
+	}
+	done := 0
+	for left := nextRuns(given.iterations, done); left > 0; left = nextRuns(given.iterations, done) {
+		for ; left > 0; left-- {
+			fmt.Printf("time %d %.9f\n", done, timedRun())
+			done++
 		}
 	}
 	file, err := os.Create(given.energies)

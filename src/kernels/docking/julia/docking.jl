@@ -109,6 +109,15 @@ function run!(energies, deck, per_item::Val{P}, dynamic) where {P}
     end
 end
 
+# How many runs come next. By turns, where no number was given: whoever gives them says it, 0 at the end.
+function next_runs(iterations, done)
+    iterations > 0 && return done == 0 ? iterations : 0
+    println("turn")
+    flush(stdout)
+    count = tryparse(Int, readline())
+    count === nothing ? 0 : count
+end
+
 function main(words)
     given = Dict("--schedule" => "static", "--threads" => "1", "--ppwi" => "64", "--iterations" => "8",
         "--warm-ups" => "2", "--deck" => "", "--energies" => "")
@@ -122,7 +131,7 @@ function main(words)
         value === nothing || value < least ?
         refuse("$name: expected a whole number from $least on, found '$(given[name])'") : value
     end
-    per_item, iterations, warm_ups = number("--ppwi", 1), number("--iterations", 1), number("--warm-ups", 0)
+    per_item, iterations, warm_ups = number("--ppwi", 1), number("--iterations", 0), number("--warm-ups", 0)
     per_item in (1, 4, 8, 16, 32, 64, 128, 256) ||
         refuse("--ppwi: expected 1, 4, 8, 16, 32, 64, 128 or 256, found $per_item")
     given["--schedule"] in ("static", "dynamic") ||
@@ -134,13 +143,22 @@ function main(words)
     println("fact compiled_by Julia $VERSION")
     println("fact cpus_of_threads not pinned")
     energies = Vector{Float32}(undef, deck.count)
-    for i in 0:warm_ups+iterations-1
+    timed_run() = begin
         # What a run leaves out must not be what the run before it left.
         fill!(energies, NaN32)
         start = time_ns()
         run!(energies, deck, Val(per_item), given["--schedule"] == "dynamic")
-        seconds = (time_ns() - start) / 1e9
-        println(i < warm_ups ? "warm-up $i $seconds" : "time $(i - warm_ups) $seconds")
+        (time_ns() - start) / 1e9
+    end
+    for i in 0:warm_ups-1
+        println("warm-up $i $(timed_run())")
+    end
+    done = 0
+    while (left = next_runs(iterations, done)) > 0
+        for number in done:done+left-1
+            println("time $number $(timed_run())")
+        end
+        done += left
     end
     write(given["--energies"], energies)
 end

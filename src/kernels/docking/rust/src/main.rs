@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
-use std::{env, fs, thread};
+use std::{env, fs, io, thread};
 
 use deck::Deck;
 
@@ -57,7 +57,7 @@ fn options() -> Result<Options, String> {
             },
             "--threads" => given.threads = whole(name, value, 1)?,
             "--ppwi" => given.per_item = whole(name, value, 1)?,
-            "--iterations" => given.iterations = whole(name, value, 1)?,
+            "--iterations" => given.iterations = whole(name, value, 0)?,
             "--warm-ups" => given.warm_ups = whole(name, value, 0)?,
             "--chunk" => given.chunk = whole(name, value, 0)?,
             "--cpus" => given.cpus = value.split(',').map(|cpu| whole(name, cpu, 0)).collect::<Result<_, _>>()?,
@@ -141,6 +141,16 @@ fn run(deck: &Deck, options: &Options, item: Item, energies: &mut [f32]) -> Resu
     Ok(())
 }
 
+/// How many runs come next. By turns, where no number was given: whoever gives them says it, 0 at the end.
+fn next_runs(iterations: usize, done: usize) -> usize {
+    if iterations > 0 {
+        return if done == 0 { iterations } else { 0 };
+    }
+    println!("turn");
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).ok().and_then(|_| line.trim().parse().ok()).unwrap_or(0)
+}
+
 fn measure() -> Result<(), String> {
     let options = options()?;
     let item = item_of(options.per_item)?;
@@ -153,16 +163,25 @@ fn measure() -> Result<(), String> {
     let cpus: Vec<String> = options.cpus.iter().map(usize::to_string).collect();
     println!("fact cpus_of_threads {}", if cpus.is_empty() { "not pinned".into() } else { cpus.join(" ") });
     let mut energies = vec![0f32; deck.count];
-    for i in 0..options.warm_ups + options.iterations {
+    let mut timed_run = || {
         // What a run leaves out must not be what the run before it left.
         energies.fill(f32::NAN);
         let start = Instant::now();
-        run(&deck, &options, item, &mut energies)?;
-        let seconds = start.elapsed().as_secs_f64();
-        match i.checked_sub(options.warm_ups) {
-            None => println!("warm-up {i} {seconds:.9}"),
-            Some(number) => println!("time {number} {seconds:.9}"),
+        run(&deck, &options, item, &mut energies).map(|()| start.elapsed().as_secs_f64())
+    };
+    for i in 0..options.warm_ups {
+        println!("warm-up {i} {:.9}", timed_run()?);
+    }
+    let mut done = 0;
+    loop {
+        let left = next_runs(options.iterations, done);
+        for number in done..done + left {
+            println!("time {number} {:.9}", timed_run()?);
         }
+        if left == 0 {
+            break;
+        }
+        done += left;
     }
     let bytes: Vec<u8> = energies.iter().flat_map(|energy| energy.to_le_bytes()).collect();
     fs::write(&options.energies, bytes).map_err(|error| format!("{} cannot be written: {error}", options.energies))
