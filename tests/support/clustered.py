@@ -19,6 +19,8 @@ PLUGINS = ROOT / "tests" / "plugins"
 # Several cells wait in one block, one after another: each meets another fault.
 WAITING = """
 name: {name}
+# Of no pair, so that no cell takes turns: what befalls one is to befall it alone.
+questions: [{{ask: Are the trainers right?, answered_by: [equality]}}]
 plugins: [plugins]
 limits: {{seconds: {seconds}, memory_mb: 600, repeats_if_disturbed: 0}}
 workloads: {{iris-mlp-ce: {{epochs: 2}}}}
