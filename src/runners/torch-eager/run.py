@@ -21,6 +21,8 @@ from plan import DTYPES, Plan, Role  # noqa: E402
 from torch_trainer import TorchTrainer, set_up  # noqa: E402
 from workload import read_model  # noqa: E402
 
+from transect.training.departure import end_process  # noqa: E402
+
 
 class Eager:
     """The module as trained. A subclass may compile it in `prepare`."""
@@ -84,4 +86,5 @@ class Eager:
 
 
 if __name__ == "__main__":
-    sys.exit(run_program("torch-eager", Eager, TorchTrainer))
+    # Torch takes a second to take itself apart.
+    end_process(run_program("torch-eager", Eager, TorchTrainer))

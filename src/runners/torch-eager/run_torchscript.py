@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from run import Eager, run_program
+from run import Eager, end_process, run_program
 
 
 class TorchScript(Eager):
@@ -19,4 +18,4 @@ class TorchScript(Eager):
 
 
 if __name__ == "__main__":
-    sys.exit(run_program("torchscript", TorchScript))
+    end_process(run_program("torchscript", TorchScript))

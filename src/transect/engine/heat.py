@@ -36,7 +36,7 @@ _TRIED = 0.1
 # Threads of a library may go on spinning after the last call: two looks, so far apart, and no longer than this.
 _LOOK_S, _PATIENCE_S, _IDLE = 0.002, 0.2, 0.2
 # Other threads never rest, such as those of Horovod (0.1 to 0.4 of a core for two ranks): all looks see them use this share.
-_LOOKS, _REST_S, _RESTLESS = 3, 0.1, 0.03
+_LOOKS, _REST_S, _RESTLESS = 5, 0.03, 0.03
 # What a payload may yet come to hold that holds less so far.
 _LEAST_BYTES = 2**30
 _KEY_BYTES, _HELLO_S = 32, 30.0

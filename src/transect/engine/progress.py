@@ -122,9 +122,9 @@ class Progress:
             say(f"[transect]         {self._journal.line()}")
 
 
-# The first one comes early; then a report may take a twentieth of the time.
-_FIRST_S = 60.0
-_SHARE = 20
+# The first one comes early; then a report may take a twentieth of the time. How long one takes that another block's runner
+# made is not known.
+_FIRST_S, _SHARE, _USUAL_S = 60.0, 20, 5.0
 
 
 def make_report_of(paths: StudyPaths) -> None:
@@ -142,13 +142,13 @@ class EarlyReport:
 
     def __init__(self, paths: StudyPaths) -> None:
         self._paths = paths
-        self._took = 0.0
         try:
             # What a run of before left says nothing of this one.
-            started = json.loads(paths.progress.open(encoding="utf-8").readline())["started"]
-            self._last = max(float(started), self._made_at())
+            started = float(json.loads(paths.progress.open(encoding="utf-8").readline())["started"])
         except (OSError, ValueError, KeyError, TypeError):
-            self._last = time.time()
+            started = time.time()
+        self._last = max(started, self._made_at())
+        self._took = _USUAL_S if self._made_at() > started else 0.0
 
     def _made_at(self) -> float:
         try:

@@ -58,6 +58,10 @@ _NO_HOST = re.compile(
     r"|: Launch proxy failed"
 )
 _NAME = re.compile(r"[A-Za-z_]\w*")
+# The adapters of fast networks. On a machine without one Open MPI looks for them through libfabric in vain, and sleeps a
+# second when it closes that part: 1.3 s of each start of ranks, which messages on one machine have nothing of.
+_ADAPTERS = ("/sys/class/infiniband", "/sys/class/cxi")
+_NO_LIBFABRIC = {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
 
 
 def on_this_node() -> dict[str, str]:
@@ -147,6 +151,9 @@ class Mpiexec(Launcher):
         bound = False
         if _is_open_mpi(program):
             wish = (os.environ | request.variables).get("TRANSECT_BIND")
+            # Elsewhere a file of the site may say which parts of its own MPI are used.
+            if request.bin == Path(program).parent and not any(map(os.path.exists, _ADAPTERS)):
+                variables = {k: v for k, v in _NO_LIBFABRIC.items() if k not in os.environ} | variables
             # What mpiexec binds by is inherited by ranks that these spawn, for which no cores are
             # left then: MPI_Comm_spawn would fail. rank.py binds these ranks alone.
             bound = wish != "none" and not request.over_subscribed and not request.bind
