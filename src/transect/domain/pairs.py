@@ -14,9 +14,11 @@ class PairRule:
 
     Two points are compared that differ in nothing but the axes `varies`, and in one of `differ` at least where it names
     any; `options.NAME` is one option of the axis `options`. `base`, `side` and `both` hold the values that an axis of the
-    base, of the other point and of both may have; None is an option that is not set. Of several that may be a point's
-    base the one is taken that is most like it. Without `base` each two are compared, and the one that the study names
-    first is the base.
+    base, of the other point and of both may have, `neither` those that none of them has; None is an option that is not
+    set. Of several that may be a point's base the one is taken that is most like it. Where no point may be the base,
+    the rule compares nothing. Instead of naming its base a rule may set all others beside those with the value of the
+    axis `first` that the study names first. Without either each two are compared, and the one that the study names first
+    is the base.
     """
 
     metric: str
@@ -26,6 +28,8 @@ class PairRule:
     base: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     side: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     both: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    neither: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    first: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

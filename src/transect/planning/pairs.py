@@ -96,12 +96,13 @@ def _matches(rule: PairRule, points: Iterable[Cell]) -> Iterator[tuple[Cell, Cel
     """Yield each point that a rule compares, with its base."""
     groups: dict[Hashable, list[Cell]] = defaultdict(list)
     for point in points:
-        if has(point, rule.both):
+        if has(point, rule.both) and not (rule.neither and has(point, rule.neither)):
             groups[_shared(point, rule.varies)].append(point)
     for members in groups.values():
-        if rule.base:
-            bases = [point for point in members if has(point, rule.base)]
-            others = [point for point in members if not has(point, rule.base) and has(point, rule.side)]
+        base = {rule.first: (_value(members[0], rule.first),)} if rule.first else rule.base
+        if base:
+            bases = [point for point in members if has(point, base)]
+            others = [point for point in members if not has(point, base) and has(point, rule.side)]
             found = [(cell, _nearest(cell, bases, rule)) for cell in others if bases]
         else:
             found = [(cell, base) for base, cell in combinations(members, 2)]

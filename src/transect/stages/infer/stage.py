@@ -74,6 +74,14 @@ class Infer(Stage[InferCell]):
             varies=("runtime", "exporter"),
             base={"runtime": (_FRAMEWORK,)},
         ),
+        # Those of ONNX files beside the first of them: they are near each other, and far from the framework's.
+        PairRule(
+            metric="latency",
+            rules=("serving.runtime",),
+            varies=("runtime", "exporter"),
+            first="runtime",
+            neither={"exporter": (None,)},
+        ),
         PairRule(metric="latency", rules=("serving.exporter",), varies=("exporter",)),
         # Languages: whole calls, as they do different parts of one inside of Run.
         PairRule(

@@ -16,6 +16,16 @@ TRAIN_PAIRS = (
     # Frameworks beside each other, and each way of more ranks beside its framework alone: who is first to the target …
     PairRule(metric="time_to_quality", rules=("training.fastest",), varies=("framework",), both=_ALONE | _LEARNS),
     PairRule(metric="time_to_quality", rules=("training.fastest",), varies=_RANKS, base=_ALONE, both=_LEARNS),
+    # … of ways to the same ranks one beside another, as they are near each other …
+    PairRule(
+        metric="time_to_quality",
+        rules=("training.fastest",),
+        varies=("strategy", "options"),
+        first="strategy",
+        both=_LEARNS,
+        # Asynchronous updates have a pair of their own.
+        neither={"strategy": ("single", "async")},
+    ),
     # … and what a step takes, whether or not anybody reaches it.
     PairRule(
         metric="step_time", rules=("language",), varies=("framework",), base={"framework": ("numpy",)}, both=_ALONE
