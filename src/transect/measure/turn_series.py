@@ -13,10 +13,11 @@ from transect.domain.errors import BadInput
 def by_turns(
     turns: Mapping[str, Any], metric: str, **series: Sequence[float] | np.ndarray
 ) -> tuple[dict[str, Any], list[slice]]:
-    """Return what a record's details tell of turns, with the median of each series in each; and the iterations that count.
+    """Return what a record's details tell of turns, with the middle of each series in each; and the iterations that count.
 
-    The median, because a neighbour takes whole time slices, which land in few iterations: beside busy processes means of
-    turns of 0.05 s spread by 0.3 to 0.7 (sd of the log ratio), medians by 0.01. `turns`: `Job.turns`. The first
+    That is the median, because a neighbour takes whole time slices, which land in few iterations: beside busy processes
+    means of turns of 0.05 s spread by 0.3 to 0.7 (sd of the log ratio), medians by 0.01. Of a series `mean_NAME` it is the
+    mean, which alone tells how long all iterations take together. `turns`: `Job.turns`. The first
     iteration of a turn comes after a wait, with cold caches and sleeping threads: where there are more, it is left out,
     and so are the first `trials` turns. Those of quiet turns count, of all where none was. Raises BadInput when the
     turns are not those of the series.
@@ -32,5 +33,7 @@ def by_turns(
     trials = turns.get("trials", 0)
     cut, quiet = (cut[trials:], quiet[trials:]) if trials < len(cut) else (cut, quiet)
     told = {"heat": turns["heat"], "metric": metric, "counts": [turn.stop - turn.start for turn in cut]}
-    told |= {name: [float(np.median(values[turn])) for turn in cut] for name, values in series.items()}
+    for name, values in series.items():
+        middle = np.mean if name.startswith("mean_") else np.median
+        told[name] = [float(middle(values[turn])) for turn in cut]
     return told | {"quiet": list(quiet)}, [turn for turn, calm in zip(cut, quiet, strict=True) if calm] or cut

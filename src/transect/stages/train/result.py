@@ -76,7 +76,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     installed = what_is_installed(job)
     for unit in ("bytes", "files") if installed else ():
         values[f"environment_{unit}"] = sum(part[unit] for part in installed.values())
-    quality, reached = _quality(job, model, facts[0], series[0], parameters)
+    quality, reached = _quality(job, model, facts, series[0], parameters)
     values |= quality
     updates = None
     if strategy.counts_gradients:
@@ -160,7 +160,8 @@ def _turns(job: Job, step_time: np.ndarray) -> dict[str, Any]:
     if job.turns is None:
         return {}
     # The last steps are in no turn: the training's end follows them.
-    return {"turns": by_turns(job.turns, "step_time", seconds=step_time[: sum(job.turns["counts"])])[0]}
+    taken = step_time[: sum(job.turns["counts"])]
+    return {"turns": by_turns(job.turns, "step_time", seconds=taken, mean_seconds=taken)[0]}
 
 
 def _bound(settings: dict[str, Any]) -> int | None:
@@ -213,9 +214,9 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
 
 
 def _quality(
-    job: Job, model: Model, facts: dict[str, Any], series: Arrays, parameters: Parameters
+    job: Job, model: Model, facts: list[dict[str, Any]], series: Arrays, parameters: Parameters
 ) -> tuple[dict[str, float], bool]:
-    total, sums = facts["test_total"], series["score_sum"]
+    total, sums = facts[0]["test_total"], series["score_sum"]
     if cell_of(job, TrainCell).input == "synthetic" or not total:
         return {}, False
     scores = sums / total
@@ -228,8 +229,10 @@ def _quality(
     reached = np.flatnonzero(scores <= target if lower_wins else scores >= target)
     if len(reached):
         first = int(reached[0])
-        values["time_to_quality"] = float(series["epoch_end"][first]) + facts["data_to_start_s"]
-        values["steps_to_quality"] = (first + 1) * facts["steps_per_epoch"]
+        # Ranks end their start together: others waited in it for the one that loaded its libraries last.
+        start = min(rank["data_to_start_s"] for rank in facts)
+        values["time_to_quality"] = float(series["epoch_end"][first]) + start
+        values["steps_to_quality"] = (first + 1) * facts[0]["steps_per_epoch"]
     return values, bool(len(reached))
 
 
