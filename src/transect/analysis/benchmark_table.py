@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
+from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS, Direction
 
@@ -152,13 +154,6 @@ def _barrier(value: BenchmarkValue) -> tuple[str, ...]:
     return tuple(needed)
 
 
-def _gather(values: Iterable[BenchmarkValue], key: Callable[[BenchmarkValue], Hashable]) -> list[list[BenchmarkValue]]:
-    parts: dict[Hashable, list[BenchmarkValue]] = defaultdict(list)
-    for value in values:
-        parts[key(value)].append(value)
-    return list(parts.values())
-
-
 def _best(values: Sequence[BenchmarkValue]) -> BenchmarkValue:
     """Return the best by the metric's direction.
 
@@ -180,15 +175,14 @@ def best_values(values: Sequence[BenchmarkValue]) -> list[Best]:
     parameter. A system without a valid run of a benchmark has one row that says so.
     """
     rows: list[Best] = []
-    for runs in _gather(values, lambda v: (v.system, v.benchmark, v.variant)):
-        first = runs[0]
+    for (system, benchmark, variant), runs in grouped(values, lambda v: (v.system, v.benchmark, v.variant)).items():
         status = {value.run: value for value in runs}
         bad = Counter(run.status for run in status.values() if not run.valid)
         reasons = [run.reason for run in status.values() if not run.valid and run.reason]
         row = Best(
-            system=first.system,
-            benchmark=first.benchmark,
-            variant=first.variant,
+            system=system,
+            benchmark=benchmark,
+            variant=variant,
             name="",
             series="",
             value=None,
@@ -199,10 +193,10 @@ def best_values(values: Sequence[BenchmarkValue]) -> list[Best]:
         rated = [value for value in runs if _rated(value)]
         if len(status) == sum(bad.values()):
             rows.append(row)
-        for alike in _gather(rated, lambda v: (v.name, v.series, v.unit, _barrier(v))):
-            best = _best(alike)
-            barrier = _barrier(best)
-            rows.append(replace(row, name=best.name, series=best.series, value=best, barrier=barrier))
+        for (name, series, _, barrier), alike in grouped(
+            rated, lambda v: (v.name, v.series, v.unit, _barrier(v))
+        ).items():
+            rows.append(replace(row, name=name, series=series, value=_best(alike), barrier=barrier))
     return sorted(_compared(rows), key=_order)
 
 
@@ -213,37 +207,32 @@ def _order(row: Best) -> tuple[str, str, str, str, tuple[str, ...], float, str]:
     return (row.benchmark, row.variant, row.name, row.series, row.barrier, sign * value, row.system)
 
 
+def compared_by(row: Best) -> tuple[object, ...]:
+    """Return what rows of several systems have in common that are compared."""
+    unit = row.value.unit if row.value is not None else ""
+    return (row.benchmark, row.variant, row.name, row.series, unit, row.barrier)
+
+
 def _compared(rows: list[Best]) -> list[Best]:
     """Say of each row whether it wins over other systems, and whether a comparison is refused."""
-    groups: dict[tuple[object, ...], list[Best]] = defaultdict(list)
+    valued = [row for row in rows if row.value is not None]
     beside: dict[tuple[str, str, str], set[tuple[str, ...]]] = defaultdict(set)
-    for row in rows:
-        if row.value is not None:
-            key = (row.benchmark, row.variant, row.name, row.series, row.value.unit, row.barrier)
-            groups[key].append(row)
-            beside[row.benchmark, row.name, row.series].add(row.barrier)
-    winners, rivals = set(), {}
-    for members in groups.values():
+    for row in valued:
+        beside[row.benchmark, row.name, row.series].add(row.barrier)
+    done = [row for row in rows if row.value is None]
+    for members in grouped(valued, compared_by).values():
         best = _best([row.value for row in members if row.value is not None])
         for row in members:
-            rivals[id(row)] = len(members)
-            if len(members) > 1 and row.value is not None and row.value.value == best.value:
-                winners.add(id(row))
-    done = []
-    for row in rows:
-        # Across a barrier there is no best, not even on one side of it: a reader would compare.
-        refused = len(beside[row.benchmark, row.name, row.series]) > 1
-        wins = id(row) in winners and not refused
-        done.append(replace(row, rivals=rivals.get(id(row), 1), wins=wins, refused=refused))
+            # Across a barrier there is no best, not even on one side of it: a reader would compare.
+            refused = len(beside[row.benchmark, row.name, row.series]) > 1
+            wins = len(members) > 1 and row.value is not None and row.value.value == best.value and not refused
+            done.append(replace(row, rivals=len(members), wins=wins, refused=refused))
     return done
 
 
 def refusals(rows: Sequence[Best]) -> list[Refusal]:
     """Return what is not compared: per benchmark and series, the best value on each side."""
-    refused: dict[tuple[str, str, str], list[Best]] = defaultdict(list)
-    for row in rows:
-        if row.refused and row.value is not None:
-            refused[row.benchmark, row.name, row.series].append(row)
+    refused = grouped((row for row in rows if row.refused), lambda row: (row.benchmark, row.name, row.series))
     pairs = []
     for members in refused.values():
         sides = {row.barrier: row.value for row in reversed(members) if row.value is not None}
@@ -263,45 +252,24 @@ def scaling_series(values: Iterable[BenchmarkValue], axis: str) -> list[Series]:
     """
     series = []
     usable = [v for v in values if _rated(v) and parameter(v, axis) is not None]
-    for alike in _gather(usable, lambda v: _held(v, axis)):
+    for alike in grouped(usable, lambda v: _held(v, axis)).values():
         points: dict[int, list[float]] = defaultdict(list)
-        for run in _gather(alike, lambda v: v.run):
+        for run in grouped(alike, lambda v: v.run).values():
             best = _best(run)
             at = parameter(best, axis)
             if at is not None and best.value is not None:
                 points[at].append(best.value)
         if len(points) > 1:
             series.append(Series(first=alike[0], points=tuple((n, tuple(points[n])) for n in sorted(points))))
-    return sorted(
-        series,
-        key=lambda line: (
-            line.first.name,
-            line.first.benchmark,
-            line.first.series,
-            line.first.system,
-            line.first.placement,
-        ),
-    )
+    order = attrgetter("name", "benchmark", "series", "system", "placement")
+    return sorted(series, key=lambda line: order(line.first))
 
 
 def _held(value: BenchmarkValue, axis: str) -> Hashable:
     nodes, ranks = parameter(value, "nodes"), parameter(value, "ranks")
-    place: tuple[object, ...]
-    if axis == "threads":
-        place = (nodes, ranks, value.placement)
-    else:
+    place: tuple[object, ...] = (nodes, ranks, value.placement)
+    if axis == "nodes":
         each = ranks / nodes if ranks and nodes else None
-        network = value.placement.partition(" · ")[2]
-        place = (each, parameter(value, "threads"), network)
-    return (
-        value.stage,
-        value.system,
-        value.benchmark,
-        value.variant,
-        value.name,
-        value.series,
-        value.unit,
-        value.options,
-        _barrier(value),
-        place,
-    )
+        place = (each, parameter(value, "threads"), value.placement.partition(" · ")[2])
+    alike = attrgetter("stage", "system", "benchmark", "variant", "name", "series", "unit", "options")
+    return alike(value), _barrier(value), place

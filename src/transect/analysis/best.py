@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from statistics import median
 from typing import Any, NamedTuple
 
 from scipy.special import stdtr
@@ -16,7 +17,7 @@ from transect.analysis.groups import Group
 from transect.stats.comparisons import Confidence
 from transect.stats.estimates import Estimate
 from transect.stats.samples import Spread
-from transect.stats.verdicts import Chance, power
+from transect.stats.verdicts import Answer, Chance, power
 
 
 class Excluded(NamedTuple):
@@ -29,10 +30,12 @@ class Excluded(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Best:
-    """The best of several groups: the fastest, or of those that tie with it the one with the fewest cores, then the simplest.
+    """The best of several groups: the fastest, or of those that tie with it the one with the fewest cores, then the
+    simplest, then the one beside which most is known.
 
     `fastest` has the best estimate. `excluded` are shown to be worse than `first`, `tied` to be the same within the
-    margin, and `unknown` may be as good. `contrasts` are those that it rests on, and `tests` those along several of them.
+    margin, and `unknown` may be as good. `contrasts` are those that it rests on, and `tests` stand for rivals that no
+    contrast sets beside the first: one along several of them each, or of what is not known.
     """
 
     first: Group[Any]
@@ -46,13 +49,21 @@ class Best:
     sound_ties: bool = True
 
     @property
-    def confidence(self) -> Confidence:
-        """Whether it is the best, or ties with the best: not known as long as anybody may be better."""
-        if self.unknown:
-            return Confidence.INCONCLUSIVE
-        levels = {level for _, _, level in self.excluded}
-        doubted = not self.sound_ties or Confidence.PROVISIONAL in levels
-        return Confidence.PROVISIONAL if doubted else Confidence.CONFIRMED
+    def open(self) -> tuple[Contrast, ...]:
+        """The contrasts of those that are not known."""
+        unknown = {id(group) for group in self.unknown}
+        return tuple(made for made in self.contrasts if {id(made.group), id(made.base)} & unknown)
+
+    def without(self, groups: Sequence[Group[Any]]) -> Best:
+        """Return who is best beside all but these groups."""
+        gone = {id(group) for group in groups}
+        return replace(
+            self,
+            excluded=tuple(entry for entry in self.excluded if id(entry.group) not in gone),
+            tied=tuple(group for group in self.tied if id(group) not in gone),
+            unknown=tuple(group for group in self.unknown if id(group) not in gone),
+            contrasts=tuple(c for c in self.contrasts if not {id(c.group), id(c.base)} & gone),
+        )
 
 
 class _Path(NamedTuple):
@@ -65,7 +76,27 @@ class _Path(NamedTuple):
     freedom: float
     over: tuple[Contrast, ...]
 
+    def and_then(self, edge: _Path) -> _Path:
+        """Return the path that goes on along an edge."""
+        return _Path(
+            log=self.log + edge.log,
+            low=self.low + edge.low,
+            high=self.high + edge.high,
+            error=self.error + edge.error,
+            freedom=min(self.freedom, edge.freedom),
+            over=(*self.over, *edge.over),
+        )
 
+    def chance(self, answer: Answer, margin: float) -> Chance:
+        """Return the test of what several contrasts tell, as that of one tells (`transect.stats.verdicts`)."""
+        beyond = (-abs(self.log), abs(self.log) - math.log1p(margin))
+        p, p_other = (min(1.0, 2 * float(stdtr(self.freedom, log / self.error))) for log in beyond)
+        if answer is Answer.SAME:
+            p, p_other = p_other, p
+        return Chance(p=p, p_other=p_other, claimed=answer is not Answer.OPEN, same=answer is Answer.SAME, rival=True)
+
+
+_Edges = Mapping[int, Sequence[tuple[int, _Path]]]
 _HERE = _Path(0.0, 0.0, 0.0, 0.0, math.inf, ())
 
 
@@ -75,41 +106,40 @@ def best(contrasts: Iterable[Contrast], groups: Sequence[Group[Any]], *, metric:
     What no path joins to the others is not known. `metric` ranks groups of which there is no contrast at all.
     """
     able = [group for group in groups if group.ok and not group.wrong]
-    usable = [made for made in contrasts if made.decision is not None and not made.barred]
-    edges: dict[int, list[tuple[int, _Path]]] = defaultdict(list)
-    for made in usable:
-        a, b = id(made.group), id(made.base)
-        edges[b].append((a, _edge(made, 1)))
-        edges[a].append((b, _edge(made, -1)))
     if not able:
         return None
-    # From the group that most others are joined to.
-    paths = max((_paths(id(group), edges) for group in able), key=lambda found: sum(id(g) in found for g in able))
+    edges: dict[int, list[tuple[int, _Path]]] = defaultdict(list)
+    mute: list[Contrast] = []
+    for made in contrasts:
+        if made.decision is None or made.barred:
+            mute.append(made)
+        else:
+            a, b = id(made.group), id(made.base)
+            edges[b].append((a, _edge(made, 1)))
+            edges[a].append((b, _edge(made, -1)))
+    every = {id(group): _paths(id(group), edges) for group in able}
+
+    def place(group: Group[Any]) -> tuple[bool, float, int]:
+        """Rank where paths start: of parts that nothing joins, that with the best value; without a metric, the largest."""
+        known = [other for other in able if id(other) in every[id(group)]]
+        values = [median(found) for other in known if metric and (found := other.values(metric))]
+        return len(known) > 1, -min(values, default=math.inf if metric else 0.0), len(known)
+
+    paths = every[id(max(able, key=place))]
     joined = [group for group in able if id(group) in paths]
     if len(joined) < 2 and metric is not None:
-        having = [group for group in able if group.values(metric)]
-        fastest = min(having or able, key=lambda g: (g.summary(metric).median if g.values(metric) else 0, g.cell.id))  # type: ignore[union-attr]
-        joined = [fastest]
+        having = [group for group in able if group.values(metric)] or able
+        joined = [min(having, key=lambda g: (median(g.values(metric) or [0.0]), g.cell.id))]
     fastest = min(joined, key=lambda group: (paths[id(group)].log if id(group) in paths else 0.0, group.cell.id))
-    tied = [fastest, *_beside(fastest, able, edges)[1]]
-    first = min(tied, key=lambda group: (group.cell.ranks * group.cell.threads, *_simple(group), tied.index(group)))
-    excluded, same, unknown, over, tests, sound_ties = _beside(first, able, edges)
-    return Best(
-        first=first,
-        fastest=fastest,
-        excluded=tuple(excluded),
-        tied=tuple(same),
-        unknown=tuple(unknown),
-        contrasts=tuple(dict.fromkeys(over)),
-        tests=tuple(tests),
-        sound_ties=sound_ties,
-    )
+    beside = _beside(fastest, fastest, able, edges, mute)
+    chosen = [beside, *(_beside(group, fastest, able, edges, mute) for group in beside.tied)]
+    return min(chosen, key=lambda made: (*_simple(made.first), len(made.unknown)))
 
 
-def _simple(group: Group[Any]) -> tuple[int, int]:
-    """Rank what is simpler first: one process alone, at the defaults of its options."""
+def _simple(group: Group[Any]) -> tuple[int, int, int]:
+    """Rank what is simpler first: the fewest cores, one process alone, at the defaults of its options."""
     cell = group.cell
-    return int(cell.get("strategy", "single") != "single"), len(cell.get("options") or ())
+    return cell.ranks * cell.threads, int(cell.get("strategy", "single") != "single"), len(cell.get("options") or ())
 
 
 def _edge(made: Contrast, sign: int) -> _Path:
@@ -119,41 +149,36 @@ def _edge(made: Contrast, sign: int) -> _Path:
     return _Path(*cost.logs, made.decision.error, made.decision.freedom, (made,))
 
 
-def _paths(start: int, edges: dict[int, list[tuple[int, _Path]]]) -> dict[int, _Path]:
-    """Return the path to each group that contrasts join to the first: of the fewest, then of the narrowest interval."""
+def _paths(start: int, edges: _Edges) -> dict[int, _Path]:
+    """Return the path to each group that contrasts join to the first: the direct one, or else the narrowest interval."""
     found: dict[int, _Path] = {}
-    waiting: list[tuple[int, float, int, int, _Path]] = [(0, 0.0, 0, start, _HERE)]
+    waiting: list[tuple[bool, float, int, int, _Path]] = [(False, 0.0, 0, start, _HERE)]
     count = 0
     while waiting:
-        steps, width, _, point, path = heappop(waiting)
+        _, _, _, point, path = heappop(waiting)
         if point in found:
             continue
         found[point] = path
-        for following, edge in edges[point]:
-            if following in found:
-                continue
-            count += 1
-            longer = _Path(
-                path.log + edge.log,
-                path.low + edge.low,
-                path.high + edge.high,
-                path.error + edge.error,
-                min(path.freedom, edge.freedom),
-                (*path.over, *edge.over),
-            )
-            heappush(waiting, (steps + 1, width + edge.high - edge.low, count, following, longer))
+        for following, edge in edges.get(point, ()):
+            if following not in found:
+                count += 1
+                longer = path.and_then(edge)
+                heappush(waiting, (bool(path.over), longer.high - longer.low, count, following, longer))
     return found
 
 
 def _beside(
-    first: Group[Any], groups: Sequence[Group[Any]], edges: dict[int, list[tuple[int, _Path]]]
-) -> tuple[list[Excluded], list[Group[Any]], list[Group[Any]], list[Contrast], list[Chance], bool]:
-    """Return who is excluded beside a group, who ties, who is not known, what that rests on, and whether ties may be sure."""
+    first: Group[Any], fastest: Group[Any], groups: Sequence[Group[Any]], edges: _Edges, mute: Sequence[Contrast]
+) -> Best:
+    """Return who is excluded beside a group, who ties, who is not known, and what that rests on.
+
+    `mute` contrasts say nothing: those beside the group are why another is not known.
+    """
     paths = _paths(id(first), edges)
     excluded: list[Excluded] = []
     tied: list[Group[Any]] = []
     unknown: list[Group[Any]] = []
-    over: list[Contrast] = []
+    over: dict[Contrast, None] = {}
     tests: list[Chance] = []
     sound_ties = True
     for group in groups:
@@ -162,22 +187,37 @@ def _beside(
         path = paths.get(id(group))
         if path is None:
             unknown.append(group)
+            direct = [made for made in mute if {id(made.group), id(made.base)} == {id(first), id(group)}]
+            over |= dict.fromkeys(direct)
+            if not direct:
+                tests.append(Chance(p=1.0, claimed=False, rival=True))
             continue
-        over += path.over
-        edge = math.log1p(path.over[0].comparison.margin)
+        over |= dict.fromkeys(path.over)
+        margin = path.over[0].comparison.margin
         sound = all(made.sound for made in path.over)
-        if -edge <= path.low and path.high <= edge:
+        answer = Answer.OPEN
+        if max(-path.low, path.high) <= math.log1p(margin):
+            answer = Answer.SAME
             tied.append(group)
             sound_ties &= sound
         elif path.low > 0:
+            answer = Answer.DIFFERENT
             ends = {"low": power(path.low), "high": power(path.high)}
             # Intervals that add up are at least as sure as the least sure of them.
             level = min(made.ratio.level for made in path.over)
             times = Estimate(value=power(path.log), **ends, spread=Spread.INTERVAL, level=level)
             excluded.append(Excluded(group, times, Confidence.CONFIRMED if sound else Confidence.PROVISIONAL))
-            if len(path.over) > 1:
-                tests.append(Chance(p=min(1.0, 2 * float(stdtr(path.freedom, -path.log / path.error)))))
         else:
             unknown.append(group)
-    excluded.sort(key=lambda entry: entry.times.value)
-    return excluded, tied, unknown, over, tests, sound_ties
+        if len(path.over) > 1:
+            tests.append(path.chance(answer, margin))
+    return Best(
+        first=first,
+        fastest=fastest,
+        excluded=tuple(sorted(excluded, key=lambda entry: entry.times.value)),
+        tied=tuple(tied),
+        unknown=tuple(unknown),
+        contrasts=tuple(over),
+        tests=tuple(tests),
+        sound_ties=sound_ties,
+    )

@@ -31,14 +31,9 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """The least time, in s, that a step or run can take here, and which side sets it.
-
-    `compute_s` and `memory_s` are the two sides; `kind` is `arithmetic` or `memory bandwidth`.
-    """
+    """The least time, in s, that a step or run can take here, and the side that sets it: `arithmetic` or `memory bandwidth`."""
 
     time_s: float
-    compute_s: float
-    memory_s: float
     kind: str
     flops: Rate
     bandwidth: Rate
@@ -55,10 +50,8 @@ class Rates:
         # By metric, threads and, for arithmetic, precision.
         self._best: dict[tuple[str, int, str], Rate] = {}
         for record in records:
-            if record.stage != "bench" or record.status is not Status.OK:
-                continue
             # Several ranks print rates per process and of all together: not a rate of threads.
-            if record.point.ranks > 1:
+            if record.stage != "bench" or record.status is not Status.OK or record.point.ranks > 1:
                 continue
             for number in record.metrics:
                 if number.name in ("flops", "memory_bandwidth") and number.value > 0:
@@ -70,8 +63,9 @@ class Rates:
                         threads=record.point.threads,
                         cell_id=record.cell_id,
                     )
-                    precision = _precision(rate, record.point.precision)
-                    key = (number.name, rate.threads, precision if number.name == "flops" else "")
+                    # As its label or its benchmark tells it.
+                    named = rate.precision or ("fp64" if rate.benchmark in _DOUBLE else record.point.precision)
+                    key = (number.name, rate.threads, named if number.name == "flops" else "")
                     if key not in self._best or rate.value > self._best[key].value:
                         self._best[key] = rate
 
@@ -85,21 +79,12 @@ class Rates:
 
     def every(self) -> list[tuple[str, str, Rate]]:
         """Return (metric, precision, rate) of all that bounds are made of: arithmetic first, then by threads."""
-        return [
-            (name, precision, rate)
-            for (name, _, precision), rate in sorted(
-                self._best.items(), key=lambda item: (item[0][0], item[0][2], item[0][1])
-            )
-        ]
+        found = ((name, precision, threads, rate) for (name, threads, precision), rate in self._best.items())
+        return [(name, precision, rate) for name, precision, _, rate in sorted(found, key=lambda each: each[:3])]
 
     def threads(self) -> list[int]:
         """Return the thread counts for which there is any rate."""
         return sorted({threads for _, threads, _ in self._best})
-
-
-def _precision(rate: Rate, cell_precision: str) -> str:
-    """Return the precision of a rate of arithmetic, as its label or its benchmark tells it."""
-    return rate.precision or ("fp64" if rate.benchmark in _DOUBLE else cell_precision)
 
 
 def step_bound(group: Group, rates: Rates) -> Bound | None:
@@ -112,8 +97,7 @@ def step_bound(group: Group, rates: Rates) -> Bound | None:
     cell = group.cell
     if group.over_subscribed or cell.device != "cpu":
         return None
-    share = cell.ranks_per_node
-    return _bound(group, rates, "step", share, cell.ranks_per_node * cell.threads)
+    return _bound(group, rates, "step", cell.ranks_per_node, cell.ranks_per_node * cell.threads)
 
 
 def run_bound(group: Group, rates: Rates) -> Bound | None:
@@ -134,8 +118,6 @@ def _bound(group: Group, rates: Rates, unit: str, share: int, threads: int) -> B
         return None
     return Bound(
         time_s=max(compute_s, memory_s),
-        compute_s=compute_s,
-        memory_s=memory_s,
         kind="arithmetic" if compute_s >= memory_s else "memory bandwidth",
         flops=peak,
         bandwidth=bandwidth,

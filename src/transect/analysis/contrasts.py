@@ -7,6 +7,7 @@ kind. So one class says for every finding what was compared, how it ended, and w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -16,18 +17,29 @@ from transect.analysis.best import Best, best
 from transect.analysis.contrast import Contrast
 from transect.analysis.entries import AnyRecord, Key
 from transect.analysis.groups import Floors, Group, group_records
+from transect.analysis.serving import RUN, WHOLE, measure_of
 from transect.analysis.side_by_side import apart, incomplete
 from transect.analysis.turns import Paired, PairNoise, paired
 from transect.domain.metrics import metric
-from transect.domain.pairs import Pair
-from transect.domain.record import Cause
+from transect.domain.pairs import Pair, joined
+from transect.domain.record import Cause, Status
 from transect.domain.until import MIN_RUNS
 from transect.stats.comparisons import compare, judged
 from transect.stats.estimates import paired_ratio
 from transect.stats.samples import summarise
 from transect.stats.verdicts import LEVEL, Answer, corrected, decide_logs, level_of_all
 
-__all__ = ["Best", "Contrast", "Contrasts", "best", "contrast", "pair_half_widths", "pending_of"]
+__all__ = [
+    "Best",
+    "Contrast",
+    "Contrasts",
+    "all_joined",
+    "best",
+    "contrast",
+    "in_common",
+    "pair_half_widths",
+    "pending_of",
+]
 
 # What others take from a machine changes what these say: a slower second core is the others' doing.
 _OF_CORES = ("threads", "nodes", "ranks_per_node")
@@ -55,6 +67,35 @@ def contrast(
     if found is not None and (found.by != "run" or by == "run"):
         return _of_pairs(told, found, floors)
     return _of_runs(told, metric, floors, of)
+
+
+def in_common(groups: Sequence[Group[Any]], name: str) -> dict[int, Group[Any]]:
+    """Return groups, by id, with those runs alone whose repeat each of them has quiet and with the metric.
+
+    What stands beside each other is then of the same seeds. With fewer of these than a verdict takes they are as given.
+    """
+    repeats = [group.by_repeat(name, quiet=True).keys() for group in groups]
+    common = set.intersection(*map(set, repeats)) if repeats else set()
+    if len(common) < MIN_RUNS:
+        return {id(group): group for group in groups}
+    return {id(g): replace(g, ok=tuple(r for r in g.ok if r.repeat in common)) for g in groups}
+
+
+def all_joined(
+    pairs: Iterable[Contrast], groups: Sequence[Group[Any]], floors: Floors, metric: str, *, varies: str
+) -> list[Contrast]:
+    """Return planned contrasts, and beside the first of the groups each that none joins to another.
+
+    What nobody planned was chosen because it is the best of so many, and is at most likely.
+    """
+    made = [*pairs]
+    planned = {id(side) for pair in made for side in (pair.group, pair.base)}
+    more = (
+        contrast(group, groups[0], floors, metric, varies=varies, by="run", candidates=len(groups))
+        for group in groups[1:]
+        if not {id(group), id(groups[0])} <= planned
+    )
+    return [*made, *(pair for pair in more if pair is not None)]
 
 
 def _of_pairs(told: dict[str, Any], found: Paired, floors: Floors) -> Contrast | None:
@@ -142,21 +183,29 @@ class Contrasts:
             for point in pair.points
             if point in every and not every[point].ok and _was_killed(every[point])
         ]
+        # Asked pairs without a right result on a side, and what it lacks is not that this machine cannot run it.
+        self.lacking = [
+            pair
+            for pair in dict.fromkeys(pair for pair in pairs if pair.asked)
+            if (absent := [point for point in pair.points if point not in points])
+            and not all(point in every and _was_skipped(every[point]) for point in absent)
+        ]
+        whole = _whole(pairs, points)
         sides = [
-            (pair, points[one], points[other])
+            (pair, points[one], points[other], WHOLE if pair.metric == RUN and one in whole else pair.metric)
             for pair in pairs
             if (one := pair.points[0]) in points and (other := pair.points[1]) in points
         ]
         evidence = {
             (id(group), id(base), found.metric): (group, base, found)
-            for pair, group, base in sides
-            if (found := paired(group, base, pair.metric)) is not None
+            for _, group, base, name in sides
+            if (found := paired(group, base, name)) is not None
         }
         floors.pair_noise = PairNoise(evidence.values())
         made = [
             (pair, single)
-            for pair, g, b in sides
-            if (single := contrast(g, b, floors, pair.metric, varies=_words(pair.varies), by="run", asked=pair.asked))
+            for pair, g, b, name in sides
+            if (single := contrast(g, b, floors, name, varies=_words(pair.varies), by="run", asked=pair.asked))
         ]
         # By one metric two groups are compared once, whatever rules that answers.
         once: dict[tuple[int, int, str], Contrast] = {}
@@ -197,6 +246,19 @@ class Contrasts:
         )
 
 
+def _whole(pairs: Iterable[Pair], points: Mapping[Key, Group[Any]]) -> set[Key]:
+    """Return the points of which whole calls are compared: those that pairs join to one that does other work inside of Run."""
+    members: dict[Key, list[Key]] = defaultdict(list)
+    for point, first in joined(pair for pair in pairs if pair.metric == RUN).items():
+        if point in points:
+            members[first].append(point)
+    return {one for every in members.values() if measure_of(points[p] for p in every) == WHOLE for one in every}
+
+
+def _was_skipped(group: Group[Any]) -> bool:
+    return all(record.status is Status.SKIPPED for record in group.records)
+
+
 def _was_killed(group: Group[Any]) -> bool:
     return any(record.cause in (Cause.KILLED, Cause.SCHEDULER) for record in group.records)
 
@@ -227,7 +289,7 @@ def _beside_others(made: _Once, pending: Collection[Key]) -> _Once:
         if single.answer is not Answer.OPEN and (worst := p.get(key, 0.0)) > LEVEL:
             doubts.append(f"as one of {len(asked)} comparisons p = {worst:.2g} (Holm), which may be chance")
         if waiting := pending_of(pending, {single.group.cell.stage}, single.group.cell.workload):
-            doubts.append(f"{waiting} of its runs and those beside it still to come")
+            doubts.append(f"{waiting} of its runs and those beside it still to come, or not readable")
         final[key] = replace(single, doubt="; ".join(filter(None, doubts)))
     return final
 

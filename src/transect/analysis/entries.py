@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -22,20 +23,23 @@ from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 # A stage and a cell's id: the two folders that hold a record.
 Key = tuple[str, str]
 
-# What reports show of a record's provenance; the rest changes from record to record.
-_PROVENANCE = (
-    "system",
+# Facts of a machine and its software at their paths in the provenance, in the order in which a reader asks.
+MACHINE = (
+    "system.name",
     "host",
     "cpu_model",
     "sockets",
     "cores",
     "numa_nodes",
     "memory_bytes",
+    "gpus",
     "kernel",
     "cgroup",
-    "gpus",
-    "mpi",
-    "git",
+)
+SOFTWARE = ("git.commit", "git.dirty", "mpi")
+# What reports show of a record's provenance; the rest changes from record to record.
+_PROVENANCE = (
+    *dict.fromkeys(path.partition(".")[0] for path in (*MACHINE, *SOFTWARE)),
     "environment",
     "libraries",
     "variables",
@@ -45,6 +49,22 @@ _NODES = "SLURM_JOB_NODELIST"
 # Nothing here holds itself.
 _text = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _MAX_MESSAGE_LENGTH = 4000
+
+
+def moment_of(text: str) -> datetime | None:
+    """Read a time of a record, in UTC, as one without a zone is meant; None where nobody can read it."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def inside(facts: Any, path: str) -> Any:
+    """Return what stands at a path such as `git.commit`; None when nothing does."""
+    for part in path.split("."):
+        facts = facts.get(part) if isinstance(facts, Mapping) else None
+    return facts
 
 
 class Measured(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic
 
@@ -16,15 +16,15 @@ from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.labels import in_order
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
-from transect.domain.until import MIN_RUNS, AnalysisPlan
+from transect.domain.until import MARGIN, MIN_RUNS
 from transect.stats.noise import trimmed
 from transect.stats.samples import NoiseFloor, Summary, noise_floor, paired_noise_floor, summarise
 
 if TYPE_CHECKING:
     from transect.analysis.turns import PairNoise
 
-# What a study without any aim wants to know.
-_PLAIN = AnalysisPlan()
+# Names the set of all groups of a stage, those that learn from random numbers too.
+_ANY_INPUT = True
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -212,70 +212,51 @@ class Floors:
     Over-subscribed groups are left out, and disturbed runs, as long as any cell has two others: a run that somebody
     disturbed takes no undisturbed one out of the count.
     Without repeats of its own kind a workload takes the floor of its other kinds, then that of all
-    workloads of its stage. Synthetic input is asked for by its kind, or else comes last. `analysis_plan` says within
-    which margin cells are the same; `pair_noise` is that of planned pairs, once they are evaluated.
+    workloads of its stage. Synthetic input is asked for by its kind, or else comes last. Within `margin` two are the
+    same; `pair_noise` is that of planned pairs, once they are evaluated.
     """
 
     pair_noise: PairNoise | None = None
 
-    def __init__(self, groups: Iterable[Group], analysis_plan: AnalysisPlan = _PLAIN) -> None:
-        self._analysis_plan = analysis_plan
+    def __init__(self, groups: Iterable[Group], margin: float = MARGIN) -> None:
+        self.margin = margin
         self._sets: dict[tuple[Hashable, ...], list[Group]] = defaultdict(list)
         for group in groups:
             if not group.over_subscribed:
-                for key in _sets_of(group):
+                sets = _sets_of(group.cell.stage, group.cell.workload, group.kind)
+                for key in (*sets[: 1 if group.kind.synthetic else None], (group.cell.stage, _ANY_INPUT)):
                     self._sets[key].append(group)
-        self._floors: dict[Hashable, NoiseFloor | None] = {}
-
-    @property
-    def margin(self) -> float:
-        """Within which two are the same."""
-        return self._analysis_plan.margin
+        self._floor = cache(self._made)
 
     def get(self, stage: str, workload: str | None, name: str, kind: Kind | None = None) -> NoiseFloor | None:
         """Return the floor of one metric, or None when nothing was run twice."""
-        return self._first(stage, workload, name, kind, paired=False)
+        return self._first(_sets_of(stage, workload, kind), stage, name, paired=False)
 
     def paired(self, stage: str, workload: str | None, name: str, kind: Kind) -> NoiseFloor | None:
         """Return the floor for `compare_paired`: without what is due to a repeat's seed."""
-        return self._first(stage, workload, name, kind, paired=True)
+        return self._first(_sets_of(stage, workload, kind), stage, name, paired=True)
+
+    def labelled(self, stage: str, name: str, label: str) -> NoiseFloor | None:
+        """Return the floor of one of several numbers of a name, from all cells of the stage."""
+        return self._first([(stage, _ANY_INPUT)], stage, name, label, paired=False)
 
     def _first(
-        self, stage: str, workload: str | None, name: str, kind: Kind | None, *, paired: bool
+        self, sets: Sequence[tuple[Hashable, ...]], stage: str, name: str, label: str | None = None, *, paired: bool
     ) -> NoiseFloor | None:
-        """Return the floor of the closest set of groups that has one."""
-        floors = (self._floor(key, name, paired=paired) for key in _tries(stage, workload, kind))
+        """Return the floor of the first of these sets of groups that has one, before that of disturbed runs."""
+        tries = [*((key, quiet) for quiet in (True, False) for key in sets), ((stage, _ANY_INPUT), False)]
+        floors = (self._floor(key, quiet, name, label, paired) for key, quiet in tries)
         return next((floor for floor in floors if floor is not None), None)
 
-    def _floor(self, key: tuple[Hashable, ...], name: str, *, paired: bool) -> NoiseFloor | None:
-        known = (key, name, paired)
-        if known not in self._floors:
-            groups, quiet = self._sets.get(key, []), len(key) > 1 and key[1] is True
-            margin = self._analysis_plan.margin
-            self._floors[known] = (
-                paired_noise_floor((group.by_repeat(name, quiet=quiet) for group in groups), margin=margin)
-                if paired
-                else noise_floor((list(group.by_repeat(name, quiet=quiet).values()) for group in groups), margin=margin)
-            )
-        return self._floors[known]
+    def _made(
+        self, key: tuple[Hashable, ...], quiet: bool, name: str, label: str | None, paired: bool
+    ) -> NoiseFloor | None:
+        by_repeat = [group.by_repeat(name, label, quiet=quiet) for group in self._sets.get(key, ())]
+        if paired:
+            return paired_noise_floor(by_repeat, margin=self.margin)
+        return noise_floor([[*values.values()] for values in by_repeat], margin=self.margin)
 
 
-def _sets_of(group: Group) -> list[tuple[Hashable, ...]]:
-    """Name the sets that a group is in: each may be what a floor is taken from, those with `True` of quiet runs."""
-    stage, workload, kind = group.cell.stage, group.cell.workload, group.kind
-    keys: list[tuple[Hashable, ...]] = [(stage,)]
-    for quiet in (True, False):
-        keys.append((stage, quiet, workload, kind))
-        if not kind.synthetic:
-            keys += [(stage, quiet, workload), (stage, quiet)]
-    return keys
-
-
-def _tries(stage: str, workload: str | None, kind: Kind | None) -> Iterator[tuple[Hashable, ...]]:
-    """Yield the names of sets to take a floor from, the closest first."""
-    for quiet in (True, False):
-        if kind is not None:
-            yield (stage, quiet, workload, kind)
-        yield (stage, quiet, workload)
-        yield (stage, quiet)
-    yield (stage,)
+def _sets_of(stage: str, workload: str | None, kind: Kind | None) -> list[tuple[Hashable, ...]]:
+    """Name the sets to take a floor from, the closest first."""
+    return [*([(stage, workload, kind)] if kind is not None else []), (stage, workload), (stage,)]

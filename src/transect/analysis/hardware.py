@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from transect.analysis.entries import AnyMetric, AnyRecord
-from transect.domain.cell import Cell
+from transect.hpc.log_paths import depth_of
 
 _VALID = ("ok",)
 
@@ -26,7 +26,7 @@ class BenchmarkValue:
     `name` is the registry's where the number could be converted to the registry's unit, else the log's own. `placement`
     says how several ranks were placed, and the network between them. `series` is the log's own name of it with the
     phase, `size` a message or problem size. `printed` holds the log's own digits and unit. `nodes` and `ranks` are
-    known for what ran here. `run` tells the runs of one study apart.
+    known for what ran here. `run` tells the runs of one study apart, and `path` is a log's below the path that was read.
     """
 
     stage: str
@@ -42,9 +42,9 @@ class BenchmarkValue:
     label: str
     value: float | None
     unit: str
-    threads: int | None
     parameters: dict[str, Any]
     warnings: tuple[str, ...]
+    threads: int | None = None
     placement: str = ""
     system: str = ""
     series: str = ""
@@ -56,6 +56,7 @@ class BenchmarkValue:
     ranks: int | None = None
     options: str = ""
     run: str = ""
+    path: tuple[str, ...] = ()
 
 
 def benchmark_values(records: Iterable[AnyRecord]) -> list[BenchmarkValue]:
@@ -68,202 +69,147 @@ def benchmark_values(records: Iterable[AnyRecord]) -> list[BenchmarkValue]:
     for record in records:
         if record.stage not in ("bench", "ingest"):
             continue
-        runs = record.details.get("runs")
-        entries = [run for run in runs if isinstance(run, dict)] if isinstance(runs, list) else []
-        if record.metrics and (record.stage == "bench" or not entries):
-            rows += _from_metrics(record)
+        runs = _dictionaries(record.details.get("runs"))
+        if record.metrics and (record.stage == "bench" or not runs):
+            rows += [_of_metric(record, number) for number in record.metrics]
             # The record's own metrics are the valid runs of a bench record already; an ingest
             # record joins many files, and only its runs tell which number is whose.
-            entries = [run for run in entries if not _is_valid(run)]
-        for number, run in enumerate(entries):
-            rows += _from_run(record, run, number)
+            runs = [run for run in runs if not _is_valid(run)]
+        top = depth_of([str(run.get("file") or "") for run in runs], record.point.get("source") or "")
+        for number, run in enumerate(runs):
+            rows += [_of_run(record, run, number, top, metric) for metric in _dictionaries(run.get("metrics")) or [{}]]
     return rows
+
+
+def _dictionaries(given: object) -> list[dict[str, Any]]:
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+
+
+def _dictionary(given: object) -> dict[str, Any]:
+    return given if isinstance(given, dict) else {}
+
+
+def _texts(run: dict[str, Any], key: str) -> list[str]:
+    given = run.get(key)
+    return [str(text) for text in given] if isinstance(given, list) else []
 
 
 def _is_valid(run: dict[str, Any]) -> bool:
     return str(run.get("status", "")).lower() in _VALID
 
 
-def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
-    status = record.status.value
-    rows = []
-    for number in record.metrics:
-        run, log = _printed(record, number)
-        printed = run.get("parameters")
-        parameters = dict(record.point.get("options", ())) | (printed if isinstance(printed, dict) else {})
-        rows.append(
-            BenchmarkValue(
-                stage=record.stage,
-                cell_id=record.cell_id,
-                # As its log calls it, so that it is compared with logs of others.
-                benchmark=str(
-                    run.get("benchmark") or record.point.get("benchmark") or record.point.get("source") or ""
-                ),
-                variant=_variant(run),
-                version=str(run.get("version") or ""),
-                where=_where(run),
-                valid=status == "ok",
-                status=status,
-                reason=record.message,
-                name=number.name,
-                label=number.label or "",
-                value=number.value,
-                unit=number.unit,
-                threads=record.point.threads,
-                parameters=parameters,
-                warnings=_warnings(run),
-                direction=number.direction.value,
-                run=record.cell_id,
-                **_series(log, number.label or ""),
-                **_place(record),
-            )
-        )
-    return rows
+def _of_metric(record: AnyRecord, number: AnyMetric) -> BenchmarkValue:
+    """Make a row of a record's own metric, with what its log says of it."""
+    runs, point, log = record.details.get("runs"), number.log, {}
+    run = _dictionary(runs[point.run]) if point and isinstance(runs, list) and point.run < len(runs) else {}
+    metrics = run.get("metrics")
+    if point and isinstance(metrics, list) and point.metric < len(metrics):
+        log = _dictionary(metrics[point.metric])
+    run = run if log else {}
+    cell, status = record.point, record.status.value
+    return _row(
+        record,
+        run,
+        log,
+        number.label or "",
+        # As its log calls it, so that it is compared with logs of others.
+        benchmark=str(run.get("benchmark") or cell.get("benchmark") or cell.get("source") or ""),
+        valid=status == "ok",
+        status=status,
+        reason=record.message,
+        name=number.name,
+        label=number.label or "",
+        value=number.value,
+        unit=number.unit,
+        parameters=dict(cell.get("options", ())) | _dictionary(run.get("parameters")),
+        direction=number.direction.value,
+        run=record.cell_id,
+        **_place(record),
+    )
 
 
-def _variant(run: dict[str, Any]) -> str:
-    """Return a run's variant with its test, where a benchmark has many: no best is among them."""
-    printed = run.get("parameters")
-    parameters = printed if isinstance(printed, dict) else {}
-    tests = (parameters.get(name) for name in _TESTS.get(str(run.get("benchmark")), ()))
-    return " ".join(str(part) for part in (run.get("variant"), *tests) if part)
+def _of_run(record: AnyRecord, run: dict[str, Any], number: int, top: int, metric: dict[str, Any]) -> BenchmarkValue:
+    """Make a row of a number of a log's run, or of a run without any: then `metric` is empty.
 
-
-def _where(run: dict[str, Any]) -> str:
-    line, file = run.get("line"), str(run.get("file") or "")
-    return f"{file}:{line}" if file and line is not None else file
-
-
-def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
-    given = run.get("warnings")
-    warnings = tuple(str(warning) for warning in given) if isinstance(given, list) else ()
-    return (*(f"{DOUBT}{suspicion}" for suspicion in _suspicions(run)), *warnings)
-
-
-def _suspicions(run: dict[str, Any]) -> list[str]:
-    given = run.get("suspicions")
-    return [str(suspicion) for suspicion in given] if isinstance(given, list) else []
-
-
-def _printed(record: AnyRecord, number: AnyMetric) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the run and the log's own number behind a metric; empty where the record has none."""
-    runs = record.details.get("runs")
-    point = number.log
-    if point is None or not isinstance(runs, list) or not point.run < len(runs):
-        return {}, {}
-    run = runs[point.run]
-    metrics = run.get("metrics") if isinstance(run, dict) else None
-    if not isinstance(metrics, list) or not point.metric < len(metrics):
-        return {}, {}
-    log = metrics[point.metric]
-    return run, log if isinstance(log, dict) else {}
-
-
-def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
-    """Name of the series that a printed number belongs to, with the number's size apart."""
-    size = log.get("size")
-    name, phase = str(log.get("name") or label), str(log.get("phase") or "")
-    parts = [phase, name] if phase and phase not in name else [name]
-    text = " ".join(part for part in parts if part)
-    digits = str(log.get("printed") or "")
-    unit = str(log.get("unit") or "")
-    return {
-        "series": text,
-        "size": size if isinstance(size, int) else None,
-        "phase": phase or name,
-        "printed": f"{digits} {unit if unit != '1' else ''}".strip() if digits else "",
-    }
-
-
-def _place(record: AnyRecord) -> dict[str, Any]:
-    cell = record.point
-    about = record.provenance.get("system")
-    name = about.get("name") if isinstance(about, dict) else None
-    return {
-        "placement": _placement(cell),
-        "nodes": cell.nodes,
-        "ranks": cell.ranks,
-        "system": str(name or record.provenance.get("host") or "unknown"),
-        "options": " ".join(f"{key}={value}" for key, value in cell.get("options", ())),
-    }
-
-
-def _log_system(file: str, source: str, benchmark: str) -> str:
-    """Name the system that a log came from: the first name below the path that was read.
-
-    `source` is the last name of that path. A log that lies directly in it is a system of its own. A
-    folder that is called like the benchmark is no system: the name below it is taken.
+    `top`: how many parts of the log's path lead to the path that was read.
     """
-    parts = PurePosixPath(file).parts
-    if source in parts[:-1]:
-        parts = parts[parts.index(source) + 1 :]
-    elif file.startswith("/"):
-        parts = parts[-1:]
-    if len(parts) > 1 and _letters(parts[0]) == _letters(benchmark):
-        parts = parts[1:]
-    return parts[0] if parts else source
+    # Name, value and unit are those of the registry where the parser gives them, else as printed.
+    normal = metric.get("normalised")
+    given = normal if isinstance(normal, dict) else metric
+    name, value = str(given.get("name") or metric.get("name") or ""), given.get("value")
+    label = [str(metric[key]) for key in ("label", "phase", "size") if metric.get(key) is not None]
+    if metric.get("name") and metric["name"] != name:
+        label.insert(0, str(metric["name"]))
+    valid, benchmark = _is_valid(run), str(run.get("benchmark") or record.point.get("benchmark") or "")
+    path, source = PurePosixPath(str(run.get("file") or "")).parts[top:], record.point.get("source") or ""
+    system = _system_of(path, source, benchmark)
+    return _row(
+        record,
+        run,
+        metric,
+        str(metric.get("label") or ""),
+        benchmark=benchmark,
+        valid=valid,
+        status="suspicious" if valid and _texts(run, "suspicions") else str(run.get("status") or "unknown"),
+        reason=str(run.get("reason") or ""),
+        name=name,
+        label=" ".join(label),
+        value=float(value) if isinstance(value, (int, float)) and value == value else None,
+        unit=str(given.get("unit") or ""),
+        parameters=_dictionary(run.get("parameters")),
+        direction=str(metric.get("direction") or ""),
+        run=f"{record.cell_id} {number}",
+        **(_place(record) if record.stage == "bench" else {"system": system, "path": path}),
+    )
+
+
+def _system_of(path: Sequence[str], source: str, benchmark: str) -> str:
+    """Name a log's system by the first name below the path that was read; a log that lies in that is its own system.
+
+    A name short of its numbers, as `system_of` gives, would make one system of `v3-256.out` and `v3-1024.out`. A folder
+    that is called like the benchmark is none.
+    """
+    is_benchmark = len(path) > 1 and _letters(path[0]) == _letters(benchmark)
+    return next(iter(path[is_benchmark:]), source)
 
 
 def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[BenchmarkValue]:
-    file = str(run.get("file") or "")
-    given = run.get("metrics")
-    metrics = [metric for metric in given if isinstance(metric, dict)] if isinstance(given, list) else []
-    parameters = run.get("parameters")
-    ran_here = record.stage == "bench"
-    benchmark = str(run.get("benchmark") or record.point.get("benchmark") or "")
-    system = _log_system(file, record.point.get("source") or "", benchmark)
-    place = _place(record) if ran_here else {"system": system}
-    rows = []
-    for metric in metrics or [{}]:
-        name, value, unit = _normalised(metric)
-        extra = [str(metric[key]) for key in ("label", "phase", "size") if metric.get(key) is not None]
-        if metric.get("name") and metric["name"] != name:
-            extra.insert(0, str(metric["name"]))
-        rows.append(
-            BenchmarkValue(
-                stage=record.stage,
-                cell_id=record.cell_id,
-                benchmark=benchmark,
-                variant=_variant(run),
-                version=str(run.get("version") or ""),
-                where=_where(run),
-                valid=_is_valid(run),
-                status="suspicious" if _is_valid(run) and _suspicions(run) else str(run.get("status") or "unknown"),
-                reason=str(run.get("reason") or ""),
-                name=name,
-                label=" ".join(extra),
-                value=value,
-                unit=unit,
-                threads=record.point.threads if ran_here else None,
-                parameters=parameters if isinstance(parameters, dict) else {},
-                warnings=_warnings(run),
-                direction=str(metric.get("direction") or ""),
-                run=f"{record.cell_id} {number}",
-                **_series(metric, str(metric.get("label") or "")),
-                **place,
-            )
-        )
-    return rows
+def _row(record: AnyRecord, run: dict[str, Any], log: dict[str, Any], unnamed: str, /, **told: Any) -> BenchmarkValue:
+    """Add what a run and the log's own number, which may be `unnamed`, say to what is told of a value."""
+    # Of a benchmark that has many tests, which one: no best is among them.
+    tests = (_dictionary(run.get("parameters")).get(name) for name in _TESTS.get(str(run.get("benchmark")), ()))
+    line, file = run.get("line"), str(run.get("file") or "")
+    # The series that a printed number belongs to, with the number's size apart.
+    size, digits, unit = log.get("size"), str(log.get("printed") or ""), str(log.get("unit") or "")
+    name, phase = str(log.get("name") or unnamed), str(log.get("phase") or "")
+    return BenchmarkValue(
+        stage=record.stage,
+        cell_id=record.cell_id,
+        variant=" ".join(str(part) for part in (run.get("variant"), *tests) if part),
+        version=str(run.get("version") or ""),
+        where=f"{file}:{line}" if file and line is not None else file,
+        warnings=(*(f"{DOUBT}{doubt}" for doubt in _texts(run, "suspicions")), *_texts(run, "warnings")),
+        series=" ".join(filter(None, [phase if phase not in name else "", name])),
+        size=size if isinstance(size, int) else None,
+        phase=phase or name,
+        printed=f"{digits} {unit if unit != '1' else ''}".strip() if digits else "",
+        **told,
+    )
 
 
-def _placement(cell: Cell) -> str:
-    if cell.ranks == 1:
-        return ""
-    ranks = f"{cell.nodes} x {cell.ranks_per_node} ranks"
-    return f"{ranks} · {cell.network}" if cell.network else ranks
-
-
-def _normalised(metric: dict[str, Any]) -> tuple[str, float | None, str]:
-    """Name, value and unit: those of the registry where the parser gives them, else as printed."""
-    normal = metric.get("normalised")
-    given = normal if isinstance(normal, dict) else metric
-    name = str(given.get("name") or metric.get("name") or "")
-    return name, _number(given.get("value")), str(given.get("unit") or "")
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and value == value else None
+def _place(record: AnyRecord) -> dict[str, Any]:
+    """Say where a run of this study ran, and as what."""
+    cell = record.point
+    ranks = f"{cell.nodes} x {cell.ranks_per_node} ranks" if cell.ranks > 1 else ""
+    name = _dictionary(record.provenance.get("system")).get("name")
+    return {
+        "placement": " · ".join(filter(None, [ranks, cell.network if ranks else None])),
+        "nodes": cell.nodes,
+        "ranks": cell.ranks,
+        "threads": cell.threads,
+        "system": str(name or record.provenance.get("host") or "unknown"),
+        "options": " ".join(f"{key}={value}" for key, value in cell.get("options", ())),
+    }

@@ -8,14 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeGuard
 
-from transect.analysis.groups import grouped
-from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
-from transect.analysis.result_sets import ResultSet
+from transect.analysis.groups import Group, grouped
+from transect.analysis.log_runs import LogCell
+from transect.analysis.result_sets import ResultSet, differences_of
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known, unlike
-from transect.analysis.surroundings import Difference, differences, facts_of
+from transect.analysis.settings import settings_doubt, unlike
+from transect.analysis.surroundings import Difference
 from transect.analysis.timelines import Run
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
@@ -50,6 +51,14 @@ class Series:
         """The runs that have a value."""
         return [place for place, value in enumerate(self.values) if math.isfinite(value)]
 
+    def groups(self, run: Run) -> dict[Cell, Group]:
+        """The groups of a run that it is made of: its cell's, or all of its stage."""
+        return {
+            cell: group
+            for cell, group in run.new_groups.items()
+            if cell == self.cell or (self.cell is None and cell.stage == self.stage)
+        }
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
@@ -73,10 +82,9 @@ class Change:
     shared: bool = False
 
     @property
-    def ratio(self) -> float:
-        """The later level over the earlier one."""
-        comparison = self.comparison
-        return comparison.ratio.value if comparison.ratio is not None else comparison.a.median / comparison.b.median
+    def ratio(self) -> float | None:
+        """The later level over the earlier one; None where that is no number."""
+        return self.comparison.times
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,19 +129,13 @@ def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[S
     settings = latest.settings(latest.groups[cell])
     refused: dict[int, str] = {}
     for place, result_set in enumerate(sets):
-        if cell not in result_set.groups:
-            continue
-        differing = unlike(result_set.settings(result_set.groups[cell]), settings)
-        if differing:
+        group = result_set.groups.get(cell)
+        if group and (differing := unlike(result_set.settings(group), settings)):
             refused[place] = "; ".join(f"{each.name}: {each.base}, later {each.other}" for each in differing)
     able = {
-        place: run.new_groups[cell]
+        place: group
         for place, run in enumerate(runs)
-        if cell in run.new_groups
-        and place not in refused
-        and run.new_groups[cell].ok
-        and (_many(cell) or not run.new_groups[cell].wrong)
-        and not run.new_groups[cell].over_subscribed
+        if place not in refused and _usable(group := run.new_groups.get(cell)) and not group.over_subscribed
     }
     found = []
     for each in asked:
@@ -147,9 +149,9 @@ def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[S
     return found
 
 
-def _many(cell: Cell) -> bool:
-    """Whether its repeats are runs of many jobs: that one went wrong says nothing of the others."""
-    return isinstance(cell, LogCell)
+def _usable(group: Group | None) -> TypeGuard[Group]:
+    """Whether it has a result that counts. Of runs of many jobs, one that went wrong says nothing of the others."""
+    return bool(group and group.ok and (isinstance(group.cell, LogCell) or not group.wrong))
 
 
 def _of_stages(single: Sequence[Series]) -> Iterable[Series]:
@@ -197,17 +199,19 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         floor=floor,
     )
     assert comparison is not None
-    lower = comparison.ratio.value < 1 if comparison.ratio is not None else comparison.a.median < comparison.b.median
+    times = comparison.times
+    lower = times < 1 if times is not None else comparison.a.median < comparison.b.median
     outcome = Outcome.BETTER if lower == (each.direction is Direction.LOWER) else Outcome.WORSE
     if comparison.equal:
         outcome = Outcome.SAME
     confidence = Confidence.PROVISIONAL if comparison.confidence is Confidence.INCONCLUSIVE else comparison.confidence
     reason = comparison.reason
-    if confidence is Confidence.CONFIRMED and _partly_known(series, [runs[place] for place in (*before, *after)]):
-        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {PARTLY_KNOWN}"
-    cells = [series.cell] if series.cell is not None else [*runs[point.at].new_groups]
-    if confidence is Confidence.CONFIRMED and any(settings_unknown(cell) for cell in cells):
-        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {SETTINGS_UNKNOWN}"
+    groups = [group for place in (*before, *after) for group in series.groups(runs[place]).values()]
+    if confidence is Confidence.CONFIRMED and (doubt := settings_doubt(*groups)):
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {doubt}"
+    # Of a whole stage, cells that both have: what one alone has, as of a damaged run, is no difference.
+    last, first = runs[before[-1]], runs[after[0]]
+    old, new = series.groups(last), series.groups(first)
     return Change(
         series=series,
         at=point.at,
@@ -218,33 +222,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
         confidence=confidence,
         comparison=comparison,
         reason=reason,
-        surroundings=_surroundings(series, runs[before[-1]], runs[after[0]]),
-    )
-
-
-def _partly_known(series: Series, runs: Sequence[Run]) -> bool:
-    """Whether settings of its runs may differ unseen; of a whole stage, those of any of its cells."""
-    return settings_partly_known(
-        *(
-            group
-            for run in runs
-            for cell, group in run.new_groups.items()
-            if cell == series.cell or (series.cell is None and cell.stage == series.stage)
-        )
-    )
-
-
-def _surroundings(series: Series, before: Run, after: Run) -> list[Difference]:
-    # Of a whole stage, cells that both have: what one alone has, as of a damaged run, is no difference.
-    cells = [
-        cell
-        for cell in after.new_groups
-        if cell in before.new_groups and (cell == series.cell or (series.cell is None and cell.stage == series.stage))
-    ]
-    if not cells:
-        return differences(before.results.facts, after.results.facts)
-    return differences(
-        *(facts_of(record for cell in cells for record in run.new_groups[cell].records) for run in (before, after))
+        surroundings=differences_of(last.results, first.results, ((old[c], new[c]) for c in new if c in old)),
     )
 
 
@@ -255,7 +233,7 @@ def _beside(change: Change, of_stages: Sequence[Change]) -> Change:
         and stage_change.series.stage == change.series.stage
         and stage_change.series.chosen == change.series.chosen
         and abs(stage_change.at - change.at) <= 1
-        and (stage_change.ratio > 1) == (change.ratio > 1)
+        and ((stage_change.ratio or 0.0) > 1) == ((change.ratio or 0.0) > 1)
         for stage_change in of_stages
     )
     return replace(change, shared=alike)
@@ -280,11 +258,7 @@ def _at_quality(changes: Sequence[Change]) -> list[Change]:
 
 def _lost(cell: Cell, sets: Sequence[ResultSet]) -> Lost | None:
     """Say since when a cell has no usable result, if it had one before."""
-    usable = [
-        place
-        for place, results in enumerate(sets)
-        if cell in results.groups and results.groups[cell].ok and (_many(cell) or not results.groups[cell].wrong)
-    ]
+    usable = [place for place, results in enumerate(sets) if _usable(results.groups.get(cell))]
     if not usable or usable[-1] == len(sets) - 1:
         return None
     later = [results.groups[cell] for results in sets[usable[-1] + 1 :] if cell in results.groups]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
@@ -13,6 +13,8 @@ from transect.domain.cell import Axis, Cell, axes_of, counted
 
 # Both numbers together have one label, and repeats of a group have none.
 _APART = frozenset({"nodes", "ranks_per_node", "repeat"})
+# What a name for people says of its own.
+_SAID = _APART | {"runtime", "framework", "benchmark", "strategy", "exporter", "workload", "ranks", "threads"}
 _RANKS = counted("rank")
 
 
@@ -48,9 +50,8 @@ def _text(cell: Cell, name: str, axis: Axis) -> str:
 class Labels(Mapping[Cell, str]):
     """Short labels of some cells, each written when it is asked for: few of many are shown."""
 
-    def __init__(self, cells: Sequence[Cell], shown: Set[str], extra: Sequence[str], *, spread: bool) -> None:
-        self._cells, self._shown, self._extra, self._spread = cells, shown, extra, spread
-        self._known: frozenset[Cell] | None = None
+    def __init__(self, cells: Sequence[Cell], shown: Set[str], extra: Sequence[str]) -> None:
+        self._cells, self._shown, self._extra = cells, shown, extra
         # Which axes of a class of cells are shown, the names apart from the others.
         self._shown_axes = cache(self._axes)
 
@@ -65,11 +66,9 @@ class Labels(Mapping[Cell, str]):
     def __len__(self) -> int:
         return len(self._all)
 
-    @property
+    @cached_property
     def _all(self) -> frozenset[Cell]:
-        if self._known is None:
-            self._known = frozenset(self._cells)
-        return self._known
+        return frozenset(self._cells)
 
     def _axes(self, kind: type[Cell]) -> tuple[list[tuple[str, Axis]], list[tuple[str, Axis]]]:
         axes = [(name, axis) for name, axis in axes_of(kind).items() if name in self._shown - _APART]
@@ -82,7 +81,7 @@ class Labels(Mapping[Cell, str]):
         names, others = self._shown_axes(type(cell))
         for name, axis in names:
             yield _text(cell, name, axis)
-        if self._spread:
+        if "nodes" in self._shown:
             yield f"{cell.nodes}x{cell.ranks_per_node} ranks"
         if "ranks" in self._shown:
             yield _RANKS(cell.ranks)
@@ -100,8 +99,7 @@ def group_labels(groups: Iterable[_HasCell], always: Iterable[str] = (), never: 
     for 2 nodes with 4 ranks on each. Axes in `never` are left out all the same.
     """
     cells = [group.cell for group in groups]
-    shown, extra = _shown(cells, always, never)
-    return Labels(cells, shown, extra, spread="nodes" in shown)
+    return Labels(cells, *_shown(cells, always, never))
 
 
 def _shown(cells: Sequence[Cell], always: Iterable[str], never: Iterable[str]) -> tuple[set[str], list[str]]:
@@ -140,18 +138,7 @@ def people_name(cell: Cell, beside: Iterable[Cell] = (), always: Iterable[str] =
         alone = axis == "strategy" and (value == "single" or (cell.ranks == 1 and len({c.ranks for c in cells}) > 1))
         if axis in shown and value and not alone and value != _usual(type(cell), axis):
             parts.append(f"{WITH.get(axis, 'with')} {word(axis, value)}")
-    told = {
-        "runtime",
-        "framework",
-        "benchmark",
-        "strategy",
-        "exporter",
-        "options" if settings_of(cell) else "",
-        "workload",
-        "ranks",
-        "threads",
-        *_APART,
-    }
+    told = _SAID | {"options" if settings_of(cell) else ""}
     rest = [_text(cell, name, axis) for name, axis in axes_of(type(cell)).items() if name in shown - told]
     rest += [f"{name} {cell.get(name)}" for name in extra if name in shown and cell.get(name) is not None]
     more = ", ".join(filter(None, [*settings, *rest]))
@@ -226,11 +213,6 @@ def in_order(groups: Iterable[G]) -> list[G]:
         for members in alike
         for group in (sorted(members, key=lambda group: group.cell.id) if len(members) > 1 else members)
     ]
-
-
-def axis_order(cell: Cell) -> tuple[tuple[int, float, str], ...]:
-    """Return what cells are sorted by, as `in_order` does."""
-    return *_axis_order(cell), _place(cell.id)
 
 
 def _axis_order(cell: Cell) -> tuple[tuple[int, float, str], ...]:

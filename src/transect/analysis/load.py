@@ -88,20 +88,22 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
     """
     loaded = Loaded(study=results.name, results=results)
     pool = Pool()
+
+    def damaged(where: str, what: str) -> None:
+        loaded.problems.append(Problem(where=f"{where}/record.json", what=what))
+        loaded.unreadable.append(Problem(where=where, what=what))
+
     for cell in _walk(results, planned, loaded.problems):
         where = "/".join(cell.key)
         if cell.state in ("unreadable", "stopped"):
-            loaded.problems.append(Problem(where=f"{where}/record.json", what=cell.what))
-            loaded.unreadable.append(Problem(where=where, what=cell.what))
+            damaged(where, cell.what)
         elif cell.state:
             getattr(loaded, cell.state).append(cell.key)
         elif cell.row is not None:
             try:
                 loaded.records.append(entry_of(cell.row, pool))
             except (ValueError, KeyError, TypeError) as error:
-                what = f"cannot be used: {type(error).__name__}: {error}"
-                loaded.problems.append(Problem(where=f"{where}/record.json", what=what))
-                loaded.unreadable.append(Problem(where=where, what=what))
+                damaged(where, f"cannot be used: {type(error).__name__}: {error}")
     return loaded
 
 

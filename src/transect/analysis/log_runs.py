@@ -8,58 +8,25 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
-from transect.analysis.log_paths import DATE, depth_of, system_of, when_of
 from transect.domain.cell import Axis, Cell
 from transect.domain.files import canonical_json, digest
 from transect.domain.metrics import METRICS
 from transect.domain.record import Cause, MetricValue, Record, Status
+from transect.hpc.log_paths import system_of, when_of
+from transect.hpc.log_settings import of_machine, settings_of, tell_what_ran
 
 # The detail that says whether a run's date is its own.
 DATED = "dated"
 # Cells of this stage measure nothing: they read logs that are there.
 READS = "ingest"
-
-# Parameters that say who measured, where, when and on what, or what came of it: a whole name, or a name's last word.
-# All others are settings: one that is taken for a setting by mistake keeps two runs apart and is named, one that is
-# left out mixes unlike work.
-_NO_SETTING = re.compile(
-    r"(?:began|ended|started|time|total time|\w*fft_time\d|\w+_lcg_time|hosts?|hostname|machine|node_?name|(?:data_)?file|program|driver|sut name|fill_s|cache_bytes|numpy|python|blas|"
-    r"build|tensorflow|hplinpack|platform|label|job_?id|state|exit_code|last_\w+|submission_(?:org|platform|poc_\w+)|"
-    r"number of cg sets|(?:optimized cg |reference cg )?iterations per set|steps_this_run|(?:copy|scale|add|triad)_block)"
-    r"|(?:.*[_\W])?(?:date|timestamp|path|dir|\w*filename|command|compile\w*|(?:api)?version\w*|headers|library|"
-    r"(?<!config-)hash|seed|residual\w*|errors\w*|maxerr|max_diff\w*|success|verification|status|evaluations|overhead|mean|"
-    r"variance|not_run|unscored|also_prints|rnormi|[abx]norm\w*|checktime|exeupdates|mpi_wtick|avail\w*|cpu_utilized)\W*",
-    re.I,
-)
-# Settings that decide the speed of these benchmarks and that some logs lack; () where logs never have them.
-_NEEDED: dict[str, tuple[str, ...]] = {
-    "deep500": (),
-    "dl-training": (),
-    "fio": ("direct",),
-    "io500": ("procs",),
-    "ior": ("xfersize", "xsize"),
-    "minibude": ("poses",),
-    "mlperf-hpc": ("number_of_nodes", "number_of_ranks"),
-    "mlperf-inference": (),
-    "mlperf-training": ("number_of_nodes", "number_of_ranks"),
-    "onnxruntime-perf-test": (),
-    "osu": (),
-    "slurm-accounting": (),
-    "superbench-results": (),
-}
-# Parameters that name the machine that a run was on.
-_MACHINE = re.compile(r"(?:device|gpu|gpu_name|machine|platform|cpu|driver_version)", re.I)
-# One of them whose value is the kind of processor that was asked for is a setting.
-_KINDS = frozenset({"cpu", "gpu", "cuda", "rocm"})
-
 
 # Numbers of so many digits together are no other run's.
 _TELLING = 12
@@ -83,11 +50,7 @@ SETTINGS_UNKNOWN = "the logs do not tell all settings, which may be unlike"
 
 def settings_unknown(cell: Cell) -> bool:
     """Whether its logs do not state what was run, or on how many ranks: two runs may then be different work."""
-    if not isinstance(cell, LogCell):
-        return False
-    needed = _NEEDED.get(cell.benchmark)
-    settings = {name for name, _ in cell.settings}
-    return not settings or (needed is not None and settings.isdisjoint(needed))
+    return isinstance(cell, LogCell) and not tell_what_ran(cell.benchmark, dict(cell.settings))
 
 
 def settings_in_words(settings: Iterable[tuple[str, str]]) -> str:
@@ -135,43 +98,35 @@ def log_records(records: Iterable[AnyRecord]) -> list[Record]:
     `started` is when it ran, as the log or else its path tells (`DATED` in the details), or when it was read.
     `fingerprint` tells a copy of the log. Runs that are not ok stand as failed, what is no run is left out.
     """
-    made: dict[LogCell, int] = {}
     found: dict[str, Record] = {}
     for record in records:
         if not _holds_runs(record):
             continue
-        values = benchmark_values([record])
-        source = str(record.point.get("source") or "")
-        top = depth_of([_file(value) for value in values], source)
-        for members in grouped(values, lambda value: value.run).values():
+        for members in grouped(benchmark_values([record]), lambda value: value.run).values():
             if members[0].benchmark != "unknown" and members[0].status != "no-result":
-                run = _record(record, members, source, top)
+                run = _record(record, members)
                 # The same log below two paths counts once, by the day that either path names; a month alone is its first.
                 known = found.setdefault(run.fingerprint, run)
                 days = known.started[:10], run.started[:10]
                 month = days[0][8:] == "01" and days[0][:7] == days[1][:7]
                 if run.details[DATED] and (month or not known.details[DATED]):
                     found[run.fingerprint] = run
-    numbered = []
+    numbered, amounts = [], Counter[Cell]()
     for run in found.values():
-        repeat = made.get(run.cell, 0)  # type: ignore[call-overload]
-        made[run.cell] = repeat + 1  # type: ignore[index]
-        if repeat:
-            cell = run.cell.changed(repeat=repeat)
-            run = run.model_copy(update={"cell": cell, "cell_id": cell.id})
-        numbered.append(run)
+        cell = run.cell.changed(repeat=amounts[run.cell])
+        amounts[run.cell] += 1
+        numbered.append(run.model_copy(update={"cell": cell, "cell_id": cell.id}))
     return numbered
 
 
-def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, top: int) -> Record:
-    first = values[0]
+def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
+    first, source = values[0], str(record.point.get("source") or "")
     line = first.where.rpartition(":")[2]
-    parts = PurePosixPath(_file(first)).parts[top:]
-    system = system_of(parts, source, first.benchmark)
+    system = system_of(first.path, source, first.benchmark)
     cell = LogCell(
-        system=system, benchmark=first.benchmark, variant=first.variant, settings=_settings(first.parameters)
+        system=system, benchmark=first.benchmark, variant=first.variant, settings=settings_of(first.parameters)
     )
-    when = when_of(first.parameters, [source, *parts])
+    when = when_of(first.parameters, [source, *first.path])
     copy = [
         first.benchmark,
         first.variant,
@@ -180,9 +135,9 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue], source: str, to
     ]
     if sum(len(re.sub(r"\D", "", text).strip("0")) for text in {value.printed for value in values}) < _TELLING:
         # A few digits may be the same by chance, of another run.
-        copy += [parts[-1:], line, system, when]
+        copy += [first.path[-1:], line, system, when]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
-    machine = {name: str(value) for name, value in first.parameters.items() if _of_machine(name, value)}
+    machine = {name: str(value) for name, value in first.parameters.items() if of_machine(name, value)}
     return Record(
         study=record.study,
         stage=READS,
@@ -214,25 +169,3 @@ def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:
         for (name, label), members in series.items()
         if all(value.unit == METRICS[name].unit for value in members)
     ]
-
-
-def _of_machine(name: str, value: Any) -> bool:
-    return _MACHINE.fullmatch(name) is not None and str(value).lower() not in _KINDS
-
-
-def _settings(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    # Arguments of the program other than paths, such as mdtest's -w, which its log has nowhere else.
-    arguments = [
-        word for word in str(parameters.get("command", "")).split()[1:] if "/" not in word and not DATE.search(word)
-    ]
-    if arguments:
-        parameters = {**parameters, "arguments": " ".join(arguments)}
-    return tuple(
-        (name, canonical_json(value).strip('"'))
-        for name, value in sorted(parameters.items())
-        if not (_NO_SETTING.fullmatch(name) or _of_machine(name, value))
-    )
-
-
-def _file(value: BenchmarkValue) -> str:
-    return value.where.rpartition(":")[0]

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from transect.analysis.benchmark_table import Best, best_values
+from transect.analysis.benchmark_table import Best, best_values, compared_by
 from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import grouped
 from transect.analysis.hardware import DOUBT, BenchmarkValue, benchmark_values
 
 # How reasons begin of files that may hold logs and were not read; what is nobody's output is only counted.
@@ -92,26 +93,13 @@ def _kind(reason: str) -> str:
     return re.sub(r"(?:with|with:|ends with:?) .*", "", plain)[:80]
 
 
-def _shown(rows: Sequence[Best]) -> list[Best]:
-    """Keep each comparison's winner; of what is refused, each side's."""
-    kept: dict[tuple[object, ...], Best] = {}
-    for row in rows:
-        if row.value is not None:
-            key = (row.benchmark, row.variant, row.name, row.series, row.value.unit, row.barrier)
-            kept.setdefault(key, row)  # the best comes first
-    return list(kept.values())
-
-
 def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
     """Return the tables of the runs that ingest records hold."""
     values = benchmark_values(records)
-    runs: dict[str, BenchmarkValue] = {}
-    for value in values:
-        runs.setdefault(value.run, value)
     counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     refused: _Reasons = defaultdict(list)
     doubted: _Reasons = defaultdict(list)
-    for value in runs.values():
+    for value, *_ in grouped(values, lambda value: value.run).values():
         # A file of nothing known has no system.
         system = value.system if value.benchmark != "unknown" else ""
         counts[value.benchmark, system, value.version][value.status] += 1
@@ -120,12 +108,14 @@ def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
         if value.status == "suspicious":
             for doubt in (warning.removeprefix(DOUBT) for warning in value.warnings if warning.startswith(DOUBT)):
                 doubted[value.benchmark, value.status, _kind(doubt)].append((value, doubt))
+    # Each comparison's winner, which comes first; of what is refused, each side's.
+    compared = grouped((row for row in best_values(values) if row.value is not None), compared_by)
     return LogSummary(
         counted=tuple(
             Counted(benchmark=key[0], system=key[1], version=key[2], counts=dict(found))
             for key, found in sorted(counts.items())
         ),
-        best=tuple(_shown(best_values(values))),
+        best=tuple(rows[0] for rows in compared.values()),
         refused=_by_reason(refused),
         doubted=_by_reason(doubted),
     )

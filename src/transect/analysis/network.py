@@ -37,14 +37,9 @@ class NetworkFit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllreduceBound:
-    """The alpha-beta lower bound of an all-reduce: `time_s` is the larger of the two parts in s.
-
-    `kind` is `latency` or `bandwidth`, the part that sets it.
-    """
+    """The alpha-beta lower bound of an all-reduce, in s, and the part that sets it: `latency` or `bandwidth`."""
 
     time_s: float
-    latency_s: float
-    bandwidth_s: float
     kind: str
 
 
@@ -52,12 +47,11 @@ class AllreduceBound:
 class Communication:
     """Measured communication of one training group, and the bound of its network.
 
-    `time` summarises `values`, the repeats' median seconds per step. `missing` says why there is no bound.
+    `time` summarises the repeats' median seconds per step. `missing` says why there is no bound.
     """
 
     group: TrainGroup
     time: Summary
-    values: tuple[float, ...]
     share: float | None
     gradient_bytes: float | None
     fit: NetworkFit | None
@@ -82,12 +76,8 @@ def allreduce_bound(model: AlphaBeta, size: float, ranks: int) -> AllreduceBound
     """
     latency_s = max(0, ranks - 1).bit_length() * model.alpha_s
     bandwidth_s = 2 * (ranks - 1) / ranks * size / model.beta
-    return AllreduceBound(
-        time_s=max(latency_s, bandwidth_s),
-        latency_s=latency_s,
-        bandwidth_s=bandwidth_s,
-        kind="latency" if latency_s >= bandwidth_s else "bandwidth",
-    )
+    kind = "latency" if latency_s >= bandwidth_s else "bandwidth"
+    return AllreduceBound(time_s=max(latency_s, bandwidth_s), kind=kind)
 
 
 def network_fits(records: Iterable[AnyRecord]) -> list[NetworkFit]:
@@ -143,8 +133,7 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
     for group in groups:
         # What hides behind computing is under way all the same.
         names = ("communication_total_time", "communication_time")
-        values = next((known for name in names if (known := group.values(name))), [])
-        time = summarise(values)
+        time = summarise(next((known for name in names if (known := group.values(name))), []))
         if group.cell.ranks < 2 or group.wrong or time is None or divided([group]):
             continue
         share, size = group.summary("communication_share"), group.summary("gradient_bytes")
@@ -164,7 +153,6 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
             Communication(
                 group=group,
                 time=time,
-                values=tuple(values),
                 share=share.median if share else None,
                 gradient_bytes=size.median if size else None,
                 fit=fit,

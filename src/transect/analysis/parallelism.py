@@ -116,19 +116,6 @@ def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None
     return min(able, key=lambda entry: entry[:2])[2] if able else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rivalry:
-    """The best way to share a model against the best way to share data only, on equal ranks.
-
-    `result` is seen from the divided one.
-    """
-
-    best: TrainGroup
-    division: Division
-    rival: TrainGroup
-    result: Contrast
-
-
 def rivalries(
     groups: Iterable[TrainGroup],
     floors: Floors,
@@ -136,14 +123,15 @@ def rivalries(
     *,
     hybrid: bool = False,
     asked: bool = False,
-) -> list[Rivalry]:
-    """Return one for each point that has both; `rivals` are beginnings of strategies' names, all without.
+) -> list[Contrast]:
+    """Return the best way to share a model beside the best to share the data alone, for each point that has both.
 
+    `rivals` are beginnings of strategies' names, all without.
     With `hybrid` only groups that share both data and model count. `asked`: a question asks for them.
     """
     found = []
     for members in points(groups):
-        shared = {id(group): layout for group, layout in divided(members) if layout.hybrid or not hybrid}
+        shared = [group for group, layout in divided(members) if layout.hybrid or not hybrid]
         others = [
             group
             for group in members
@@ -152,10 +140,10 @@ def rivalries(
             and layout.parts == 1
             and (not rivals or group.cell.strategy.startswith(tuple(rivals)))
         ]
-        best, rival = best_of(group for group in members if id(group) in shared), best_of(others)
+        best, rival = best_of(shared), best_of(others)
         if best is not None and rival is not None:
             pairs = len(shared) * len(others)
             result = contrast(best, rival, floors, STEP, varies="strategy", candidates=2 * pairs, asked=asked)
             if result is not None:
-                found.append(Rivalry(best=best, division=shared[id(best)], rival=rival, result=result))
+                found.append(result)
     return found

@@ -7,18 +7,17 @@ under one identity, such as another learning rate, are refused with what they di
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group, group_records, grouped
-from transect.analysis.labels import axis_order
+from transect.analysis.labels import in_order
 from transect.analysis.load import Loaded
 from transect.analysis.log_runs import LogCell
 from transect.analysis.settings import SOURCES, Settings, Unlike, as_json, settings_of, unlike
-from transect.analysis.surroundings import Facts, facts_of
+from transect.analysis.surroundings import Difference, Facts, differences, facts_of
 from transect.domain.cell import Cell
-from transect.domain.until import AnalysisPlan
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
@@ -35,7 +34,6 @@ class ResultSet:
     letter: str
     name: str
     loaded: Loaded
-    analysis_plan: AnalysisPlan = field(default_factory=AnalysisPlan)
 
     @cached_property
     def only_logs(self) -> bool:
@@ -55,7 +53,7 @@ class ResultSet:
     def floors(self, margin: float) -> Floors:
         """Return the noise of its own repeats, beside a margin."""
         if margin not in self._floors:
-            self._floors[margin] = Floors(list(self.groups.values()), AnalysisPlan(margin=margin))
+            self._floors[margin] = Floors(self.groups.values(), margin)
         return self._floors[margin]
 
     @cached_property
@@ -88,16 +86,11 @@ class ResultSet:
     def state_of(self, group: Group) -> str:
         """Say how the cells of another set's group stand here, where there is no record of any."""
         keys = {(record.stage, record.cell_id) for record in group.records}
-        names = {"/".join(key) for key in keys}
-        if keys & set(self.loaded.running):
-            return PENDING[0]
-        if keys & set(self.loaded.waiting):
-            return PENDING[1]
-        if any(problem.where in names for problem in self.loaded.unreadable):
-            return PENDING[2]
-        if keys & set(self.loaded.earlier):
-            return "no longer planned"
-        return "not there"
+        loaded = self.loaded
+        damaged = [tuple(problem.where.split("/", 1)) for problem in loaded.unreadable]
+        known: tuple[Iterable[tuple[str, ...]], ...] = (loaded.running, loaded.waiting, damaged, loaded.earlier)
+        states = zip((*PENDING, "no longer planned"), known, strict=True)
+        return next((state for state, those in states if not keys.isdisjoint(those)), "not there")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +131,14 @@ class Pairing:
     refused: Sequence[Refused]
     only_base: Sequence[Lone]
     only_other: Sequence[Lone]
+
+
+def differences_of(before: ResultSet, after: ResultSet, both: Iterable[tuple[Group, Group]]) -> list[Difference]:
+    """Name what differs between the records of groups that `both` have; between all records, where they share none."""
+    sides = list(zip(*both, strict=True))
+    if not sides:
+        return differences(before.facts, after.facts)
+    return differences(*(facts_of(record for group in side for record in group.records) for side in sides))
 
 
 def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
@@ -201,7 +202,7 @@ def _lone(groups: Sequence[Group], others: Sequence[Group], there: ResultSet) ->
     of_stage = grouped(others, lambda group: group.cell.stage)
     amounts = grouped(groups, lambda group: group.cell.stage)
     found = []
-    for group in sorted(groups, key=lambda group: (group.cell.stage, axis_order(group.cell))):
+    for group in sorted(in_order(groups), key=lambda group: group.cell.stage):
         stage, near = group.cell.stage, None
         rivals = of_stage.get(stage, [])
         state = there.state_of(group)
@@ -215,14 +216,10 @@ def _lone(groups: Sequence[Group], others: Sequence[Group], there: ResultSet) ->
 
 def _nearest(cell: Cell, others: Iterable[Cell]) -> Cell | None:
     """Return the one that differs in the fewest axes, two at most; none where several do."""
-    apart = sorted(((len(_apart(cell, rival)), rival.id, rival) for rival in others), key=_first)
+    apart = sorted(((len(_apart(cell, rival)), rival.id, rival) for rival in others), key=lambda found: found[:2])
     if not apart or apart[0][0] > _NEAR or (len(apart) > 1 and apart[1][0] == apart[0][0]):
         return None
     return apart[0][2]
-
-
-def _first(entry: tuple[int, str, Cell]) -> tuple[int, str]:
-    return entry[:2]
 
 
 def _apart(cell: Cell, other: Cell) -> list[tuple[str, str, str]]:

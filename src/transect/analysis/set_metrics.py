@@ -10,63 +10,12 @@ from enum import StrEnum
 from transect.analysis.entries import AnyRecord, Entry
 from transect.analysis.result_sets import ResultSet
 from transect.domain.errors import BadInput, unknown_name
-from transect.domain.metrics import Direction
+from transect.domain.metrics import Direction, Nature, nature_of
 from transect.domain.record import Status
 from transect.planning.stage import STAGES
 
-# Quality of a result, as opposed to its speed.
-_QUALITY = frozenset(
-    {
-        "accuracy",
-        "accuracy_at_3",
-        "macro_f1",
-        "log_loss",
-        "calibration_error",
-        "top1_agreement",
-        "accuracy_loss",
-        "conformance_pass_rate",
-        "nonfinite_outputs",
-    }
-)
-# Numbers that no run disturbs: where the repeats of a side agree, they are facts.
-_FACTS = frozenset(
-    {
-        "model_bytes",
-        "operators",
-        "environment_bytes",
-        "environment_files",
-        "program_bytes",
-        "top1_agreement",
-        "conformance_pass_rate",
-        "nonfinite_outputs",
-    }
-)
 # Speeds that the seed of a repeat decides too.
 _SEEDED = frozenset({"time_to_quality"})
-# Parts of other metrics, and how far from a reference a result is that is right or is not one.
-_ASIDE = frozenset(
-    {
-        "accuracy_ci_low",
-        "accuracy_ci_high",
-        "equality_ratio",
-        "loss_deviation",
-        "weights_deviation",
-        "weights_equality_ratio",
-        "restart_ratio",
-        "sharp_steps",
-        "max_abs_difference",
-        "residual",
-        "max_rel_difference",
-        "validation_accuracy",
-        "validation_log_loss",
-        "accuracy_before",
-        "final_loss",
-        "first_step_time",
-        "communication_total_time",
-        "communication_share",
-        "staleness_p95",
-    }
-)
 
 
 class Role(StrEnum):
@@ -142,16 +91,18 @@ def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
     if metrics:
         wanted = set(metrics)
     elif any(name in decisive for name, label in seen if label is None):
-        wanted = {*decisive, *_QUALITY}
+        wanted = {*decisive, *(name for name, _ in seen if Nature.QUALITY in nature_of(name))}
     else:
-        wanted = {name for name, _ in seen} - _ASIDE
+        wanted = {name for name, _ in seen if Nature.PART not in nature_of(name)}
     order = {name: place for place, name in enumerate((*metrics, *decisive))}
     found = []
     for (name, label), pairs in seen.items():
         unit, direction = min(pairs)
         if name not in wanted or direction is Direction.NEUTRAL:
             continue
-        role = Role.QUALITY if name in _QUALITY else Role.SPEED
+        nature = nature_of(name)
+        role = Role.QUALITY if Nature.QUALITY in nature else Role.SPEED
+        exact = Nature.EXACT in nature
         found.append(
             Chosen(
                 metric=name,
@@ -160,8 +111,8 @@ def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
                 unit=unit,
                 direction=direction,
                 # A repeat's seed changes what is learnt in it, on both sides alike.
-                seeded=label is None and (name in _SEEDED or (role is Role.QUALITY and name not in _FACTS)),
-                fact=name in _FACTS,
+                seeded=label is None and (name in _SEEDED or (role is Role.QUALITY and not exact)),
+                fact=exact,
                 units=len(pairs),
             )
         )

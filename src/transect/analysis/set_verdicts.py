@@ -7,28 +7,31 @@ Holm's correction over everything that is compared. What is faster at worse qual
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from transect.analysis.groups import Group
-from transect.analysis.log_runs import SETTINGS_UNKNOWN, LogCell, settings_unknown
-from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up, without_old_logs
-from transect.analysis.set_families import held, levelled, shifts
-from transect.analysis.set_lines import Beside, Line, Outcome
+from transect.analysis.groups import Group, grouped
+from transect.analysis.log_runs import LogCell
+from transect.analysis.result_sets import Pair, ResultSet, differences_of, pair_up, without_old_logs
+from transect.analysis.set_lines import Beside, Line, Outcome, Shift
 from transect.analysis.set_metrics import Chosen, Role, chosen
-from transect.analysis.settings import PARTLY_KNOWN, settings_partly_known
-from transect.analysis.side_by_side import under
-from transect.analysis.surroundings import Difference, differences, facts_of
+from transect.analysis.settings import settings_doubt
 from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
 from transect.stats.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
-from transect.stats.samples import NoiseFloor, noise_floor
+from transect.stats.noise import middle
+from transect.stats.samples import NoiseFloor
+from transect.stats.verdicts import LEVEL, corrected, decide_paired
 
 # Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
 # From so many runs of logs a side on, no usable one among them is more than chance.
 _MANY = 3
+# Cells that have to be in both sets before all of them together say anything.
+_MIN_CELLS = 3
+# Times until a quality is reached: they are never at another one.
+_AT_QUALITY = frozenset({"time_to_quality", "steps_to_quality"})
 
 
 def compare_sets(
@@ -47,75 +50,42 @@ def compare_sets(
     others = [without_old_logs(base, other) for other in others]
     pairings = [pair_up(base, other) for other in others]
     asked = chosen((base, *others), metrics)
-    made: list[list[Line]] = []
-    for other, pairing in zip(others, pairings, strict=True):
-        noise = _Noise(base, other, margins)
-        made.append([line for pair in pairing.pairs for line in _lines(pair, asked, noise)])
-    made = held([levelled(lines) for lines in made])
+    made = held(
+        [
+            levelled(line for pair in pairing.pairs for line in _lines(pair, asked, (base, other), margins))
+            for other, pairing in zip(others, pairings, strict=True)
+        ]
+    )
     return [
         Beside(
             other=other,
             pairing=pairing,
             lines=lines,
             shifts=list(shifts(pairing.pairs, asked, margin)),
-            differences=_differences(base, other, pairing),
+            differences=differences_of(base, other, ((pair.base, pair.other) for pair in pairing.pairs)),
         )
         for other, pairing, lines in zip(others, pairings, made, strict=True)
     ]
 
 
-def _differences(base: ResultSet, other: ResultSet, pairing: Pairing) -> list[Difference]:
-    """Name what differs between the records that are compared; between all of them, where none are."""
-    if not pairing.pairs:
-        return differences(base.facts, other.facts)
-    sides = zip(*((pair.base.records, pair.other.records) for pair in pairing.pairs), strict=True)
-    return differences(*(facts_of(record for records in side for record in records) for side in sides))
+def _floor(
+    sides: tuple[ResultSet, ResultSet], pair: Pair, choice: Chosen, margin: float, *, paired: bool = False
+) -> NoiseFloor | None:
+    """Return the noise floor of two sets: that of the noisier one."""
+    cell, kind = pair.base.cell, pair.base.kind
+    found = []
+    for floors in (side.floors(margin) for side in sides):
+        if choice.label is not None:
+            found.append(floors.labelled(cell.stage, choice.metric, choice.label))
+        else:
+            get = floors.paired if paired else floors.get
+            found.append(get(cell.stage, cell.workload, choice.metric, kind))
+    return max((floor for floor in found if floor), key=lambda floor: floor.relative, default=None)
 
 
-class _Noise:
-    """The noise floor of two sets: that of the noisier one."""
-
-    def __init__(self, base: ResultSet, other: ResultSet, margins: Mapping[Role, float]) -> None:
-        self._sides = base, other
-        self._margins = margins
-        self._labelled: dict[tuple[int, str, Chosen], NoiseFloor | None] = {}
-
-    def margin(self, choice: Chosen) -> float:
-        """Within which two values are the same."""
-        return self._margins[choice.role]
-
-    def of(self, pair: Pair, choice: Chosen, *, paired: bool) -> NoiseFloor | None:
-        cell, margin = pair.base.cell, self._margins[choice.role]
-        known = []
-        for side in self._sides:
-            floors = side.floors(margin)
-            if choice.label is not None:
-                floor = self._of_label(side, cell.stage, choice, margin)
-            elif paired:
-                floor = floors.paired(cell.stage, cell.workload, choice.metric, pair.base.kind)
-            else:
-                floor = floors.get(cell.stage, cell.workload, choice.metric, pair.base.kind)
-            known.append(floor)
-        measured = [floor for floor in known if floor is not None]
-        return max(measured, key=lambda floor: floor.relative, default=None)
-
-    def _of_label(self, side: ResultSet, stage: str, choice: Chosen, margin: float) -> NoiseFloor | None:
-        key = id(side), stage, choice
-        if key not in self._labelled:
-            groups = [g for g in side.groups.values() if g.cell.stage == stage and not g.over_subscribed]
-            # As `Floors` has it: disturbed runs only where no cell has two others.
-            floors = (
-                noise_floor(
-                    (list(g.by_repeat(choice.metric, choice.label, quiet=quiet).values()) for g in groups),
-                    margin=margin,
-                )
-                for quiet in (True, False)
-            )
-            self._labelled[key] = next((floor for floor in floors if floor is not None), None)
-        return self._labelled[key]
-
-
-def _lines(pair: Pair, asked: Mapping[str, Sequence[Chosen]], noise: _Noise) -> Iterator[Line]:
+def _lines(
+    pair: Pair, asked: Mapping[str, Sequence[Chosen]], sides: tuple[ResultSet, ResultSet], margins: Mapping[Role, float]
+) -> Iterator[Line]:
     """Yield how a pair's cells ended, where that is not alike, then their metrics."""
     ended = _ended(pair)
     if ended is not None:
@@ -123,7 +93,7 @@ def _lines(pair: Pair, asked: Mapping[str, Sequence[Chosen]], noise: _Noise) -> 
     if not (pair.base.ok and pair.other.ok) or (ended and ended.outcome is Outcome.NOT_COMPARABLE):
         return
     for choice in asked.get(pair.base.cell.stage, ()):
-        line = _line(pair, choice, noise)
+        line = _line(pair, choice, sides, margins[choice.role])
         if line is not None:
             yield line
 
@@ -131,15 +101,16 @@ def _lines(pair: Pair, asked: Mapping[str, Sequence[Chosen]], noise: _Noise) -> 
 def _ended(pair: Pair) -> Line | None:
     """Say what differs in how the cells of a pair ended, or why that is nothing to compare."""
     base, other = pair.base, pair.other
+    reason = ""
     if base.over_subscribed or other.over_subscribed:
-        return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, "more ranks than cores")
-    if not base.ok and not other.ok:
+        reason = "more ranks than cores"
+    elif not base.ok and not other.ok:
         reason = f"no usable result on either side: {_how(base)}, and {_how(other)}"
-        return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, reason)
     for side, group in (("the other", other), ("the base", base)):
         if all(record.status is Status.SKIPPED for record in group.records):
-            reason = f"{side}: {_how(group)}"
-            return _ending(pair, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, reason)
+            reason = reason or f"{side}: {_how(group)}"
+    if reason:
+        return _ending(pair, Outcome.NOT_COMPARABLE, reason)
     for gone, left, outcome in ((other, base, Outcome.WORSE), (base, other, Outcome.BETTER)):
         if _failing(gone) <= _failing(left):
             continue
@@ -151,7 +122,7 @@ def _ended(pair: Pair) -> Line | None:
         if isinstance(pair.base.cell, LogCell):
             # Runs of many jobs: a single failure says nothing about the others.
             confirmed = confirmed and not gone.ok and min(len(gone.records), len(left.records)) >= _MANY
-        return _ending(pair, outcome, Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL, reason)
+        return _ending(pair, outcome, reason, Confidence.CONFIRMED if confirmed else Confidence.PROVISIONAL)
     return None
 
 
@@ -161,7 +132,7 @@ def _failing(group: Group) -> float:
     return 1 - len(group.ok) / len(ran) if ran else 0.0
 
 
-def _ending(pair: Pair, outcome: Outcome, confidence: Confidence, reason: str) -> Line:
+def _ending(pair: Pair, outcome: Outcome, reason: str, confidence: Confidence = Confidence.CONFIRMED) -> Line:
     return Line(cell=pair.base.cell, role=Role.OUTCOME, outcome=outcome, confidence=confidence, reason=reason)
 
 
@@ -173,89 +144,78 @@ def _how(group: Group) -> str:
     return f"{len(bad)} of {len(group.records)} repeats {status} ({counted})"
 
 
-def _line(pair: Pair, choice: Chosen, noise: _Noise) -> Line | None:
+def _line(pair: Pair, choice: Chosen, sides: tuple[ResultSet, ResultSet], margin: float) -> Line | None:
     mine, theirs = (group.counted(choice.metric, choice.label) for group in (pair.other, pair.base))
+    if not mine and not theirs:
+        return None
+    why = ""
     if not mine or not theirs:
-        if not mine and not theirs:
-            return None
-        side = "the other" if theirs else "the base"
-        return _made(pair, choice, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, f"{side} has none")
-    if choice.units > 1:
-        return _made(
-            pair, choice, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, "its unit or direction is not the same in both"
-        )
-    if (choice.unit == "s" or choice.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
-        side = "the other" if min(mine) <= 0 else "the base"
-        reason = f"{side}: no time or rate is zero or less"
-        return _made(pair, choice, Outcome.NOT_COMPARABLE, Confidence.CONFIRMED, reason)
+        why = f"{'the other' if theirs else 'the base'} has none"
+    elif choice.units > 1:
+        why = "its unit or direction is not the same in both"
+    elif (choice.unit == "s" or choice.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
+        why = f"{'the other' if min(mine) <= 0 else 'the base'}: no time or rate is zero or less"
+    if why:
+        return _made(pair, choice, Outcome.NOT_COMPARABLE, why)
     comparison = None
     if choice.seeded:
-        comparison = compare_paired(
-            pair.other.by_repeat(choice.metric),
-            pair.base.by_repeat(choice.metric),
-            direction=choice.direction,
-            floor=noise.of(pair, choice, paired=True),
-        )
+        floor = _floor(sides, pair, choice, margin, paired=True)
+        repeats = (group.by_repeat(choice.metric) for group in (pair.other, pair.base))
+        comparison = compare_paired(*repeats, direction=choice.direction, floor=floor)
     if comparison is None:
         # Without a common repeat, what seeds do is a part of the noise.
-        floor = noise.of(pair, choice, paired=False)
+        floor = _floor(sides, pair, choice, margin)
         comparison = compare(mine, theirs, direction=choice.direction, floor=floor)
     if comparison is None:
         return None
-    before, comparison = comparison, under(comparison, pair.other, pair.base, together=False)
-    disturbed = comparison is not before
     if choice.fact and len({*mine}) == 1 and len({*theirs}) == 1:
-        return _of_facts(pair, choice, comparison, noise.margin(choice))
+        return _of_facts(pair, choice, comparison, margin)
     outcome = {Verdict.BETTER: Outcome.BETTER, Verdict.WORSE: Outcome.WORSE}.get(
         comparison.verdict, Outcome.SAME if comparison.equal else Outcome.OPEN
     )
-    if outcome is Outcome.OPEN:
-        return _made(pair, choice, outcome, Confidence.INCONCLUSIVE, comparison.reason, comparison)
-    return _made(pair, choice, outcome, *_confidence_of(comparison, outcome, pair, disturbed), comparison)
+    confidence, reason = comparison.confidence, comparison.reason
+    if confidence is Confidence.CONFIRMED and (doubt := _doubt(outcome, pair)):
+        confidence, reason = Confidence.PROVISIONAL, f"{reason}; {doubt}"
+    return _made(pair, choice, outcome, reason, confidence, comparison)
 
 
-def _confidence_of(comparison: Comparison, outcome: Outcome, pair: Pair, disturbed: bool) -> tuple[Confidence, str]:
-    """Return the confidence of a verdict and why.
+def _doubt(outcome: Outcome, pair: Pair) -> str:
+    """Say why the verdict on a pair is not confirmed, or nothing.
 
-    That a training is better, or the same, is not confirmed where its steps cannot be held to its reference's: it
-    may do something else. That it is worse needs no such proof.
+    That a training is better, or the same, is not where its steps cannot be held to its reference's: it may do
+    something else. That it is worse needs no such proof.
     """
-    if comparison.confidence is Confidence.CONFIRMED and settings_partly_known(pair.base, pair.other):
-        return Confidence.PROVISIONAL, f"{comparison.reason}; {PARTLY_KNOWN}"
-    if disturbed:
-        return comparison.confidence, f"{comparison.reason}; others were at work on the machine"
-    if settings_unknown(pair.base.cell) and comparison.confidence is Confidence.CONFIRMED:
-        return Confidence.PROVISIONAL, f"{comparison.reason}; {SETTINGS_UNKNOWN}"
-    unproven = any(g.check_inconclusive_from is not None or g.no_reference is not None for g in (pair.base, pair.other))
-    if not unproven or comparison.confidence is not Confidence.CONFIRMED or outcome is Outcome.WORSE:
-        return comparison.confidence, comparison.reason
-    return (Confidence.PROVISIONAL, f"{comparison.reason}; a training's steps cannot be held to its reference's")
+    groups = (pair.base, pair.other)
+    if any(group.noisy for group in groups):
+        return "others were at work on the machine"
+    if doubt := settings_doubt(*groups):
+        return doubt
+    unproven = any(g.check_inconclusive_from is not None or g.no_reference is not None for g in groups)
+    return "a training's steps cannot be held to its reference's" if unproven and outcome is not Outcome.WORSE else ""
 
 
 def _of_facts(pair: Pair, choice: Chosen, comparison: Comparison, margin: float) -> Line:
     """Compare what has no noise: all repeats of a side say one number."""
     mine, theirs = comparison.a.median, comparison.b.median
-    comparison = replace(comparison, decision=None, confidence=Confidence.CONFIRMED)
-    if mine == theirs:
-        return _made(
-            pair, choice, Outcome.SAME, Confidence.CONFIRMED, "the same number, which has no noise", comparison
-        )
     low, high = sorted((mine, theirs))
     apart = "" if low <= 0 else f", {100 * (high / low - 1):.2g} % apart"
-    if low > 0 and high / low - 1 <= margin:
-        reason = f"a number without noise{apart}: within {100 * margin:g} %"
-        return _made(pair, choice, Outcome.SAME, Confidence.CONFIRMED, reason, comparison)
-    better = (mine < theirs) == (choice.direction is Direction.LOWER)
-    outcome = Outcome.BETTER if better else Outcome.WORSE
-    return _made(pair, choice, outcome, Confidence.CONFIRMED, f"a number without noise{apart}", comparison)
+    outcome, reason = Outcome.SAME, "the same number, which has no noise"
+    if mine != theirs:
+        reason = f"a number without noise{apart}"
+        if low > 0 and high / low - 1 <= margin:
+            reason = f"{reason}: within {100 * margin:g} %"
+        else:
+            outcome = Outcome.BETTER if (mine < theirs) == (choice.direction is Direction.LOWER) else Outcome.WORSE
+    comparison = replace(comparison, decision=None, confidence=Confidence.CONFIRMED)
+    return _made(pair, choice, outcome, reason, comparison=comparison)
 
 
 def _made(
     pair: Pair,
     choice: Chosen,
     outcome: Outcome,
-    confidence: Confidence,
     reason: str,
+    confidence: Confidence = Confidence.CONFIRMED,
     comparison: Comparison | None = None,
 ) -> Line:
     return Line(
@@ -271,3 +231,83 @@ def _made(
         comparison=comparison,
         fact=choice.fact,
     )
+
+
+def levelled(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines of one set, none better in speed whose cell is worse in quality.
+
+    Where the quality is open, what is faster is provisional at most.
+    """
+    every = list(lines)
+    by_cell = grouped(every, lambda line: line.cell)
+    return [_at_quality(line, by_cell[line.cell]) for line in every]
+
+
+def _at_quality(line: Line, of_cell: Sequence[Line]) -> Line:
+    if line.role is not Role.SPEED or line.outcome is not Outcome.BETTER:
+        return line
+    quality = [each for each in of_cell if each.role is Role.QUALITY]
+    ended = [each for each in of_cell if each.role is Role.OUTCOME]
+    worse = [each for each in quality if each.outcome is Outcome.WORSE]
+    if worse or any(each.outcome is Outcome.WORSE for each in ended):
+        names = ", ".join(each.metric for each in worse) or "repeats that failed"
+        return replace(
+            line,
+            outcome=Outcome.NOT_COMPARABLE,
+            reason=f"faster at worse quality ({names}) is not better; {line.reason}",
+        )
+    unknown = [each.metric for each in quality if each.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE)]
+    if unknown and line.metric not in _AT_QUALITY and line.confidence is Confidence.CONFIRMED:
+        reason = f"{line.reason}; whether at the same quality ({', '.join(unknown)}) is open"
+        return replace(line, confidence=Confidence.PROVISIONAL, reason=reason)
+    return line
+
+
+def held(sets: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Return the lines of all sets, none confirmed that may be chance among so many comparisons."""
+    decided = {id(line): found for lines in sets for line in lines if (found := line.decision) is not None}
+    p_of = dict(zip(decided, corrected([*decided.values()], [1.0] * len(decided)), strict=True))
+
+    def beside_others(line: Line) -> Line:
+        p = p_of.get(id(line), 0.0)
+        if line.confidence is not Confidence.CONFIRMED or p <= LEVEL or line.outcome is Outcome.NOT_COMPARABLE:
+            return line
+        reason = f"{line.reason}; as one of {len(decided)} comparisons p = {p:.2g} (Holm), which may be chance"
+        return replace(line, confidence=Confidence.PROVISIONAL, reason=reason)
+
+    return [[beside_others(line) for line in lines] for lines in sets]
+
+
+def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin: float) -> Iterator[Shift]:
+    """Yield by how much all cells of a stage moved together, metric by metric.
+
+    Judged by how unlike the cells moved, whatever the noise of each: what all share is then a matter of
+    the machine, or of what they are all made with.
+    """
+    for stage, members in grouped(pairs, lambda pair: pair.base.cell.stage).items():
+        for choice in asked.get(stage, ()):
+            if choice.role is not Role.SPEED or choice.label is not None:
+                continue
+            both = [
+                (new, old)
+                for pair in members
+                if not (pair.base.over_subscribed or pair.other.over_subscribed)
+                and (new := _middle(pair.other, choice.metric)) is not None
+                and (old := _middle(pair.base, choice.metric)) is not None
+            ]
+            if len(both) < _MIN_CELLS:
+                continue
+            decision = decide_paired(
+                {n: new for n, (new, _) in enumerate(both)},
+                {n: old for n, (_, old) in enumerate(both)},
+                None,
+                margin=margin,
+            )
+            if decision is not None:
+                name, direction = choice.metric, choice.direction
+                yield Shift(stage=stage, metric=name, cells=len(both), direction=direction, decision=decision)
+
+
+def _middle(group: Group, name: str) -> float | None:
+    values = [value for value in group.values(name) if value > 0]
+    return middle(values) if values else None

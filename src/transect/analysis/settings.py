@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, inside
 from transect.analysis.groups import Group
+from transect.analysis.log_runs import SETTINGS_UNKNOWN, settings_unknown
 
 # Details that are settings of a cell, not results.
 _SETTINGS = (
@@ -26,7 +27,7 @@ _SETTINGS = (
 # from the cells that take something from it, such as the number of repeats.
 _SPEC_SETTINGS = "told"
 _NOT_COMPARED = frozenset({"tools", "network", "dataset_paths", "repeats", "precisions", "batches", "problems"})
-PARTLY_KNOWN = "a record of an earlier version does not hold all that its payload was told: settings may differ"
+_PARTLY_KNOWN = "a record of an earlier version does not hold all that its payload was told: settings may differ"
 # Stages whose payloads always had more settings than their parameters: older records lack them.
 _WITH_SPEC_SETTINGS = frozenset({"infer", "retrain", "profile", "conformance"})
 # Cells of these stages that share a workload make its data and its model.
@@ -61,7 +62,7 @@ def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
         for name, value in _spec_settings(record):
             known[f"spec.{name}"][repeat].add(value)
         for name in _SETTINGS:
-            value = _inside(record.details, name)
+            value = inside(record.details, name)
             if value is not None:
                 known[name][repeat].add(as_json(value))
         for name, size in _sizes(record.details.get("runs")):
@@ -76,12 +77,13 @@ def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
     }
 
 
-def settings_partly_known(*groups: Group) -> bool:
-    """Whether settings of these groups may differ unseen: a record of an earlier version lacks what others hold."""
+def settings_doubt(*groups: Group) -> str:
+    """Say why settings of these groups may differ unseen, or nothing: a record of an earlier version lacks what others hold."""
     records = [record for group in groups for record in group.ok]
-    if all(isinstance(record.details.get(_SPEC_SETTINGS), Mapping) for record in records):
-        return False
-    return any(record.stage in _WITH_SPEC_SETTINGS or _spec_settings(record) for record in records)
+    all_hold = all(isinstance(record.details.get(_SPEC_SETTINGS), Mapping) for record in records)
+    if not all_hold and any(record.stage in _WITH_SPEC_SETTINGS or _spec_settings(record) for record in records):
+        return _PARTLY_KNOWN
+    return SETTINGS_UNKNOWN if any(settings_unknown(group.cell) for group in groups) else ""
 
 
 def _spec_settings(record: AnyRecord) -> list[tuple[str, str]]:
@@ -123,17 +125,10 @@ def _sizes(runs: Any) -> list[tuple[str, int]]:
     return [
         (f"run {number} {name}", value)
         for number, run in enumerate(runs if isinstance(runs, list) else ())
-        if isinstance(run, Mapping) and isinstance(run.get("parameters"), Mapping)
-        for name, value in run["parameters"].items()
+        if isinstance(given := inside(run, "parameters"), Mapping)
+        for name, value in given.items()
         if isinstance(value, int) and not isinstance(value, bool) and _SIZE.search(str(name))
     ]
-
-
-def _inside(details: Mapping[str, Any], path: str) -> Any:
-    value: Any = details
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def as_json(value: Any) -> str:

@@ -6,14 +6,12 @@ Nor is what a repeat that failed would have shown: those that ran into their lim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import combinations
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, moment_of
+from transect.analysis.groups import Group
 from transect.domain.cell import GPU_PROVIDERS
-from transect.stats.comparisons import Comparison, Confidence
 from transect.stats.noise import trimmed
 
 # Runs that lie farther apart, in h, were not measured in turn, as the cells of one block are.
@@ -22,40 +20,7 @@ _MAX_H = 12.0
 _ROUNDING = 1e-9
 
 
-class Ran(Protocol):
-    """What is known of a group's runs: its records, those with a result, and whether others used the machine."""
-
-    @property
-    def records(self) -> tuple[AnyRecord, ...]:
-        """Every repeat's record."""
-        ...
-
-    @property
-    def ok(self) -> tuple[AnyRecord, ...]:
-        """Those whose numbers may be used."""
-        ...
-
-    @property
-    def noisy(self) -> bool:
-        """Whether others were at work in more of them than a middle leaves out."""
-        ...
-
-
-def under(comparison: Comparison, *groups: Ran, together: bool = True) -> Comparison:
-    """Return it with the confidence that it may have on these groups: not confirmed where others were at work too often.
-
-    Nor, if they should have been measured `together`, on other processors or another day, or with failures.
-    """
-    if comparison.confidence is not Confidence.CONFIRMED:
-        return comparison
-    reason_apart = apart(groups) if together else ""
-    if not reason_apart and not any(group.noisy for group in groups):
-        return comparison
-    reason = f"{comparison.reason}; {reason_apart}" if reason_apart else comparison.reason
-    return replace(comparison, confidence=Confidence.PROVISIONAL, reason=reason)
-
-
-def apart(groups: Sequence[Ran]) -> str:
+def apart(groups: Sequence[Group[Any]]) -> str:
     """Say why groups were not measured side by side and completely, as far as their records show; or nothing."""
     if reason := incomplete(groups):
         return reason
@@ -65,7 +30,7 @@ def apart(groups: Sequence[Ran]) -> str:
     return ""
 
 
-def incomplete(groups: Sequence[Ran]) -> str:
+def incomplete(groups: Sequence[Group[Any]]) -> str:
     """Say of how many repeats of a group there is no result, where more than a middle leaves out; or nothing."""
     for group in groups:
         lost = len(group.records) - len(group.ok)
@@ -158,13 +123,5 @@ def _processors(record: AnyRecord, *, gpus: bool) -> str:
 
 def _run_of(record: AnyRecord, on: str) -> _Run | None:
     """Return when a run was; None for times that nobody can read."""
-    try:
-        return _Run(_hours(record.started), _hours(record.ended), on)
-    except ValueError:
-        return None
-
-
-def _hours(started: str) -> float:
-    """Return a record's time in h; one without a zone is meant in UTC, as all are written."""
-    moment = datetime.fromisoformat(started)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / 3600
+    began, ended = moment_of(record.started), moment_of(record.ended)
+    return _Run(began.timestamp() / 3600, ended.timestamp() / 3600, on) if began and ended else None

@@ -8,24 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import MACHINE, SOFTWARE, AnyRecord, inside
 
 NOT_TOLD = "not told"
-
-# Facts by what they are about, in the order in which a reader asks.
-_MACHINE = (
-    "system.name",
-    "host",
-    "cpu_model",
-    "sockets",
-    "cores",
-    "numa_nodes",
-    "memory_bytes",
-    "gpus",
-    "kernel",
-    "cgroup",
-)
-_SOFTWARE = ("git.commit", "git.dirty", "mpi")
 
 # A fact's kind and name, and all of its values as text, sorted.
 Facts = Mapping[tuple[str, str], tuple[str, ...]]
@@ -78,13 +63,11 @@ def differences(before: Facts, after: Facts) -> list[Difference]:
 
 
 def _reported(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    for kind, names in (("machine", _MACHINE), ("software", _SOFTWARE)):
+    for kind, names in (("machine", MACHINE), ("software", SOFTWARE)):
         for name in names:
-            value: Any = provenance
-            for part in name.split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
+            value = inside(provenance, name)
             if value not in (None, "", [], {}):
-                yield kind, _words(name), _text(name, value)
+                yield kind, fact_words(name), fact_text(name, value)
     environment = _mapping(provenance, "environment")
     environment_name = str(environment.get("name") or "driver")
     if environment.get("lock_hash"):
@@ -100,11 +83,13 @@ def _mapping(provenance: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return mapping if isinstance(mapping, Mapping) else {}
 
 
-def _words(name: str) -> str:
+def fact_words(name: str) -> str:
+    """Name a fact of the provenance: `git.commit` is `git commit`."""
     return name.removesuffix("_bytes").replace("_", " ").replace(".", " ").replace("cpu", "CPU")
 
 
-def _text(name: str, value: Any) -> str:
+def fact_text(name: str, value: Any) -> str:
+    """Write the value of a fact."""
     if name == "memory_bytes" and isinstance(value, (int, float)):
         # What a kernel keeps for itself differs from boot to boot.
         return f"{value / 2**30:.1f} GiB"
@@ -123,5 +108,5 @@ def _environments(facts: Facts) -> set[str]:
 
 def _order(key: tuple[str, str]) -> tuple[int, int, str]:
     kind, fact = key
-    place = {_words(name): i for i, name in enumerate((*_MACHINE, *_SOFTWARE))}
+    place = {fact_words(name): i for i, name in enumerate((*MACHINE, *SOFTWARE))}
     return ("machine", "software", "variable").index(kind), place.get(fact, len(place)), fact

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import islice
 from typing import IO, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from transect.analysis.entries import AnyMetric, AnyRecord, Entry
+from transect.analysis.entries import AnyRecord, Entry
 from transect.analysis.labels import other_axes
 from transect.domain.cell import Cell, axes_of
 
@@ -56,7 +55,8 @@ COLUMNS = (
 
 _INTEGERS = frozenset({"nodes", "ranks", "threads", "batch", "memory_budget", "shards", "repeat"})
 _OF_RECORD = frozenset({"study", "stage", "status", "cause"})
-_OF_METRIC = ("metric", "label", "value", "unit", "direction")
+_DESCRIBED = ("metric", "label", "unit", "direction")
+_OF_METRIC = (*_DESCRIBED, "value")
 # Columns for nodes and ranks say it already.
 _LEFT_OUT = frozenset({"ranks_per_node"})
 
@@ -98,44 +98,39 @@ def _type(column: str) -> str:
     return "float64" if column == "value" else "string"
 
 
-def records_table(records: Sequence[AnyRecord], types: dict[str, str] | None = None) -> pd.DataFrame:
-    """Tidy table with the columns of `columns_of`, sorted by stage, cell, metric and label.
-
-    `value` is a float in the unit that stands beside it. A record without metrics has one row
-    with `metric` missing, so that no failed or skipped cell drops out of the table.
-    """
-    table = _arrow(records, columns_of(records) if types is None else types)
-    order = ["stage", "cell", "metric", "label"]
-    frame: pd.DataFrame = table.to_pandas(types_mapper=_PANDAS.get)
-    return frame.sort_values(order, kind="stable", na_position="last").reset_index(drop=True)
-
-
 def write_parquet(records: Sequence[AnyRecord], stream: IO[bytes]) -> None:
-    """Write the table of records that are sorted by stage and cell, some thousand at a time."""
+    """Write the tidy table of records that are sorted by stage and cell, some thousand at a time.
+
+    Its columns are those of `columns_of`, its rows sorted by stage, cell, metric and label. `value` is a float in the
+    unit that stands beside it. A record without metrics has one row with `metric` missing, so that no failed or skipped
+    cell drops out of the table.
+    """
     types = columns_of(records)
     # With what pandas reads its own types back by.
-    schema = pa.Schema.from_pandas(records_table([], types), preserve_index=False)
+    schema = pa.Schema.from_pandas(_arrow([], types).to_pandas(types_mapper=_PANDAS.get), preserve_index=False)
     with pq.ParquetWriter(stream, schema) as writer:
-        for portion in _portions(records):
-            writer.write_table(_arrow(portion, types).cast(schema))
-
-
-def _portions(records: Sequence[AnyRecord]) -> Iterator[list[AnyRecord]]:
-    remaining = iter(records)
-    while portion := list(islice(remaining, _AT_ONCE)):
-        yield portion
+        for first in range(0, len(records), _AT_ONCE):
+            writer.write_table(_arrow(records[first : first + _AT_ONCE], types).cast(schema))
 
 
 def _arrow(records: Sequence[AnyRecord], types: dict[str, str]) -> pa.Table:
     """Make the rows of records column by column; those of one record follow metric and label."""
-    numbers = _Numbers()
+    described: dict[str, list[Any]] = {column: [] for column in _OF_METRIC}
+    counts = []
+    # Records share names: the places of their values, and what their rows say.
+    known: dict[int, tuple[list[int], list[tuple[Any, ...]]]] = {}
     for record in records:
-        numbers.add(record)
-    repeats = pa.array(np.repeat(np.arange(len(records)), numbers.counts))
+        places, columns = _ordered(record, known)
+        numbers = record.metric_values if isinstance(record, Entry) else [number.value for number in record.metrics]
+        described["value"] += [numbers[place] for place in places] or [None]
+        for column, texts in zip(_DESCRIBED, columns, strict=True):
+            described[column] += texts
+        counts.append(max(1, len(places)))
+    repeats = pa.array(np.repeat(np.arange(len(records)), counts))
     axes = [{**vars(record.point), **other_axes(record.point), "repeat": record.repeat} for record in records]
     return pa.table(
         {
-            column: pa.array(getattr(numbers, column), _ARROW[kind])
+            column: pa.array(described[column], _ARROW[kind])
             if column in _OF_METRIC
             else _repeated(_column(column, records, axes, kind), repeats, _ARROW[kind])
             for column, kind in types.items()
@@ -171,46 +166,13 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-class _Numbers:
-    """The metrics of records, a list for each column; a record without any has a row of nothing."""
-
-    def __init__(self) -> None:
-        self.metric: list[str | None] = []
-        self.label: list[str | None] = []
-        self.unit: list[str | None] = []
-        self.direction: list[str | None] = []
-        self.value: list[float | None] = []
-        self.counts: list[int] = []
-        # Of names that many records share: the places of their values, and what their rows say.
-        self._known: dict[int, tuple[list[int], list[tuple[Any, ...]]]] = {}
-
-    def add(self, record: AnyRecord) -> None:
-        """Add a record's rows."""
-        if isinstance(record, Entry):
-            names, held = record.metric_names, record.metric_values
-            known = self._known.get(id(names))
-            if known is None:
-                known = self._known[id(names)] = _ordered(record.metrics)
-            places, columns = known
-            values: list[float | None] = [held[place] for place in places]
-        else:
-            places, columns = _ordered(record.metrics)
-            values = [record.metrics[place].value for place in places]
-        self.value += values or [None]
-        for column, described in zip((self.metric, self.label, self.unit, self.direction), columns, strict=True):
-            column += described
-        self.counts.append(max(1, len(places)))
-
-
-def _ordered(metrics: Sequence[AnyMetric]) -> tuple[list[int], list[tuple[Any, ...]]]:
-    """Return the places of metrics by name and label, and the columns that say what they are."""
-
-    def place(number: int) -> tuple[str, bool, str]:
-        measured = metrics[number]
-        return measured.name, measured.label is None, measured.label or ""
-
-    places = sorted(range(len(metrics)), key=place)
-    rows: list[tuple[str | None, ...]] = [
-        (m.name, m.label, m.unit, m.direction.value) for m in map(metrics.__getitem__, places)
-    ]
-    return places, list(zip(*(rows or [(None,) * 4]), strict=True))
+def _ordered(
+    record: AnyRecord, known: dict[int, tuple[list[int], list[tuple[Any, ...]]]]
+) -> tuple[list[int], list[tuple[Any, ...]]]:
+    """Return the places of a record's metrics by name and label, and the columns that say what they are."""
+    shared = id(record.metric_names) if isinstance(record, Entry) else id(record)
+    if shared not in known:
+        rows: list[tuple[str | None, ...]] = [(m.name, m.label, m.unit, m.direction.value) for m in record.metrics]
+        places = sorted(range(len(rows)), key=lambda n: (rows[n][0], rows[n][1] is None, rows[n][1] or ""))
+        known[shared] = places, list(zip(*([rows[n] for n in places] or [(None,) * 4]), strict=True))
+    return known[shared]

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, moment_of
 from transect.analysis.groups import Group, grouped
 from transect.analysis.log_runs import DATED, LogCell
-from transect.analysis.result_sets import ResultSet, measured
-from transect.analysis.surroundings import Difference, differences, facts_of
+from transect.analysis.result_sets import ResultSet, differences_of, measured
+from transect.analysis.surroundings import Difference
 from transect.domain.cell import Cell
 
 
@@ -58,7 +58,7 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
     left_out: list[LeftOut] = []
     by_day = [day for results in sets for day in _by_day(results, left_out)]
     for place, result_set in enumerate(by_day):
-        starts = [moment for r in result_set.loaded.records if (moment := _moment(r.started)) is not None]
+        starts = [moment for r in result_set.loaded.records if (moment := moment_of(r.started)) is not None]
         if starts:
             middle = statistics.median_low(starts)
             dated.append((middle, place, result_set))
@@ -132,36 +132,22 @@ def _own(results: ResultSet, seen: set[Hashable]) -> dict[Cell, Group]:
 
 
 def _differences(before: ResultSet, after: ResultSet) -> list[Difference]:
-    """Name what differs between the records of cells that both have; between all, where they share none."""
-    common = [cell for cell in after.groups if cell in before.groups]
-    if not common:
-        return differences(before.facts, after.facts)
-    return differences(
-        *(facts_of(record for cell in common for record in side.groups[cell].records) for side in (before, after))
-    )
-
-
-def _moment(text: str) -> datetime | None:
-    """Return a time of a record; one without a zone is UTC, as the record's schema says."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+    common = ((before.groups[cell], group) for cell, group in after.groups.items() if cell in before.groups)
+    return differences_of(before, after, common)
 
 
 def _notes(results: ResultSet, before: Run | None, now: datetime) -> list[str]:
     notes = []
-    first, last = (_moment(text) for text in results.span)
+    first, last = (moment_of(text) for text in results.span)
     if results.backwards:
         notes.append(f"{results.backwards} records ended before they started: the clock was set back")
-    undated = sum(_moment(record.started) is None for record in results.loaded.records)
+    undated = sum(moment_of(record.started) is None for record in results.loaded.records)
     if undated:
         notes.append(f"{undated} records without a date")
     if last is not None and last > now:
         notes.append("dated later than now: a clock is wrong")
     if before is not None and first is not None:
-        end = _moment(before.results.span[1])
+        end = moment_of(before.results.span[1])
         if end is not None and first < end:
             notes.append("began before the run before it had ended")
     return notes

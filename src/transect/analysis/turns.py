@@ -23,6 +23,8 @@ _SHARED = 0.25
 _MIN_TURNS = 4
 # Under which key a record's turns have the seconds of a metric, where it is not the one that they name.
 _SECONDS = {"end_to_end_time": "end_to_end_seconds"}
+# Under which key they have the mean of a metric in each turn.
+_MEANS = "mean_seconds"
 # Rates, and the time of which each turn tells their inverse.
 _RATES = {"samples_per_second": "step_time", "throughput": "latency"}
 # The time to a target, and that of what it is made of.
@@ -50,16 +52,19 @@ class Paired:
 def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
     """Pair two groups' runs by repeat; None where they have none in common that tells the metric.
 
-    Where both take as many steps to their target for each seed, the time to it differs by that of a step alone.
+    Where both take as many steps to their target for each seed, the time to it differs by that of a step alone: by the means
+    of quiet turns, since all steps count; of others by medians, which hide what a neighbour took.
     """
     lost = sum(record.value(name) is None for side in (group, base) for record in side.ok)
-    if name == TO_TARGET and _same_steps(group, base):
+    all_steps = name == TO_TARGET and _same_steps(group, base)
+    if all_steps:
         name = STEP
     elif name == RUN:
         name = measure_of((group, base))
     sides = {record.repeat: record for record in group.ok}, {record.repeat: record for record in base.ok}
     logs: dict[int, float] = {}
     quiet: dict[int, float] = {}
+    means: dict[int, float] = {}
     turned: set[int] = set()
     for repeat in sorted(sides[0].keys() & sides[1].keys()):
         both = sides[0][repeat], sides[1][repeat]
@@ -72,8 +77,12 @@ def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
         logs[repeat] = found
         if still and not any(record.details.get("disturbed") for record in both):
             quiet[repeat] = found
+            if all_steps and (mean := _of_turns(*both, name, key=_MEANS)) is not None:
+                means[repeat] = mean[0]
     if not logs:
         return None
+    if len(means) == len(quiet):
+        quiet = means
     enough = len(quiet) >= MIN_RUNS or len(quiet) == len(logs)
     kept = quiet if enough else logs
     by = "turn" if turned.issuperset(kept) else "seed" if name == TO_TARGET or metric(name).unit == "1" else "run"
@@ -109,7 +118,7 @@ def _ratio(a: Any, b: Any) -> float | None:
     return math.log(a) - math.log(b)
 
 
-def _of_turns(a: AnyRecord, b: AnyRecord, name: str) -> tuple[float, bool] | None:
+def _of_turns(a: AnyRecord, b: AnyRecord, name: str, key: str | None = None) -> tuple[float, bool] | None:
     """Return the log ratio of two records that took turns with each other, the middle of those turn by turn, and whether it is quiet.
 
     Of the turns that were quiet on both sides; of all, where these are too few: each side may have enough of its own.
@@ -117,7 +126,7 @@ def _of_turns(a: AnyRecord, b: AnyRecord, name: str) -> tuple[float, bool] | Non
     mine, theirs = a.details.get("turns"), b.details.get("turns")
     if not isinstance(mine, dict) or not isinstance(theirs, dict) or mine.get("heat") != theirs.get("heat"):
         return None
-    sides = [_seconds(turns, name) for turns in (mine, theirs)]
+    sides = [_seconds(turns, name, key) for turns in (mine, theirs)]
     if not all(sides):
         return None
     logs = []
@@ -139,9 +148,9 @@ def _of_turns(a: AnyRecord, b: AnyRecord, name: str) -> tuple[float, bool] | Non
     return None if batches is None else (batches - middle, enough)
 
 
-def _seconds(turns: dict[str, Any], name: str) -> list[float]:
-    """Return the seconds of each turn that tell a metric, or nothing."""
-    told = turns.get(_SECONDS.get(name, "seconds"))
+def _seconds(turns: dict[str, Any], name: str, key: str | None = None) -> list[float]:
+    """Return the seconds of each turn that tell a metric, or nothing; those that stand under `key`, where it is given."""
+    told = turns.get(key or _SECONDS.get(name, "seconds"))
     of_metric = name in _SECONDS or turns.get("metric") == _RATES.get(name, name)
     return told if of_metric and isinstance(told, list) else []
 

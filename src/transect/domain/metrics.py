@@ -7,7 +7,7 @@ benchmarking of parallel computing systems", SC'15, rules 3 and 4).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Flag, StrEnum, auto
 
 from transect.domain.errors import BadInput, unknown_name
 
@@ -28,6 +28,18 @@ class Mean(StrEnum):
     NONE = "none"
 
 
+class Nature(Flag):
+    """What a comparison of results takes a number for: a speed, where nothing is said."""
+
+    SPEED = 0
+    # Of a result, as opposed to its speed.
+    QUALITY = auto()
+    # No run disturbs it: where repeats agree it is a fact.
+    EXACT = auto()
+    # A part of another metric, or how far from a reference a result is that is right or is not one.
+    PART = auto()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Metric:
     """A measured quantity: what it is called, its unit and which way is better."""
@@ -37,14 +49,17 @@ class Metric:
     direction: Direction
     mean: Mean
     description: str
+    nature: Nature = Nature.SPEED
 
 
 METRICS: dict[str, Metric] = {}
 
 
-def register_metric(name: str, unit: str, direction: Direction, mean: Mean, description: str) -> Metric:
+def register_metric(
+    name: str, unit: str, direction: Direction, mean: Mean, description: str, nature: Nature = Nature.SPEED
+) -> Metric:
     """Add a metric. Raises BadInput when the name is taken with another meaning."""
-    new = Metric(name=name, unit=unit, direction=direction, mean=mean, description=description)
+    new = Metric(name=name, unit=unit, direction=direction, mean=mean, description=description, nature=nature)
     if METRICS.setdefault(name, new) != new:
         raise BadInput(f"metric '{name}' is registered already as {METRICS[name]}")
     return new
@@ -58,7 +73,12 @@ def metric(name: str) -> Metric:
         raise unknown_name("metric", name, METRICS) from None
 
 
-# Unit, direction and mean of most.
+def nature_of(name: str) -> Nature:
+    """Return a metric's nature; that of a speed where nobody has registered it."""
+    return METRICS[name].nature if name in METRICS else Nature.SPEED
+
+
+# Unit, direction, mean and, of what is no speed, nature of most.
 _SECONDS = "s", Direction.LOWER, Mean.ARITHMETIC
 _MORE = "1", Direction.HIGHER, Mean.ARITHMETIC
 _LESS = "1", Direction.LOWER, Mean.ARITHMETIC
@@ -67,6 +87,11 @@ _PER_SECOND = "1/s", Direction.HIGHER, Mean.HARMONIC
 _BYTES = "B", Direction.LOWER, Mean.ARITHMETIC
 _BANDWIDTH = "B/s", Direction.HIGHER, Mean.HARMONIC
 _FLOPS = "FLOP/s", Direction.HIGHER, Mean.HARMONIC
+_GOOD = *_MORE, Nature.QUALITY
+_BAD = *_LESS, Nature.QUALITY
+_MORE_OF = *_MORE, Nature.PART
+_LESS_OF = *_LESS, Nature.PART
+_FILE_BYTES = "B", Direction.LOWER, Mean.ARITHMETIC, Nature.EXACT
 
 for _name, _kind, _about in (
     # training
@@ -94,10 +119,10 @@ for _name, _kind, _about in (
         "data touched to the target reached; loading libraries, making the model and testing it do not count",
     ),
     ("steps_to_quality", _LESS, "steps until the target was reached"),
-    ("final_loss", _LESS, "training loss of the last step's global batch"),
-    ("accuracy", _MORE, "share of the test set classified right at the end"),
-    ("accuracy_ci_low", _MORE, "Wilson 95 % interval of the accuracy, lower end"),
-    ("accuracy_ci_high", _MORE, "Wilson 95 % interval of the accuracy, upper end"),
+    ("final_loss", _LESS_OF, "training loss of the last step's global batch"),
+    ("accuracy", _GOOD, "share of the test set classified right at the end"),
+    ("accuracy_ci_low", _MORE_OF, "Wilson 95 % interval of the accuracy, lower end"),
+    ("accuracy_ci_high", _MORE_OF, "Wilson 95 % interval of the accuracy, upper end"),
     ("parameters", _FACT, "trainable numbers in the model"),
     ("gradient_bytes", ("B", Direction.NEUTRAL, Mean.NONE), "size of the whole model's flat gradient"),
     ("weights_deviation", _LESS, "relative distance of the weights to the reference's"),
@@ -110,10 +135,10 @@ for _name, _kind, _about in (
     ("memory_at_rest", _BYTES, "resident memory of a rank that is ready to train and has not begun, the largest"),
     (
         "environment_bytes",
-        ("B", Direction.LOWER, Mean.NONE),
+        ("B", Direction.LOWER, Mean.NONE, Nature.EXACT),
         "what has to be installed before it trains, the interpreter included, as long as its files are",
     ),
-    ("environment_files", ("1", Direction.LOWER, Mean.NONE), "number of those files"),
+    ("environment_files", ("1", Direction.LOWER, Mean.NONE, Nature.EXACT), "number of those files"),
     (
         "training_memory",
         _BYTES,
@@ -138,18 +163,18 @@ for _name, _kind, _about in (
     ("staleness_p95", _LESS, "95th percentile of these updates, of 100 gradients or more"),
     # retraining
     ("checkpoint_time", _SECONDS, "median time of writing the state to a file"),
-    ("accuracy_before", _MORE, "share of the test set that the base model classifies right, before it is retrained"),
+    ("accuracy_before", _MORE_OF, "share of the test set that the base model classifies right, before it is retrained"),
     # export
-    ("model_bytes", _BYTES, "size of the ONNX file"),
+    ("model_bytes", _FILE_BYTES, "size of the ONNX file"),
     ("opset", _FACT, "ONNX operator set version"),
     ("ir_version", _FACT, "ONNX intermediate representation version"),
-    ("operators", _LESS, "nodes in the ONNX graph"),
+    ("operators", (*_LESS, Nature.EXACT), "nodes in the ONNX graph"),
     ("export_time", _SECONDS, "time of the export call"),
-    ("max_abs_difference", _LESS, "largest absolute output difference to the framework"),
-    ("max_rel_difference", _LESS, "largest relative output difference to the framework"),
-    ("top1_agreement", _MORE, "share of the test set with the same predicted class"),
+    ("max_abs_difference", _LESS_OF, "largest absolute output difference to the framework"),
+    ("max_rel_difference", _LESS_OF, "largest relative output difference to the framework"),
+    ("top1_agreement", (*_MORE, Nature.QUALITY | Nature.EXACT), "share of the test set with the same predicted class"),
     # conversion
-    ("accuracy_loss", _LESS, "accuracy of the float32 model less that of the converted one, on the same samples"),
+    ("accuracy_loss", _BAD, "accuracy of the float32 model less that of the converted one, on the same samples"),
     # inference
     ("latency", _SECONDS, "median time of one Run call"),
     ("latency_p95", _SECONDS, "95th percentile of the time of one Run call"),
@@ -159,23 +184,27 @@ for _name, _kind, _about in (
     ("copy_time", _SECONDS, "median time of copying the outputs, apart from Run"),
     ("end_to_end_time", _SECONDS, "median time of bind, Run and copy together"),
     ("first_result_time", _SECONDS, "start of the process to its first result"),
-    ("program_bytes", _BYTES, "size of the program and the libraries that it loads"),
-    ("nonfinite_outputs", _LESS, "NaN and infinite outputs where the framework has none, or has another"),
+    ("program_bytes", _FILE_BYTES, "size of the program and the libraries that it loads"),
+    (
+        "nonfinite_outputs",
+        (*_LESS, Nature.QUALITY | Nature.EXACT),
+        "NaN and infinite outputs where the framework has none, or has another",
+    ),
     ("load_latency", _SECONDS, "median time from a request's arrival to its result"),
     ("load_latency_p95", _SECONDS, "95th percentile from arrival to result"),
     ("load_latency_p99", _SECONDS, "99th percentile from arrival to result"),
     ("served_rate", _PER_SECOND, "requests served per second under an offered load"),
     ("served_share", _MORE, "requests served over requests that arrived"),
     # conformance
-    ("conformance_pass_rate", _MORE, "share of ONNX's operator tests that pass"),
+    ("conformance_pass_rate", (*_MORE, Nature.QUALITY | Nature.EXACT), "share of ONNX's operator tests that pass"),
     ("conformance_tests", _FACT, "operator tests by what came of them"),
     # classifiers of tickets
-    ("accuracy_at_3", _MORE, "share of the test set whose class is among the 3 likeliest"),
-    ("macro_f1", _MORE, "mean over classes of the harmonic mean of precision and recall, on the test set"),
-    ("log_loss", _LESS, "mean of -ln of the true class's probability, on the test set"),
-    ("calibration_error", _LESS, "mean over the test set of |confidence - accuracy| of its tenth of confidences"),
-    ("validation_accuracy", _MORE, "share of the validation set classified right"),
-    ("validation_log_loss", _LESS, "mean of -ln of the true class's probability, on the validation set"),
+    ("accuracy_at_3", _GOOD, "share of the test set whose class is among the 3 likeliest"),
+    ("macro_f1", _GOOD, "mean over classes of the harmonic mean of precision and recall, on the test set"),
+    ("log_loss", _BAD, "mean of -ln of the true class's probability, on the test set"),
+    ("calibration_error", _BAD, "mean over the test set of |confidence - accuracy| of its tenth of confidences"),
+    ("validation_accuracy", _MORE_OF, "share of the validation set classified right"),
+    ("validation_log_loss", _LESS_OF, "mean of -ln of the true class's probability, on the validation set"),
     # hardware bounds
     ("flops", _FLOPS, "floating-point rate of a benchmark"),
     ("memory_bandwidth", _BANDWIDTH, "memory bandwidth of a benchmark"),
@@ -184,7 +213,7 @@ for _name, _kind, _about in (
     ("link_bandwidth", _BANDWIDTH, "copies between processors and devices of one node, all of a test together"),
     ("message_time", _SECONDS, "half a round trip of a message between two ranks"),
     ("allreduce_time", _SECONDS, "slowest rank's time of one all-reduce"),
-    ("residual", _LESS, "scaled residual of a linear solver"),
+    ("residual", _LESS_OF, "scaled residual of a linear solver"),
     ("benchmark_time", _SECONDS, "time that the benchmark reports"),
     ("update_rate", _PER_SECOND, "random memory updates per second"),
     ("storage_bandwidth", _BANDWIDTH, "reading or writing of a file system"),
@@ -215,4 +244,4 @@ for _name, _kind, _about in (
     ("warm_up_time", _SECONDS, "first run of a kernel, in which some compile"),
     ("operation_rate", _PER_SECOND, "operations per second, as a benchmark counts them"),
 ):
-    register_metric(_name, *_kind, _about)
+    register_metric(_name, *_kind[:3], _about, *_kind[3:])

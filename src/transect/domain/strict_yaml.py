@@ -26,23 +26,6 @@ M = TypeVar("M", bound=BaseModel)
 # Characters and values of one file with all that its aliases repeat: a short file can stand for billions.
 _MAX_SIZE = 5_000_000
 _KEYS = {f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "merge")}
-# Keys of study files that have another name now.
-_RENAMED = {
-    "until": "repeat_until",
-    "interval": "ci_half_width",
-    "or_equal_within": "equivalence_margin",
-    "floor": "min_repeats",
-    "cap": "max_repeats",
-    "minutes": "budget_minutes",
-    "partitions": "splits",
-    "partition": "split",
-    "vectors": "embeddings",
-    "valid": "validation",
-    "infer": "inference",
-    "device": "on_device",
-    "fit": "fit_on",
-    "knob": "hyperparameter",
-}
 
 
 class _Constructor(SafeConstructor):
@@ -155,8 +138,6 @@ def validate(model: type[M], content: Mapping[str, Any], where: str, below: str 
                 known = _keys_at(model, problem["loc"])
                 near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.5)
                 hint = f" did you mean '{near[0]}'?" if near else ""
-                if (new := _RENAMED.get(str(problem["loc"][-1]))) in known:
-                    hint = f" {problem['loc'][-1]} is called {new} now."
                 rows.append(f"unknown key '{key}':{hint} Known: {', '.join(known)}")
             elif problem["type"] == "missing":
                 rows.append(f"key '{key}' is missing")
@@ -165,6 +146,6 @@ def validate(model: type[M], content: Mapping[str, Any], where: str, below: str 
         raise BadInput(*(f"{where}: {row}" for row in rows)) from None
 
 
-def load_model(path: Path, model: type[M], data: dict[str, Any] | None = None) -> M:
+def load_model(path: Path, model: type[M]) -> M:
     """Read and validate. Raises BadInput naming file, key, value and what was expected."""
-    return validate(model, load_yaml(path) if data is None else data, str(path))
+    return validate(model, load_yaml(path), str(path))

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from transect.domain.metrics import Direction
 from transect.domain.until import MARGIN
 from transect.stats.estimates import RATIO, RATIO_OF_PAIRS, Estimate, decided_ratio, paired_ratio_of, ratio_of
+from transect.stats.noise import Noise
 from transect.stats.samples import NoiseFloor, Summary, summarise
 from transect.stats.verdicts import Answer, Decision, decide, decide_paired, is_confirmed
 
@@ -40,8 +42,7 @@ class Comparison:
     """Two sets of values compared with each other.
 
     `ratio` is that of the first to the second, the one estimate that verdict, claim and evidence share; None where a
-    value has no logarithm. `factor` is how many times better the better one is by it (1 or more). `a` and `b` say where
-    the values lie. `decision` holds the ratio's interval and the probability of its verdict; None where nothing tells
+    value has no logarithm. `a` and `b` say where the values lie. `decision` holds the ratio's interval and the probability of its verdict; None where nothing tells
     the noise.
     """
 
@@ -49,7 +50,6 @@ class Comparison:
     b: Summary
     verdict: Verdict
     confidence: Confidence
-    factor: float
     reason: str
     ratio: Estimate | None = None
     decision: Decision | None = None
@@ -58,6 +58,13 @@ class Comparison:
     # What it is made of, in words, and why it is no surer.
     of: str = ""
     doubt: str = ""
+
+    @property
+    def times(self) -> float | None:
+        """How many times the second side's value the first one is; None where that is no number."""
+        if self.ratio is not None:
+            return self.ratio.value
+        return self.a.median / self.b.median if self.b.median > 0 else None
 
     @property
     def equal(self) -> bool:
@@ -76,20 +83,10 @@ def compare(
     left, right = summarise(a), summarise(b)
     if left is None or right is None:
         return None
-    margin = floor.margin if floor else MARGIN
     positive = min(left.low, right.low) > 0
-    decision = decide(a, b, floor.noise if floor else None, margin=margin) if positive else None
+    decision = decide(a, b, *_noise_of(floor)) if positive else None
     runs = f"{len(a)} runs" if len(a) == len(b) else f"{len(a)} and {len(b)} runs"
-    return judged(
-        left,
-        right,
-        decision,
-        direction=direction,
-        of=runs + _beside(floor),
-        ratio=ratio_of(a, b),
-        margin=margin,
-        doubt=_doubt(decision, min(len(a), len(b)), floor),
-    )
+    return _beside_floor(left, right, decision, floor, direction=direction, of=runs, ratio=ratio_of(a, b))
 
 
 def compare_paired(
@@ -108,29 +105,27 @@ def compare_paired(
     ratio = paired_ratio_of(a, b)
     if left is None or right is None or ratio is None:
         return None
-    margin = floor.margin if floor else MARGIN
-    decision = decide_paired(a, b, floor.noise if floor else None, margin=margin)
-    return judged(
-        left,
-        right,
-        decision,
-        direction=direction,
-        of=f"{len(common)} seeds, each with itself{_beside(floor)}",
-        ratio=ratio,
-        margin=margin,
-        doubt=_doubt(decision, len(common), floor),
-    )
+    decision = decide_paired(a, b, *_noise_of(floor))
+    seeds = f"{len(common)} seeds, each with itself"
+    return _beside_floor(left, right, decision, floor, direction=direction, of=seeds, ratio=ratio)
 
 
-def _doubt(decision: Decision | None, runs: int, floor: NoiseFloor | None) -> str:
+def _noise_of(floor: NoiseFloor | None) -> tuple[Noise | None, float]:
+    return (floor.noise, floor.margin) if floor else (None, MARGIN)
+
+
+def _beside_floor(
+    left: Summary, right: Summary, decision: Decision | None, floor: NoiseFloor | None, *, of: str, **told: Any
+) -> Comparison:
+    """Put a decision into words, which is confirmed where runs are enough for the noise floor."""
+    if floor is not None:
+        of = f"{of}, beside a noise floor of {100 * floor.relative:.1f} % ({floor.pairs} A/A pairs)"
+    doubt, runs = "", min(left.count, right.count)
     if decision is None or floor is None:
-        return "no noise floor known"
-    enough = is_confirmed(decision, runs, floor.relative, floor.margin, floor.upper, floor.often)
-    return "" if enough else "too few runs for such a noise floor"
-
-
-def _beside(floor: NoiseFloor | None) -> str:
-    return f", beside a noise floor of {100 * floor.relative:.1f} % ({floor.pairs} A/A pairs)" if floor else ""
+        doubt = "no noise floor known"
+    elif not is_confirmed(decision, runs, floor.relative, floor.margin, floor.upper, floor.often):
+        doubt = "too few runs for such a noise floor"
+    return judged(left, right, decision, of=of, margin=_noise_of(floor)[1], doubt=doubt, **told)
 
 
 def judged(
@@ -165,7 +160,6 @@ def judged(
         b=right,
         verdict=verdict,
         confidence=confidence,
-        factor=max(decision.ratio, 1 / decision.ratio),
         reason=f"{reason}; {doubt}" if doubt else reason,
         ratio=ratio,
         decision=decision,
@@ -179,19 +173,18 @@ def _undecided(
     left: Summary, right: Summary, ratio: Estimate | None, direction: Direction, of: str, margin: float
 ) -> Comparison:
     """Compare what nothing tells the noise of; without a ratio, as of a loss of 0, ranges that lie apart tell at most something."""
-    verdict, factor = Verdict.SAME, max(ratio.value, 1 / ratio.value) if ratio else 1.0
+    verdict = Verdict.SAME
     reason = f"{of}: no cell of this kind ran twice, so the noise is not known"
     if ratio is None:
         reason = "a value is not positive, so there is no ratio"
         if min(left.count, right.count) > 1 and (left.high < right.low or right.high < left.low):
             verdict = Verdict.BETTER if (left.high < right.low) == (direction is Direction.LOWER) else Verdict.WORSE
-            reason, factor = f"{reason}; the ranges of {of} lie apart", math.inf
+            reason = f"{reason}; the ranges of {of} lie apart"
     return Comparison(
         a=left,
         b=right,
         verdict=verdict,
         confidence=Confidence.INCONCLUSIVE if verdict is Verdict.SAME else Confidence.PROVISIONAL,
-        factor=factor,
         reason=reason,
         ratio=ratio,
         margin=margin,

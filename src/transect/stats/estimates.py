@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from transect.stats.noise import location, logs_of
-from transect.stats.samples import MIN_INTERVAL_VALUES, Spread
-from transect.stats.verdicts import Decision, decide, power
+from transect.stats.samples import Spread
+from transect.stats.verdicts import Decision, power
 
 # What the ratio of two sets of runs is called, and that of pairs, which are not trimmed. Of fewer than five values none is.
 RATIO, RATIO_OF_PAIRS = "ratio of trimmed geometric means", "geometric mean of the ratios"
@@ -22,8 +22,8 @@ RATIO, RATIO_OF_PAIRS = "ratio of trimmed geometric means", "geometric mean of t
 class Estimate:
     """A ratio, or what it comes to in the unit of the values, and its ends.
 
-    `spread` says what the ends are: a 95 % interval, the range of all pairs for fewer than six values a side of which
-    the noise is not known, or nothing but the value itself for one a side.
+    `spread` says what the ends are: the interval of a verdict, the range of all pairs of values of which the noise is
+    not known, or nothing but the value itself for one a side.
     """
 
     value: float
@@ -68,7 +68,7 @@ def decided_ratio(decision: Decision) -> Estimate:
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """Estimate how many times b the values of a are; None when a side is empty or not positive.
 
-    For values of which nobody knows the noise of their kind: the interval is that of their own spread.
+    For values of which nobody knows the noise of their kind: the ends are the range of all pairs.
 
     >>> found = ratio_of([2.0, 8.0], [1.0, 1.0])
     >>> round(found.value, 6), found.low, found.high, found.spread.value
@@ -76,9 +76,6 @@ def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """
     if min(a, default=0.0) <= 0 or min(b, default=0.0) <= 0:
         return None
-    if min(len(a), len(b)) >= MIN_INTERVAL_VALUES:
-        decision = decide(a, b, None)
-        return None if decision is None else decided_ratio(decision)
     logs = logs_of(a), logs_of(b)
     if not all(logs):  # not a finite one among them
         return None

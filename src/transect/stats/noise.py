@@ -40,12 +40,11 @@ class Noise:
     """The variance of one run's logarithm in cells of a kind, and how far to trust it.
 
     `freedom` counts as degrees of freedom beside a group's own: 0 where groups are too few or too
-    unlike to tell anything of each other. `groups` is the number of cells behind it.
+    unlike to tell anything of each other.
     """
 
     variance: float
     freedom: float
-    groups: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def fit(groups: Sequence[Location], alike: float = 0.0) -> Noise | None:
         middle = max(group.variance for group in known)
     pooled = sum(g.freedom * g.variance for g in known) / sum(g.freedom for g in known)
     if len(known) < _MIN_GROUPS or middle <= 0:
-        return Noise(variance=pooled, freedom=0.0, groups=len(known))
+        return Noise(variance=pooled, freedom=0.0)
     halves = [group.freedom / 2 for group in known]
     logs = [
         math.log(max(group.variance, _MIN_SHARE * middle)) - _digamma(half) + math.log(half)
@@ -154,10 +153,10 @@ def fit(groups: Sequence[Location], alike: float = 0.0) -> Noise | None:
     spread = statistics.variance(logs) / (1 - alike) * (len(logs) - 1) / float(chdtri(len(logs) - 1, _DOUBT))
     unlike = spread - statistics.fmean(map(_trigamma, halves))
     if unlike <= 0:
-        return Noise(variance=pooled, freedom=total, groups=len(known))
+        return Noise(variance=pooled, freedom=total)
     half = _inverse_trigamma(unlike)
     variance = math.exp(statistics.fmean(logs) + _digamma(half) - math.log(half))
-    return Noise(variance=variance, freedom=min(2 * half, total), groups=len(known))
+    return Noise(variance=variance, freedom=min(2 * half, total))
 
 
 @lru_cache

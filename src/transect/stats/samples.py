@@ -25,10 +25,8 @@ from transect.stats.noise import Noise, paired_noise, pooled_noise
 # The smallest sample whose extremes cover the median with 95 % confidence is 6.
 MIN_INTERVAL_VALUES = 6
 
-# The share of A/A pairs below the upper quarter.
-_UPPER = 0.75
-# The share of A/A pairs that are closer than `often`.
-_OFTEN = 0.6
+# The shares of A/A pairs that are closer than the floor, its `upper` and its `often`.
+_HIGH, _UPPER, _OFTEN = 0.95, 0.75, 0.6
 
 
 class Spread(StrEnum):
@@ -43,8 +41,8 @@ class Spread(StrEnum):
 class Summary:
     """Median of `count` values with its ends, all in the unit of the values.
 
-    `spread` says what the ends are: a rank-based confidence interval (`confidence` holds the
-    level reached), the range of two to five values, or nothing but the single value.
+    `spread` says what the ends are: a rank-based confidence interval of the `level` that it reaches, the range of two
+    to five values, or nothing but the single value.
     """
 
     count: int
@@ -52,13 +50,13 @@ class Summary:
     low: float
     high: float
     spread: Spread
-    confidence: float | None = None
+    level: float
 
     @property
     def word(self) -> str:
-        """Name the ends in words: `95 % interval`, `range` or `one run`."""
+        """Name the ends in words, with their true level: `96.9 % interval`, `range` or `one run`."""
         if self.spread is Spread.INTERVAL:
-            return "95 % interval"
+            return f"{100 * self.level:.3g} % interval"
         return "range" if self.spread is Spread.RANGE else "one run"
 
 
@@ -66,26 +64,24 @@ class Summary:
 class NoiseFloor:
     """The largest ratio that repeats of one cell show between each other, less one.
 
-    `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
-    `groups` the number of cells that they come from. `noise` is what their repeats say of the spread
+    `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it. `noise` is what their repeats say of the spread
     of each, and `upper` the ratio that a quarter of the pairs exceeds, less one, `often` that which two fifths do; within
     `margin` two cells are the same.
     """
 
     relative: float
     pairs: int
-    groups: int
     noise: Noise | None = None
     upper: float = 0.0
     often: float = 0.0
     margin: float = MARGIN
 
 
-def rank_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float] | None:
-    """Confidence interval of the median from order statistics, and the level it reaches.
+def rank_interval(values: Sequence[float]) -> tuple[float, float, float] | None:
+    """95 % confidence interval of the median from order statistics, and the level it reaches.
 
     The ends are the k-th smallest and k-th largest value with the largest k whose exact
-    binomial coverage is at least `confidence` (Le Boudec, "Performance evaluation of computer
+    binomial coverage is at least 95 % (Le Boudec, "Performance evaluation of computer
     and communication systems", section 2.2). Returns None when no k covers, that is for fewer
     than six values at 95 %.
 
@@ -95,14 +91,14 @@ def rank_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[fl
     (1, 6, 0.96875)
     """
     ordered = sorted(values)
-    rank = _rank(len(ordered), confidence)
+    rank = _rank(len(ordered))
     return None if rank is None else (ordered[rank[0] - 1], ordered[-rank[0]], rank[1])
 
 
 @lru_cache(maxsize=4096)
-def _rank(count: int, confidence: float) -> tuple[int, float] | None:
+def _rank(count: int) -> tuple[int, float] | None:
     """Return k and the level reached by the k-th smallest and k-th largest of `count` values."""
-    tail = (1 - confidence) / 2
+    tail = (1 - 0.95) / 2
     smallest = int(binom.ppf(tail, count, 0.5))
     # The largest k of which less than the tail lies below.
     k = smallest + 1 if binom.cdf(smallest, count, 0.5) <= tail else smallest
@@ -114,18 +110,11 @@ def summarise(values: Iterable[float]) -> Summary | None:
     ordered = sorted(values)
     if not ordered:
         return None
-    median = ordered[len(ordered) // 2] if len(ordered) % 2 else statistics.median(ordered)
     interval = rank_interval(ordered)
-    if interval is not None:
-        low, high, level = interval
-        return Summary(count=len(ordered), median=median, low=low, high=high, spread=Spread.INTERVAL, confidence=level)
-    return Summary(
-        count=len(ordered),
-        median=median,
-        low=ordered[0],
-        high=ordered[-1],
-        spread=Spread.RANGE if len(ordered) > 1 else Spread.SINGLE,
-    )
+    low, high, level = interval or (ordered[0], ordered[-1], 1.0)
+    spread = Spread.INTERVAL if interval else Spread.RANGE if len(ordered) > 1 else Spread.SINGLE
+    median = statistics.median(ordered)
+    return Summary(count=len(ordered), median=median, low=low, high=high, spread=spread, level=level)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -133,36 +122,18 @@ def quantile(values: Sequence[float], share: float) -> float:
     return float(np.quantile(np.asarray(values, dtype=float), share, method="inverted_cdf"))
 
 
-def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95, *, margin: float = MARGIN) -> NoiseFloor | None:
+def noise_floor(groups: Iterable[Sequence[float]], *, margin: float = MARGIN) -> NoiseFloor | None:
     """A/A noise: a high quantile of the ratios between repeats of one and the same cell.
 
     All pairs within each group are taken; values of zero or less give no ratio. With few pairs
     the quantile is the largest ratio. Returns None when no group holds two values.
     """
     groups = list(groups)
-    ratios: list[float] = []
-    used = 0
-    for group in groups:
-        positive = [value for value in group if value > 0 and math.isfinite(value)]
-        pairs = [abs(math.log(x / y)) for x, y in itertools.combinations(positive, 2)]
-        used += bool(pairs)
-        ratios += pairs
-    if not ratios:
-        return None
-    return NoiseFloor(
-        relative=math.expm1(quantile(ratios, share)),
-        pairs=len(ratios),
-        groups=used,
-        noise=pooled_noise(groups),
-        upper=math.expm1(quantile(ratios, _UPPER)),
-        often=math.expm1(quantile(ratios, _OFTEN)),
-        margin=margin,
-    )
+    ratios = [abs(math.log(x / y)) for group in groups for x, y in itertools.combinations(filter(_has_log, group), 2)]
+    return _floor(ratios, pooled_noise(groups), margin)
 
 
-def paired_noise_floor(
-    groups: Iterable[Mapping[int, float]], share: float = 0.95, *, margin: float = MARGIN
-) -> NoiseFloor | None:
+def paired_noise_floor(groups: Iterable[Mapping[int, float]], *, margin: float = MARGIN) -> NoiseFloor | None:
     """Noise of a metric whose repeats differ by design: values by repeat, one mapping per group.
 
     Repeat i has the same start in every group, so what two repeats differ by in all groups is no
@@ -171,10 +142,8 @@ def paired_noise_floor(
     """
     groups = list(groups)
     ratios: dict[tuple[int, int], list[float]] = defaultdict(list)
-    used = 0
     for group in groups:
-        positive = {n: v for n, v in sorted(group.items()) if v > 0 and math.isfinite(v)}
-        used += len(positive) > 1
+        positive = {n: v for n, v in sorted(group.items()) if _has_log(v)}
         for (i, x), (j, y) in itertools.combinations(positive.items(), 2):
             ratios[i, j].append(math.log(x / y))
     left: list[float] = []
@@ -184,14 +153,15 @@ def paired_noise_floor(
         # Taking the middle out of n values makes them look closer than they are.
         widen = math.sqrt(len(of_pair) / (len(of_pair) - 1)) if many else 1.0
         left += [widen * abs(ratio - middle) for ratio in of_pair]
-    if not left:
+    return _floor(left, paired_noise(groups), margin)
+
+
+def _has_log(value: float) -> bool:
+    return value > 0 and math.isfinite(value)
+
+
+def _floor(ratios: Sequence[float], noise: Noise | None, margin: float) -> NoiseFloor | None:
+    if not ratios:
         return None
-    return NoiseFloor(
-        relative=math.expm1(quantile(left, share)),
-        pairs=len(left),
-        groups=used,
-        noise=paired_noise(groups),
-        upper=math.expm1(quantile(left, _UPPER)),
-        often=math.expm1(quantile(left, _OFTEN)),
-        margin=margin,
-    )
+    relative, upper, often = (math.expm1(quantile(ratios, share)) for share in (_HIGH, _UPPER, _OFTEN))
+    return NoiseFloor(relative=relative, pairs=len(ratios), noise=noise, upper=upper, often=often, margin=margin)

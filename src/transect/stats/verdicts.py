@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
 
 from scipy.special import stdtr, stdtrit
 
@@ -76,13 +75,16 @@ class Decision:
 class Chance:
     """A test behind a claim that ranks no groups. `p` and `p_other` as in `Decision`, `n_comparisons` as in `corrected`.
 
-    Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the same one.
+    Not `claimed`: it is not said to show anything, and counts as one of all that were made. `same`: it shows no difference
+    beyond the margin. `rival`: it stands for one that no single contrast sets beside the best. Two are never the same one.
     """
 
     p: float
     p_other: float = 1.0
     n_comparisons: float = 1.0
     claimed: bool = True
+    same: bool = False
+    rival: bool = False
 
 
 def chance_of_shift(differences: Sequence[float], *, claimed: bool = True) -> Chance | None:
@@ -103,7 +105,7 @@ def chance_of_shift(differences: Sequence[float], *, claimed: bool = True) -> Ch
     return Chance(p=min(1.0, p), claimed=claimed)
 
 
-def decide(a: Sequence[float], b: Sequence[float], noise: Noise | None, *, margin: float = MARGIN) -> Decision | None:
+def decide(a: Sequence[float], b: Sequence[float], noise: Noise | None, margin: float = MARGIN) -> Decision | None:
     """Decide about a / b from runs that have nothing in common. None without a positive value."""
     logs = logs_of(a), logs_of(b)
     if not all(logs):
@@ -132,7 +134,7 @@ def decide_logs(
 
 
 def decide_paired(
-    a: Mapping[int, float], b: Mapping[int, float], noise: Noise | None, *, margin: float = MARGIN
+    a: Mapping[int, float], b: Mapping[int, float], noise: Noise | None, margin: float = MARGIN
 ) -> Decision | None:
     """Decide about a / b repeat by repeat, over those that both have; `noise` of `paired_noise`."""
     logs = logs_of(a[n] / b[n] for n in sorted(a.keys() & b.keys()) if a[n] > 0 and b[n] > 0)
@@ -211,15 +213,7 @@ def half_width(values: Sequence[float], noise: Noise | None) -> float:
     return math.expm1(min(reach, 700.0))
 
 
-class _Probable(Protocol):
-    @property
-    def p(self) -> float: ...
-
-    @property
-    def p_other(self) -> float: ...
-
-
-def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], beyond: float = 0.0) -> list[float]:
+def corrected(decisions: Sequence[Decision | Chance], n_comparisons: Sequence[float]) -> list[float]:
     """Return the probability of each verdict, corrected for all of them, in their order.
 
     Every comparison tests two hypotheses, "no difference" and "apart by the margin or more", and may be
@@ -229,12 +223,11 @@ def corrected(decisions: Sequence[_Probable], n_comparisons: Sequence[float], be
     sequentially rejective multiple test procedures", J. of the American Statistical Association 81,
     1986). That any of the verdicts is wrong, of either sort, has the level's probability at most.
 
-    `n_comparisons`: of how many each was chosen, and so for how many it counts. `beyond`: comparisons that are
-    made elsewhere, and count as open.
+    `n_comparisons`: of how many each was chosen, and so for how many it counts.
     """
     tests = [(decision.p, i) for i, decision in enumerate(decisions)]
     tests += [(decision.p_other, i) for i, decision in enumerate(decisions)]
-    left, least = math.fsum(n_comparisons) + beyond, 0.0
+    left, least = math.fsum(n_comparisons), 0.0
     seen: set[int] = set()
     adjusted: dict[int, float] = {}
     for p, i in sorted(tests, key=lambda test: test[0]):
