@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.output import Json, print_lines, print_table
 from transect.domain.errors import MissingDependency, TransectError
 
 # Named of each reason; all of them stand in verdicts.json.
@@ -93,18 +93,18 @@ def _run(runtime: str, provider: str, only: str, out: Path) -> dict[str, Any]:
 def _say(facts: dict[str, Any], totals: Counter[str]) -> None:
     from transect.runtimes.conformance import OUTCOMES
 
-    table = new_table("opset", "tests", *OUTCOMES)
-    for opset, row in {**facts["opsets"], "all": totals}.items():
-        counts = [str(row.get(outcome, 0)) for outcome in OUTCOMES]
-        add_row(table, opset, str(sum(row.values())), *counts)
-    print_table(table)
+    opsets = [
+        (opset, str(sum(row.values())), *(str(row.get(outcome, 0)) for outcome in OUTCOMES))
+        for opset, row in {**facts["opsets"], "all": totals}.items()
+    ]
+    print_table(("opset", "tests", *OUTCOMES), opsets)
     if facts["not_passed"]:
         print_lines("")
-        table = new_table("", "tests", "reason", "such as")
-        for group in facts["not_passed"]:
-            named = group["tests"][:_NAMED]
-            add_row(table, group["outcome"], str(len(group["tests"])), group["reason"], named)
-        print_table(table)
+        groups = [
+            (group["outcome"], str(len(group["tests"])), group["reason"], group["tests"][:_NAMED])
+            for group in facts["not_passed"]
+        ]
+        print_table(("", "tests", "reason", "such as"), groups)
     prepared = facts["prepared"]
     print_lines(
         "",

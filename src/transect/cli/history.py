@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transect.cli.compare import NOTHING, WORSE, check_format, check_outputs, margin_of
-from transect.cli.output import add_row, new_table, print_lines, print_problems, print_table
+from transect.cli.output import print_lines, print_sections
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from transect.analysis.history import History
     from transect.analysis.result_sets import ResultSet
-    from transect.analysis.timelines import LeftOut, Timeline
-
-MAX_FACTS = 4
+    from transect.analysis.timelines import LeftOut
 
 
 def history(
@@ -38,11 +36,12 @@ def history(
     series is confirmed and for the worse. Example: transect history archive/ --html history.html
     """
     from transect.analysis.history import history_of
-    from transect.analysis.timelines import LeftOut, Timeline, timeline
+    from transect.analysis.timelines import LeftOut, timeline
     from transect.domain.files import write_atomic
     from transect.engine.result_folders import find_runs, read_sets
-    from transect.report.comparison.history_facts import history_facts, history_markdown
-    from transect.report.comparison.history_page import write_history
+    from transect.report.comparison.facts import history_facts
+    from transect.report.comparison.history_page import Followed, write_history
+    from transect.report.comparison.page import made_sections, sections_markdown
 
     check_format(output)
     share = margin_of(margin, "--margin")
@@ -51,25 +50,26 @@ def history(
     name, sets, others = _of_one_study(read_sets(found, over_time=True), study)
     line = timeline(sets)
     twice = [LeftOut(name=str(folder), why="given twice") for folder in again]
-    line = Timeline(runs=line.runs, left_out=[*line.left_out, *others, *twice])
     if not line.runs:
         raise BadInput(f"{folders[0]}: no run has a record with a date: nothing to put in order")
     made = history_of(line.runs, metrics=metric or (), margin=share)
-    summary = history_markdown(made, line, study=name)
+    followed = Followed(study=name, history=made, left_out=[*line.left_out, *others, *twice], margin=share)
+    said = made_sections(followed.sections(), drawn=False)
+    summary = sections_markdown(followed.title, said)
     if html is not None:
-        write_history(html, made, line, study=name, margin=share)
+        write_history(html, followed)
     if markdown is not None:
         write_atomic(markdown, summary.encode("utf-8", "replace"))
     # Runs that share no cell are as good as one.
     longest = max((len(series.places) for series in made.series), default=0)
     code = NOTHING if longest < 2 else WORSE if fail and _ends_worse(made) else 0
     if output == "json":
-        facts = history_facts(made, line, study=name, margin=share)
-        print(json.dumps(facts | {"exit_code": code}, indent=1))
+        print(json.dumps(history_facts(followed) | {"exit_code": code}, indent=1))
     elif output == "markdown":
         print_lines(*summary.rstrip("\n").split("\n"))
     else:
-        _print(made, line)
+        print_sections(said)
+        print_lines("", followed.title)
     if code:
         raise typer.Exit(code)
 
@@ -97,55 +97,3 @@ def _ends_worse(made: History) -> bool:
 
     last = {id(change.series): change for change in sorted(made.changes, key=lambda change: change.at)}
     return any(end.outcome is Outcome.WORSE and end.confidence is Confidence.CONFIRMED for end in last.values())
-
-
-def _print(made: History, line: Timeline) -> None:
-    from transect.report.comparison.history_words import (
-        change_text,
-        changes_first,
-        run_name,
-        series_names,
-        summary_of,
-        too_few,
-        where_text,
-    )
-
-    runs = new_table("run", "folder", "records", "machine and software since the run before", "odd")
-    for run in made.runs:
-        facts = [difference.fact for difference in run.differences]
-        named = ", ".join(facts[:MAX_FACTS])
-        named += f" and {len(facts) - MAX_FACTS} more" if len(facts) > MAX_FACTS else ""
-        records = str(len(run.results.loaded.records))
-        add_row(runs, run_name(run), run.results.name, records, named, "; ".join(run.notes))
-    print_table(runs)
-    for run in made.runs:
-        print_problems(run.results.name, run.results.loaded.problems)
-    for gone in line.left_out:
-        print_lines(f"left out: {gone.name}: {gone.why}")
-    names = series_names(made.series)
-    changes = new_table("verdict", "series", "from run", "change", "what else changed there")
-    for change in changes_first(made):
-        if not change.shared:
-            add_row(
-                changes,
-                [change.outcome.value, change.confidence.value],
-                names[change.series],
-                run_name(made.runs[change.at]),
-                change_text(change),
-                where_text(change, MAX_FACTS),
-            )
-    if changes.row_count:
-        print_lines("")
-        print_table(changes)
-    shared = sum(change.shared for change in made.changes)
-    if shared:
-        print_lines(f"{shared} more changes of cells are part of a change of their whole stage")
-    refused = sum(bool(series.refused) for series in made.series)
-    if refused:
-        print_lines(f"{refused} series leave out runs with other settings: --format json names them")
-    for gone_cell in made.lost:
-        cell = gone_cell.cell
-        print_lines(f"no longer measured: {cell.stage}/{cell.id}: {gone_cell.why}")
-    if few := too_few(made):
-        print_lines(few)
-    print_lines(summary_of(made))

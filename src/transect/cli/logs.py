@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transect.cli.output import add_row, new_table, print_lines, print_table
+from transect.cli.output import print_lines, print_table
 from transect.domain.errors import BadInput
 from transect.domain.terminal import overwrite, say
 
@@ -163,37 +163,27 @@ def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
     amounts = f"{archive.files:,} files, {archive.bytes / 1e6:,.1f} MB, {len(archive.runs):,} runs"
     print_lines(f"{amounts}; {archive.known:,} files had not changed", "")
     shown = [status for status in STATUSES if any(status in row.counts for row in tables.counted)]
-    counts = new_table("benchmark", "system", "version", "runs", *shown)
-    for row in tables.counted[:_MAX_ROWS]:
-        numbers = [str(row.counts.get(status, "")) for status in shown]
-        add_row(counts, row.benchmark, row.system, row.version, str(row.runs), *numbers)
-    print_table(counts)
-    _more(len(tables.counted))
+    counts = [
+        (row.benchmark, row.system, row.version, str(row.runs), *(str(row.counts.get(status, "")) for status in shown))
+        for row in tables.counted
+    ]
+    print_table(("benchmark", "system", "version", "runs", *shown), counts, _MAX_ROWS)
     if tables.best:
         print_lines("", "Best valid value of each benchmark:")
-        best = new_table("benchmark", "value", "of", "system", "where")
-        for best_value in tables.best[:_MAX_ROWS]:
+        best = []
+        for best_value in tables.best:
             value = best_value.value
             assert value is not None
             name = " ".join(part for part in (best_value.benchmark, best_value.variant, *best_value.barrier) if part)
             doubt = " (suspicious)" if value.status == "suspicious" else ""
             of = best_value.series if value.size is None else f"{best_value.series}, size {value.size}"
-            add_row(best, name, value.printed + doubt, of, best_value.system, value.where.removeprefix(above))
-        print_table(best)
-        _more(len(tables.best))
+            best.append((name, value.printed + doubt, of, best_value.system, value.where.removeprefix(above)))
+        print_table(("benchmark", "value", "of", "system", "where"), best, _MAX_ROWS)
     for title, rows in (("Refused:", tables.refused), ("Suspicious:", tables.doubted)):
         if rows:
             print_lines("", title)
-            reasons = new_table("benchmark", "status", "runs", "why, of the first", "where")
-            for no in rows:
-                where = no.where.removeprefix(above)
-                add_row(reasons, no.benchmark, no.status, str(no.runs), no.example, where)
-            print_table(reasons)
-
-
-def _more(rows: int) -> None:
-    if rows > _MAX_ROWS:
-        print_lines(f"and {rows - _MAX_ROWS} more: --format json has all")
+            reasons = [(no.benchmark, no.status, str(no.runs), no.example, no.where.removeprefix(above)) for no in rows]
+            print_table(("benchmark", "status", "runs", "why, of the first", "where"), reasons)
 
 
 def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from transect.cli.elsewhere import export_step, predict
 from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
-from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.output import Json, print_lines, print_table
 from transect.cli.plan import plan, train
 from transect.cli.results import clean, report, reset, retry, status
 from transect.cli.verify import crate, verify
@@ -69,10 +69,7 @@ def doctor(
         print(json.dumps(facts, indent=1))
     else:
         for title, rows in facts.items():
-            table = new_table(title, "", "")
-            for row in rows:
-                add_row(table, row["name"], row["state"], row["detail"])
-            print_table(table)
+            print_table((title, "", ""), [(row["name"], row["state"], row["detail"]) for row in rows])
             print_lines("")
     if any(row["state"] == "wrong" for rows in facts.values() for row in rows):
         raise typer.Exit(1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.output import Json, print_lines, print_table
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
@@ -114,10 +114,11 @@ def _say(planned: Answer, found: Plan, wanted: Wanted) -> None:
         f"{found.micro_batches} micro-batches; predicted step {found.predicted_step_s:.4g} s",
         f"costs: {planned.costs}; machine: {planned.machine.source}",
     )
-    table = new_table("stage", "layers", "memory of a rank")
-    for stage, ((first, last), size) in enumerate(zip(found.layers, found.memory_bytes, strict=True)):
-        add_row(table, str(stage), f"{first} to {last - 1}", mebibytes(size))
-    print_table(table)
+    stages = [
+        (str(stage), f"{first} to {last - 1}", mebibytes(size))
+        for stage, ((first, last), size) in enumerate(zip(found.layers, found.memory_bytes, strict=True))
+    ]
+    print_table(("stage", "layers", "memory of a rank"), stages)
     print_lines(*(f"- {reason}" for reason in found.why))
     threads = wanted.ranks // wanted.nodes * wanted.threads
     if threads > wanted.cores:  # a plan gives each rank its own

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.output import Json, print_lines, print_table
 from transect.cli.study import plan_of, run_cells
 from transect.domain.errors import BadInput
 
@@ -78,10 +78,8 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
         return
     if bad:
         columns = ("status", "cause", "stage", "cell", "message")
-        table = new_table(*columns)
-        for row in sorted(bad, key=lambda row: row["status"]):
-            add_row(table, *(row[column] for column in columns))
-        print_table(table)
+        bad.sort(key=lambda row: row["status"])
+        print_table(columns, [[row[column] for column in columns] for row in bad])
     print_lines(", ".join(f"{count} {name}" for name, count in {**counts, **numbers}.items()))
     if numbers["earlier"]:
         print_lines("earlier: cells that the study no longer has; `transect clean` removes them")

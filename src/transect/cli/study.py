@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.output import Json, print_lines, print_table
 from transect.domain.errors import FAULTS, BadInput, Complaints, MissingDependency
+from transect.domain.until import MIN_RUNS
 
 StudyName = Annotated[str, typer.Argument(help="a study's name or file")]
 SystemName = Annotated[str, typer.Option(help="a system's name or file")]
@@ -85,14 +86,18 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     if as_json:
         print(json.dumps({"study": plan.study.name, "cells": rows}, indent=1))
         return
-    table = new_table("stage", "cell", "environment", "skip reason")
-    for row in rows:
-        add_row(table, row["stage"], row["cell"], row["environment"], row["skip"] or "")
-    print_table(table)
+    print_table(
+        ("stage", "cell", "environment", "skip reason"), [[text or "" for text in row.values()] for row in rows]
+    )
     skipped = sum(row["skip"] is not None for row in rows)
     print_lines(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
     if asked := sum(pair.asked for pair in plan.analysis_plan.pairs):
         print_lines(f"{asked} pairs are to be decided: measured in turn, and corrected for each other")
+    if few := sum(not pair.asked and plan.study.asks(pair.rules) for pair in plan.analysis_plan.pairs):
+        print_lines(
+            f"{few} pairs that its questions ask for have fewer than {MIN_RUNS} repeats a side: nothing is sure of them, "
+            "nor measured in turn"
+        )
     if plan.left_out:
         print_lines(f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out")
     if plan.system.scheduler != "none":
@@ -121,25 +126,24 @@ def why(
     check_origin(plan.paths, plan.file)
     stale = Staleness(plan)
     asked = _chosen(plan, cells) if cells else list(plan)
-    rows = [(p, stale.of(p)) for p in asked]
-    stale_cells = [
+    stale_cells: list[dict[str, Any]] = [
         {"stage": p.cell.stage, "cell": p.id, "reasons": [{"kind": r.kind, "text": r.text} for r in reasons]}
-        for p, reasons in rows
-        if reasons
+        for p in asked
+        if (reasons := stale.of(p))
     ]
     if as_json:
-        print(json.dumps({"study": plan.study.name, "asked": len(rows), "cells": stale_cells}, indent=1))
+        print(json.dumps({"study": plan.study.name, "asked": len(asked), "cells": stale_cells}, indent=1))
         return
-    table = new_table("stage", "cell", "would run again because of")
-    for row in stale_cells:
-        lines = [f"{reason['kind']}: {reason['text']}" for reason in row["reasons"]]
-        add_row(table, row["stage"], row["cell"], lines)
     if stale_cells:
-        print_table(table)
+        rows = [
+            (row["stage"], row["cell"], [f"{reason['kind']}: {reason['text']}" for reason in row["reasons"]])
+            for row in stale_cells
+        ]
+        print_table(("stage", "cell", "would run again because of"), rows)
     stages = Counter(row["stage"] for row in stale_cells)
     counts = ", ".join(f"{number} {stage}" for stage, number in stages.items())
     those = f": {counts}" if stale_cells else ""
-    print_lines(f"{len(stale_cells)} of {len(rows)} cells would run again{those}")
+    print_lines(f"{len(stale_cells)} of {len(asked)} cells would run again{those}")
 
 
 def run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.output import Json, print_lines, print_table
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
@@ -44,11 +44,8 @@ def verify(study: Study, results: Results = Path("results"), as_json: Json = Fal
         print(json.dumps(facts | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
         if wrong:
-            table = new_table("stage", "cell", "problem")
-            for found in verdicts:
-                if found.wrong:
-                    add_row(table, found.stage, found.cell, found.wrong)
-            print_table(table)
+            problems = [(found.stage, found.cell, found.wrong) for found in verdicts if found.wrong]
+            print_table(("stage", "cell", "problem"), problems)
         more = f", {alone} could not be compared with their inputs" if alone else ""
         print_lines(f"{len(verdicts)} records, {wrong} of them not valid{more}")
         if names := sorted({name for verdict in verdicts for name in verdict.edited}):
@@ -114,13 +111,9 @@ def _paths(study: str, results: Path) -> StudyPaths:
 
 def _say(sealed: CrateVerdict) -> None:
     if not sealed.holds:
-        table = new_table("file", "against ro-crate-metadata.json")
-        for what in ("missing", "changed", "added"):
-            for name in getattr(sealed, what):
-                add_row(table, name, what)
-        for name in sealed.unsealed:
-            add_row(table, name, "has no checksum there")
-        print_table(table)
+        rows = [(name, what) for what in ("missing", "changed", "added") for name in getattr(sealed, what)]
+        rows += [(name, "has no checksum there") for name in sealed.unsealed]
+        print_table(("file", "against ro-crate-metadata.json"), rows)
     print_lines(
         f"{sealed.files} files of the crate: {len(sealed.missing)} missing, {len(sealed.changed)} changed, "
         f"{len(sealed.added)} added"

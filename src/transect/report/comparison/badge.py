@@ -44,9 +44,9 @@ def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> st
     return outcome.value + doubts(lines, besides)
 
 
-def badge(text: str, outcome: Outcome, label: str = "transect") -> str:
-    """Draw a badge as SVG text. `label` and `text` may be anybody's: what could be markup is escaped."""
-    left, right = (_safe(part) for part in (label, text))
+def badge(text: str, outcome: Outcome) -> str:
+    """Draw a badge as SVG text; what of `text` could be markup is escaped."""
+    left, right = "transect", _NO_XML.sub("\ufffd", clipped(text, _MAX_LENGTH))
     widths = [_width(part) + 2 * _PAD for part in (left, right)]
     total = sum(widths)
     name = escape(f"{left}: {right}")
@@ -63,10 +63,6 @@ def badge(text: str, outcome: Outcome, label: str = "transect") -> str:
         f'<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="{_SIZE}">'
         f"{''.join(parts)}</g></svg>\n"
     )
-
-
-def _safe(text: str) -> str:
-    return _NO_XML.sub("\ufffd", clipped(text, _MAX_LENGTH)) or "–"
 
 
 def _width(text: str) -> int:

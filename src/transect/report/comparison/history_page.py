@@ -1,166 +1,161 @@
-"""The page of many runs: what changed and when, each stage over time, what was lost."""
+"""What a study's history says, section by section: what changed and when, each stage over time, what was lost."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
-from transect.analysis.timelines import Run, Timeline
-from transect.report.comparison.compare_page import CHIPS, STYLES
-from transect.report.comparison.history_words import (
+from transect.analysis.timelines import LeftOut, Run
+from transect.report.comparison.compare_page import CHIPS, STYLES, problem_columns
+from transect.report.comparison.page import Unmade, made_sections, write_sections
+from transect.report.comparison.words import (
+    ORDER,
+    cell_names,
     change_text,
-    changes_first,
-    run_name,
-    series_names,
-    too_few,
-    where_text,
+    counted,
+    differences_text,
+    metric_name,
+    why_text,
 )
-from transect.report.comparison.page import made_sections, write_sections
-from transect.report.comparison.words import difference_text, metric_name
-from transect.report.engine.blocks import Chart, Chip, Lead, Part, code, digits, note, table, words
+from transect.report.engine.blocks import Chart, Chip, Lead, Part, Prose, code, digits, note, table, words
 from transect.report.engine.charts.chart import MAX_PANELS, drawn
 from transect.report.engine.charts.marks import Line
 from transect.report.engine.charts.plots import line_plot
 from transect.report.engine.charts.theme import Style, legend
 from transect.report.engine.text import clean, clipped, count, number, scale_for
+from transect.stats.change_points import MIN_RUNS
 
 _SERIES = Style("#0072b2", "circle")
-# What one run changes at most on the page; the rest is counted.
-_MAX_FACTS = 8
+_MOVED = Style("#5c6670", "triangle-up")
 
 
-def write_history(output: Path, history: History, line: Timeline, *, study: str, margin: float) -> None:
-    """Write the page of a study's history to `output`, atomically; raises OSError."""
-    page = _Page(history, line, margin)
-    sections = made_sections(
-        [
-            ("changes", "Changes", page.changes),
-            ("stages", "Stages over time", page.stages),
-            ("cells", "Cells that changed", page.cells),
-            ("lost", "No longer measured", page.lost),
-            ("runs", "Runs", page.runs),
-            ("methods", "Methods", page.methods),
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """A study's history, and what its sections are made from."""
+
+    study: str
+    history: History
+    left_out: Sequence[LeftOut]
+    margin: float
+
+    @property
+    def title(self) -> str:
+        """What became of the study, in one line."""
+        changes, lost = self.history.changes, self.history.lost
+        said = (
+            f"{count(len(changes), 'change')}: {counted(changes, same='within the margin')}"
+            if changes
+            else "no changes"
+        )
+        without = f"; {count(len(lost), 'cell')} without a result in the latest run" if lost else ""
+        return f"History of {self.study}, {count(len(self.history.runs), 'run')}: {said}{without}"
+
+    def sections(self) -> list[Unmade]:
+        """Return what there is to say."""
+        # A line through two runs would tell of what lies between.
+        of_stages = [series for series in self.history.series if series.cell is None and len(series.places) > 2]
+        alone = [change.series for change in self._changes if change.series.cell and not change.shared]
+        return [
+            ("changes", "Changes", self._changed),
+            ("charts", "Stages over time", partial(self._charts, of_stages)),
+            ("charts-of-cells", "Cells that changed", partial(self._charts, list(dict.fromkeys(alone)))),
+            ("lost", "No longer measured", self._lost),
+            ("runs", "Runs", self._runs),
+            ("methods", "Methods", self._methods),
         ]
-    )
-    outcomes = [change.outcome for change in history.changes]
-    chips = [
-        Chip(f"{amount} {outcome}", CHIPS[outcome])
-        for outcome in (Outcome.WORSE, Outcome.BETTER, Outcome.SAME, Outcome.NOT_COMPARABLE)
-        if (amount := outcomes.count(outcome))
-    ]
-    about = [f"{count(len(history.runs), 'run')}, {count(len(history.series), 'series', 'series')}"]
-    write_sections(output, sections, kind="history", title=f"History of {study}", about=about, chips=chips)
 
+    @cached_property
+    def _names(self) -> dict[Series, str]:
+        cells = cell_names(series.cell for series in self.history.series if series.cell is not None)
+        return {
+            series: f"{cells[series.cell] if series.cell else clean(series.stage) + ': all cells'}, "
+            f"{metric_name(series.chosen.metric, series.chosen.label or '')}"
+            for series in self.history.series
+        }
 
-class _Page:
-    """What every section is made from."""
+    @property
+    def _changes(self) -> list[Change]:
+        """Changes, those of stages before those of cells, the worse and the latest first."""
+        return sorted(self.history.changes, key=lambda c: (c.series.cell is not None, ORDER.index(c.outcome), -c.at))
 
-    def __init__(self, history: History, line: Timeline, margin: float) -> None:
-        self.history = history
-        self.line = line
-        self.margin = margin
-        self.names = series_names(history.series)
+    def _changed(self) -> Iterator[Part]:
+        yield Lead("Where a series is another one from a run on, by more than chance among all series explains.")
+        most = max((len(series.places) for series in self.history.series), default=0)
+        if most < MIN_RUNS:
+            yield Prose(
+                f"The longest series has {count(most, 'run')}: {MIN_RUNS} are the fewest in which a change can be told from "
+                "chance. Two of them can be compared (transect compare)."
+            )
+        if not self.history.changes:
+            yield Prose("No series changed by more than chance explains.")
+        for shared in (False, True):
+            changes = [change for change in self._changes if change.shared is shared]
+            if changes:
+                yield table(
+                    changes,
+                    [
+                        words("Verdict", lambda change: Chip(change.outcome.value, CHIPS[change.outcome])),
+                        words("Confidence", lambda change: change.confidence.value),
+                        words("Series", lambda change: self._names[change.series]),
+                        words("From run", lambda change: _name(self.history.runs[change.at])),
+                        digits("Change", lambda change: change_text(change)),
+                        words(
+                            "What else changed there",
+                            lambda change: differences_text(change.surroundings) or "nothing that records tell",
+                        ),
+                        words("Why", lambda change: why_text(change)),
+                    ],
+                    caption="" if shared else counted(changes, same="within the margin"),
+                    folded=f"{count(len(changes), 'cell')} changed with the whole stage" if shared else "",
+                )
 
-    def changes(self) -> Iterator[Part]:
-        """List every change, those of whole stages first."""
-        few = too_few(self.history)
-        yield Lead(
-            few or "Where a series is another one from a run on, by more than chance among all series explains.",
-            empty="No series changed by more than chance explains.",
-        )
-        changes = changes_first(self.history)
-        alone = [change for change in changes if not change.shared]
-        if alone:
-            yield self._table(alone, "")
-        shared = [change for change in changes if change.shared]
-        if shared:
-            title = f"{count(len(shared), 'cell')} changed with the whole stage"
-            yield self._table(shared, title)
+    def _charts(self, shown: Sequence[Series]) -> Iterator[Part]:
+        yield Lead("The median of each run; of a whole stage, of what its cells are beside their own middles.")
+        for place, series in enumerate(shown[:MAX_PANELS]):
+            yield self._chart(series, f"{'cell' if series.cell else 'stage'}-{place}")
+        if len(shown) > MAX_PANELS:
+            yield note(f"{len(shown) - MAX_PANELS} more stand in the table above only.")
 
-    def _table(self, changes: list[Change], folded: str) -> Part:
-        runs = self.history.runs
-        return table(
-            changes,
-            [
-                words("Verdict", lambda change: Chip(change.outcome.value, CHIPS[change.outcome])),
-                words("Confidence", lambda change: change.confidence.value),
-                words("Series", lambda change: self.names[change.series]),
-                words("From run", lambda change: run_name(runs[change.at])),
-                digits("Change", change_text),
-                words("What else changed there", lambda change: where_text(change, _MAX_FACTS)),
-                words("Why", lambda change: clipped(change.reason, 300)),
-            ],
-            folded=folded,
-        )
-
-    def stages(self) -> Iterator[Part]:
-        """Draw what the cells of each stage did together."""
-        yield Lead(
-            "Per stage and metric: the median over its cells of what each is beside its own middle.",
-            empty="No stage has three cells that run through.",
-        )
-        whole = [series for series in self.history.series if series.cell is None]
-        for place, series in enumerate(whole[:MAX_PANELS]):
-            yield self._chart(series, f"stage-{place}")
-
-    def cells(self) -> Iterator[Part]:
-        """Draw the cells that changed by themselves, the largest change first."""
-        yield Lead("Cells that changed apart from their stage.", empty="No cell did.")
-        changes = [change for change in changes_first(self.history) if change.series.cell and not change.shared]
-        series = list(dict.fromkeys(change.series for change in changes))
-        for place, shown in enumerate(series[:MAX_PANELS]):
-            yield self._chart(shown, f"cell-{place}")
-        if len(series) > MAX_PANELS:
-            yield note(f"{len(series) - MAX_PANELS} more stand in the table above only.")
-
-    def lost(self) -> Iterator[Part]:
-        """List cells without a usable result in the latest run."""
-        yield Lead(
-            "Cells that had a usable result once and have none in the latest run.",
-            empty="Every cell that ever had a result has one in the latest run.",
-        )
+    def _lost(self) -> Iterator[Part]:
         if self.history.lost:
+            yield Lead("Cells that had a usable result once and have none in the latest run.")
             yield table(
                 self.history.lost,
                 [
                     words("Stage", lambda lost: clean(lost.cell.stage)),
                     code("Cell", lambda lost: lost.cell.id),
-                    words("Last result", lambda lost: run_name(self.history.runs[lost.last])),
+                    words("Last result", lambda lost: _name(self.history.runs[lost.last])),
                     words("Since then", lambda lost: clean(lost.why)),
                 ],
-                fold_title="Cells",
+                caption="No longer measured",
             )
         refused = [series for series in self.history.series if series.refused]
         if refused:
             yield table(
                 refused,
                 [
-                    words("Series", lambda series: self.names[series]),
+                    words("Series", lambda series: self._names[series]),
                     digits("Runs left out", lambda series: len(series.refused)),
                     words("Settings that differ", lambda series: clipped(next(iter(series.refused.values())), 300)),
                 ],
                 folded="Runs with other settings under the same name",
             )
 
-    def runs(self) -> Iterator[Part]:
-        """List the runs in their order, and what was left out."""
+    def _runs(self) -> Iterator[Part]:
         yield Lead("By the date of their records.")
-
-        def differences(run: Run) -> str:
-            shown = [difference_text(each) for each in run.differences[:_MAX_FACTS]]
-            remaining = len(run.differences) - len(shown)
-            return "; ".join([*shown, *([f"and {remaining} more"] if remaining else [])])
-
         # Words and no records: what a run holds is about every cell, and of no use to a filter.
         rows = [
             (
-                run_name(run),
+                _name(run),
                 clean(run.results.name),
                 len(run.results.loaded.records),
-                differences(run),
+                differences_text(run.differences),
                 "; ".join(run.notes),
             )
             for run in self.history.runs
@@ -174,29 +169,20 @@ class _Page:
                 words("Machine and software since the run before", lambda row: row[3]),
                 words("Odd", lambda row: row[4]),
             ],
-            fold_title="Runs",
+            caption="Runs",
         )
-        if self.line.left_out:
+        if self.left_out:
             yield table(
-                self.line.left_out,
+                self.left_out,
                 [code("Folder", lambda row: clean(row.name)), words("Left out", lambda row: clean(row.why))],
                 caption="Left out",
             )
         problems = [(run.results.name, problem) for run in self.history.runs for problem in run.results.loaded.problems]
         if problems:
-            yield table(
-                problems,
-                [
-                    code("Folder", lambda row: clean(row[0])),
-                    code("Where", lambda row: clean(row[1].where)),
-                    words("What", lambda row: clipped(row[1].what, 300)),
-                ],
-                folded="Problems",
-            )
+            yield table(problems, problem_columns(), folded="Problems")
 
-    def methods(self) -> Iterator[Part]:
-        """Say how a change is told from chance."""
-        yield note(
+    def _methods(self) -> Iterator[Part]:
+        yield Prose(
             "A series is cut where the ranks before and after differ most (Pettitt 1979), and its parts again. Chance is told by "
             "permuting whole runs, and corrected for all series by the smallest probability of each permutation (Westfall and Young "
             "1993): half of 5 % for whole stages, half for single cells. How far apart the sides are, and whether that is "
@@ -206,7 +192,7 @@ class _Page:
 
     def _chart(self, series: Series, name: str) -> Chart:
         changes = [change for change in self.history.changes if change.series is series]
-        each = series.chosen
+        each, runs = series.chosen, self.history.runs
         scale = scale_for(series.values, "" if series.cell is None else each.unit)
         points = [(float(place + 1), series.values[place] / scale.factor) for place in series.places]
         lines = [Line(points=points, style=_SERIES, width=1.2)]
@@ -223,19 +209,16 @@ class _Page:
         # A machine or a version that changed is marked where it did.
         low = min(y for _, y in points)
         moves = [
-            place
-            for place, run in enumerate(self.history.runs)
-            if place in series.places and any(d.kind != "variable" for d in run.differences)
+            (float(place + 1), low)
+            for place in series.places
+            if any(difference.kind != "variable" for difference in runs[place].differences)
         ]
-        mark = Style("#5c6670", "triangle-up")
         if moves:
-            at = [(float(place + 1), low) for place in moves]
-            lines.append(Line(points=at, style=mark, joined=False))
-            names.append(("machine or software changed", mark))
+            lines.append(Line(points=moves, style=_MOVED, joined=False))
+            names.append(("machine or software changed", _MOVED))
         unit = f" ({scale.unit})" if scale.unit and series.cell is not None else ""
-        title = self.names[series]
-        summary = "; ".join(f"{change.outcome} from run {change.at + 1}, {change_text(change)}" for change in changes)
-        runs = self.history.runs
+        found = "; ".join(f"{change.outcome} from run {change.at + 1}, {change_text(change)}" for change in changes)
+        title = f"{self._names[series]}: {found or 'no change is told from chance'}"
         return drawn(
             line_plot(
                 lines,
@@ -246,13 +229,28 @@ class _Page:
             ),
             series.places,
             [
-                words("Run", lambda place: run_name(runs[place])),
+                words("Run", lambda place: _name(runs[place])),
                 digits("Value", lambda place: number(series.values[place] / scale.factor)),
                 words("Changed there", lambda place: "; ".join(str(c.outcome) for c in changes if c.at == place)),
             ],
             title=title,
             name=f"history-{name}",
             legend=legend(list(dict.fromkeys(names))),
-            alt=f"{title} over {len(series.places)} runs. {summary or 'No change is told from chance'}.",
-            notes=(summary and f"{summary}.",),
         )
+
+
+def _name(run: Run) -> str:
+    return run.at.strftime("%Y-%m-%d %H:%M")
+
+
+def write_history(output: Path, followed: Followed) -> None:
+    """Write the page of a study's history to `output`, atomically; raises OSError."""
+    outcomes = Counter(change.outcome for change in followed.history.changes)
+    write_sections(
+        output,
+        made_sections(followed.sections(), drawn=True),
+        kind="history",
+        title=followed.title,
+        about=[f"{count(len(followed.history.series), 'series', 'series')}"],
+        chips=[Chip(f"{outcomes[verdict]} {verdict}", CHIPS[verdict]) for verdict in ORDER if outcomes[verdict]],
+    )

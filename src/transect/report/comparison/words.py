@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 
 from transect.analysis.groups import grouped
+from transect.analysis.history import Change
 from transect.analysis.labels import group_labels
 from transect.analysis.result_sets import Lone, Refused, ResultSet
-from transect.analysis.set_lines import Beside, Line, Outcome, Shift
-from transect.analysis.set_outcome import wholly_worse
+from transect.analysis.set_lines import Beside, Line, Outcome, Shift, wholly_worse
 from transect.analysis.surroundings import Difference
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.engine.text import clean, clipped, count, quantity
 from transect.stats.comparisons import Confidence
-from transect.stats.samples import Summary
+from transect.stats.verdicts import Decision
 
 # What a reader has to know comes first.
 ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)
@@ -28,6 +29,8 @@ OUTCOME_TEXTS = {
     Outcome.OPEN: "open: nothing that was measured is confirmed",
     Outcome.NOT_COMPARABLE: "not comparable: no pair of cells",
 }
+# Facts of machine and software beside one run or change.
+MAX_FACTS = 8
 _CONFIDENCES = list(Confidence)
 
 
@@ -53,19 +56,13 @@ def ordered(lines: Iterable[Line]) -> list[Line]:
 
 def cell_names(cells: Iterable[Cell]) -> dict[Cell, str]:
     """Name cells as the report does, each with its stage and workload."""
-    every = [_Named(cell) for cell in dict.fromkeys(cells)]
     names: dict[Cell, str] = {}
-    for stage, members in grouped(every, lambda named: named.cell.stage).items():
-        labels = group_labels(members, always=("workload",))
+    for stage, members in grouped(dict.fromkeys(cells), lambda cell: cell.stage).items():
+        labels = group_labels((SimpleNamespace(cell=cell) for cell in members), always=("workload",))
         # Two cells that one label fits are told apart by their ids.
         twice = {label for label, amount in Counter(labels.values()).items() if amount > 1}
         names |= {cell: clean(f"{stage}: {cell.id if label in twice else label}") for cell, label in labels.items()}
     return names
-
-
-class _Named:
-    def __init__(self, cell: Cell) -> None:
-        self.cell = cell
 
 
 def metric_name(metric: str, what: str = "") -> str:
@@ -73,31 +70,42 @@ def metric_name(metric: str, what: str = "") -> str:
     return clean(f"{metric.replace('_', ' ')} {what}".strip())
 
 
-def moved(ratio: float | None, low: float | None = None, high: float | None = None) -> str:
-    """Write a ratio as a change, `+3.2 % (+1.1 to +5.4)`, or as a factor from twice on."""
+def ends_of(decision: Decision | None) -> tuple[float, float] | None:
+    """Return the interval that decided, where both ends can be written."""
+    if decision is None or not 0 < decision.low <= decision.high < float("inf"):
+        return None
+    return decision.low, decision.high
+
+
+def change_text(changed: Line | Change) -> str:
+    """Write how a line or series changed: `+3.2 % (+1.1 to +5.4)`."""
+    return moved(changed.ratio, changed.comparison.decision if changed.comparison is not None else None)
+
+
+def moved(ratio: float | None, decision: Decision | None = None) -> str:
+    """Write a ratio as a change, or as a factor from twice on."""
     if ratio is None:
         return "–"
-    change = _change_text(ratio)
-    if low is None or high is None or not 0 < low <= high < float("inf"):
+    change, interval = _share_text(ratio), ends_of(decision)
+    if interval is None:
         return change
     unit = " %" if change.endswith(" %") else ""
-    ends = [_change_text(value) for value in (low, high)]
-    return f"{change} ({' to '.join(end.removesuffix(unit) for end in ends)})"
+    return f"{change} ({' to '.join(_share_text(end).removesuffix(unit) for end in interval)})"
 
 
-def _change_text(ratio: float) -> str:
+def _share_text(ratio: float) -> str:
     if not 0.5 < ratio < 2:
         return f"× {ratio:.3g}"
     share = 100 * (ratio - 1)
     return f"{share:+.1f} %".replace("-", "−")
 
 
-def summary_text(summary: Summary | None, unit: str) -> str:
-    """Write a middle with its unit and how many runs it is of."""
-    if summary is None:
+def summary_text(line: Line, *, base: bool) -> str:
+    """Write the middle of one side with its unit and how many runs it is of."""
+    if line.comparison is None:
         return "–"
-    unit = "" if unit == "1" else unit
-    return f"{quantity(summary.median, unit)} ({summary.count})"
+    summary = line.comparison.b if base else line.comparison.a
+    return f"{quantity(summary.median, '' if line.unit == '1' else line.unit)} ({summary.count})"
 
 
 def when(moment: str) -> str:
@@ -105,27 +113,20 @@ def when(moment: str) -> str:
     return clean(moment[:16].replace("T", " "))
 
 
-def verdict_text(line: Line) -> str:
-    """Write what a line says and, where that is a claim, its confidence."""
-    if line.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE):
-        return line.outcome.value
-    return f"{line.outcome} ({line.confidence})"
-
-
-def why_text(line: Line) -> str:
+def why_text(judged: Line | Change) -> str:
     """Write what a verdict rests on, without what stands beside it in a table: values and interval."""
-    return clipped(re.sub(r"ratio [^;]*? of (?=[0-9])", "", line.reason), 400)
+    return clipped(re.sub(r"ratio [^;]*? of (?=[0-9])", "", judged.reason), 400)
 
 
-def counted(lines: Sequence[Line]) -> str:
-    """Write what lines say, confirmed and not: `2 worse (1 provisional), 30 same`."""
+def counted(judged: Sequence[Line | Change], same: str = "same") -> str:
+    """Write what lines or changes say, confirmed and not: `2 worse (1 provisional), 30 same`."""
     counts = []
     for outcome in ORDER:
-        matching = [line for line in lines if line.outcome is outcome]
+        matching = [line for line in judged if line.outcome is outcome]
         if matching:
             loose = sum(line.confidence is Confidence.PROVISIONAL for line in matching)
             extra = f" ({loose} provisional)" if loose else ""
-            counts.append(f"{len(matching)} {outcome}{extra}")
+            counts.append(f"{len(matching)} {same if outcome is Outcome.SAME else outcome}{extra}")
     return ", ".join(counts) or "nothing to compare"
 
 
@@ -137,14 +138,19 @@ def lone_text(lone: Lone) -> str:
     return f"not there; nearest: {clean(lone.near.id)}, which differs in {changed}"
 
 
-def refused_text(refused: Refused, base: str, other: str) -> str:
+def refused_text(refused: Refused, other: str) -> str:
     """Say in which settings the two cells of a pair differ."""
-    return "; ".join(clean(f"{u.name}: {base} {u.base}, {other} {u.other}") for u in refused.unlike)
+    return "unlike settings: " + "; ".join(clean(f"{u.name}: A {u.base}, {other} {u.other}") for u in refused.unlike)
 
 
-def difference_text(difference: Difference) -> str:
-    """Write a fact in which two sides differ."""
-    return clean(f"{difference.fact}: {' / '.join(difference.before)} → {' / '.join(difference.after)}")
+def differences_text(differences: Iterable[Difference]) -> str:
+    """Write in which facts two sides differ, variables last; of many the first ones."""
+    facts = [
+        clean(f"{each.fact}: {' / '.join(each.before)} → {' / '.join(each.after)}")
+        for each in sorted(differences, key=lambda each: each.kind == "variable")
+    ]
+    more = [f"and {len(facts) - MAX_FACTS} more"] if len(facts) > MAX_FACTS else []
+    return "; ".join([*facts[:MAX_FACTS], *more])
 
 
 def shift_text(shift: Shift, other: str) -> str:
@@ -154,7 +160,7 @@ def shift_text(shift: Shift, other: str) -> str:
     more = "more" if shift.direction is Direction.HIGHER else "less"
     return (
         f"{shift.stage}, {metric_name(shift.metric)} ({more} is better): all {shift.cells} cells of {other} "
-        f"together {moved(decision.ratio, decision.low, decision.high)}, "
+        f"together {moved(decision.ratio, decision)}, "
         + {
             "different": f"{to} as a whole: look at the machine and at what all share first",
             "the same within the margin": "as a whole the same within the margin",

@@ -13,6 +13,7 @@ from transect.analysis.load import by_status
 from transect.domain.record import Status
 from transect.report.engine.blocks import Chip
 from transect.report.engine.context import Context
+from transect.report.engine.deciding import Tally
 from transect.report.engine.text import clipped, count, percent, quantity
 
 # Machines, and reasons for what was not measured, that the banner names.
@@ -29,7 +30,7 @@ class Line:
     chip: Chip | None = None
 
 
-def banner(context: Context) -> list[Line]:
+def banner(context: Context, tally: Tally) -> list[Line]:
     """Return the lines of the banner; without any record, that there is none."""
     records = [record for record in context.records if record.status is not Status.SKIPPED]
     lines = [
@@ -37,6 +38,7 @@ def banner(context: Context) -> list[Line]:
         Line(word="Measured", text=" · ".join(filter(None, (date(records), _duration(records))))),
         _quiet(records),
         _counts(context),
+        _compared(tally),
     ]
     return [line for line in lines if line is not None and line.text]
 
@@ -112,6 +114,23 @@ def _quiet(records: Sequence[AnyRecord]) -> Line | None:
     )
 
 
+def _compared(tally: Tally) -> Line | None:
+    """Say how many comparisons are decided, and what was counted: those that the questions ask for, where any does."""
+    counted = tally.asked or tally
+    if not counted.comparisons:
+        return None
+    kinds = [
+        count(counted.pairs, "planned pair")
+        + (f", of which {counted.lacking} lack a result on a side" if counted.lacking else ""),
+        f"{count(counted.rivals, 'rival')} of a winner that no single pair sets beside it" if counted.rivals else "",
+        f"{count(counted.tests, 'test')} of another kind, such as for drift" if counted.tests else "",
+    ]
+    sure, left = counted.different + counted.same, counted.inconclusive
+    text = f"{counted.comparisons - left} of {count(counted.comparisons, 'comparison')} decided, {sure} of them sure"
+    chip = Chip(f"{left} not known", "plain") if left else Chip("all decided", "good")
+    return Line(word="Compared", text=f"{text} ({', '.join(filter(None, kinds))})", chip=chip)
+
+
 def _counts(context: Context) -> Line:
     counts = by_status(context.records)
     running, waiting = len(context.loaded.running), len(context.loaded.waiting)
@@ -120,7 +139,9 @@ def _counts(context: Context) -> Line:
     parts += [f"{counts['skipped']} skipped: {_reasons(context, Status.SKIPPED)}"] if counts["skipped"] else []
     parts += [f"{running} running"] if running else []
     parts += [f"{waiting} not there yet"] if waiting else []
-    parts += [f"{count(len(context.problems), 'place')} could not be read"] if context.problems else []
+    unread, problems = len(context.loaded.unreadable), len(context.problems)
+    parts += [f"{unread} cannot be read"] if unread else []
+    parts += [f"{count(problems - unread, 'other problem')}"] if problems > unread else []
     tone = (
         "bad" if counts["failed"] or context.problems else "warn" if running + waiting or not counts["ok"] else "good"
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from transect.analysis.best import Best
 from transect.analysis.groups import Group
-from transect.report.engine.finding import lowest_confidence, names
+from transect.domain.until import MARGIN
+from transect.report.engine.contrast_words import needs_words
+from transect.report.engine.finding import Finding, joined, lowest_confidence, names
 from transect.report.engine.text import number, percent
 from transect.stats.comparisons import Confidence
 from transect.stats.estimates import Estimate
@@ -19,18 +22,40 @@ Name = Callable[[Group], str]
 
 def beside(best: Best, name: Name) -> str:
     """Write what stands behind the best's own number: `; PyTorch takes 1.9 times as long`; empty for one alone."""
-    parts = [*_excluded(best, name)]
+    parts = _excluded(best, name)
     if best.tied:
-        margin = best.contrasts[0].comparison.margin if best.contrasts else None
-        within = f" within {percent(margin)}" if margin is not None else ""
-        parts.append(f"{_every(best.tied, name)} {_do(best.tied, 'is', 'are')} as fast{within}")
-    if best.unknown:
-        needs = next((c.needs for c in best.contrasts if c.group in best.unknown and c.needs), "")
-        parts.append(
-            f"whether {_every(best.unknown, name)} {_do(best.unknown, 'is', 'are')} as fast is not known"
-            + (f": {needs} would tell" if needs else "")
-        )
+        margin = next((made.comparison.margin for made in best.contrasts), MARGIN)
+        parts.append(f"{_every(best.tied, name)} {_do(best.tied, 'is', 'are')} as fast within {percent(margin)}")
     return "".join(f"; {part}" for part in parts)
+
+
+def with_open(finding: Finding, best: Best, name: Name) -> Iterator[Finding]:
+    """Yield a finding on the best of several, and in one of its own what is not known: each is as sure as it says.
+
+    Where somebody may be better, who is named first is likely at most. Where nothing at all is claimed, both are one.
+    """
+    who = f"whether {_every(best.unknown, name)} {_do(best.unknown, 'is', 'are')} as fast"
+    needs = next((words for made in best.open if (words := needs_words(made))), "")
+    needs = f"is not known{needs or ': no pair of the study sets them beside each other'}"
+    if best.unknown and finding.confidence is Confidence.INCONCLUSIVE:
+        claim = finding.claim.removesuffix(".")
+        yield replace(finding, claim=f"{claim}; {who} {needs}.", short=f"{finding.short or claim}; {who} {needs}")
+        return
+    yield replace(finding, confidence=Confidence.PROVISIONAL) if best.unknown else finding
+    if best.unknown:
+        words = f"{who} as {name(best.first)} {needs}"
+        yield replace(
+            finding,
+            claim=f"{words}.",
+            short=words,
+            named=False,
+            confidence=Confidence.INCONCLUSIVE,
+            contrasts=best.open,
+            tests=(),
+            groups=(best.first, *best.unknown),
+            evidence=joined(*(made.reason for made in best.open)) or finding.evidence,
+            decision=None,
+        )
 
 
 def _excluded(best: Best, name: Name) -> list[str]:
@@ -59,7 +84,7 @@ def _do(groups: Sequence[Group], one: str, several: str) -> str:
 
 
 def confidence_of(best: Best) -> Confidence:
-    """Return how sure it is: the lowest of what is claimed; without any rival nothing was compared."""
+    """Return how sure `beside` is: the lowest of what is claimed; without any rival nothing was compared."""
     claims = [confidence for _, _, confidence in best.excluded]
     claims += [Confidence.CONFIRMED if best.sound_ties else Confidence.PROVISIONAL] if best.tied else []
     if not claims:

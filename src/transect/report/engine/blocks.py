@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
@@ -183,19 +182,24 @@ class Chart:
 
     `drawing` is an SVG, or one that is being drawn: `svg` waits for it, and raises the error that stopped it. `name` is
     unique in the page, `axis` the title of the axis of its values, `across` that of the other one, and `marks` says
-    what each mark stands for, in the order of the drawing's numbers. `title` says what is seen, `caption` what it means.
+    what each mark stands for, in the order of the drawing's numbers. `title` says what is seen, `note` what it means.
     """
 
     title: str
     drawing: Markup | Future[Markup]
     table: Table
     note: str = ""
-    caption: str = ""
     legend: Sequence[LegendItem] = ()
     name: str = ""
     axis: str = ""
     across: str = ""
     marks: Sequence[Mark] = ()
+
+    @property
+    def single(self) -> bool:
+        """Whether it draws one thing alone: its number says as much."""
+        drawn = [mark for mark in self.marks if not mark.parts]
+        return len(drawn) == 1 and drawn[0].value is not None
 
     @property
     def svg(self) -> Markup:
@@ -306,28 +310,30 @@ class Body:
         blocks: list[Block] = []
         explained: list[str] = []
         given = [part for part in parts if part is not None]
-        for kind, members in groupby(given, type):
-            if issubclass(kind, Lead):
-                [lead] = (part for part in members if isinstance(part, Lead))
-            elif issubclass(kind, Chart):
-                blocks.append(Charts(items=[part for part in members if isinstance(part, Chart)]))
-            elif issubclass(kind, Explained):
-                explained += [part.text for part in members if isinstance(part, Explained)]
-            elif issubclass(kind, Block):
-                blocks += [part for part in members if isinstance(part, Block)]
-            else:
-                raise TypeError(
-                    f"a section yields a {kind.__name__}: expected Lead, Heading, note(…), table(…) or a chart"
-                )
+        for part in given:
+            match part:
+                case Lead():
+                    lead = part
+                case Chart() if part.single:
+                    blocks.append(replace(part.table, caption=part.title, folded=""))
+                    blocks += [note(part.note)] if part.note else []
+                case Chart() if blocks and isinstance(last := blocks[-1], Charts) and not last.folded:
+                    blocks[-1] = Charts(items=[*last.items, part])
+                case Chart():
+                    blocks.append(Charts(items=[part]))
+                case Explained():
+                    explained.append(part.text)
+                case _ if isinstance(part, Block):
+                    blocks.append(part)
+                case _:
+                    raise TypeError(
+                        f"a section yields a {type(part).__name__}: expected Lead, Heading, note(…), table(…) or a chart"
+                    )
         if not blocks:
             return cls(lead=lead.empty or lead.text, blocks=[]) if given else None
-        first = next((at for at, block in enumerate(blocks) if not _is_note(block)), 0)
+        first = next((at for at, block in enumerate(blocks) if not (isinstance(block, Prose) and block.quiet)), 0)
         notes = [block.text for block in blocks[:first] if isinstance(block, Prose)]
         head, stop, rest = lead.text.partition(". ")
         texts = [text for text in (rest, *notes, *explained) if text]
         end = [Explained("\n\n".join(texts))] if texts else []
         return cls(lead=head + stop.strip(), blocks=[*blocks[first:], *end])
-
-
-def _is_note(block: Block) -> bool:
-    return isinstance(block, Prose) and block.quiet

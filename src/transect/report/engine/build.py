@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
 
-from transect.analysis.entries import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
-from transect.domain.study import Question
-from transect.domain.until import AnalysisPlan
 from transect.report.engine import shell
 from transect.report.engine.blocks import sureness
 from transect.report.engine.collect import MadeSection, broken, glossary
@@ -27,41 +23,13 @@ from transect.report.engine.report import Made, make_all
 MAX_NAMED = 40
 
 
-def build_report(
-    results: Path,
-    output: Path,
-    *,
-    title: str,
-    questions: Sequence[str | Question],
-    published: Sequence[dict[str, Any]] = (),
-    planned: Collection[Key] | None = None,
-    only: Collection[str] | None = None,
-    analysis_plan: AnalysisPlan | None = None,
-    again: Sequence[str] = (),
-) -> dict[str, Any]:
+def build_report(results: Path, output: Path, **how: Any) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
-    `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
-    cells are listed apart and stand in no count, finding or chart, and cells without a record are
-    running or not there yet. None: every record counts. `only`: keys of the sections to make. `analysis_plan`: within
-    which margin cells are the same. `again`: what follows `transect run` in a command on this study, its name or file
-    and options; without any its name.
-
-    Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
-    Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
-    of the report that cannot be made says so in its place: none of them raises. Equal records give
-    equal bytes. Raises OSError when nothing can be written.
+    The arguments are those of `make_all`. Beside `output` go `records.parquet`, a row per record and metric, and
+    `summary.json`. Equal records give equal bytes. Raises OSError when nothing can be written.
     """
-    made = make_all(
-        results,
-        title=title,
-        questions=questions,
-        published=published,
-        planned=planned,
-        only=only,
-        analysis_plan=analysis_plan,
-        again=again,
-    )
+    made = make_all(results, **how)
     write_page(made, output)
     return made.summary
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from transect.analysis.load import Problem
 from transect.domain.errors import FAULTS
 from transect.report.engine.blocks import Body, Charts, Prose
 from transect.report.engine.context import Context
@@ -28,6 +27,7 @@ class MadeSection:
     title: str
     body: Body
     printed: bool = False
+    group: str = ""
 
     @property
     def hint(self) -> str:
@@ -41,11 +41,9 @@ def make_section(section: Section, context: Context) -> MadeSection | None:
         body = Body.of(section.make(context) or ())
     except FAULTS as error:  # whatever a record holds, a report has to come of it
         body = broken(section.key, error, context)
-    return (
-        None
-        if body is None or not body.blocks
-        else MadeSection(key=section.key, title=section.title, body=body, printed=section.printed)
-    )
+    if body is None or not body.blocks:
+        return None
+    return MadeSection(key=section.key, title=section.title, body=body, printed=section.printed, group=section.group)
 
 
 def drawn_out(made: MadeSection, context: Context) -> MadeSection:
@@ -61,9 +59,9 @@ def drawn_out(made: MadeSection, context: Context) -> MadeSection:
 
 def broken(key: str, error: BaseException, context: Context) -> Body:
     """Return the body of a section that could not be made, and note the problem."""
-    what = f"this section could not be made: {type(error).__name__}: {error}"
-    context.problems.append(Problem(where=f"section {key}", what=what))
-    return Body(lead="", blocks=[Prose(clean(what))])
+    return Body(
+        lead="", blocks=[Prose(clean(context.fault(f"section {key}", "this section could not be made", error)))]
+    )
 
 
 def glossary(pages: Sequence[str], context: Context) -> MadeSection | None:
@@ -80,8 +78,7 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
             findings += [maker.signed(finding) for finding in maker.make(context)]
         except FAULTS as error:  # as for a section
             name = f"{maker.name} findings".replace("_", " ")
-            what = f"could not be made: {type(error).__name__}: {error}"
-            context.problems.append(Problem(where=name, what=what))
+            what = context.fault(name, "could not be made", error)
             findings.append(
                 Finding(
                     subject="study",

@@ -14,7 +14,7 @@ from transect.analysis.extrapolation import Curve, curves
 from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.labels import settings_of
-from transect.analysis.load import Loaded
+from transect.analysis.load import Loaded, Problem
 from transect.analysis.network import NetworkFit, network_fits
 from transect.analysis.originals import Originals
 from transect.domain.cell import Cell
@@ -56,6 +56,12 @@ class Context:
         self.problems = loaded.problems
         self.originals = Originals(loaded.results, loaded.problems)
 
+    def fault(self, where: str, what: str, error: BaseException) -> str:
+        """Note as a problem that a part of the report could not be made; return what is said of it."""
+        text = f"{what}: {type(error).__name__}: {error}"
+        self.problems.append(Problem(where=where, what=text))
+        return text
+
     @cached_property
     def stages(self) -> list[str]:
         """Stages that there are records of, sorted."""
@@ -70,28 +76,34 @@ class Context:
     @cached_property
     def floors(self) -> Floors:
         """Noise floors of all stages; once the planned pairs are evaluated, also theirs."""
-        return Floors((group for groups in self.groups.values() for group in groups), self.analysis_plan)
+        return Floors((group for groups in self.groups.values() for group in groups), self.analysis_plan.margin)
 
     @cached_property
     def contrasts(self) -> Contrasts:
         """The planned pairs, each evaluated once; of a plan without any, those that its cells would make."""
-        pairs = self.analysis_plan.pairs or pairs_among((record.cell for record in self.records), self._asks)
+        pairs = self.analysis_plan.pairs or pairs_among(
+            (record.cell for record in self.records), lambda rules: self.asks(*rules)
+        )
         return Contrasts(
             pairs, (group for groups in self.groups.values() for group in groups), self.floors, self.pending
         )
 
     @property
     def pending(self) -> list[Key]:
-        """The cells of the study that are at work now, or have not begun."""
-        return [*self.loaded.running, *self.loaded.waiting]
+        """The cells of the study that are at work now, have not begun, or whose record cannot be read."""
+        places = (problem.where.partition("/") for problem in self.loaded.unreadable)
+        return [*self.loaded.running, *self.loaded.waiting, *((stage, cell) for stage, _, cell in places)]
 
     def asks(self, *rules: str) -> bool:
         """Whether a question of the study names one of these rules; all are asked where no question names any."""
-        return self._asks(rules)
+        return not self._named or self._names(rules)
 
-    def _asks(self, rules: Iterable[str]) -> bool:
-        named = [rule for question in self.questions for rule in question.answered_by]
-        return not named or any(fnmatchcase(rule, name) for rule in rules for name in named)
+    @cached_property
+    def _named(self) -> list[str]:
+        return [rule for question in self.questions for rule in question.answered_by]
+
+    def _names(self, rules: Iterable[str]) -> bool:
+        return any(fnmatchcase(rule, name) for rule in rules for name in self._named)
 
     @cached_property
     def rates(self) -> Rates:
@@ -128,17 +140,8 @@ class Context:
         claims, or the section that shows them. The report speaks of no other work.
         """
         named = (str(entry.get("study") or "") for entry in self.published)
-        if any(_plain(name) == _plain(work) for name in named):
-            return True
-        asked = [rule for question in self.questions for rule in question.answered_by]
-        return any(fnmatchcase(rule, pattern) for rule in rules for pattern in asked) or any(
-            section in question.shown_in for question in self.questions if section
-        )
-
-    @classmethod
-    def empty(cls, study: str = "empty") -> Context:
-        """Return a context without any record."""
-        return cls(Loaded(study=study), title=study)
+        shown = (key for question in self.questions for key in question.shown_in)
+        return any(_plain(name) == _plain(work) for name in named) or self._names(rules) or section in shown
 
     @cached_property
     def _by_workload(self) -> dict[tuple[str, str | None], list[Group]]:

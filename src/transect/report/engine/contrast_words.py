@@ -50,8 +50,8 @@ def doubt_words(contrast: Contrast) -> str:
 
 
 def needs_words(contrast: Contrast) -> str:
-    """Say what would tell, where that is known: `: it takes about 9 more runs a side`."""
-    return f": it takes {contrast.needs}" if contrast.needs else ""
+    """Say what would tell, where that is known: `: to know takes about 9 more runs a side`."""
+    return f": to know takes {contrast.needs}" if contrast.needs else ""
 
 
 def basis_words(contrast: Contrast) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from mimetypes import MimeTypes
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -34,21 +35,14 @@ _PROFILES = {
 _CONTEXT = ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]
 _SNAKEMAKE = "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"
 _LICENCE = "#licence"
-_TYPES = {
-    ".json": "application/json",
+# Python's own table alone: equal files give an equal crate on every machine.
+_TYPES = MimeTypes(filenames=()).types_map[True] | {
     ".jsonl": "application/jsonl",
-    ".html": "text/html",
     ".log": "text/plain",
-    ".txt": "text/plain",
-    ".md": "text/markdown",
-    ".csv": "text/csv",
-    ".svg": "image/svg+xml",
-    ".pdf": "application/pdf",
-    ".tex": "application/x-tex",
-    ".parquet": "application/vnd.apache.parquet",
     ".npz": "application/zip",
-    ".smk": "text/x-snakemake",
     ".onnx": "application/octet-stream",
+    ".parquet": "application/vnd.apache.parquet",
+    ".smk": "text/x-snakemake",
 }
 _WHAT = {
     "report.html": "The report",
@@ -202,7 +196,7 @@ def _files(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
             "contentSize": str(facts.size),
             "sha256": facts.sha256,
         }
-        if (kind := _TYPES.get(PurePosixPath(name).suffix)) is not None:
+        if kind := _TYPES.get(PurePosixPath(name).suffix):
             entity["encodingFormat"] = kind
         if name in of_record:
             entity["description"] = f"Record of {clean(_key(of_record[name]))}: {of_record[name].get('status')}"

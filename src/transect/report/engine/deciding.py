@@ -24,18 +24,23 @@ _Member = Contrast | Chance
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
-    """How the comparisons of a study end, contrasts and other tests.
+    """How the comparisons of a study end: planned `pairs` (and what was compared without a plan), `rivals` of a best that
+    no single pair sets beside it, and other `tests`, such as for a shift or a drift.
 
     `different` and `same` are confirmed after correction; `provisional` ones were decided, but in too few runs, on a
-    disturbed machine, as one of too many, or without being asked for; `inconclusive` is the rest. `asked` counts those
-    alone that answer the study's questions.
+    disturbed machine, as one of too many, or without being asked for; `inconclusive` is the rest, with the planned pairs
+    that are `lacking` a result on a side. `asked` counts those alone that answer the study's questions.
     """
 
     comparisons: int
+    pairs: int
+    rivals: int
+    tests: int
     different: int
     same: int
     provisional: int
     inconclusive: int
+    lacking: int = 0
     asked: Tally | None = None
 
 
@@ -44,15 +49,14 @@ def same_within(comparison: Comparison) -> str:
     return f"the same within {percent(comparison.margin)}"
 
 
-def _everything(_: str) -> bool:
-    return True
-
-
 class _Family:
     """All that is compared or tested, each once, with its probability beside the others that are asked for."""
 
     def __init__(
-        self, findings: Iterable[Finding], contrasts: Iterable[Contrast], asks: Callable[[str], bool] = _everything
+        self,
+        findings: Iterable[Finding],
+        contrasts: Iterable[Contrast],
+        asks: Callable[[str], bool] = lambda rule: True,
     ) -> None:
         # Each with whether a question asks for it, and whether it may be sure.
         self.members: dict[_Member, tuple[bool, bool]] = {made: (made.asked, True) for made in contrasts}
@@ -66,17 +70,21 @@ class _Family:
         adjusted = verdicts.corrected([of for _, of in tested], [member.n_comparisons for member, _ in tested])
         self.p = dict(zip((member for member, _ in tested), adjusted, strict=True))
 
-    def tally(self, *, asked: bool = False) -> Tally:
-        """Count how they end; `asked`: those that a question asks for."""
-        ends = Counter(
-            self._end(member, sure) for member, (wanted, sure) in self.members.items() if wanted or not asked
-        )
+    def tally(self, lacking: int, *, asked: bool = False) -> Tally:
+        """Count how they end, with pairs that are `lacking` a side; `asked`: those that a question asks for."""
+        counted = {member: sure for member, (wanted, sure) in self.members.items() if wanted or not asked}
+        ends = Counter(self._end(member, sure) for member, sure in counted.items())
+        kinds = Counter("pairs" if isinstance(m, Contrast) else "rivals" if m.rival else "tests" for m in counted)
         return Tally(
-            comparisons=ends.total(),
+            comparisons=ends.total() + lacking,
+            pairs=kinds["pairs"] + lacking,
+            rivals=kinds["rivals"],
+            tests=kinds["tests"],
             different=ends["different"],
             same=ends["same"],
             provisional=ends["provisional"],
-            inconclusive=ends["inconclusive"],
+            inconclusive=ends["inconclusive"] + lacking,
+            lacking=lacking,
         )
 
     def _end(self, member: _Member, sure: bool) -> str:
@@ -99,7 +107,7 @@ def _tested(member: _Member) -> verdicts.Decision | Chance | None:
 def _answer(member: _Member) -> Answer:
     if isinstance(member, Contrast):
         return member.answer
-    return Answer.DIFFERENT if member.claimed else Answer.OPEN
+    return (Answer.SAME if member.same else Answer.DIFFERENT) if member.claimed else Answer.OPEN
 
 
 def corrected(findings: Sequence[Finding], context: Context | None = None) -> list[Finding]:
@@ -138,7 +146,7 @@ def _complete(finding: Finding, context: Context) -> Finding:
     stages = {*finding.stages, *(made.group.cell.stage for made in finding.contrasts)}
     waiting = pending_of(context.pending, stages, workload)
     if waiting:
-        return _provisional(finding, f"{count(waiting, 'run')} of it still to come")
+        return _provisional(finding, f"{count(waiting, 'run')} of it still to come, or not readable")
     killed = context.contrasts.killed(finding.rule, workload)
     return _provisional(finding, f"{killed} was killed, so nothing is compared with it") if killed else finding
 
@@ -150,6 +158,7 @@ def _provisional(finding: Finding, doubt: str) -> Finding:
 def tally_of(findings: Sequence[Finding], context: Context) -> Tally:
     """Count how the comparisons and tests of a study end, each once; those that its questions ask for apart too."""
     family = _Family(findings, context.contrasts, context.asks)
-    whole = family.tally()
+    lacking = len({frozenset(pair.points) for pair in context.contrasts.lacking})
+    whole = family.tally(lacking)
     asks = any(question.answered_by for question in context.questions)
-    return replace(whole, asked=family.tally(asked=True)) if asks else whole
+    return replace(whole, asked=family.tally(lacking, asked=True)) if asks else whole

@@ -1,7 +1,8 @@
-"""What a finding decides: who wins, by how much, at what quality, what limits it, and what was not compared."""
+"""What a finding decides: who wins, by how much, and what was not compared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transect.analysis.groups import Group, grouped
@@ -23,9 +24,9 @@ class Decision:
     """One entry of the decision table: `column` is the key of a `DecisionColumn`,
     `scope` the condition under which it holds, `row` what it is about where that is not the finding's subject.
 
-    `winner` is empty where nothing wins: `instead` then says why. `tied` names those that are not shown
-    to be worse: `equal` ones are shown to be the same within `margin`, others cannot be told apart.
-    `gain` says by how much it wins, with its interval; `value` what it reaches; `second` who is next.
+    `winner` is empty where nothing wins: `instead` then says why. `tied` names those that are shown to be the same within
+    `margin`, and `unknown` those that may be as good.
+    `gain` says by how much it wins, with its interval; `value` what it reaches.
     """
 
     column: str
@@ -34,34 +35,35 @@ class Decision:
     winner: str = ""
     instead: str = ""
     tied: tuple[str, ...] = ()
-    equal: bool = False
+    unknown: tuple[str, ...] = ()
     margin: float = MARGIN
     gain: str = ""
     value: str = ""
-    quality: str = ""
-    limit: str = ""
-    second: str = ""
     left_out: tuple[LeftOut, ...] = ()
-
-    @property
-    def tie(self) -> str:
-        """Say that several win, as far as can be told; empty where one does."""
-        if not self.tied:
-            return ""
-        if self.equal:
-            return f"a tie within {percent(self.margin)}"
-        return "too close to tell"
 
     @property
     def brief(self) -> str:
         """The entry as a clause."""
         if not self.winner:
             return self.instead
-        if self.tied:
-            every = [self.winner, *self.tied]
-            named = every if len(every) < 5 else [*every[:3], f"{len(every) - 3} more"]
-            return f"{self.tie}: {', '.join(named[:-1])} and {named[-1]}"
-        return f"{self.winner}, {self.gain}" if self.gain else self.winner
+        every = [self.winner, *self.tied]
+        best = ", ".join(filter(None, [self.winner, self.gain]))
+        best = f"a tie within {percent(self.margin)}: {_named(every)}" if self.tied else best
+        return "; ".join(filter(None, [best, self.doubt]))
+
+    @property
+    def doubt(self) -> str:
+        """Say who may be as good; empty where that is known of all."""
+        return (
+            f"whether {_named(self.unknown)} {'is' if len(self.unknown) == 1 else 'are'} as good is not known"
+            if self.unknown
+            else ""
+        )
+
+
+def _named(every: Sequence[str]) -> str:
+    named = every if len(every) < 5 else [*every[:3], f"{len(every) - 3} more"]
+    return " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
 
 
 def why_not(group: Group) -> str:

@@ -31,12 +31,16 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decided:
-    """A decision, the finding that says it, and bars for what was compared, best first; `more` are not drawn."""
+    """A decision, the finding that says it, and bars for what was compared, best first; `more` are not drawn.
+
+    `measure` is what bars show, and which is better.
+    """
 
     decision: Decision
     finding: Finding
     bars: tuple[Bar, ...] = ()
     more: int = 0
+    measure: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +93,8 @@ def decision_table(context: Context, columns: Sequence[DecisionColumn], findings
             subject = clean(decision.row or finding.subject)
             subjects.setdefault(subject)
             bars, more = _bars(finding, by_key[decision.column]) if decision.column in by_key else ((), 0)
-            made = Decided(decision=decision, finding=finding, bars=bars, more=more)
+            measure = _measure(by_key[decision.column].metric) if bars else ""
+            made = Decided(decision=decision, finding=finding, bars=bars, more=more, measure=measure)
             decided.setdefault((subject, decision.column), []).append(made)
     used = {key for _, key in decided}
     for column in columns:
@@ -125,13 +130,11 @@ def _bars(finding: Finding, column: DecisionColumn) -> tuple[tuple[Bar, ...], in
     What the finding names first stands first: a median alone does not overturn what pairs decide.
     """
     compared = [side for pair in finding.contrasts for side in (pair.group, pair.base)]
+    values = {group.cell: value for group, value in finding.numbers}
     for groups in (finding.groups, (*finding.groups, *compared)) if column.metric else ():
-        values = {group.cell: value for group in groups if (value := median(group, column.metric)) is not None}
-        if len(values) > 1:
-            break
-    else:
-        return (), 0
-    if not all(0 < value < math.inf for value in values.values()):
+        if len(values) < 2:
+            values = {group.cell: value for group in groups if (value := median(group, column.metric)) is not None}
+    if len(values) < 2 or not all(0 < value < math.inf for value in values.values()):
         return (), 0
     kind = metric(column.metric)
     best = sorted(values, key=lambda cell: (values[cell], cell.id), reverse=kind.direction is Direction.HIGHER)
@@ -144,6 +147,12 @@ def _bars(finding: Finding, column: DecisionColumn) -> tuple[tuple[Bar, ...], in
         for cell in drawn
     )
     return tuple(bars), len(values) - len(drawn)
+
+
+def _measure(name: str) -> str:
+    kind = metric(name)
+    better = "more" if kind.direction is Direction.HIGHER else "shorter" if kind.unit == "s" else "less"
+    return f"{name.replace('_', ' ')}, {better} is better"
 
 
 def _empty(context: Context, subject: str, column: DecisionColumn) -> str:

@@ -68,20 +68,11 @@ def older_exports(made: Made, folder: Path) -> list[str]:
 
 def _with_needed(names: Iterable[str]) -> list[str]:
     wanted: dict[str, None] = {}
-
-    def want(name: str) -> None:
-        if name == HTML:
-            wanted[name] = None
-            return
-        if name not in REPORT_FORMATS:
-            raise unknown_name("report format", name, format_names(), "--format")
-        for needed in REPORT_FORMATS.get(name).needs:
-            if needed not in wanted:
-                want(needed)
-        wanted[name] = None
-
     for name in names:
-        want(name)
+        if name != HTML and name not in REPORT_FORMATS:
+            raise unknown_name("report format", name, format_names(), "--format")
+        needed = () if name == HTML else _with_needed(REPORT_FORMATS.get(name).needs)
+        wanted |= dict.fromkeys((*needed, name))
     return list(wanted)
 
 

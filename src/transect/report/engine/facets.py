@@ -50,7 +50,8 @@ class Facets:
         """Join what two things speak of."""
         if other is NOTHING or self == other:
             return self
-        return Facets(*(tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in _ALL))
+        joined = Facets(*(tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in _ALL))
+        return joined if len(joined.cell) <= _MAX_CELLS else replace(joined, cell=joined.cell[: _MAX_CELLS + 1])
 
 
 NOTHING = Facets()
@@ -65,38 +66,36 @@ def facets_of(item: Any) -> Facets:
     `group`, `record` or `cell`, and anything with fields has those of all its fields, and those fields that have the
     name of a facet.
     """
-    return _found(item, _DEPTH, ids=True)
+    return _found(item, _DEPTH)
 
 
-def _found(item: Any, depth: int, *, ids: bool) -> Facets:
+def _found(item: Any, depth: int) -> Facets:
     if item is None or isinstance(item, _NUMBERS):
         return NOTHING
     if isinstance(item, Group):
-        return _of_group(item, ids=ids)
+        return _of_group(item)
     if isinstance(item, Facets):
         return item
     if isinstance(item, Cell):
-        return _of_cell(item, (), ids=ids)
+        return _of_cell(item, ())
     if isinstance(item, (Record, Entry)):
-        return _of_cell(item.point, (item.status.value,), ids=ids)
+        return _of_cell(item.point, (item.status.value,))
     for name in _ABOUT:
         held = getattr(item, name, None)
         if isinstance(held, (Group, Record, Entry, Cell)):
-            return _found(held, depth, ids=ids)
-    return _of_parts(item, depth - 1, ids=ids) if depth else NOTHING
+            return _found(held, depth)
+    return _of_parts(item, depth - 1) if depth else NOTHING
 
 
-def _of_parts(item: Any, depth: int, *, ids: bool) -> Facets:
+def _of_parts(item: Any, depth: int) -> Facets:
     """Join what the fields of a row, or the members of a list, are about."""
     joined = NOTHING
     for name, value in _parts(item, depth):
         if name in FACETS:
             joined |= _named(name, value)
         elif value is not None and not isinstance(value, _NUMBERS):
-            joined |= _found(value, depth, ids=ids)
-        # An id takes longer to make than all the rest.
-        ids = ids and len(joined.cell) <= _MAX_CELLS
-    return joined if ids and len(joined.cell) <= _MAX_CELLS else _without_cells(joined)
+            joined |= _found(value, depth)
+    return joined if len(joined.cell) <= _MAX_CELLS else replace(joined, cell=())
 
 
 def _named(name: str, value: Any) -> Facets:
@@ -126,35 +125,25 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def _without_cells(facets: Facets) -> Facets:
-    return Facets(*(getattr(facets, name) for name in FACETS))
-
-
-# What groups are about, without their cell: a chart of thousands asks again for each of its marks.
+# What groups are about: a chart of thousands asks again for each of its marks.
 _groups: WeakKeyDictionary[Group, Facets] = WeakKeyDictionary()
 
 
-def _of_group(group: Group, *, ids: bool) -> Facets:
+def _of_group(group: Group) -> Facets:
     known = _groups.get(group)
     if known is None:
         statuses = sorted({record.status.value for record in group.records})
-        known = _groups[group] = _of_cell(group.cell, statuses, ids=False)
-    return replace(known, cell=(group.cell.without_repeat().id,)) if ids else known
+        known = _groups[group] = _of_cell(group.cell, statuses)
+    return known
 
 
-def _of_cell(cell: Cell, status: Sequence[str], *, ids: bool) -> Facets:
-    def values(axis: str) -> tuple[str, ...]:
-        value = cell.get(axis)
-        return (str(value),) if value not in (None, "") else ()
-
+def _of_cell(cell: Cell, status: Sequence[str]) -> Facets:
+    found = {axis: cell.get(axis) for axis in ("workload", "framework", "strategy", "runtime")}
     return Facets(
-        workload=values("workload"),
-        framework=values("framework"),
-        strategy=values("strategy"),
-        runtime=values("runtime"),
+        **{axis: (str(value),) for axis, value in found.items() if value not in (None, "")},
         ranks=(str(cell.ranks),),
         status=tuple(status),
-        cell=(cell.without_repeat().id,) if ids else (),
+        cell=(cell.without_repeat().id,),
     )
 
 

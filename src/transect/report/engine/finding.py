@@ -37,7 +37,8 @@ class Finding:
     `claim` is that sentence, as it follows a colon; `named`: it begins with a name, whose first letter stays as it is
     at the start of a sentence too. `short` replaces a claim that is too long for a list. `scope` narrows the subject
     down, e.g. `on cpu, batch 1`. `contrasts` are those that the claim rests on, and `tests` its further tests against chance. `alarm`: results are wrong, or cannot be trusted. `decision`: its entry in the decision table. `groups` are
-    those that the claim is about; without any it is about all cells of its subject. `topic` tells the rules of one kind
+    those that the claim is about; without any it is about all cells of its subject. `numbers` are what those that were
+    compared reach, by what decided, where that is not the median of the column's metric. `topic` tells the rules of one kind
     apart where it decides several things. `rule` names what made it, `section` where the report shows more: its
     `FindingMaker` sets both.
     """
@@ -54,6 +55,7 @@ class Finding:
     alarm: bool = False
     decision: Decision | None = None
     groups: tuple[Group, ...] = ()
+    numbers: tuple[tuple[Group, float], ...] = ()
     topic: str = ""
     short: str = ""
     rule: str = ""

@@ -6,7 +6,7 @@ import glob
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from transect.report.engine.answers import Answer, Runs, answers
 from transect.report.engine.banner import Line, banner
 from transect.report.engine.blocks import sureness
 from transect.report.engine.context import Context
+from transect.report.engine.deciding import tally_of
 from transect.report.engine.decisions import DecisionTable, decision_table
 from transect.report.engine.finding import HEADINGS, Finding, rule_fits
 from transect.report.engine.parts import DecisionColumn, FindingMaker
@@ -41,8 +42,8 @@ class Front:
     """All that the page says before its sections.
 
     `first` are those findings that take the ground from under the others, `more` the others under their headings,
-    `tally` counts these by confidence. `all` has every finding in the order in which they were made. `left_out`
-    findings and `rows_left_out` rows of the table are not shown.
+    `tally` counts these by confidence. `all` has every finding by its `id`, in the order in which they were made.
+    `left_out` findings and `rows_left_out` rows of the table are not shown.
     """
 
     banner: tuple[Line, ...]
@@ -51,14 +52,13 @@ class Front:
     first: tuple[Shown, ...]
     more: tuple[tuple[str, tuple[Shown, ...]], ...]
     tally: str
-    all: tuple[Shown, ...]
-    anchors: Mapping[int, str]
+    all: Mapping[int, Shown]
     left_out: int = 0
     rows_left_out: int = 0
 
     def anchor(self, finding: Finding) -> str:
         """Return the anchor of a finding."""
-        return self.anchors[id(finding)]
+        return self.all[id(finding)].anchor
 
 
 def front(
@@ -70,24 +70,20 @@ def front(
 ) -> Front:
     """Put findings into the order in which they are read; `again` begins a command on the study's cells."""
     known = Cells(context.records, again)
-    names = _anchors(findings)
     shown = {}
-    for finding in findings:
+    for finding, anchor in zip(findings, _anchors(findings), strict=True):
         cells = known.of(finding)
-        shown[id(finding)] = Shown(
-            finding=finding, anchor=names[id(finding)], cells=tuple(cells), command=known.command(cells)
-        )
+        shown[id(finding)] = Shown(finding=finding, anchor=anchor, cells=tuple(cells), command=known.command(cells))
     order = ranked(findings)
     first, others = ([f for f in order if f.alarm is alarm] for alarm in (True, False))
     return Front(
-        banner=tuple(banner(context)),
+        banner=tuple(banner(context, tally_of(findings, context))),
         answers=tuple(answers(context.questions, findings, _runs(context, makers))),
         table=decision_table(context, columns, findings),
         first=tuple(shown[id(finding)] for finding in first),
         more=tuple((heading, tuple(shown[id(finding)] for finding in members)) for heading, members in _headed(others)),
         tally=_tally(others),
-        all=tuple(shown[id(finding)] for finding in findings),
-        anchors=names,
+        all=shown,
     )
 
 
@@ -130,7 +126,7 @@ def front_facts(front: Front) -> dict[str, Any]:
             for row in front.table.rows
             for entry in row.entries
         ],
-        "findings": [_finding(shown) for shown in front.all],
+        "findings": [_finding(shown) for shown in front.all.values()],
     }
 
 
@@ -167,16 +163,14 @@ def _finding(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _anchors(findings: Sequence[Finding]) -> dict[int, str]:
+def _anchors(findings: Sequence[Finding]) -> Iterator[str]:
     """Name every finding by its rule and subject: a link to it holds as long as these do."""
     seen: Counter[str] = Counter()
-    names = {}
     for finding in findings:
         words = re.sub(r"[^a-z0-9]+", "-", f"{finding.rule} {finding.subject}".lower()).strip("-")
         seen[words] += 1
         # Two dashes: no other name ends so.
-        names[id(finding)] = f"finding-{words}" + (f"--{seen[words]}" if seen[words] > 1 else "")
-    return names
+        yield f"finding-{words}" + (f"--{seen[words]}" if seen[words] > 1 else "")
 
 
 def _headed(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
@@ -203,9 +197,6 @@ def _runs(context: Context, makers: Sequence[FindingMaker]) -> Runs:
         return amount, amount + sum(missing[stage] for stage in stages)
 
     return runs
-
-
-_RUN = ("transect", "run")
 
 
 class Cells:
@@ -235,6 +226,4 @@ class Cells:
 
     def command(self, cells: Sequence[str]) -> str:
         """Return the command that runs them again, quoted for a shell; empty without cells."""
-        if not cells:
-            return ""
-        return shlex.join([*_RUN, *self._study, *cells, "--force"])
+        return shlex.join(["transect", "run", *self._study, *cells, "--force"]) if cells else ""

@@ -6,44 +6,54 @@ each chart is bounded by itself; this bounds all of them together. Other formats
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from jinja2 import Template
-
-from transect.domain.errors import FAULTS
 from transect.report.engine.blocks import Block, Body, Charts, Failure, Heading, Table, note
 from transect.report.engine.collect import MadeSection
-from transect.report.engine.shell import templates
+from transect.report.engine.finding import names
 from transect.report.engine.text import clipped, count
 
-# Rows of all tables of a page: some 400 bytes each, with what the filter needs to know of them.
-MAX_PAGE_ROWS = 5000
-# Rows that every table keeps.
-MIN_ROWS = 8
+# Rows of all tables of a page, and those that every table keeps.
+MAX_PAGE_ROWS, MIN_ROWS = 5000, 8
 # Bytes of all sections of a page.
 MAX_BYTES = 3_500_000
-# Headings that are named where parts are left out.
-_MAX_NAMED = 4
+# About what things take in a page: what is around a text or an entry of a table, a drawing, and what is around both.
+_ENTRY_BYTES, _DRAWING_BYTES, _OTHER_BYTES = 45, 15_000, 300
 
 
 def fitted(sections: Sequence[MadeSection], most: int = MAX_PAGE_ROWS, size: int = MAX_BYTES) -> list[MadeSection]:
-    """Return the sections with at most so many rows, and bytes in all.
+    """Return the sections with at most so many rows, and about so many bytes in all.
 
     The longest tables lose rows first, and every table keeps `MIN_ROWS`; of sections that are too long in spite of
     that, the end is left out. What is left out is said and counted where it stood.
     """
-    return _shortened(_with_few_rows(sections, most), size)
+    lengths = [len(table.rows) for made in sections for block in made.body.blocks for table in tables_of(block)]
+    if sum(lengths) > most:
+        least = max(MIN_ROWS, _share(lengths, most))
+        sections = [
+            replace(made, body=replace(made.body, blocks=[_cut(block, least) for block in made.body.blocks]))
+            for made in sections
+        ]
+    wanted = [sum(map(_weight, made.body.blocks)) for made in sections]
+    share = _share(wanted, size)
+    return [
+        made if total <= share else replace(made, body=_beginning(made.body, share))
+        for made, total in zip(sections, wanted, strict=True)
+    ]
 
 
-def _with_few_rows(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
-    lengths = [len(table.rows) for made in sections for table in _tables(made.body)]
-    least = max(MIN_ROWS, _share(lengths, most))
-    return (
-        [replace(made, body=_changed(made.body, lambda table: cut(table, least))) for made in sections]
-        if sum(lengths) > most
-        else list(sections)
-    )
+def tables_of(block: Block) -> Sequence[Table]:
+    """Return the tables of a part of a section, those behind charts too."""
+    match block:
+        case Table():
+            return [block]
+        case Charts():
+            return [chart.table for chart in block.items]
+        case Failure():
+            return [block.messages]
+        case _:
+            return []
 
 
 def _share(wanted: Sequence[int], most: int) -> int:
@@ -58,58 +68,48 @@ def _share(wanted: Sequence[int], most: int) -> int:
     return low
 
 
-def _shortened(sections: Sequence[MadeSection], most: int) -> list[MadeSection]:
-    page = templates().get_template("section.html.j2")
-    sizes = [[_weight(block, page) for block in made.body.blocks] for made in sections]
-    wanted = [sum(weights) for weights in sizes]
-    share = _share(wanted, most)
-    return [
-        made if total <= share else replace(made, body=_beginning(made.body, weights, share))
-        for made, weights, total in zip(sections, sizes, wanted, strict=True)
-    ]
+def _weight(block: Block) -> int:
+    entries = sum(_ENTRY_BYTES + len(str(value or "")) for t in tables_of(block) for row in t.rows for value in row)
+    drawings = len(block.items) if isinstance(block, Charts) else 0
+    return entries + _DRAWING_BYTES * drawings + _OTHER_BYTES + len(getattr(block, "text", ""))
 
 
-def _weight(block: Block, page: Template) -> int:
-    try:
-        return len(page.render(body=Body(lead="", blocks=[block])))
-    except FAULTS:  # reported when the section is rendered
-        return 0
-
-
-def _beginning(body: Body, sizes: Sequence[int], most: int) -> Body:
+def _beginning(body: Body, most: int) -> Body:
     """Return what comes first, and a sentence on the rest."""
-    kept: list[Block] = []
-    out: list[Block] = []
-    left = most
-    for block, size in zip(body.blocks, sizes, strict=True):
-        if out or size > left:
-            out.append(block)
-        else:
-            left -= size
-            kept.append(block)
-    while kept and isinstance(kept[-1], Heading) and out:
-        out.insert(0, kept.pop())
-    return replace(body, blocks=[*kept, note(_left_out(out))])
+    end, left = 0, most
+    while (weight := _weight(body.blocks[end])) <= left:
+        left -= weight
+        end += 1
+    while end and isinstance(body.blocks[end - 1], Heading):
+        end -= 1
+    return replace(body, blocks=[*body.blocks[:end], note(_left_out(body.blocks[end:]))])
 
 
 def _left_out(out: Sequence[Block]) -> str:
     charts = sum(len(block.items) for block in out if isinstance(block, Charts))
     tables = sum(isinstance(block, Table) for block in out)
-    parts = [
-        count(charts, "chart") if charts else "",
-        count(tables, "table") if tables else "",
-        count(others, "other part")
-        if (others := sum(not isinstance(block, (Charts, Table, Heading)) for block in out))
-        else "",
-    ]
-    heads = [block.text for block in out if isinstance(block, Heading)]
-    named = ", ".join(clipped(text, 60) for text in heads[:_MAX_NAMED])
-    more = f" and {len(heads) - _MAX_NAMED} more" if len(heads) > _MAX_NAMED else ""
-    below = f", below {named}{more}" if heads else ""
+    others = sum(not isinstance(block, (Charts, Table, Heading)) for block in out)
+    parts = [count(n, noun) for n, noun in ((charts, "chart"), (tables, "table"), (others, "other part")) if n]
+    heads = [clipped(block.text, 60) for block in out if isinstance(block, Heading)]
+    below = f", below {names(heads, 4)}" if heads else ""
     return (
-        f"Left out here, as the page has room for no more: {', '.join(filter(None, parts))}{below}. "
+        f"Left out here, as the page has room for no more: {', '.join(parts)}{below}. "
         "records.parquet holds the numbers of all, and `transect report STUDY --format markdown` writes every table."
     )
+
+
+def _cut(block: Block, most: int) -> Block:
+    """Return a part of a section with the first rows of its tables."""
+    match block:
+        case Table():
+            return cut(block, most)
+        case Charts():
+            return replace(block, items=[replace(chart, table=cut(chart.table, most)) for chart in block.items])
+        case Failure():
+            return replace(block, messages=cut(block.messages, most))
+        case _:
+            # Unknown parts of a plug-in are reported when they are rendered.
+            return block
 
 
 def cut(table: Table, most: int) -> Table:
@@ -124,32 +124,3 @@ def cut(table: Table, most: int) -> Table:
         numbers={at: held[: most + 1] for at, held in table.numbers.items()},
         more=table.more + hidden,
     )
-
-
-def _tables(body: Body) -> Iterator[Table]:
-    found: list[Table] = []
-
-    def seen(table: Table) -> Table:
-        found.append(table)
-        return table
-
-    _changed(body, seen)
-    yield from found
-
-
-def _changed(body: Body, change: Callable[[Table], Table]) -> Body:
-    return replace(body, blocks=list(_blocks(body.blocks, change)))
-
-
-def _blocks(blocks: Iterable[Block], change: Callable[[Table], Table]) -> Iterator[Block]:
-    for block in blocks:
-        if isinstance(block, Table):
-            yield change(block)
-        elif isinstance(block, Charts):
-            items = [replace(chart, table=change(chart.table)) for chart in block.items]
-            yield replace(block, items=items)
-        elif isinstance(block, Failure):
-            yield replace(block, messages=change(block.messages))
-        else:
-            # Unknown blocks of a plug-in are reported when they are rendered.
-            yield block

@@ -19,10 +19,13 @@ from transect.report.engine.blocks import Part
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding
 
+# Headings in the contents, and below which order sections stand under them.
+_GROUPS = ((100, ""), (500, "Training"), (700, "Serving"), (850, "Hardware"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the report. `order` places it: 100 to 600 for stages, more for what joins them.
+    """A part of the report. `order` places it: 100 to 499 training, to 699 serving, to 849 hardware, then the study.
 
     `make` yields its parts; no part, or None: there is nothing to say. `front`: it stands on the first screen.
     """
@@ -36,6 +39,11 @@ class Section:
     # Made after all others: it counts what they could not read.
     last: bool = False
     front: bool = False
+
+    @property
+    def group(self) -> str:
+        """What stands above it in the contents; nothing above those that come first."""
+        return next((name for below, name in _GROUPS if self.order < below), "The study")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +127,7 @@ def all_parts() -> Parts:
     importlib.import_module("transect.stages").add_plugin_folders()
     parts = Parts()
     # What is not said of these stages on their own stands in a section that joins several.
-    parts.stages = {module.name for module in pkgutil.iter_modules([str(PACKAGE / "stages")])}
+    parts.stages = {module.name.replace("_", "-") for module in pkgutil.iter_modules([str(PACKAGE / "stages")])}
     modules = [("", f"{topics.__name__}.{module.name}") for module in pkgutil.iter_modules(topics.__path__)]
     modules += [(path.parent.name, f"transect.stages.{path.parent.name}.report") for path in report_files()]
     for folder, place in modules:

@@ -65,8 +65,7 @@ class Made:
         try:
             return slide_of(self.context, self.front.answers, self.front.table, self.source)
         except FAULTS as error:  # as for a section
-            what = f"could not be made: {type(error).__name__}: {error}"
-            self.context.problems.append(Problem(where="summary.svg", what=what))
+            self.context.fault("summary.svg", "could not be made", error)
             return ""
 
     @cached_property
@@ -75,8 +74,7 @@ class Made:
         try:
             return fitted(self.sections)
         except FAULTS as error:  # as for a section
-            what = f"sections could not be measured: {type(error).__name__}: {error}"
-            self.context.problems.append(Problem(where="page", what=what))
+            self.context.fault("page", "sections could not be measured", error)
             return self.sections
 
     @cached_property
@@ -86,8 +84,7 @@ class Made:
         try:
             write_parquet(self.context.records, stream)
         except Exception as error:  # as for a section
-            what = f"could not be made: {type(error).__name__}: {error}"
-            self.context.problems.append(Problem(where="records.parquet", what=what))
+            self.context.fault("records.parquet", "could not be made", error)
             return None
         return stream.getvalue()
 
@@ -108,7 +105,17 @@ def make_all(
     analysis_plan: AnalysisPlan | None = None,
     again: Sequence[str] = (),
 ) -> Made:
-    """Read `results/STUDY/` and make every finding and section; `build_report` tells the arguments."""
+    """Read `results/STUDY/` and make every finding and section.
+
+    `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
+    cells are listed apart and stand in no count, finding or chart, and cells without a record are
+    running or not there yet. None: every record counts. `only`: keys of the sections to make. `analysis_plan`: within
+    which margin cells are the same. `again`: what follows `transect run` in a command on this study, its name or file
+    and options; without any its name.
+
+    Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
+    of the report that cannot be made says so in its place: none of them raises.
+    """
     loaded = load_records(results, planned)
     context = Context(loaded, title=title, questions=questions, published=published, analysis_plan=analysis_plan)
     parts = all_parts()

@@ -42,11 +42,12 @@ def coded(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts)
 
 
-def templates(explored: Explored | None = None) -> Environment:
+def templates() -> Environment:
     """Return the environment of one page's templates; what they show is escaped.
 
     They tell `explored` what their elements are about, and write it at the end of the page.
     """
+    explored = Explored()
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -54,7 +55,6 @@ def templates(explored: Explored | None = None) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    explored = explored or Explored()
     environment.globals.update(
         facets=explored.facets,
         chart_id=explored.chart,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from transect.report.engine.answers import Answer
 from transect.report.engine.blocks import sureness
-from transect.report.engine.charts.slide import Column, Said, Slide, draw
+from transect.report.engine.charts.slide import Column, draw
 from transect.report.engine.context import Context
 from transect.report.engine.decisions import Decided, DecisionTable
 from transect.report.engine.text import clean, count
@@ -21,24 +21,18 @@ def slide_of(context: Context, answers: Sequence[Answer], table: DecisionTable, 
     if not answered:
         return ""
     decided = {id(made.finding): made for row in table.rows for entry in row.entries for made in entry.decided}
-    return draw(
-        Slide(
-            title=clean(context.title),
-            columns=[_column(answer, decided) for answer in answered],
-            caveat=_caveat(context, answered),
-            source=source,
-        )
-    )
+    columns = [_column(answer, decided) for answer in answered]
+    return draw(clean(context.title), columns, source=source, caveat=_caveat(context, answered))
 
 
 def _column(answer: Answer, decided: dict[int, Decided]) -> Column:
     # What is sure is said first: a slide has no room for all.
     order = list(Confidence)
     clauses = sorted(answer.clauses, key=lambda clause: order.index(clause.finding.confidence))
-    said = []
-    for clause in clauses[:_MAX_SAID]:
-        chip = sureness(clause.finding.confidence)
-        said.append(Said(about=clean(clause.about), text=clean(clause.text), sure=chip.text, tone=chip.tone))
+    said = [
+        (clean(f"{c.about}: {c.text}" if c.about else c.text), sureness(c.finding.confidence))
+        for c in clauses[:_MAX_SAID]
+    ]
     drawn = next((made for clause in clauses if (made := decided.get(id(clause.finding))) and made.bars), None)
     return Column(
         question=answer.question,

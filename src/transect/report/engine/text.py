@@ -46,10 +46,8 @@ def scale_for(values: Iterable[float | None], unit: str) -> Scale:
     if steps is None:
         return Scale(factor=1.0, unit="" if unit == "1" else unit)
     middle = known[len(known) // 2] if known else 1.0
-    for factor, name in steps:
-        if middle >= factor:
-            return Scale(factor=factor, unit=name)
-    return Scale(factor=steps[-1][0], unit=steps[-1][1])
+    by, name = next((step for step in steps if middle >= step[0]), steps[-1])
+    return Scale(factor=by, unit=name)
 
 
 def number(value: float) -> str:
@@ -100,9 +98,7 @@ class Quantities:
         return quantity(value, self.unit)
 
 
-def in_unit(unit: str) -> Quantities:
-    """Return what writes values, each with the unit in which it reads best."""
-    return Quantities(unit)
+in_unit = Quantities
 
 
 def percent(share: float | None, digits: int = 0) -> str:
@@ -116,8 +112,8 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 def tenths(share: float) -> str:
     """Format a share of one, which may be negative, as a percentage with one decimal."""
-    rounded = round(1000 * share) / 1000
-    return ("−" if rounded < 0 else "") + percent(abs(rounded), 1)
+    text = percent(abs(share), 1)
+    return f"−{text}" if share < 0 and text != "0.0 %" else text
 
 
 def spread(summary: Summary | None, scale: Scale) -> str:
@@ -197,12 +193,6 @@ def multiplying(by: float) -> Callable[[W], W]:
         return write
 
     return mark
-
-
-@multiplying(100.0)
-def one_decimal(share: float) -> str:
-    """Write a share of one as a percentage with one decimal, as `percent` does."""
-    return percent(share, 1)
 
 
 def numbers_behind(write: Writer, values: Sequence[Any]) -> Numbers | None:

@@ -4,5 +4,5 @@ from transect.report.engine.parts import Section, StageReport
 from transect.report.topics.classifiers.searches import searches_body
 
 REPORT = StageReport(
-    stage="search", sections=(Section(key="searches", title="Searches", order=85, make=searches_body),)
+    stage="search", sections=(Section(key="searches", title="Searches", order=344, make=searches_body),)
 )

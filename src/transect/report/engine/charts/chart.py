@@ -12,8 +12,8 @@ from transect.report.engine.blocks import Chart, Column, LegendItem, Mark, table
 from transect.report.engine.charts.drawing import begin
 from transect.report.engine.charts.inks import MUTED
 from transect.report.engine.charts.lines import line_plot
-from transect.report.engine.charts.marks import MAX_REPEATS, Bar, Dot, Drawing, Line, few, mark_of, quarters
-from transect.report.engine.charts.plots import bar_plot, dot_plot, log_is_better
+from transect.report.engine.charts.marks import MAX_REPEATS, Dot, Drawing, Line, few, mark_of, quarters
+from transect.report.engine.charts.plots import dot_plot, log_is_better
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.text import count, number
 
@@ -25,8 +25,8 @@ MAX_DRAWN = 20
 MAX_PANELS = 12
 # Numbers below the axis of a line chart.
 _MAX_TICKS = 16
-# Marks of one line chart that are drawn one by one, and places of a series where there are more.
-_MAX_MARKS, _MAX_PLACES, _MIN_PLACES = 600, 48, 8
+# Marks of one line chart that are drawn one by one.
+_MAX_MARKS = 600
 _FEW = f"Of more than {MAX_REPEATS} runs of a mark, dots are the least, the quarters and the most."
 _BOUND = Style(MUTED, "square", (2, 2))
 
@@ -45,14 +45,13 @@ def drawn(
     *,
     title: str,
     name: str,
-    alt: str,
     notes: Iterable[str] = (),
     legend: Sequence[LegendItem] = (),
 ) -> Chart:
-    """Begin a drawing, to stand beside its numbers; `name` is unique in the page, `alt` says what it shows."""
+    """Begin a drawing, to stand beside its numbers; `name` is unique in the page."""
     return Chart(
         title=title,
-        drawing=begin(drawing, alt_text=alt, name=name),
+        drawing=begin(drawing, alt_text=_alt(title, drawing), name=name),
         table=table(items, columns, folded="Numbers"),
         note=" ".join(note for note in (*notes, drawing.said) if note),
         legend=() if drawing.named else legend,
@@ -63,6 +62,14 @@ def drawn(
     )
 
 
+def _alt(title: str, drawing: Drawing) -> str:
+    """Say what a drawing shows to whoever does not see it."""
+    marks = [mark for mark in drawing.marks if not mark.parts]
+    first = next((f" First: {mark.label}, {number(mark.value)}." for mark in marks if mark.value is not None), "")
+    over = f" over {drawing.across}" if drawing.across else ""
+    return f"{title}. {drawing.axis}{over}, {count(len(marks), 'mark')}.{first}"
+
+
 def dot_chart(
     items: Sequence[T],
     dot: Callable[[T], Dot],
@@ -71,24 +78,17 @@ def dot_chart(
     title: str,
     axis: str,
     name: str,
-    about: str = "",
-    first: str = "Best",
-    unit: str = "",
     others: Sequence[T] = (),
     most: int = MAX_DRAWN,
     cut: str = "slowest",
     notes: Iterable[str] = (),
     legend: Sequence[LegendItem] = (),
-    rule: float | None = None,
-    log: bool | None = None,
-    among: Sequence[float] = (),
-    band: tuple[float, float] | None = None,
-    limits: tuple[float, float] | None = None,
+    **how: Any,
 ) -> Chart | None:
     """Draw a row of dots per item, in their order, and list all of them; None without any.
 
-    `first` says what the first item is, `cut` what those are that are not drawn; `others` are listed
-    only. `axis` is the axis's title; `rule`, `log`, `among`, `band` and `limits` are those of `dot_plot`.
+    `cut` says what those are that are not drawn; `others` are listed only. `axis` is the axis's title; the rest is that
+    of `dot_plot`.
     """
     if not items:
         return None
@@ -96,17 +96,13 @@ def dot_chart(
         replace(made, about=item) if made.about is None else made
         for made, item in ((dot(item), item) for item in items[:most])
     ]
-    best = dots[0]
-    value = best.right if best.right.endswith(unit) and unit else f"{number(best.value)} {unit}"
-    where = f"{about}: {title}" if about else title
     return drawn(
-        dot_plot(dots, title=axis, rule=rule, log=log, among=among, band=band, limits=limits),
+        dot_plot(dots, title=axis, **how),
         [*items, *others],
         columns,
         title=title,
         name=name,
         legend=legend,
-        alt=f"{where}, {len(dots)} rows. {first}: {best.label}, {value.strip()}.",
         notes=(
             left_out(len(items), most, cut),
             *notes,
@@ -160,34 +156,21 @@ class Series:
                 )
 
     def _mark(self, point: Point) -> Mark:
+        made = mark_of(self.name, point.y, point.repeats, at=point.x, about=point.about)
         if not point.gathered:
-            return mark_of(self.name, point.y, point.repeats, at=point.x, about=point.about)
-        return Mark(
-            label=self.name,
-            about=point.about,
-            at=point.x,
-            what="median",
-            value=point.y,
-            low=min(point.repeats),
-            high=max(point.repeats),
-            ends="range",
-            count=point.gathered,
-        )
+            return made
+        return replace(made, low=min(point.repeats), high=max(point.repeats), ends="range", count=point.gathered)
 
 
 def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
     """Return series with no more points than a chart has room for, and a sentence on what was joined.
 
-    Points of a series at one place become one, whose repeats are the quantiles of their medians; of more places than
-    fit, evenly spread ones stay.
+    Points of a series at one place become one, whose repeats are the quantiles of their medians.
     """
     amount = sum(len(point.repeats) for line in series for point in line.points)
     if amount <= _MAX_MARKS:
         return list(series), ""
-    # A place is a symbol and up to five dots.
-    places = min(_MAX_PLACES, max(_MIN_PLACES, _MAX_MARKS // (6 * len(series))))
-    gathered = [Series(name=old.name, style=old.style, points=_spread(_merged(old.points), places)) for old in series]
-    return gathered, (
+    return [replace(old, points=_merged(old.points)) for old in series], (
         f"{amount} runs are too many to draw one by one: a symbol is the median of all cells of its "
         "series at that place, dots are their least, quarters and most."
     )
@@ -206,17 +189,6 @@ def _merged(points: Iterable[Point]) -> list[Point]:
     return sorted(merged, key=lambda point: point.x)
 
 
-def _spread(points: Sequence[Point], most: int) -> Sequence[Point]:
-    if len(points) <= most:
-        return points
-    last = len(points) - 1
-    return [points[round(i * last / (most - 1))] for i in range(most)]
-
-
-def _many(series: Iterable[Series]) -> bool:
-    return any(len(point.repeats) > MAX_REPEATS for line in series for point in line.points)
-
-
 def line_chart(
     series: Sequence[Series],
     rows: Sequence[T],
@@ -226,7 +198,6 @@ def line_chart(
     x: str,
     y: str,
     name: str,
-    alt: str,
     most: int,
     notes: Iterable[str] = (),
     height: int = 260,
@@ -237,28 +208,26 @@ def line_chart(
     """Draw medians over a number that doubles; all `rows` are listed, the first series drawn.
 
     `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x. `y_log`: None
-    leaves it to the values. At two places and fewer these are bars: a line would tell of what lies between.
+    leaves it to the values. At two places and fewer each has a row: a line would tell of what lies between.
     """
-    shown, gathered = gather(series[:most])
     ticks = sorted({point.x for member in series for point in member.points})
+    few_places = len(ticks) <= 2
+    shown, gathered = gather(series[: min(most, MAX_DRAWN // 2) if few_places else most])
     cut = len(series) - len(shown)
-    if len(ticks) <= 2:
-        drawing, unseen = _bars(shown, x, y, bound or {})
+    if few_places:
+        drawing = dot_plot(_rows(shown, x, bound or {}), title=y)
     else:
         lines = [line for member in shown for line in member.lines()]
         if bound:
             lines.append(Line(points=sorted(bound.items()), style=_BOUND, width=1.5, name=bound_name))
-        drawing, unseen = (
-            line_plot(
-                lines,
-                x_title=x,
-                y_title=y,
-                x_log=True,
-                height=height,
-                ticks=ticks[:: len(ticks) // (_MAX_TICKS + 1) + 1],
-                y_log=log_is_better([value for line in lines for _, value in line.points]) if y_log is None else y_log,
-            ),
-            0,
+        drawing = line_plot(
+            lines,
+            x_title=x,
+            y_title=y,
+            x_log=True,
+            height=height,
+            ticks=ticks[:: len(ticks) // (_MAX_TICKS + 1) + 1],
+            y_log=log_is_better([value for line in lines for _, value in line.points]) if y_log is None else y_log,
         )
     return drawn(
         drawing,
@@ -266,33 +235,28 @@ def line_chart(
         columns,
         title=title,
         name=name,
-        alt=alt,
         notes=(
             *notes,
-            gathered or (_FEW if _many(shown) else ""),
-            f"Upright mark: {bound_name}." if bound and len(ticks) <= 2 else "",
-            f"{count(cut + unseen, 'series', 'series')} more in the numbers." if cut + unseen else "",
+            gathered or (_FEW if any(len(p.repeats) > MAX_REPEATS for line in shown for p in line.points) else ""),
+            f"Upright mark: {bound_name}." if bound and few_places else "",
+            f"{count(cut, 'series', 'series')} more in the numbers." if cut else "",
         ),
     )
 
 
-def _bars(series: Sequence[Series], x: str, y: str, bound: Mapping[float, float]) -> tuple[Drawing, int]:
-    """Draw a bar for each place of each series, and count the series that have no room."""
-    rows: list[Bar] = []
-    for place, member in enumerate(series):
-        points = sorted(member.points, key=lambda point: point.x)
-        if rows and len(rows) + len(points) > MAX_DRAWN:
-            return bar_plot(rows, title=y), len(series) - place
-        rows += [
-            Bar(
-                label=f"{member.name} · {number(point.x)} {x}",
-                parts=[(point.y, member.style)],
-                right=number(point.y),
-                about=point.about,
-                bound=bound.get(point.x),
-                points=point.repeats,
-                hollow=point.hollow,
-            )
-            for point in points
-        ]
-    return bar_plot(rows, title=y), 0
+def _rows(series: Iterable[Series], x: str, bound: Mapping[float, float]) -> list[Dot]:
+    """Return a row for each place of each series."""
+    return [
+        Dot(
+            label=f"{member.name} · {number(point.x)} {x}",
+            value=point.y,
+            style=member.style,
+            points=point.repeats,
+            right=number(point.y),
+            about=point.about,
+            bound=bound.get(point.x),
+            hollow=point.hollow,
+        )
+        for member in series
+        for point in sorted(member.points, key=lambda point: point.x)
+    ]

@@ -13,7 +13,8 @@ from transect.report.engine.charts.ticks import log_ticks
 
 # What a row of dots or bars takes, below its label: the page's script moves rows up by as much.
 ROW = 36
-_MAX_LABEL, _MAX_HEAD = 50, 54
+_MAX_LABEL = 50
+MAX_HEAD = 54  # characters of a line of a heading
 _ROOM = 60  # characters of both labels of a row
 
 # Plain digits where they are short, k and M above, powers of ten below a thousandth.
@@ -91,7 +92,7 @@ def row_labels(texts: Sequence[tuple[str, str]], y: dict[str, Any], heads: froze
     rows = [
         {
             "y": i * ROW + (22 if i in heads else 9),
-            "left": short(left, _ROOM - len(right), _MAX_HEAD if i in heads else _MAX_LABEL),
+            "left": short(left, _ROOM - len(right), MAX_HEAD if i in heads else _MAX_LABEL),
             "right": right,
             "m": f"@{i}",
         }

@@ -183,7 +183,7 @@ class _Drawn:
             self.strokes[line.width, line.style.dash] += [{**point, "m": itself} for point in points]
         if line.symbols:
             fill = PAPER if line.hollow else color
-            self.symbols += [{**point, "shape": line.style.symbol, "fill": fill, "size": line.size} for point in points]
+            self.symbols += [{**point, "shape": line.style.shape, "fill": fill, "size": line.size} for point in points]
 
 
 def _shortened(names: Sequence[str]) -> dict[str, str]:
@@ -206,38 +206,28 @@ def _scale(values: Sequence[float], *, log: bool, zero: bool, room: float) -> _S
 
 
 def _across(scale: _Scale, title: str, ticks: Sequence[float], room: float) -> dict[str, Any]:
-    axis: dict[str, Any] = {"title": title, "grid": False, "domain": True, "tickCount": 6, "labelExpr": LABEL}
+    made = _axis(scale, title, grid=False, domain=True, tickCount=6)
+    made["scale"]["range"] = [0, {"expr": f"width - {room:g}"}]
     if ticks:
-        axis["values"] = list(ticks)
+        # Numbers of ranks and the like double: nobody takes them for evenly spaced.
+        made["axis"] |= {"title": title, "values": list(ticks)}
         if all(float(tick).is_integer() for tick in ticks):
-            axis |= {"format": "d"}
-            del axis["labelExpr"]
-    elif scale.log:
-        axis["values"] = log_ticks(scale.low, scale.high)
-    # Numbers of ranks and the like double: nobody takes them for evenly spaced.
-    axis["title"] = title if ticks else titled(title, scale.log)
-    return {"axis": axis, "scale": _written(scale) | {"range": [0, {"expr": f"width - {room:g}"}]}}
+            made["axis"] |= {"format": "d"}
+            del made["axis"]["labelExpr"]
+    return made
 
 
 def _up(scale: _Scale, title: str) -> dict[str, Any]:
-    axis: dict[str, Any] = {
-        "title": titled(title, scale.log),
-        "tickCount": 5,
-        "labelExpr": LABEL,
-        "titleAngle": 0,
-        "titleX": 0,
-        "titleY": -12,
-        "titleAlign": "left",
-        "titleBaseline": "bottom",
-    }
+    above = {"titleAngle": 0, "titleX": 0, "titleY": -12, "titleAlign": "left", "titleBaseline": "bottom"}
+    return _axis(scale, title, tickCount=5, **above)
+
+
+def _axis(scale: _Scale, title: str, **look: Any) -> dict[str, Any]:
+    axis = {"title": titled(title, scale.log), "labelExpr": LABEL, **look}
     if scale.log:
         axis["values"] = log_ticks(scale.low, scale.high)
-    return {"axis": axis, "scale": _written(scale)}
-
-
-def _written(scale: _Scale) -> dict[str, Any]:
     kind = {"type": "log"} if scale.log else {"zero": False}
-    return {**kind, "domain": [scale.low, scale.high], "nice": False}
+    return {"axis": axis, "scale": {**kind, "domain": [scale.low, scale.high], "nice": False}}
 
 
 def _ends(

@@ -99,8 +99,7 @@ class Line:
 class Bar:
     """One row of stacked bars: (length, style) of each part, in the axis's unit.
 
-    `starts`: where each part begins that does not follow the one before it. `bound` and `points` are drawn as those of a
-    dot; `hollow` bars carry no claim.
+    `starts`: where each part begins that does not follow the one before it.
     """
 
     label: str
@@ -108,14 +107,6 @@ class Bar:
     right: str = ""
     about: Any = None
     starts: Sequence[float] = ()
-    bound: float | None = None
-    points: Sequence[float] = ()
-    hollow: bool = False
-
-    @property
-    def value(self) -> float:
-        """Where the bar ends."""
-        return math.fsum(length for length, _ in self.parts)
 
 
 def mark_of(
@@ -131,34 +122,17 @@ def mark_of(
     count: int | None = None,
 ) -> Mark:
     """Say what a mark stands for: the median of repeats with its ends, or what is given in their place."""
-    summary = summarise(repeats)
-    if summary is None or not math.isclose(summary.median, value, rel_tol=1e-9):
-        return Mark(
-            label=label,
-            about=about,
-            at=at,
-            what="value",
-            value=value,
-            low=low,
-            high=high,
-            ends=ends or "ends",
-            count=count or len(repeats) or None,
-        )
+    what, summary = "value", summarise(repeats)
+    if summary is not None and math.isclose(summary.median, value, rel_tol=1e-9):
+        what, low, high, ends, count = "median", summary.low, summary.high, summary.word, summary.count
     return Mark(
         label=label,
         about=about,
         at=at,
-        what="median",
+        what=what,
         value=value,
-        low=summary.low,
-        high=summary.high,
-        ends=summary.word,
-        count=summary.count,
-    )
-
-
-def mark_of_row(row: Dot) -> Mark:
-    """Say what a row of a dot plot stands for."""
-    return mark_of(
-        row.label, row.value, row.points, about=row.about, low=row.low, high=row.high, ends=row.ends, count=row.count
+        low=low,
+        high=high,
+        ends=ends or "ends",
+        count=count or len(repeats) or None,
     )

@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from textwrap import wrap
 from typing import Any
 
 from transect.report.engine.blocks import Mark
-from transect.report.engine.charts.inks import INK, MUTED, PAPER, RULE
+from transect.report.engine.charts.inks import MUTED, PAPER, RULE
 from transect.report.engine.charts.layers import (
     DASHED,
+    MAX_HEAD,
     ROW,
     SMALL,
     SYMBOL,
@@ -25,7 +27,7 @@ from transect.report.engine.charts.layers import (
     row_labels,
 )
 from transect.report.engine.charts.lines import line_plot
-from transect.report.engine.charts.marks import Bar, Dot, Drawing, few, mark_of, mark_of_row
+from transect.report.engine.charts.marks import Bar, Dot, Drawing, few, mark_of
 
 __all__ = ["bar_plot", "dot_plot", "line_plot", "log_is_better"]
 
@@ -76,7 +78,7 @@ def dot_plot(
                 "b": inner[1],
                 "bound": row.bound,
                 "color": row.style.color,
-                "shape": row.style.symbol,
+                "shape": row.style.shape,
                 "fill": PAPER if row.hollow else row.style.color,
                 "m": f"@{i}",
             }
@@ -106,7 +108,10 @@ def dot_plot(
         strip = {"type": "rect", "color": RULE, "opacity": 0.6}
         layers.insert(0, layer([{"x": band[0], "b": band[1]}], strip, x=number("x", x), x2={"field": "b"}))
     # They tell the ends that the drawing cuts.
-    marks = {place: mark_of_row(row) for place, row in zip(places, whole, strict=True)} | heads
+    marks = {
+        place: mark_of(r.label, r.value, r.points, about=r.about, low=r.low, high=r.high, ends=r.ends, count=r.count)
+        for place, r in zip(places, whole, strict=True)
+    } | heads
     return layered(layers, len(texts) * ROW + 4, [marks[i] for i in range(len(texts))], title)
 
 
@@ -133,10 +138,12 @@ def _placed(rows: Sequence[Dot]) -> tuple[list[int], dict[int, Mark], list[tuple
     texts: list[tuple[str, str]] = []
     for head, members in groupby(rows, lambda row: row.head):
         of_head = list(members)
-        if head:
+        lines = wrap(head, MAX_HEAD)
+        begin = len(texts) + len(lines)
+        for line in lines:
             # It stays while the filter leaves one of its rows.
-            heads[len(texts)] = Mark(label="", parts=range(len(texts) + 1, len(texts) + 1 + len(of_head)))
-            texts.append((head, ""))
+            heads[len(texts)] = Mark(label="", parts=range(begin, begin + len(of_head)))
+            texts.append((line, ""))
         places += range(len(texts), len(texts) + len(of_head))
         texts += [(row.label, row.right) for row in of_head]
     return places, heads, texts
@@ -150,22 +157,19 @@ def _bounds(rows: Sequence[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]
 
 
 def bar_plot(rows: Sequence[Bar], *, title: str) -> Drawing:
-    """Stacked bars below their labels, or what lies where it begins, with a bound and small dots where rows have them."""
-    data, base, small = [], [], []
+    """Stacked bars below their labels, or what lies where it begins."""
+    data = []
     for i, row in enumerate(rows):
-        at, start, m = i * ROW + 25, 0.0, f"@{i}"
+        at, start = i * ROW + 25, 0.0
         for place, (length, style) in enumerate(row.parts):
             start = row.starts[place] if row.starts else start
-            fill = PAPER if row.hollow else style.color
             # An edge of paper parts what is stacked, and would hide what is narrow.
-            edge = style.color if row.hollow or row.starts else PAPER
+            edge = style.color if row.starts else PAPER
             data.append(
-                {"top": at - 7, "bottom": at + 7, "a": start, "b": start + length, "m": m}
-                | {"fill": fill, "edge": edge}
+                {"top": at - 7, "bottom": at + 7, "a": start, "b": start + length, "m": f"@{i}"}
+                | {"fill": style.color, "edge": edge}
             )
             start += length
-        base.append({"y": at, "bound": row.bound, "m": m})
-        small += [{"y": at, "x": point, "m": m} for point in few(row.points)]
     x, y = across([], title, False), down(len(rows))
     bars = layer(
         data,
@@ -177,14 +181,6 @@ def bar_plot(rows: Sequence[Bar], *, title: str) -> Drawing:
         fill=as_given("fill"),
         stroke=as_given("edge"),
     )
-    layers = [bars, _bounds(base, x, y)]
-    if small:
-        layers.append(layer(small, {**SMALL, "color": INK}, x=number("x", x), y=number("y", y)))
-    marks = [
-        mark_of(row.label, row.value, row.points, about=row.about)
-        if row.points
-        else Mark(label=row.label, about=row.about)
-        for row in rows
-    ]
     labels = row_labels([(row.label, row.right) for row in rows], y, frozenset())
-    return layered([*layers, *labels], len(rows) * ROW + 4, marks, title)
+    marks = [Mark(label=row.label, about=row.about) for row in rows]
+    return layered([bars, *labels], len(rows) * ROW + 4, marks, title)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
+from transect.report.engine.blocks import Chip
 from transect.report.engine.charts.inks import GOOD, INK, MUTED, PAPER, RULE, WARN
 
 WIDTH, HEIGHT = 1280, 720
@@ -21,51 +22,31 @@ _MAX_LINES, _MAX_BARS = 7, 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Said:
-    """A sentence of an answer: what it is about, and how sure it is, in the tone of its chip."""
-
-    about: str
-    text: str
-    sure: str
-    tone: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """A question, what answers it, and (name, share of the longest bar, value) of what was compared."""
+    """A question, its answers with their chips, and (name, share of the longest bar, value) of what was compared."""
 
     question: str
-    said: Sequence[Said]
+    said: Sequence[tuple[str, Chip]]
     bars: Sequence[tuple[str, float, str]] = ()
     about: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Slide:
-    """What the page says: `source` is whose numbers these are, `caveat` what one must know before repeating them."""
-
-    title: str
-    columns: Sequence[Column]
-    caveat: str
-    source: str
-
-
-def draw(slide: Slide) -> str:
-    """Return the page as SVG."""
+def draw(title: str, columns: Sequence[Column], *, source: str, caveat: str) -> str:
+    """Return the page as SVG; `source`: whose numbers these are, `caveat`: what to know before repeating them."""
     page = _Page()
-    y = page.words(_EDGE, 74, slide.title, 28, WIDTH - 2 * _EDGE, weight=700, most=2)
-    y = page.words(_EDGE, y + 30, slide.source, 17, WIDTH - 2 * _EDGE, fill=MUTED, most=1)
+    y = page.words(_EDGE, 74, title, 28, WIDTH - 2 * _EDGE, weight=700, most=2)
+    y = page.words(_EDGE, y + 30, source, 17, WIDTH - 2 * _EDGE, fill=MUTED, most=1)
     top = y + 28
-    page.line(_EDGE, top, WIDTH - _EDGE)
-    amount = max(1, len(slide.columns))
+    page.box(_EDGE, top, WIDTH - 2 * _EDGE, 1, RULE)
+    amount = max(1, len(columns))
     wide = (WIDTH - 2 * _EDGE - (amount - 1) * _GAP) / amount
-    for place, column in enumerate(slide.columns):
+    for place, column in enumerate(columns):
         _column(page, column, _EDGE + place * (wide + _GAP), top + 34, wide)
-    page.line(_EDGE, HEIGHT - 68, WIDTH - _EDGE)
-    page.words(_EDGE, HEIGHT - 38, slide.caveat, 15, WIDTH - 2 * _EDGE, most=1)
+    page.box(_EDGE, HEIGHT - 68, WIDTH - 2 * _EDGE, 1, RULE)
+    page.words(_EDGE, HEIGHT - 38, caveat, 15, WIDTH - 2 * _EDGE, most=1)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="{FONTS}"><title>{escape(slide.title)}</title>'
+        f'font-family="{FONTS}"><title>{escape(title)}</title>'
         f'<rect width="100%" height="100%" fill="{PAPER}"/>{"".join(page.parts)}</svg>\n'
     )
 
@@ -77,8 +58,7 @@ def _column(page: _Page, column: Column, x: float, y: float, wide: float) -> Non
     first_bar = HEIGHT - 104 - 38 * len(bars)
     last = (first_bar - 52 if bars else HEIGHT - 84) - 24
     y += 12
-    for place, said in enumerate(column.said):
-        text = f"{said.about}: {said.text}" if said.about else said.text
+    for place, (text, chip) in enumerate(column.said):
         lines = wrapped(text, 17, wide)
         room = int((last - y) // 22)
         # What does not fit whole is not begun, but for the first.
@@ -86,14 +66,14 @@ def _column(page: _Page, column: Column, x: float, y: float, wide: float) -> Non
             page.words(x, y + 22, f"{len(column.said) - place} more in the report.", 14, wide, fill=MUTED, most=1)
             break
         y = page.words(x, y + 23, text, 17, wide, weight=600, most=max(1, min(_MAX_LINES, room - 1)))
-        y = page.words(x, y + 19, said.sure, 14, wide, fill=_TONES.get(said.tone, MUTED), weight=700, most=1) + 10
+        y = page.words(x, y + 19, chip.text, 14, wide, fill=_TONES.get(chip.tone, MUTED), weight=700, most=1) + 10
     if bars:
         page.words(x, first_bar - 30, column.about, 14, wide, fill=MUTED, most=1)
     for place, (name, share, value) in enumerate(bars):
         at = first_bar + 38 * place
         page.words(x, at, name, 14, wide - width(value, 14) - 16, most=1)
         page.words(x + wide - width(value, 14), at, value, 14, wide, weight=600, most=1)
-        page.bar(x, at + 7, max(2.0, wide * share), INK if place == 0 else _BAR)
+        page.box(x, at + 7, max(2.0, wide * share), 9, INK if place == 0 else _BAR)
 
 
 class _Page:
@@ -117,13 +97,9 @@ class _Page:
             )
         return y + max(0, len(lines) - 1) * size * 1.3
 
-    def line(self, x: float, y: float, end: float) -> None:
-        """Draw a thin line across."""
-        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{end - x:.1f}" height="1" fill="{RULE}"/>')
-
-    def bar(self, x: float, y: float, wide: float, fill: str) -> None:
-        """Draw a bar."""
-        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="9" fill="{fill}"/>')
+    def box(self, x: float, y: float, wide: float, high: int, fill: str) -> None:
+        """Draw a bar, or a thin line."""
+        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high}" fill="{fill}"/>')
 
 
 def width(text: str, size: float) -> float:

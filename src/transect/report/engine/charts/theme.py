@@ -40,7 +40,7 @@ _ALIKE = {"torch-eager": "torch"}
 # Parts of a whole, such as a step: their hues are no name's.
 _PARTS = {"compute": "slate", "communication": "tan", "input": "khaki", "other": "ash", "session": "heather"}
 
-# Path of each shape on a square of side 2 around the origin: Vega's own, then ours.
+# Path of each of Vega's shapes on a square of side 2 around the origin.
 _SHAPES = {
     "circle": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0",
     "square": "M-.9,-.9H.9V.9H-.9Z",
@@ -50,12 +50,7 @@ _SHAPES = {
     "triangle-down": "M0,1.1L1.1,-.9H-1.1Z",
     "triangle-right": "M1.1,0L-.9,1.1V-1.1Z",
     "triangle-left": "M-1.1,0L.9,1.1V-1.1Z",
-    "saltire": "M-1,-.5L-.5,-1L0,-.5L.5,-1L1,-.5L.5,0L1,.5L.5,1L0,.5L-.5,1L-1,.5L-.5,0Z",
-    "bar": "M-1.2,-.5H1.2V.5H-1.2Z",
-    "hourglass": "M-1,-1H1L.3,0L1,1H-1L-.3,0Z",
-    "pillar": "M-.5,-1.2H.5V1.2H-.5Z",
 }
-_OURS = frozenset(list(_SHAPES)[8:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +60,6 @@ class Style:
     color: str
     shape: str = "circle"
     dash: tuple[int, ...] = ()
-
-    @property
-    def symbol(self) -> str:
-        """The shape as Vega wants it: one of its names, or a path."""
-        return _SHAPES[self.shape] if self.shape in _OURS else self.shape
 
 
 class Styles:
@@ -108,12 +98,6 @@ class Styles:
 def colors() -> dict[str, str]:
     """Return the colours of the page's CSS variables on light paper, by the name of the variable."""
     return {variable[4:-1]: color for color, variable in VARIABLES.items()}
-
-
-def palette(amount: int) -> list[Style]:
-    """Return styles for series without a name of their own, in the order of a chart."""
-    colors, shapes = list(SERIES.values()), list(_SHAPES)
-    return [Style(colors[i % len(colors)], shapes[i % len(shapes)]) for i in range(amount)]
 
 
 def legend(items: Iterable[tuple[str, Style]], *, line: bool = True, symbol: bool = True) -> list[LegendItem]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from transect.report.engine.answers import Answer
 from transect.report.engine.blocks import Column, Table, sureness, table, words
-from transect.report.engine.decision import Decision
-from transect.report.engine.decisions import Row
+from transect.report.engine.decisions import Decided, Entry
 from transect.report.engine.finding import Finding
 
 if TYPE_CHECKING:
     from transect.report.engine.report import Made
 
-# What is the case: workload, question, decision and finding; the last two are None where nothing was decided.
-_Entry = tuple[str, str, Decision | None, Finding | None, str]
+# A workload, what is asked of it, and one answer; None where there is none.
+_Entry = tuple[str, Entry, Decided | None]
+# A file has room for all.
+_ALL = 10**9
 
 
 def answers(made: Made) -> Table:
@@ -32,17 +32,26 @@ def decisions(made: Made) -> Table:
     """The decision table, a row for each workload, question and condition."""
     columns: list[Column[_Entry]] = [
         words("Workload", lambda entry: entry[0]),
-        words("Question", lambda entry: entry[1]),
-        words("Where", _of(lambda decision: decision.scope)),
-        words("First", lambda entry: entry[2].brief if entry[2] else entry[4]),
-        words("Reaches", _of(lambda decision: ", ".join(filter(None, (decision.value, decision.quality))))),
-        words("Limited by", _of(lambda decision: decision.limit)),
-        words("Second", _of(lambda decision: decision.second)),
-        words("Not compared", _of(lambda decision: "; ".join(f"{o.what}: {o.why}" for o in decision.left_out))),
-        words("Confidence", lambda entry: sureness(entry[3].confidence).text if entry[3] else ""),
+        words("Question", lambda entry: entry[1].column.title),
+        words("Where", lambda entry: entry[2].decision.scope if entry[2] else ""),
+        words("Decided", lambda entry: entry[2].decision.brief if entry[2] else entry[1].empty),
+        words("Compared", lambda entry: _bars(entry[2]) if entry[2] else ""),
+        words("Confidence", lambda entry: sureness(entry[2].finding.confidence).text if entry[2] else ""),
     ]
-    entries = [entry for row in made.front.table.rows for entry in _entries(row)]
+    entries = [
+        (r.subject, entry, one)
+        for r in made.front.table.rows
+        for entry in r.entries
+        for one in entry.decided or (None,)
+    ]
     return table(entries, columns, caption="Decisions", most=_ALL)
+
+
+def _bars(decided: Decided) -> str:
+    named = [f"{bar.name} {bar.value}" for bar in decided.bars]
+    more = [f"{decided.more} more"] if decided.more else []
+    left_out = [f"not {cells.what}: {cells.why}" for cells in decided.decision.left_out]
+    return "; ".join([*named, *more, *left_out])
 
 
 def findings(made: Made) -> Table:
@@ -52,29 +61,6 @@ def findings(made: Made) -> Table:
         words("Confidence", lambda finding: sureness(finding.confidence).text),
         words("Evidence", lambda finding: finding.evidence),
     ]
-    return table(list(in_order(made)), columns, caption="Findings", most=_ALL)
-
-
-# A file has room for all.
-_ALL = 10**9
-
-
-def in_order(made: Made) -> Iterator[Finding]:
-    """Yield the findings as the page has them: those that are wrong results first, the others under their headings."""
-    for item in made.front.first:
-        yield item.finding
-    for _, shown in made.front.more:
-        for item in shown:
-            yield item.finding
-
-
-def _of(value: Callable[[Decision], str]) -> Callable[[_Entry], str]:
-    return lambda entry: value(entry[2]) if entry[2] is not None else ""
-
-
-def _entries(row: Row) -> Iterator[_Entry]:
-    for entry in row.entries:
-        if not entry.decided:
-            yield row.subject, entry.column.title, None, None, entry.empty
-        for made in entry.decided:
-            yield row.subject, entry.column.title, made.decision, made.finding, ""
+    first, more = made.front.first, made.front.more
+    every = [shown.finding for shown in (*first, *(shown for _, members in more for shown in members))]
+    return table(every, columns, caption="Findings", most=_ALL)

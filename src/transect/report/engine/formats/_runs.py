@@ -39,7 +39,6 @@ class Run:
     scores: list[float]
     epoch_ends: list[float]
     steps: list[float]
-    losses: list[float]
     started: float
     touched: float
     began: float
@@ -88,22 +87,20 @@ def _read(made: Made, record: AnyRecord) -> Run | str:
     if not isinstance(quality, dict):
         return "no quality was measured: its input is synthetic, or its record does not say"
     score = str(quality.get("metric"))
-    series = {name: made.context.originals.samples(record, name) for name in (score, "epoch_end", "step_time", "loss")}
+    series = {name: made.context.originals.samples(record, name) for name in (score, "epoch_end", "step_time")}
     missing = [name for name, values in series.items() if not values]
     if missing:
         return f"no series of {' and '.join(missing)}"
-    ends = series["epoch_end"]
-    if len(series[score]) != len(ends) or len(series["step_time"]) % len(ends):
-        return f"{len(ends)} epochs have {len(series[score])} scores and {len(series['step_time'])} steps"
-    if not all(map(math.isfinite, (*series[score], *ends, *series["step_time"]))):
-        return "a score or time is no number"
+    scores, ends, steps = series.values()
+    if len(scores) != len(ends) or len(steps) % len(ends) or not all(map(math.isfinite, (*scores, *ends, *steps))):
+        return f"{len(ends)} epochs have {len(scores)} scores and {len(steps)} steps, or one of them is no number"
     batch, target = record.details.get("global_batch"), quality.get("target")
     if not isinstance(batch, int):
         return "its record has no global batch"
     target = float(target) if isinstance(target, (int, float)) and math.isfinite(target) else None
     data = _data_of(made, record)
     lower = score in METRICS and METRICS[score].direction is Direction.LOWER
-    reached = _first(series[score], target, lower)
+    reached = _first(scores, target, lower)
     # Time to quality begins when data is touched, epochs when the first step does.
     known, startup = record.value("time_to_quality"), record.value("startup_time") or 0.0
     loading = max(0.0, known - ends[reached]) if known is not None and reached is not None else 0.0
@@ -118,27 +115,23 @@ def _read(made: Made, record: AnyRecord) -> Run | str:
         score=score,
         target=target,
         lower_is_better=lower,
-        scores=series[score],
+        scores=scores,
         epoch_ends=ends,
-        steps=series["step_time"],
-        losses=series["loss"],
+        steps=steps,
         started=started,
         touched=began - loading,
         began=began,
         global_batch=batch,
-        train_samples=_count(data, "train"),
-        eval_samples=_count(data, "test"),
+        train_samples=_whole(data.get("train")),
+        eval_samples=_whole(data.get("test")),
         seed=_seed(data, record.cell.repeat),
     )
 
 
 def _first(scores: list[float], target: float | None, lower: bool) -> int | None:
-    places = (
-        place
-        for place, score in enumerate(scores)
-        if target is not None and (score <= target if lower else score >= target)
-    )
-    return next(places, None)
+    if target is None:
+        return None
+    return next((at for at, score in enumerate(scores) if (score <= target if lower else score >= target)), None)
 
 
 def _data_of(made: Made, record: AnyRecord) -> dict[str, Any]:
@@ -147,12 +140,10 @@ def _data_of(made: Made, record: AnyRecord) -> dict[str, Any]:
     return found[0] if len(found) == 1 else {}
 
 
-def _count(data: dict[str, Any], name: str) -> int | None:
-    value = data.get(name)
+def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _seed(data: dict[str, Any], repeat: int) -> int | None:
     seeds = data.get("seeds_of_repeats")
-    seed = seeds[repeat] if isinstance(seeds, list) and repeat < len(seeds) else None
-    return seed if isinstance(seed, int) else None
+    return _whole(seeds[repeat]) if isinstance(seeds, list) and repeat < len(seeds) else None

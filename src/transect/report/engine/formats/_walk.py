@@ -5,62 +5,38 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from transect.report.engine.blocks import Chart, Charts, Failure, Heading, Table
 from transect.report.engine.collect import MadeSection
 from transect.report.engine.report import Made
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedChart:
-    """A chart with the section it stands in, and the name of its files: `SECTION/NAME`."""
-
-    section: MadeSection
-    name: str
-    chart: Chart
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedTable:
-    """A table with its section, the name of its file, and what stands above it."""
-
-    section: MadeSection
-    name: str
-    title: str
-    table: Table
-
-
-def charts(made: Made) -> Iterator[NamedChart]:
-    """Yield every chart; the same records give the same names."""
+def charts(made: Made) -> Iterator[tuple[str, Chart]]:
+    """Yield every chart after the name of its files, `SECTION/NAME`; the same records give the same names."""
     for folder, section in sections(made):
         names = Names()
         for block in section.body.blocks:
             for chart in block.items if isinstance(block, Charts) else ():
-                name = names.of(chart.name or chart.title)
-                yield NamedChart(section=section, name=f"{folder}/{name}", chart=chart)
+                yield f"{folder}/{names.of(chart.name or chart.title)}", chart
 
 
-def tables(made: Made) -> Iterator[NamedTable]:
-    """Yield every table, those behind charts too; named by its caption or what stands above it."""
+def tables(made: Made) -> Iterator[tuple[str, str, Table]]:
+    """Yield every table, those behind charts too, after the name of its file and what stands above it."""
     for folder, section in sections(made):
         names, above = Names(), section.title
-
-        def named(name: str, title: str, table: Table) -> NamedTable:
-            path = f"{folder}/{names.of(name)}"  # noqa: B023 called before the loop goes on
-            return NamedTable(section=section, name=path, title=title, table=table)  # noqa: B023
-
         for block in section.body.blocks:
+            found: list[tuple[str, str, Table]] = []
             if isinstance(block, Heading):
                 above = block.text
             elif isinstance(block, Table):
                 title = block.caption or block.folded or above
-                yield named(title, title, block)
+                found = [(title, title, block)]
             elif isinstance(block, Charts):
-                for chart in block.items:
-                    yield named(chart.name or chart.title, chart.title, chart.table)
+                found = [(chart.name or chart.title, chart.title, chart.table) for chart in block.items]
             elif isinstance(block, Failure):
-                yield named(f"{block.cause} messages", f"{block.cause}: {block.amount}", block.messages)
+                found = [(f"{block.cause} messages", f"{block.cause}: {block.amount}", block.messages)]
+            for name, title, table in found:
+                yield f"{folder}/{names.of(name)}", f"{section.title}: {title}", table
 
 
 def sections(made: Made) -> Iterator[tuple[str, MadeSection]]:

@@ -48,16 +48,16 @@ class Figures(ReportFormat):
         """Draw them; one that cannot be drawn is named."""
         files: dict[str, bytes] = {}
         left_out = []
-        for figure in charts(made):
+        for name, chart in charts(made):
             try:
-                svg = standalone(figure.chart, made.source)
+                svg = standalone(chart, made.source)
                 # Two fonts come in any order, each with hundreds of objects: a PDF has one.
                 pdf = in_one_order(vl_convert.svg_to_pdf(_WEIGHT.sub("", svg)))
             except Exception as error:  # of a plug-in's drawing; the others have to come
-                left_out.append(f"{figure.name}: {type(error).__name__}: {error}")
+                left_out.append(f"{name}: {type(error).__name__}: {error}")
                 continue
-            files[f"{figure.name}.svg"] = svg.encode("utf-8", "replace")
-            files[f"{figure.name}.pdf"] = pdf
+            files[f"{name}.svg"] = svg.encode("utf-8", "replace")
+            files[f"{name}.pdf"] = pdf
         if made.slide:
             # A slide takes two pixels for one.
             png = vl_convert.svg_to_png(made.slide, scale=2)

@@ -8,7 +8,7 @@ from typing import Any
 
 from transect.report.engine.blocks import Chart, Charts, Chip, Explained, Facts, Failure, Heading, Prose, Table, Value
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
-from transect.report.engine.formats._walk import NamedChart, charts
+from transect.report.engine.formats._walk import charts
 from transect.report.engine.report import Made
 
 # Goes up when a reader of an older one would stumble.
@@ -24,7 +24,7 @@ class Json(ReportFormat):
 
     def contents(self, made: Made) -> Contents:
         """Write everything but the drawings, which stand in `figures/`."""
-        figures = {id(figure.chart): figure for figure in charts(made)}
+        figures = {id(chart): name for name, chart in charts(made)}
         left_out: list[str] = []
         content = {
             "format": "transect report",
@@ -68,18 +68,17 @@ def _table(table: Table) -> dict[str, Any]:
     }
 
 
-def _chart(chart: Chart, named: NamedChart) -> dict[str, Any]:
+def _chart(chart: Chart, name: str) -> dict[str, Any]:
     return {
         "title": chart.title,
-        "files": [f"figures/{named.name}.svg", f"figures/{named.name}.pdf"],
+        "files": [f"figures/{name}.svg", f"figures/{name}.pdf"],
         "legend": [item.text for item in chart.legend],
-        "caption": chart.caption,
         "note": chart.note,
         "numbers": _table(chart.table),
     }
 
 
-def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> dict[str, Any]:
+def _block(block: Any, figures: dict[int, str], where: str, left_out: list[str]) -> dict[str, Any]:
     match block:
         case Charts():
             return {"kind": "charts", "items": [_chart(chart, figures[id(chart)]) for chart in block.items]}

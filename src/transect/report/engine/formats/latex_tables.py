@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from transect.report.engine.blocks import Chip, Table, Value
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._front import answers, decisions, findings
-from transect.report.engine.formats._walk import NamedTable, tables
+from transect.report.engine.formats._walk import tables
 from transect.report.engine.report import Made
 from transect.report.engine.shell import CODE
 from transect.report.engine.text import clean
@@ -33,32 +33,19 @@ class LatexTables(ReportFormat):
         for name, front in (("answers", answers(made)), ("decisions", decisions(made)), ("findings", findings(made))):
             if front.rows:
                 files[f"{name}.tex"] = _set(front, front.caption, name).encode("utf-8", "replace")
-        for named in tables(made):
-            if not named.table.columns or not named.table.rows:
-                left_out.append(f"{named.name}: a table without {'columns' if named.table.rows else 'rows'}")
+        for name, caption, table in tables(made):
+            if not table.columns or not table.rows:
+                left_out.append(f"{name}: a table without {'columns' if table.rows else 'rows'}")
                 continue
-            files[f"{named.name}.tex"] = _named(named).encode("utf-8", "replace")
+            files[f"{name}.tex"] = _set(table, caption, name).encode("utf-8", "replace")
         files["all-tables.tex"] = _all(made, list(files)).encode("utf-8", "replace")
         return Contents(files=files, left_out=left_out)
 
 
-def _named(named: NamedTable) -> str:
-    return _set(named.table, f"{named.section.title}: {named.title}", named.name)
-
-
-def _value(value: Value) -> str:
-    if value is None:
-        return ""
-    return latex(value.text if isinstance(value, Chip) else value)
-
-
 def _specification(table: Table) -> str:
     """Return what kind of column each is: numbers right, long text in lines, the rest left."""
-
-    def longest(place: int) -> int:
-        return max((len(_plain(row[place])) for row in table.rows), default=0)
-
-    long = [not c.numeric and longest(i) > _LONG_TEXT for i, c in enumerate(table.columns)]
+    longest = [max(len(_plain(row[place])) for row in table.rows) for place in range(len(table.columns))]
+    long = [not column.numeric and most > _LONG_TEXT for column, most in zip(table.columns, longest, strict=True)]
     width = rf">{{\raggedright\arraybackslash}}p{{{0.8 / max(1, sum(long)):.2f}\linewidth}}"
     return "".join(
         width if is_long else "r" if column.numeric else "l"
@@ -71,45 +58,22 @@ def _plain(value: Value) -> str:
 
 
 def _lines(table: Table, caption: str, label: str) -> Iterator[str]:
-    head = " & ".join(latex(column.title) for column in table.columns) + r" \\"
-    rows = [" & ".join(map(_value, row)) + r" \\" for row in table.rows]
+    head = (r"\toprule", " & ".join(latex(column.title) for column in table.columns) + r" \\", r"\midrule")
+    rows = [" & ".join(latex(_plain(value)) for value in row) + r" \\" for row in table.rows]
     title = rf"\caption{{{latex(caption)}}}\label{{tab:{label}}}"
     specification = _specification(table)
     if len(rows) > _ONE_PAGE:
-        yield rf"\begin{{longtable}}{{{specification}}}"
-        yield rf"{title}\\"
-        yield from (
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endfirsthead",
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endhead",
-            r"\bottomrule",
-            r"\endfoot",
-            *rows,
-            r"\end{longtable}",
-        )
+        yield from (rf"\begin{{longtable}}{{{specification}}}", rf"{title}\\")
+        yield from (*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot", *rows)
+        yield r"\end{longtable}"
+        if table.note:
+            yield rf"\par\noindent {latex(table.note)}\par"
     else:
-        yield from (
-            r"\begin{table}",
-            r"\centering",
-            title,
-            rf"\begin{{tabular}}{{{specification}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-        )
+        yield from (r"\begin{table}", r"\centering", title, rf"\begin{{tabular}}{{{specification}}}")
+        yield from (*head, *rows, r"\bottomrule", r"\end{tabular}")
         if table.note:
             yield rf"\par\smallskip {latex(table.note)}"
         yield r"\end{table}"
-    if table.note and len(rows) > _ONE_PAGE:
-        yield rf"\par\noindent {latex(table.note)}\par"
 
 
 def _set(table: Table, caption: str, label: str) -> str:
@@ -166,44 +130,24 @@ _ESCAPES = {
 _SIGNS = {
     "\u202f": r"\,",
     "\u00a0": r"\nobreakspace{}",
-    "\u2009": r"\,",
     "–": r"\textendash{}",
     "—": r"\textemdash{}",
     "−": r"$-$",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "µ": r"\textmu{}",
     "μ": r"\textmu{}",
     "…": r"\dots{}",
-    "±": r"$\pm$",
     "≤": r"$\le$",
     "≥": r"$\ge$",
     "≈": r"$\approx$",
-    "≠": r"$\neq$",
     "∞": r"$\infty$",
     "√": r"$\surd$",
     "→": r"$\rightarrow$",
-    "←": r"$\leftarrow$",
-    "°": r"\textdegree{}",
     "α": r"$\alpha$",
     "β": r"$\beta$",
-    "γ": r"$\gamma$",
-    "Δ": r"$\Delta$",
-    "σ": r"$\sigma$",
-    "²": r"\texttwosuperior{}",
-    "³": r"\textthreesuperior{}",
-    "¹": r"\textonesuperior{}",
-    "½": r"\textonehalf{}",
-    "§": r"\S{}",
     "“": r"\textquotedblleft{}",
     "”": r"\textquotedblright{}",
     "‘": r"\textquoteleft{}",
     "’": r"\textquoteright{}",
     "✓": r"$\checkmark$",
-    "∑": r"$\Sigma$",
-    "÷": r"$\div$",
-    "⁻": r"$^{-}$",
-    "⁸": r"$^{8}$",
 }
 # Two of these in a row are one other sign.
 _LIGATURES = re.compile(r"-(?=-)|,(?=,)")
@@ -232,7 +176,7 @@ def _character(character: str) -> str:
         return known
     if " " <= character <= "~":
         return character
-    # Letters of Latin-1, which every LaTeX since 2018 reads from UTF-8; but for the feminine and masculine signs.
-    if "À" <= character <= "ÿ":
+    # Letters and signs of Latin-1, which every LaTeX since 2018 reads from UTF-8.
+    if "À" <= character <= "ÿ" or character in "±·µ°²³¹½§":
         return character
     return f"{{[}}U+{ord(character):04X}{{]}}"

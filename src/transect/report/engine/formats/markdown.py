@@ -23,7 +23,7 @@ from transect.report.engine.finding import Finding
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._front import answers, decisions
 from transect.report.engine.formats._markdown_text import fenced, inline, row
-from transect.report.engine.formats._walk import NamedChart, charts
+from transect.report.engine.formats._walk import charts
 from transect.report.engine.report import Made
 
 
@@ -53,7 +53,7 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
     for heading, shown in made.front.more:
         yield f"### {inline(heading)}"
         yield _listed([item.finding for item in shown])
-    figures = {id(figure.chart): figure for figure in charts(made)}
+    figures = {id(chart): name for name, chart in charts(made)}
     for section in made.every:
         yield f"## {inline(section.title)}"
         if section.body.lead:
@@ -68,7 +68,7 @@ def _listed(findings: Sequence[Finding]) -> str:
     )
 
 
-def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: list[str]) -> Iterator[str]:
+def _block(block: Any, figures: dict[int, str], where: str, left_out: list[str]) -> Iterator[str]:
     match block:
         case Prose():
             yield inline(block.text)
@@ -82,7 +82,7 @@ def _block(block: Any, figures: dict[int, NamedChart], where: str, left_out: lis
             yield from _table(block)
         case Charts():
             for chart in block.items:
-                yield from _chart(chart, figures[id(chart)].name)
+                yield from _chart(chart, figures[id(chart)])
         case Failure():
             yield f"#### {inline(block.status.text)}, {inline(block.cause)}: {inline(block.amount)}"
             yield inline(block.meaning)
@@ -118,5 +118,6 @@ def _table(table: Table) -> Iterator[str]:
 
 def _chart(chart: Chart, name: str) -> Iterator[str]:
     yield f"![{inline(chart.title)}](figures/{name}.svg)"
-    yield from map(inline, filter(None, (chart.caption, chart.note)))
+    if chart.note:
+        yield inline(chart.note)
     yield from _table(chart.table)

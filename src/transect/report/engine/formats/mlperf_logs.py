@@ -17,6 +17,7 @@ import inspect
 import json
 import math
 from collections.abc import Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,9 @@ class _Lines:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def _add(self, kind: str, seconds: float, key: str, value: Any, metadata: dict[str, Any]) -> None:
+    def _add(self, kind: str, seconds: float, key: str, value: Any = None, **metadata: Any) -> None:
         frame = inspect.currentframe()
-        caller = frame.f_back.f_back if frame and frame.f_back else None
+        caller = frame.f_back if frame else None
         event = {
             "namespace": "",
             # mllog has whole milliseconds; its readers take any number, and our runs are short.
@@ -82,14 +83,9 @@ class _Lines:
         }
         self.lines.append(f":::MLLOG {json.dumps(event, allow_nan=False)}\n")
 
-    def event(self, seconds: float, key: str, value: Any, **metadata: Any) -> None:
-        self._add("POINT_IN_TIME", seconds, key, value, metadata)
-
-    def start(self, seconds: float, key: str, **metadata: Any) -> None:
-        self._add("INTERVAL_START", seconds, key, None, metadata)
-
-    def stop(self, seconds: float, key: str, **metadata: Any) -> None:
-        self._add("INTERVAL_END", seconds, key, None, metadata)
+    event = partialmethod(_add, "POINT_IN_TIME")
+    start = partialmethod(_add, "INTERVAL_START")
+    stop = partialmethod(_add, "INTERVAL_END")
 
 
 def _log(run: Run) -> str:
@@ -164,13 +160,15 @@ def _head(log: _Lines, run: Run) -> None:
     log.event(at, "submission_status", "research")
     log.event(at, "submission_platform", str(platform or record.provenance.get("host") or "unknown"))
     log.event(at, "submission_entry", clean(f"train/{record.cell_id}"), ranks=record.cell.ranks)
-    if run.seed is not None:
-        log.event(at, "seed", run.seed)
-    log.event(at, "global_batch_size", run.global_batch)
-    if run.train_samples is not None:
-        log.event(at, "train_samples", run.train_samples)
-    if run.eval_samples is not None:
-        log.event(at, "eval_samples", run.eval_samples)
+    given = {
+        "seed": run.seed,
+        "global_batch_size": run.global_batch,
+        "train_samples": run.train_samples,
+        "eval_samples": run.eval_samples,
+    }
+    for key, value in given.items():
+        if value is not None:
+            log.event(at, key, value)
     log.event(at, "quality_target", run.target, metric=run.score)
     parameters = record.parameters
     if isinstance(parameters.get("optimiser"), str):

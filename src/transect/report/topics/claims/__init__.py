@@ -1,8 +1,7 @@
 """What a report says of published claims."""
 
 from transect.report.engine.parts import FindingMaker, Section, StageReport
-from transect.report.topics.claims.findings import claim_findings
-from transect.report.topics.claims.section import claims_body
+from transect.report.topics.claims.findings import claim_findings, claims_body
 
 REPORT = StageReport(
     stage="train",

@@ -6,8 +6,8 @@ is a factor between two ways; here both ways run on one machine, in one study, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from math import log, log1p
 
@@ -16,26 +16,28 @@ from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors
 from transect.analysis.parallelism import STEP, best_of, points, rivalries
 from transect.analysis.scaling import TrainGroup
-from transect.report.topics.parallel.findings import scope_of, strategy_words
-from transect.report.topics.parallel.out_of_core import PLAIN, per_sample
-from transect.report.topics.parallel.overlapped import HIERARCHICAL
+from transect.report.topics.parallel.exchange import HIERARCHICAL
+from transect.report.topics.parallel.memory import PLAIN, per_sample
+from transect.report.topics.parallel.words import scope_of, strategy_words
 from transect.stats.comparisons import Confidence
 from transect.stats.estimates import Estimate
 from transect.stats.samples import Spread
 
 MESSAGES = "communication_total_time"
 _RIVALS = ("ddp", "horovod")
-# What a GPU's cell and its CPU twin share, besides the batch.
-_TWINS = ("workload", "framework", "strategy", "precision", "nodes", "ranks_per_node")
+# What a GPU's cell and its CPU twin share.
+_TWINS = ("workload", "framework", "strategy", "precision", "nodes", "ranks_per_node", "batch")
+# A comparison, where one can be made, and what is compared.
+Compared = tuple[Contrast | None, str]
 
 
 class Judgement(StrEnum):
     """What the cells say of a claim."""
 
-    REACHED = "reached"
-    LESS = "less"
-    NONE = "no gain"
-    OPEN = "open"
+    REACHED = "as much as published, or more"
+    LESS = "a gain, but less than published"
+    NONE = "no gain at all"
+    OPEN = "not decided"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,25 +56,11 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """What was found: `gain` is how many times better the claimed way is, with its interval.
-
-    `compared` says what beside what; `reason` why it is decided, or is not.
-    """
-
-    claim: Claim
-    judgement: Judgement
-    confidence: Confidence
-    gain: Estimate | None
-    compared: str
-    reason: str
-    extrapolated: bool = False
-    result: Contrast | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """One published factor, what it was compared with there, and what decides it here."""
+    """One published factor, what it was compared with there, and the comparisons that decide it here.
+
+    One of `ranks` is decided by the simulator's speed-up on so many ranks.
+    """
 
     key: str
     source: str
@@ -81,39 +69,48 @@ class Claim:
     against: str
     differs: str
     needs: str
-    answer: Callable[[Claim, Evidence], Answer]
+    compared: Callable[[Evidence], Iterable[Compared]] = lambda evidence: ()
+    ranks: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What was found: `gain` is how many times better the claimed way is, with its interval.
+
+    `compared` says what beside what; `reason` why it is decided, or is not.
+    """
+
+    claim: Claim
+    reason: str
+    judgement: Judgement = Judgement.OPEN
+    confidence: Confidence = Confidence.INCONCLUSIVE
+    gain: Estimate | None = None
+    compared: str = "–"
+    extrapolated: bool = False
+    result: Contrast | None = None
 
 
 def answers(evidence: Evidence) -> list[Answer]:
     """Answer every claim; one without cells is open and says what they would be."""
-    return [claim.answer(claim, evidence) for claim in CLAIMS]
+    return [_extrapolated(claim, evidence) if claim.ranks else _measured(claim, evidence) for claim in CLAIMS]
 
 
-def _open(claim: Claim, reason: str, **more: object) -> Answer:
-    empty = Answer(
-        claim=claim,
-        judgement=Judgement.OPEN,
-        confidence=Confidence.INCONCLUSIVE,
-        gain=None,
-        compared="–",
-        reason=reason,
-    )
-    return replace(empty, **more) if more else empty  # type: ignore[arg-type]
-
-
-def _of(claim: Claim, result: Contrast, compared: str) -> Answer:
-    """Answer by a comparison of the claimed way with its rival; lower is better."""
-    ratio = result.ratio
-    gain = ratio.inverse
-    if not result.shown:
-        return _open(claim, result.reason, gain=gain, compared=compared, result=result)
+def _measured(claim: Claim, evidence: Evidence) -> Answer:
+    """Answer by the comparison most in favour of the claim, a decided one before the others; lower is better."""
+    results = [(result, compared) for result, compared in claim.compared(evidence) if result is not None]
+    if not results:
+        return Answer(claim=claim, reason=f"no cells: it needs {claim.needs}")
+    result, compared = min(results, key=lambda pair: (not pair[0].shown, pair[0].ratio.value, pair[0].group.cell.id))
+    # As the best of several it is an upper limit, not what to expect.
+    compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
+    gain = result.ratio.inverse
     judgement = Judgement.LESS
-    if gain.low >= claim.factor:
+    if not result.shown or gain.low < claim.factor <= gain.high:
+        judgement = Judgement.OPEN
+    elif gain.low >= claim.factor:
         judgement = Judgement.REACHED
     elif gain.high <= 1:
         judgement = Judgement.NONE
-    elif gain.high >= claim.factor:
-        judgement = Judgement.OPEN
     return Answer(
         claim=claim,
         judgement=judgement,
@@ -125,130 +122,89 @@ def _of(claim: Claim, result: Contrast, compared: str) -> Answer:
     )
 
 
-def _best(claim: Claim, results: Sequence[tuple[Contrast, str]]) -> Answer:
-    """Answer by the comparison most in favour of the claim; a decided one comes before the others."""
-    if not results:
-        return _open(claim, f"no cells: it needs {claim.needs}")
-    result, compared = min(results, key=lambda pair: (not pair[0].shown, pair[0].ratio.value, pair[0].group.cell.id))
-    # As the best of several it is an upper limit, not what to expect.
-    compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
-    return _of(claim, result, compared)
+def _extrapolated(claim: Claim, evidence: Evidence) -> Answer:
+    """Hold the simulator's speed-up, an extrapolation, beside the published one."""
+    found = evidence.speed_up(claim.ranks)
+    if found is None:
+        return Answer(claim=claim, reason=f"no cells: it needs {claim.needs}")
+    value, poor = found
+    seen = (
+        "nothing was predicted beforehand, so its error is not known"
+        if evidence.error is None
+        else f"predictions of cells that ran were {100 * evidence.error:.1f} % off in the mean"
+    )
+    seen += "; over a network whose probed messages lie on no line" if poor else ""
+    # Nearer to the published factor than predictions were to measurements, it may be on either side.
+    decides = not poor and evidence.error is not None and abs(log(value / claim.factor)) > log1p(evidence.error)
+    judgement = Judgement.REACHED if value >= claim.factor else Judgement.LESS
+    return Answer(
+        claim=claim,
+        reason=f"extrapolated, not measured: {seen}",
+        judgement=judgement if decides else Judgement.OPEN,
+        extrapolated=True,
+        compared=f"simulated speed-up of {claim.ranks} replicas of a shared model over one, equal work for each",
+        gain=Estimate(value=value, low=value, high=value, spread=Spread.SINGLE),
+    )
 
 
 def _where(group: TrainGroup) -> str:
     return f"{group.cell.workload}, {scope_of(group)}"
 
 
-def _hierarchical(claim: Claim, evidence: Evidence) -> Answer:
+def _hierarchical(evidence: Evidence) -> Iterator[Compared]:
     """Compare the hierarchical strategy's messages with those of the best flat collective."""
-    results = []
     for members in points(evidence.groups):
-        hierarchical = best_of((g for g in members if g.cell.strategy == HIERARCHICAL), MESSAGES)
-        flat = best_of((g for g in members if g.cell.strategy == "mpi-allreduce"), MESSAGES)
-        if hierarchical is not None and flat is not None:
-            result = contrast(hierarchical, flat, evidence.floors, MESSAGES, varies="strategy", asked=evidence.asked)
-            if result is not None:
-                compared = f"messages of a step, {strategy_words(hierarchical)} beside {strategy_words(flat)}; {_where(hierarchical)}"
-                results.append((result, compared))
-    return _best(claim, results)
+        ways = (HIERARCHICAL, "mpi-allreduce")
+        own, flat = (best_of((g for g in members if g.cell.strategy == way), MESSAGES) for way in ways)
+        if own is not None and flat is not None:
+            made = contrast(own, flat, evidence.floors, MESSAGES, varies="strategy", asked=evidence.asked)
+            yield made, f"messages of a step, {strategy_words(own)} beside {strategy_words(flat)}; {_where(own)}"
 
 
-def _hybrid(claim: Claim, evidence: Evidence) -> Answer:
+def _hybrid(evidence: Evidence) -> Iterator[Compared]:
     """Compare the best hybrid with the best of DDP and Horovod."""
-    found = rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True, asked=evidence.asked)
-    return _best(
-        claim,
-        [
-            (r.result, f"step, {strategy_words(r.best)} beside {strategy_words(r.rival)}; {_where(r.best)}")
-            for r in found
-        ],
-    )
+    for found in rivalries(evidence.groups, evidence.floors, _RIVALS, hybrid=True, asked=evidence.asked):
+        words = f"step, {strategy_words(found.group)} beside {strategy_words(found.base)}; {_where(found.group)}"
+        yield found, words
 
 
-def _over_naive(claim: Claim, evidence: Evidence) -> Answer:
+def _per_sample(evidence: Evidence, group: TrainGroup, base: TrainGroup, varies: str) -> Contrast | None:
+    return contrast(group, base, evidence.floors, STEP, varies=varies, of=per_sample, asked=evidence.asked)
+
+
+def _over_naive(evidence: Evidence) -> Iterator[Compared]:
     """Compare prefetching with fetching on demand, at equal batch and budget."""
-    results = []
-    for naive in (g for g in evidence.groups if _is_naive(g)):
+    for naive in evidence.groups:
+        if "naive" not in naive.cell.memory:
+            continue
         same = naive.cell.apart_from("memory")
-        rivals = [
+        prefetching = best_of(
             g
             for g in evidence.groups
             if g.cell.apart_from("memory") == same
-            and g is not naive
             and g.cell.memory not in (PLAIN, "recompute")
-            and not _is_naive(g)
-        ]
-        prefetching = best_of(rivals)
-        if prefetching is None:
-            continue
-        result = contrast(
-            prefetching, naive, evidence.floors, STEP, varies="memory", of=per_sample, asked=evidence.asked
+            and "naive" not in g.cell.memory
         )
-        if result is not None:
-            compared = f"time per sample, {prefetching.cell.memory} beside {naive.cell.memory}; {_where(naive)}"
-            results.append((result, compared))
-    return _best(claim, results)
+        if prefetching is not None:
+            words = f"time per sample, {prefetching.cell.memory} beside {naive.cell.memory}; {_where(naive)}"
+            yield _per_sample(evidence, prefetching, naive, "memory"), words
 
 
-def _is_naive(group: TrainGroup) -> bool:
-    return "naive" in group.cell.memory
-
-
-def _over_cpu(claim: Claim, evidence: Evidence) -> Answer:
+def _over_cpu(evidence: Evidence) -> Iterator[Compared]:
     """Compare a GPU whose memory does not suffice with the CPU, at equal batch."""
-    results = []
-    for gpu in (g for g in evidence.groups if g.cell.device != "cpu" and g.cell.memory != PLAIN):
-        cpu = [
+    for gpu in evidence.groups:
+        if gpu.cell.device == "cpu" or gpu.cell.memory == PLAIN:
+            continue
+        rival = best_of(
             g
             for g in evidence.groups
             if g.cell.device == "cpu"
             and g.cell.memory == PLAIN
-            and g.cell.batch == gpu.cell.batch
             and all(g.cell.get(axis) == gpu.cell.get(axis) for axis in _TWINS)
-        ]
-        rival = best_of(cpu)
-        result = (
-            contrast(gpu, rival, evidence.floors, STEP, varies="device", of=per_sample, asked=evidence.asked)
-            if rival
-            else None
         )
-        if result is not None:
-            compared = f"time per sample, {gpu.cell.device} with {gpu.cell.memory} beside the CPU; {_where(gpu)}"
-            results.append((result, compared))
-    return _best(claim, results)
-
-
-def _speed_up(ranks: int) -> Callable[[Claim, Evidence], Answer]:
-    def answer(claim: Claim, evidence: Evidence) -> Answer:
-        """Hold the simulator's speed-up, an extrapolation, beside the published one."""
-        found = evidence.speed_up(ranks)
-        if found is None:
-            return _open(claim, f"no cells: it needs {claim.needs}")
-        value, poor = found
-        seen = (
-            "nothing was predicted beforehand, so its error is not known"
-            if evidence.error is None
-            else f"predictions of cells that ran were {100 * evidence.error:.1f} % off in the mean"
-        )
-        # Nearer to the published factor than predictions were to measurements, it may be on either side.
-        decides = not poor and evidence.error is not None and abs(log(value / claim.factor)) > log1p(evidence.error)
-        seen += "; over a network whose probed messages lie on no line" if poor else ""
-        judgement = Judgement.REACHED if value >= claim.factor else Judgement.LESS
-        judgement = judgement if decides else Judgement.OPEN
-        return _open(
-            claim,
-            f"extrapolated, not measured: {seen}",
-            judgement=judgement,
-            extrapolated=True,
-            compared=f"simulated speed-up of {ranks} replicas of a shared model over one, equal work for each",
-            gain=_alone(value),
-        )
-
-    return answer
-
-
-def _alone(value: float) -> Estimate:
-    return Estimate(value=value, low=value, high=value, spread=Spread.SINGLE)
+        if rival is not None:
+            words = f"time per sample, {gpu.cell.device} with {gpu.cell.memory} beside the CPU; {_where(gpu)}"
+            yield _per_sample(evidence, gpu, rival, "device"), words
 
 
 CLAIMS = (
@@ -260,7 +216,7 @@ CLAIMS = (
         against="Open MPI's reduce of that time, 160 GPUs (2.6x over MVAPICH2's)",
         differs="messages from GPU memory over a cluster's network there, from CPU memory here",
         needs=f"{HIERARCHICAL} and mpi-allreduce on equal ranks",
-        answer=_hierarchical,
+        compared=_hierarchical,
     ),
     Claim(
         key="over-cpu",
@@ -270,7 +226,7 @@ CLAIMS = (
         against="the same training on CPUs",
         differs="another GPU beside another CPU there",
         needs="a GPU cell with memory managed or offloaded, and its CPU twin",
-        answer=_over_cpu,
+        compared=_over_cpu,
     ),
     Claim(
         key="over-naive",
@@ -281,7 +237,7 @@ CLAIMS = (
         differs="pages of a GPU there, activations in files or host memory here",
         needs="a memory that fetches when asked, a plug-in with naive in its name, beside one that prefetches, at equal "
         "budget; `tests/benchmarks/bench_out_of_core.py` holds both",
-        answer=_over_naive,
+        compared=_over_naive,
     ),
     Claim(
         key="hybrid",
@@ -291,26 +247,19 @@ CLAIMS = (
         against="Horovod's data parallelism on equal nodes",
         differs="nodes of a cluster there, ranks of this machine here",
         needs="a hybrid (replicas of a pipeline) beside DDP or Horovod on equal ranks",
-        answer=_hybrid,
+        compared=_hybrid,
     ),
-    Claim(
-        key="nodes-128",
-        source="HyPar-Flow",
-        factor=110,
-        what="hybrid on 128 nodes",
-        against="one node of the same",
-        differs="measured there, extrapolated here",
-        needs="a hybrid's profile and a network for the simulator",
-        answer=_speed_up(128),
-    ),
-    Claim(
-        key="nodes-512",
-        source="HyPar-Flow",
-        factor=481,
-        what="hybrid on 512 nodes",
-        against="one node of the same",
-        differs="measured there, extrapolated here",
-        needs="a hybrid's profile and a network for the simulator",
-        answer=_speed_up(512),
+    *(
+        Claim(
+            key=f"nodes-{nodes}",
+            source="HyPar-Flow",
+            factor=times,
+            what=f"hybrid on {nodes} nodes",
+            against="one node of the same",
+            differs="measured there, extrapolated here",
+            needs="a hybrid's profile and a network for the simulator",
+            ranks=nodes,
+        )
+        for nodes, times in ((128, 110), (512, 481))
     ),
 )

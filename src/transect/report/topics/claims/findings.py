@@ -1,25 +1,20 @@
-"""Findings on published claims: what the same comparison gives here."""
+"""What is said of published claims on communication, memory and hybrids: what the same comparison gives here."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from transect.analysis.extrapolation import speed_up
 from transect.analysis.parallelism import divided
 from transect.analysis.scaling import TrainGroup
+from transect.report.engine.blocks import Chip, Explained, Lead, Part, digits, table, words
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined
 from transect.report.engine.text import clean, ends, factor
 from transect.report.topics.claims.facts import CLAIMS, Answer, Evidence, Judgement, answers
-from transect.report.topics.forecasts.facts import mean_error
-from transect.report.topics.forecasts.findings import all_forecasts
-from transect.report.topics.parallel.out_of_core import sweeps
-from transect.report.topics.parallel.overlapped import exchanges
-
-_JUDGEMENTS = {
-    Judgement.REACHED: "as much as published, or more",
-    Judgement.LESS: "a gain, but less than published",
-    Judgement.NONE: "no gain at all",
-    Judgement.OPEN: "not decided",
-}
+from transect.report.topics.forecasts import all_forecasts, mean_error
+from transect.report.topics.parallel.exchange import exchanges
+from transect.report.topics.parallel.memory import sweeps
 
 
 def claim_answers(context: Context) -> list[Answer]:
@@ -30,17 +25,14 @@ def claim_answers(context: Context) -> list[Answer]:
     groups: list[TrainGroup] = context.of("train")
     found = context.curves
     speaks = divided(groups) or found or exchanges(groups, context.floors) or sweeps(groups, context.floors)
-    if not speaks:
-        return []
-    return answers(
-        Evidence(
-            groups=groups,
-            floors=context.floors,
-            asked=context.asks("claim"),
-            error=mean_error(all_forecasts(context)),
-            speed_up=lambda replicas: speed_up(found, replicas),
-        )
+    evidence = Evidence(
+        groups=groups,
+        floors=context.floors,
+        asked=context.asks("claim"),
+        error=mean_error(all_forecasts(context)),
+        speed_up=lambda replicas: speed_up(found, replicas),
     )
+    return answers(evidence) if speaks else []
 
 
 def gain_words(answer: Answer) -> str:
@@ -58,17 +50,15 @@ def claim_findings(context: Context) -> list[Finding]:
 
 def _finding(answer: Answer) -> Finding:
     claim, gain = answer.claim, gain_words(answer)
-    judgement = _JUDGEMENTS[answer.judgement]
-    if answer.extrapolated:
-        judgement = f"{judgement}, by extrapolation"
-    here = f"{gain} here, {judgement}" if gain else judgement
+    here = (f"{gain} here, " if gain else "") + answer.judgement + (", by extrapolation" if answer.extrapolated else "")
+    short = f"{claim.source}, {claim.what}: {factor(claim.factor)}x published"
     return Finding(
         subject="claims",
         kind="claim",
         confidence=answer.confidence,
         named=True,
-        short=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published; {here}",
-        claim=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published over {claim.against}; {here}.",
+        short=f"{short}; {here}",
+        claim=f"{short} over {claim.against}; {here}.",
         evidence=joined(
             f"compared here: {clean(answer.compared)}" if answer.compared != "–" else "",
             clean(answer.reason),
@@ -76,3 +66,37 @@ def _finding(answer: Answer) -> Finding:
         ),
         contrasts=(answer.result,) if answer.result is not None else (),
     )
+
+
+_TONES = {Judgement.REACHED: "good", Judgement.LESS: "plain", Judgement.NONE: "warn", Judgement.OPEN: "plain"}
+
+
+def claims_body(context: Context) -> Iterator[Part]:
+    """List every claim; nothing where no cell of the study could speak to one."""
+    found = claim_answers(context)
+    if not found:
+        return
+    yield Lead(
+        "What S-Caffe, OC-DNN and HyPar-Flow published, and what the same comparison gives here: both sides in one study, "
+        "on equal ranks, with equal work."
+    )
+    yield table(
+        found,
+        [
+            words("Claim", lambda answer: f"{answer.claim.source}: {answer.claim.what}"),
+            digits("Published", lambda answer: answer.claim.factor, lambda value: f"{factor(value)}x"),
+            digits("Here", lambda answer: gain_words(answer) or None),
+            words("", _verdict),
+            words("Compared here", lambda answer: clean(answer.compared)),
+            words("Why", lambda answer: clean(answer.reason)),
+            words("There", lambda answer: clean(f"over {answer.claim.against}; {answer.claim.differs}")),
+        ],
+        caption="Published and here: how many times shorter the claimed way takes",
+    )
+    yield Explained("What is extrapolated was simulated, not run.")
+
+
+def _verdict(answer: Answer) -> Chip:
+    if answer.extrapolated:
+        return Chip(f"extrapolated: {answer.judgement}", "warn")
+    return Chip(answer.judgement, _TONES[answer.judgement])

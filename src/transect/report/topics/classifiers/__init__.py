@@ -1,20 +1,18 @@
 """What a report says of classifiers: side by side, by hyper-parameter, and what is doubtful in a published study."""
 
 from transect.report.engine.parts import FindingMaker, Section, StageReport
-from transect.report.topics.classifiers.doubt_findings import doubt_findings
-from transect.report.topics.classifiers.doubts import doubts_body
+from transect.report.topics.classifiers.doubts import doubt_findings, doubts_body
 from transect.report.topics.classifiers.findings import classifier_findings
-from transect.report.topics.classifiers.hyperparameter_findings import hyperparameter_findings
-from transect.report.topics.classifiers.hyperparameters import hyperparameters_body
+from transect.report.topics.classifiers.hyperparameters import hyperparameter_findings, hyperparameters_body
 from transect.report.topics.classifiers.section import classifiers_body
 
 REPORT = StageReport(
     stage="classify",
     sections=(
-        Section(key="classifiers", title="Classifiers", order=70, make=classifiers_body),
-        Section(key="doubts", title="Doubts", order=75, make=doubts_body),
+        Section(key="classifiers", title="Classifiers", order=341, make=classifiers_body),
+        Section(key="doubts", title="Doubts", order=342, make=doubts_body),
         Section(
-            key="classifier-hyperparameters", title="Classifier hyper-parameters", order=80, make=hyperparameters_body
+            key="classifier-hyperparameters", title="Classifier hyper-parameters", order=343, make=hyperparameters_body
         ),
     ),
     findings=(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import grouped
 from transect.domain.axes.text import ClassifyCell
 from transect.domain.files import canonical_json
-from transect.report.topics.classifiers.facts import ClassifyGroup, Difference, difference, rule_of
-
-
-def _any(cell: ClassifyCell) -> bool:
-    return True
+from transect.report.engine.text import clean
+from transect.report.topics.classifiers.facts import VIEWS, Change, ClassifyGroup, corpus_label, difference, rule_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +18,8 @@ class Doubt:
     """What is changed: an axis, or with `rule` one key of what the axis's name stands for.
 
     `before` and `after` are the levels; none in `after`: every larger one against the smallest.
-    `usual` is the level of a rule that leaves the key out. `once`: what is changed is drawn once, for
-    all seeds, so that their interval knows nothing of another draw of it.
+    `usual` is the level of a rule that leaves the key out. `noun` stands before the levels, `drawn` names what is drawn
+    once, for all seeds, `caveat` what a difference may be due to as well.
     """
 
     key: str
@@ -32,8 +29,10 @@ class Doubt:
     usual: str = ""
     before: Any = None
     after: tuple[Any, ...] = ()
-    among: Callable[[ClassifyCell], bool] = field(default=_any)
-    once: bool = False
+    among: Callable[[ClassifyCell], bool] = lambda cell: True
+    noun: str = ""
+    drawn: str = ""
+    caveat: str = ""
 
     def level(self, group: ClassifyGroup) -> Any:
         """Return where a group stands."""
@@ -85,7 +84,8 @@ DOUBTS = (
         usual="train",
         before="train",
         after=("all",),
-        once=True,
+        drawn="set of vectors",
+        caveat="vectors that are fitted to all tickets saw more text, which may help by itself",
     ),
     Doubt(
         key="heads",
@@ -101,6 +101,8 @@ DOUBTS = (
         key="batch",
         question="Does a batch of one learn more than a larger one, at equal updates?",
         axis="batch",
+        noun="batch",
+        caveat="in as many updates a larger batch sees more tickets",
         among=lambda cell: cell.updates is not None,
     ),
     Doubt(
@@ -111,54 +113,48 @@ DOUBTS = (
         usual="random",
         before="random",
         after=("time",),
-        once=True,
+        drawn="split",
     ),
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One change of a doubt in one corpus, view and kind of classifier.
-
-    `pairs` differ in nothing else; what they differ in between each other is averaged over. Pairs of fewer repeats than
-    the others are not among them: `left_out` counts these. `effect` is None where no repeat has all.
-    """
-
-    before: Any
-    after: Any
-    pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]
-    left_out: int
-    effect: Difference | None
-
-    @property
-    def group(self) -> ClassifyGroup:
-        """The group before the change, of the first pair."""
-        return self.pairs[0][0]
-
-
-def cases(doubt: Doubt, groups: Iterable[ClassifyGroup]) -> list[Case]:
-    """Return the cases of a doubt: those of the transformer first, then those of most pairs."""
+def cases(doubt: Doubt, groups: Iterable[ClassifyGroup]) -> list[Change]:
+    """Return the changes of a doubt, one for each kind of classifier and tickets: the transformer's first."""
     found: dict[Hashable, list[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]] = {}
     for pair in _pairs(doubt, groups):
         before, after, group, _ = pair
-        cell = group.cell
-        view = "" if doubt.axis == "view" else cell.view
-        names = "" if doubt.axis == "names" else cell.names
-        found.setdefault((cell.kind, cell.corpus, view, names, before, after), []).append(pair)
-    made = [_case(members) for members in found.values()]
-    return sorted(made, key=lambda case: _order(doubt, case))
+        found.setdefault((group.cell.kind, _place(doubt, group), before, after), []).append(pair)
+    return sorted((_case(doubt, members) for members in found.values()), key=lambda case: _order(doubt, case))
 
 
-def _case(members: Sequence[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]) -> Case:
+def _place(doubt: Doubt, group: ClassifyGroup) -> str:
+    """Say on which tickets: corpus, and view and names where these are not what is changed."""
+    cell = group.cell
+    parts = [corpus_label(group)]
+    parts += [VIEWS[cell.view]] if doubt.axis != "view" else []
+    parts += [f"names {cell.names}"] if doubt.axis != "names" else []
+    return clean(", ".join(parts))
+
+
+def _case(doubt: Doubt, members: Sequence[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]) -> Change:
     pairs = [(before, after) for _, _, before, after in members]
     effects = [difference([pair]) for pair in pairs]
     amounts = [0 if effect is None else effect.summary.count for effect in effects]
     kept = [pair for pair, amount in zip(pairs, amounts, strict=True) if amount == max(amounts)]
-    before, after, *_ = members[0]
-    return Case(before=before, after=after, pairs=kept, left_out=len(pairs) - len(kept), effect=difference(kept))
+    before, after, group, _ = members[0]
+    return Change(
+        axis=doubt.key,
+        before=before,
+        after=after,
+        pairs=kept,
+        effect=difference(kept),
+        left_out=len(pairs) - len(kept),
+        once=bool(doubt.drawn),
+        place=_place(doubt, group),
+    )
 
 
-def _order(doubt: Doubt, case: Case) -> tuple[Any, ...]:
+def _order(doubt: Doubt, case: Change) -> tuple[Any, ...]:
     cell = case.group.cell
     place = doubt.after.index(case.after) if case.after in doubt.after else case.after
     return (cell.kind != "transformer", cell.kind, cell.corpus, cell.view, cell.names, place)

@@ -5,17 +5,29 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from scipy.special import ndtr
 
 from transect.analysis.groups import Group, grouped
+from transect.analysis.labels import group_labels
 from transect.domain.axes.text import ClassifyCell
+from transect.report.engine.context import Context
+from transect.report.engine.text import clean
 from transect.stats.samples import Spread, Summary, summarise
 from transect.stats.verdicts import Chance, chance_of_shift
 
 ClassifyGroup = Group[ClassifyCell]
+
+VIEWS = {"conversation": "whole conversation", "first": "first question"}
+NOUNS = {
+    "majority": "the largest class for all",
+    "tfidf": "TF-IDF with logistic regression",
+    "mean-vectors": "a mean of word vectors",
+    "n-grams": "a bag of n-grams",
+    "transformer": "the transformer",
+}
 
 ACCURACY, VALID = "accuracy", "validation_accuracy"
 # What says which encoded tickets a classifier reads.
@@ -34,6 +46,8 @@ AXES = (
     "words",
     "stop_words",
 )
+# Axes whose values are each drawn once, for all seeds.
+_ONCE = ("embeddings", "split")
 # The 97.5 % point of the normal distribution.
 _Z = 1.959963985
 # Names of texts that others are compared with.
@@ -54,6 +68,19 @@ def is_synthetic(group: ClassifyGroup) -> bool:
 def corpus_label(group: ClassifyGroup) -> str:
     """Name its corpus; made-up tickets are called so wherever they appear."""
     return f"{group.cell.corpus} (synthetic)" if is_synthetic(group) else group.cell.corpus
+
+
+def corpus_name(context: Context, name: str) -> str:
+    """Name a corpus by its own record; made-up tickets are called so wherever they appear."""
+    for group in context.of("corpus"):
+        if group.cell.corpus == name and group.ok and group.ok[0].details.get("synthetic"):
+            return clean(f"{name} (synthetic)")
+    return clean(name)
+
+
+def noun_of(group: Group[ClassifyCell]) -> str:
+    """Name its kind of classifier in a sentence."""
+    return NOUNS.get(group.cell.kind, group.cell.kind)
 
 
 def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
@@ -195,60 +222,59 @@ def _alone(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]) -> float | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
-    """Groups that differ in one axis alone, in the order of its values.
+class Change:
+    """One thing that is changed, and the pairs of groups before and after it that differ in nothing else.
 
-    `metric` is the accuracy on test tickets; where a split has none of a group, that on validation.
+    What pairs differ in between each other is averaged over. Pairs of fewer repeats than the others are not among them:
+    `left_out` counts these. `effect` is None where no repeat has all. `once`: what is changed is drawn once, for all
+    seeds, so that their interval knows nothing of another draw of it. `place` says on which tickets, `metric` whether
+    on those of the test or, where a split has none, of validation.
     """
 
     axis: str
-    metric: str
-    groups: Sequence[ClassifyGroup]
-    # By the axis's value: none for the first, which is their base, nor for what has no repeat of it.
-    effects: Mapping[Any, Difference] = field(default_factory=dict)
+    before: Any
+    after: Any
+    pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]
+    effect: Difference | None
+    left_out: int = 0
+    once: bool = False
+    place: str = ""
+    metric: str = ACCURACY
 
     @property
-    def cell(self) -> ClassifyCell:
-        """Its first cell, with which it shares all other axes."""
-        return self.groups[0].cell
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether the axis has numbers."""
-        values = [getattr(group.cell, self.axis) for group in self.groups]
-        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    def group(self) -> ClassifyGroup:
+        """The group before the change, of the first pair."""
+        return self.pairs[0][0]
 
 
-def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[Sweep]:
-    """Yield each set of groups that differ in one of `AXES` alone, those of an axis together."""
+def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[list[Change]]:
+    """Yield the changes of each set of groups that differ in one of `AXES` alone: of its first value into each other."""
     members = [group for group in groups if group.values(ACCURACY) or group.values(VALID)]
     for axis in AXES:
-        for alike in _alike(members, axis):
-            # Epochs stand in the place of updates: the other one is no value of its own.
-            with_one = [group for group in alike if getattr(group.cell, axis) is not None]
-            if len(with_one) > 1:
-                yield _sweep(axis, with_one)
-
-
-def _alike(groups: Sequence[ClassifyGroup], axis: str) -> Iterable[list[ClassifyGroup]]:
-    """Part groups by all that they share but for one axis."""
-    return grouped(groups, lambda group: group.cell.apart_from(axis)).values()
-
-
-def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:
-    def value(group: ClassifyGroup) -> Any:
-        return getattr(group.cell, axis)
-
-    metric = ACCURACY if all(group.values(ACCURACY) for group in groups) else VALID
-    known = [group for group in groups if group.values(metric)]
-    base, *others = ordered = sorted(known, key=lambda group: _order(value(group)))
-    effects = {value(group): difference([(base, group)], metric) for group in others}
-    return Sweep(
-        axis=axis,
-        metric=metric,
-        groups=ordered,
-        effects={level: effect for level, effect in effects.items() if effect is not None},
-    )
+        # Epochs stand in the place of updates: the other one is no value of its own.
+        having = [group for group in members if getattr(group.cell, axis) is not None]
+        parts = grouped(having, lambda group, axis=axis: group.cell.apart_from(axis))  # type: ignore[misc]
+        alike = [several for several in parts.values() if len(several) > 1]
+        labels = group_labels((group for several in alike for group in several), ["view"], [axis, "model"])
+        for several in alike:
+            metric = ACCURACY if all(group.values(ACCURACY) for group in several) else VALID
+            known = [(getattr(group.cell, axis), group) for group in several if group.values(metric)]
+            if len(known) < 2:
+                continue
+            (first, base), *others = sorted(known, key=lambda pair: _order(pair[0]))
+            yield [
+                Change(
+                    axis=axis,
+                    before=first,
+                    after=value,
+                    pairs=[(base, group)],
+                    effect=difference([(base, group)], metric),
+                    once=axis in _ONCE,
+                    place=labels[base.cell],
+                    metric=metric,
+                )
+                for value, group in others
+            ]
 
 
 def _order(value: Any) -> tuple[int, float, str]:

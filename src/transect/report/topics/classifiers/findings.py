@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transect.analysis.groups import grouped
+from transect.report.engine.columns import ranked
 from transect.report.engine.context import Context
-from transect.report.engine.finding import Finding, joined, names
+from transect.report.engine.finding import Finding, joined, median, names
 from transect.report.engine.text import clean, count, tenths
-from transect.report.topics.classifiers.doubt_findings import effect_text
+from transect.report.topics.classifiers.effects import confidence_of, effect_text
 from transect.report.topics.classifiers.facts import (
     ACCURACY,
     VALID,
+    VIEWS,
     ClassifyGroup,
     Difference,
     corpus_label,
     difference,
+    noun_of,
     selected,
     texts,
 )
-from transect.report.topics.classifiers.inputs import NOUNS, VIEWS
 from transect.report.topics.retraining.factors import signed
-from transect.stats.comparisons import Confidence
 from transect.stats.samples import Spread
 
 TRANSFORMER = "transformer"
@@ -38,39 +39,22 @@ def text_label(group: ClassifyGroup) -> str:
 
 def best_of_kinds(groups: Sequence[ClassifyGroup]) -> list[ClassifyGroup]:
     """Return of each kind of classifier the group that validation chooses, the best on test first."""
-    chosen = [selected(members) for members in grouped(groups, lambda group: group.cell.kind).values()]
-    known = [
-        (summary.median, group)
-        for group in chosen
-        if group is not None and (summary := group.summary(ACCURACY)) is not None
-    ]
-    return [group for _, group in sorted(known, key=lambda pair: (-pair[0], pair[1].cell.id))]
+    chosen = (selected(members) for members in grouped(groups, lambda group: group.cell.kind).values())
+    return ranked((group for group in chosen if group is not None), ACCURACY)
 
 
 def classifier_findings(context: Context) -> list[Finding]:
     """One for each text that several kinds of classifier read."""
-    found = []
-    for classifiers in texts(context.of("classify")):
-        ranked = best_of_kinds(classifiers)
-        if len(ranked) > 1:
-            found.append(_finding(classifiers, ranked))
-    return found
+    found = ((classifiers, best_of_kinds(classifiers)) for classifiers in texts(context.of("classify")))
+    return [_finding(classifiers, best) for classifiers, best in found if len(best) > 1]
 
 
-def _noun(group: ClassifyGroup) -> str:
-    return NOUNS.get(group.cell.kind, group.cell.kind)
-
-
-def _accuracy(group: ClassifyGroup) -> str:
-    summary = group.summary(ACCURACY)
-    return "–" if summary is None else tenths(summary.median)
-
-
-def _finding(classifiers: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> Finding:
-    transformers = [group for group in ranked if group.cell.kind == TRANSFORMER]
-    first = transformers[0] if transformers else _preferred(ranked)
-    rival = _preferred([group for group in ranked if group is not first])
-    others = [group for group in ranked if group not in (first, rival)]
+def _finding(classifiers: Sequence[ClassifyGroup], best_first: Sequence[ClassifyGroup]) -> Finding:
+    transformers = [group for group in best_first if group.cell.kind == TRANSFORMER]
+    first = transformers[0] if transformers else _preferred(best_first)
+    rival = _preferred([group for group in best_first if group is not first])
+    others = [group for group in best_first if group not in (first, rival)]
+    settings = sum(group.cell.kind == first.cell.kind for group in classifiers)
     effect = difference([(rival, first)])
     best = first.detail("bayes_accuracy")
     bound = f" The best that anybody can reach on these made-up tickets is {tenths(best)}." if best else ""
@@ -79,13 +63,14 @@ def _finding(classifiers: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGrou
         kind="classifier-best",
         scope=text_label(first),
         claim=f"{_claim(first, rival, effect)}{bound}",
-        confidence=_confidence(effect),
-        tests=() if effect is None else (effect.chance(n_comparisons=len(ranked) / 2),),
+        # One run a side is no measurement of it, whatever draws nothing.
+        confidence=confidence_of(
+            [effect] if effect else [], confirmable=bool(effect and effect.summary.spread is Spread.INTERVAL)
+        ),
+        tests=() if effect is None else (effect.chance(n_comparisons=len(best_first) / 2),),
         evidence=joined(
-            f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}" if others else "",
-            f"of {count(_amount(classifiers, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"
-            if _amount(classifiers, first) > 1
-            else "",
+            f"others: {names([f'{noun_of(group)} {_accuracy(group)}' for group in others], 9)}" if others else "",
+            f"of {settings} settings of {noun_of(first)}, validation chose {first.cell.id}" if settings > 1 else "",
             f"another draw of test tickets alone may move it by {signed(effect.alone)[1:]} points"
             if effect is not None and effect.alone is not None
             else "",
@@ -94,29 +79,23 @@ def _finding(classifiers: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGrou
     )
 
 
-def _preferred(ranked: Sequence[ClassifyGroup]) -> ClassifyGroup:
+def _preferred(best_first: Sequence[ClassifyGroup]) -> ClassifyGroup:
     """Return the one that validation would choose; without validation tickets the best on test."""
-    chosen = selected(ranked) if all(group.values(VALID) for group in ranked) else None
-    return chosen or ranked[0]
+    chosen = selected(best_first) if all(group.values(VALID) for group in best_first) else None
+    return chosen or best_first[0]
 
 
-def _amount(classifiers: Sequence[ClassifyGroup], first: ClassifyGroup) -> int:
-    return sum(group.cell.kind == first.cell.kind for group in classifiers)
+def _accuracy(group: ClassifyGroup) -> str:
+    return tenths(median(group, ACCURACY) or 0.0)
 
 
 def _claim(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None) -> str:
-    noun, rival_noun = _noun(first), _noun(rival)
-    reached = f"{noun} tells {_accuracy(first)} of the test tickets right, {rival_noun} {_accuracy(rival)}"
+    reached = (
+        f"{noun_of(first)} tells {_accuracy(first)} of the test tickets right, {noun_of(rival)} {_accuracy(rival)}"
+    )
     if effect is None:
         return f"{reached}; which is better is not known."
     verb = "wins" if effect.summary.median > 0 else "loses"
     if not effect.shown:
         return f"{reached}: which is better cannot be told, {effect_text(effect)} points."
     return f"{reached}: it {verb}, {effect_text(effect)} points."
-
-
-def _confidence(effect: Difference | None) -> Confidence:
-    if effect is None or not effect.shown:
-        return Confidence.INCONCLUSIVE
-    whole = effect.confirmed and effect.summary.spread is Spread.INTERVAL
-    return Confidence.CONFIRMED if whole else Confidence.PROVISIONAL

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from transect.analysis.groups import Group, grouped
 from transect.domain.axes.text import SearchCell
-from transect.report.engine.blocks import Heading, Lead, Part, Value, digits, table, words
+from transect.report.engine.blocks import Heading, Lead, Part, digits, table, words
 from transect.report.engine.columns import ended
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
-from transect.report.engine.text import clean, number, tenths
-from transect.report.topics.classifiers.inputs import corpus_name
+from transect.report.engine.text import clean, tenths
+from transect.report.topics.classifiers.effects import axis_noun, value_text
+from transect.report.topics.classifiers.facts import corpus_name
 
 
 def searches_body(context: Context) -> Iterator[Part]:
@@ -28,21 +30,21 @@ def searches_body(context: Context) -> Iterator[Part]:
         yield place_table(members)
 
 
+def _first(group: Group[SearchCell], key: str) -> Any:
+    return group.ok[0].details.get(key) if group.ok else None
+
+
 def _point(group: Group[SearchCell]) -> str | None:
-    found = group.ok[0].details.get("point") if group.ok else None
+    found = _first(group, "point")
     if not isinstance(found, dict):
         return None
-    values = (
-        f"{name.replace('_', ' ')} {number(value) if isinstance(value, float) else value}"
-        for name, value in found.items()
-        if value is not None
-    )
-    return clean(", ".join(values))
+    given = ((axis_noun(name), value) for name, value in found.items() if value is not None)
+    return clean(", ".join(f"{name} {value_text(value)}" for name, value in given))
 
 
 def _from(group: Group[SearchCell]) -> str | None:
     """Name the cell of the rung before by its place there."""
-    found = group.ok[0].details.get("from") if group.ok else None
+    found = _first(group, "from")
     if not isinstance(found, str):
         return None
     # Corpus and search come first, and may be called like a place.
@@ -50,32 +52,19 @@ def _from(group: Group[SearchCell]) -> str | None:
     return places[-1] if places else found
 
 
-def _state(group: Group[SearchCell]) -> Value:
-    if group.ok:
-        return None
-    record = group.records[0]
-    return ended(record)
-
-
 def place_table(groups: Sequence[Group[SearchCell]]) -> Part:
     """List the places of one search."""
-    ordered = sorted(groups, key=lambda group: (-group.cell.rung, group.cell.place))
-
-    def epochs(group: Group[SearchCell]) -> int | None:
-        history = group.ok[0].details.get("history") if group.ok else None
-        return len(history) if history else None
-
     return table(
-        ordered,
+        sorted(groups, key=lambda group: (-group.cell.rung, group.cell.place)),
         [
             digits("Rung", lambda group: group.cell.rung),
             digits("Place", lambda group: group.cell.place),
             words("from", _from),
             words("Point", _point),
-            digits("Epochs", epochs),
+            digits("Epochs", lambda group: len(_first(group, "history") or ()) or None),
             digits("Validation", lambda group: median(group, "validation_accuracy"), tenths),
             digits("Test", lambda group: median(group, "accuracy"), tenths),
-            words("", _state),
+            words("", lambda group: None if group.ok else ended(group.records[0])),
         ],
-        fold_title="Places of all rungs",
+        caption="Places of all rungs",
     )

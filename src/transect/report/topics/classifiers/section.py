@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import grouped
-from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
+from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, digits, table, words
 from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
-from transect.report.engine.charts.theme import palette
-from transect.report.engine.columns import labelled, medians, metric_columns
+from transect.report.engine.columns import medians, metric_columns
 from transect.report.engine.context import Context
+from transect.report.engine.finding import median
 from transect.report.engine.text import Scale, clean, in_unit, number, tenths
 from transect.report.topics.classifiers.best import best_parts
-from transect.report.topics.classifiers.doubt_findings import effect_text
+from transect.report.topics.classifiers.effects import axis_noun, effect_text
 from transect.report.topics.classifiers.facts import (
     ACCURACY,
     ClassifyGroup,
     Difference,
     corpus_label,
     difference,
+    noun_of,
     texts,
 )
 from transect.report.topics.classifiers.findings import best_of_kinds, text_label
-from transect.report.topics.classifiers.inputs import NOUNS
 
 # Texts that have a chart of their own; all are in a table.
 _MAX_TEXTS = 6
@@ -41,37 +41,25 @@ def classifiers_body(context: Context) -> Iterator[Part]:
     shared = [members for members in texts(groups) if len({group.cell.kind for group in members}) > 1]
     for number_, members in enumerate(shared[:_MAX_TEXTS]):
         yield Heading(f"{clean(corpus_label(members[0]))}: {text_label(members[0])}")
-        yield kind_chart(members, f"classifiers-{number_}")
-        yield settings_note(best_of_kinds(members))
+        yield kind_chart(context, best_of_kinds(members), f"classifiers-{number_}")
     if shared[_MAX_TEXTS:]:
         further = [group for members in shared[_MAX_TEXTS:] for group in best_of_kinds(members)]
         yield table(further, _columns(further), folded="The same on more texts")
     for members in grouped(groups, corpus_label).values():
         first = next(iter(texts(members)), [])
-        ranked = best_of_kinds(first)
-        if ranked:
-            yield from best_parts(ranked[0])
-    without = [group for group in groups if not group.ok]
-    yield (
-        table(without, _failed(without), caption="Without a result", fold_title="Without a result") if without else None
-    )
+        for best in best_of_kinds(first)[:1]:
+            yield from best_parts(context, best)
 
 
-def _failed(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
-    return [labelled(groups, "Classifier"), words("Why", lambda group: clean(group.records[0].message[:200]))]
-
-
-def _kind(group: ClassifyGroup) -> str:
-    return NOUNS.get(group.cell.kind, group.cell.kind)
-
-
-def kind_chart(groups: Sequence[ClassifyGroup], name: str) -> Part:
-    """Draw the accuracy of each kind, the best first, with the share of the largest class as a rule."""
-    ranked = best_of_kinds(groups)
-    if not ranked:
+def kind_chart(context: Context, ranked: Sequence[ClassifyGroup], name: str) -> Part:
+    """Draw the accuracy of each kind, the best first, with the share of the largest class as a rule; None of one alone."""
+    if len(ranked) < 2:
         return None
-    kinds = sorted({group.cell.kind for group in ranked})
-    styles = dict(zip(kinds, palette(len(kinds)), strict=True))
+    first, second = ranked[:2]
+    ahead = difference([(second, first)])
+    title = f"{noun_of(first)} tells most tickets right, {tenths(median(first, ACCURACY) or 0.0)}"
+    if ahead is None or not ahead.shown:
+        title = f"Which of {noun_of(first)} and {noun_of(second)} tells more tickets right is not known"
     largest = next((value for group in ranked if (value := group.detail("majority")) is not None), None)
 
     def dot(group: ClassifyGroup) -> Dot:
@@ -79,12 +67,12 @@ def kind_chart(groups: Sequence[ClassifyGroup], name: str) -> Part:
         assert summary is not None
         best = group.detail("bayes_accuracy")
         return Dot(
-            label=clean(f"{group.cell.model}: {_kind(group)}"),
+            label=clean(f"{group.cell.model}: {noun_of(group)}"),
             value=100 * summary.median,
             low=100 * summary.low,
             high=100 * summary.high,
             points=[100 * value for value in group.values(ACCURACY)],
-            style=styles[group.cell.kind],
+            style=context.styles.get(group.cell.kind),
             right=tenths(summary.median),
             bound=None if best is None else 100 * best,
         )
@@ -93,10 +81,9 @@ def kind_chart(groups: Sequence[ClassifyGroup], name: str) -> Part:
         ranked,
         dot,
         _columns(ranked),
-        title="Accuracy of each kind of classifier, in the setting that validation chose",
+        title=f"{title[:1].upper()}{title[1:]}",
         name=name,
         axis="test tickets told right, per cent",
-        first="Best",
         log=False,
         rule=None if largest is None else 100 * largest,
         notes=[
@@ -106,13 +93,9 @@ def kind_chart(groups: Sequence[ClassifyGroup], name: str) -> Part:
     )
 
 
-def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
-    """Say the hyper-parameters of each group that has some; nothing where none has."""
-    settings = []
-    for group in groups:
-        values = [f"{name.replace('_', ' ')} {value}" for name, value in group.cell.hyperparameters().items()]
-        settings += [f"{group.cell.model}: {', '.join(values)}"] if values else []
-    return note(clean(f"Chosen by validation: {'; '.join(settings)}.")) if settings else None
+def _settings(group: ClassifyGroup) -> str:
+    values = group.cell.hyperparameters()
+    return clean(", ".join(f"{axis_noun(name)} {value}" for name, value in values.items())) or "–"
 
 
 def _untrained(group: ClassifyGroup) -> int | None:
@@ -136,6 +119,7 @@ def _columns(groups: Sequence[ClassifyGroup]) -> list[Column[ClassifyGroup]]:
     columns: list[Column[ClassifyGroup]] = [
         *of_text,
         words("Classifier", lambda group: clean(group.cell.model)),
+        words("Setting", _settings),
         *metric_columns(ACCURACY, percentages, "Accuracy"),
         medians("Among 3 likeliest", "accuracy_at_3", tenths),
         medians("Macro F1", "macro_f1", number),

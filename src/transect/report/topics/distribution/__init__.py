@@ -1,9 +1,9 @@
 """What a report says of frameworks side by side: what distribution and input cost."""
 
 from transect.report.engine.parts import FindingMaker, Section, StageReport
-from transect.report.topics.distribution.findings import distribution_findings
+from transect.report.topics.distribution.costs import distribution_findings
 from transect.report.topics.distribution.frameworks import frameworks_body
-from transect.report.topics.distribution.twin_findings import twin_findings
+from transect.report.topics.distribution.twins import twin_findings
 
 REPORT = StageReport(
     stage="train",

@@ -2,67 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, compared, kinds_of
-from transect.analysis.quality import TIME, may_be_ranked, quality_target, reaches_target
+from transect.analysis.quality import TIME, may_be_ranked, quality_target
 from transect.analysis.scaling import METRIC, TrainGroup
-from transect.report.engine.blocks import MAX_OPEN, Column, Explained, Heading, Lead, Part, digits, note, table, words
-from transect.report.engine.columns import ACCURACY, MARKS, NOT_TOLD, RANKS, labelled, medians, time_columns
+from transect.report.engine.blocks import MAX_OPEN, Column, Explained, Heading, Lead, Part, digits, table, words
+from transect.report.engine.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, time_columns
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import verdict_chip
 from transect.report.engine.finding import median
 from transect.report.engine.text import clean, count, in_unit, number, percent, scale_for, tenths, with_ends
-from transect.report.topics.distribution.facts import soonest_first
-from transect.report.topics.distribution.section import cost_blocks
-from transect.report.topics.distribution.twins import penalty, rate_factor, rule_groups
+from transect.report.topics.distribution.costs import cost_blocks, soonest_first
+from transect.report.topics.distribution.twins import penalty
 
 
 def frameworks_body(context: Context) -> Iterator[Part]:
     """Set each workload's training cells side by side: table, charts, costs, twins."""
-    workloads = context.workloads("train")
+    workloads = [name for name in context.workloads("train") if _beside(context, name)]
     cells = [group.cell for name in workloads for group in context.of("train", name)]
+    if not cells:
+        return
     ways = len({(cell.framework, cell.strategy) for cell in cells})
     yield Lead(
         f"{count(ways, 'way')} to train {count(len(workloads), 'workload')}, side by side: how soon each reaches the same "
         "quality, and what distributing costs."
-        if cells
-        else "",
-        empty="This study has no training cells.",
     )
     for workload in workloads:
         yield Heading(workload)
         yield from _workload(context, workload)
-    if cells:
-        yield Explained(
-            "Only cells of one kind of training stand in one table: same input, precision, reduction of gradients and rule "
-            "of the learning rate. Ideal: the step of the same framework's single over the ranks (strong scaling), or that "
-            "step itself (weak)."
-        )
+    yield Explained(
+        "Only cells of one kind of training stand in one table: same input, precision, reduction of gradients and rule "
+        "of the learning rate. Ideal: the step of the same framework's single over the ranks (strong scaling), or that "
+        "step itself (weak)."
+    )
+
+
+def _beside(context: Context, workload: str) -> list[TrainGroup]:
+    return compared([group for group in context.of("train", workload) if group.ok and not group.wrong])
 
 
 def _workload(context: Context, workload: str) -> Iterator[Part]:
-    groups: list[TrainGroup] = context.of("train", workload)
-    beside = compared([group for group in groups if group.ok and not group.wrong])
-    if not beside:
-        yield note("No training cell ended well.")
+    beside = _beside(context, workload)
     for place, kind in enumerate(kinds_of(beside)):
         members = [group for group in beside if group.kind == kind]
-        if place:
-            yield from _tables(workload, members, kind, folded=f"With {kind.words}")
-            yield from cost_blocks(context, workload, members, folded=True)
-        else:
-            yield from _tables(workload, members, kind)
-            yield from cost_blocks(context, workload, members)
+        yield from _tables(workload, members, kind, folded=f"With {kind.words}" if place else "")
+        yield from cost_blocks(workload, members, folded=place > 0)
     yield from input_blocks(context, workload)
-    yield from rule_blocks(workload, groups)
 
 
 def _tables(workload: str, groups: list[TrainGroup], kind: Kind, folded: str = "") -> Iterator[Part]:
     """List one row per group, soonest at the target first, then by speed; the end may fold."""
     groups = sorted(groups, key=soonest_first)
-    columns = [_way(groups), *_columns(groups)]
+    columns = [labelled(groups, "Framework and strategy", never=("ranks",)), *_columns(groups)]
     if kind.synthetic:
         caption = f"{workload} on synthetic input: a speed of the machinery, not of the workload"
     else:
@@ -109,10 +102,6 @@ def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
     return columns + [column for name, column in optional.items() if has(name)]
 
 
-def _way(groups: Sequence[Group]) -> Column[Group]:
-    return labelled(groups, "Framework and strategy", never=("ranks",))
-
-
 def _runs(group: Group) -> str:
     ended, every = len(group.ok), len(group.records)
     return str(ended) if ended == every else f"{ended} of {every}"
@@ -151,32 +140,3 @@ def input_blocks(context: Context, workload: str) -> Iterator[Part]:
     ]
     caption = f"{workload}: what input costs beside a twin that trains on random numbers, and learns nothing"
     yield table(every, columns, caption=caption)
-
-
-def rule_blocks(workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
-    """List mean and sum, fixed and linear rate, strong and weak scaling; nothing without twins."""
-    every = rule_groups([group for group in groups if group.ok or group.wrong])
-    if not every:
-        return
-    never = ("ranks", "batch", "reduce", "learning_rate_rule")
-    time = scale_for([median(group, TIME) for group in every], "s")
-    columns = [
-        labelled(every, "Framework and strategy", never=never),
-        RANKS,
-        digits("Global batch", lambda group: group.global_batch),
-        words("Gradients", lambda group: group.cell.reduce),
-        words("Rate's rule", lambda group: group.cell.learning_rate_rule),
-        digits("Rate's factor", rate_factor),
-        medians("Final loss", "final_loss"),
-        ACCURACY,
-        digits(
-            f"Time to quality ({time.unit})",
-            lambda group: median(group, TIME) if reaches_target(group) else None,
-            time,
-            "not reached",
-        ),
-        MARKS,
-    ]
-    caption = f"{workload}: what the batch's rules do to the training"
-    yield table(every, columns, caption=caption, fold_title="What the batch's rules do")
-    yield note("Rate's factor: how many times the workload's own learning rate a step's mean gradient counts.")

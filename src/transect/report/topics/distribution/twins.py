@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from transect.analysis.contrast import Contrast
-from transect.analysis.groups import Group, grouped
-from transect.analysis.parallelism import division
-from transect.analysis.scaling import TrainGroup
+from transect.analysis.groups import grouped
+from transect.analysis.labels import people_name, word
+from transect.analysis.quality import reaches_target
+from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.axes.train import TrainCell
-from transect.domain.cell import Cell
+from transect.report.engine.context import Context
+from transect.report.engine.contrast_words import basis_words, needs_words
+from transect.report.engine.finding import Finding, joined, limited_confidence, median
+from transect.report.engine.text import count, number, percent
+from transect.report.topics.ranks.published_series import SUMMING
+from transect.report.topics.ranks.series import replicas
+from transect.stats.comparisons import Confidence
 from transect.stats.estimates import Estimate
-
-# What the names of strategies begin with that sum as they were published, and cannot do otherwise.
-_PUBLISHED = "published-"
+from transect.stats.verdicts import Answer
 
 
 def penalty(contrast: Contrast) -> Estimate:
@@ -30,100 +35,30 @@ def rate_factor(group: TrainGroup) -> float | None:
     A sum over p ranks that train counts p times what their mean does; the linear rule multiplies by the
     global batch over the workload's own. None when the record does not hold that batch.
     """
-    cell = group.cell
-    layout = division(group)
-    replicas = cell.ranks if layout is None else layout.replicas
-    factor = float(replicas) if cell.reduce == "sum" else 1.0
-    if cell.learning_rate_rule == "none":
+    factor = float(replicas(group)) if group.cell.reduce == "sum" else 1.0
+    if group.cell.learning_rate_rule == "none":
         return factor
-    workload_batch = own_batch(group)
-    return factor * group.global_batch / workload_batch if workload_batch and group.global_batch else None
+    given = (record.parameters.get("batch") for record in group.records)
+    own = next((batch for batch in given if isinstance(batch, int) and batch > 0), None)
+    return factor * group.global_batch / own if own and group.global_batch else None
 
 
-def own_batch(group: Group) -> int | None:
-    """Return the workload's own batch, as its parameters say, or None."""
-    for record in group.records:
-        batch = record.parameters.get("batch")
-        if isinstance(batch, int) and batch > 0:
-            return batch
-    return None
-
-
-def rule_groups(groups: Sequence[TrainGroup]) -> list[TrainGroup]:
-    """Return the groups of one workload that differ in the batch's rules alone, twins together.
-
-    A family is one framework, strategy, precision, input and the like; it counts when on the same
-    ranks it knows more than one reduction, rule or global batch. One rank of such a family is the
-    start of each of its paths. Synthetic input has no path to compare.
-    """
-    real = [group for group in groups if not group.kind.synthetic]
-    listed = []
-    for members in grouped(real, lambda group: _family(group.cell)).values():
-        ways: dict[int, set[tuple[str, str, int | None]]] = defaultdict(set)
-        for group in members:
-            cell = group.cell
-            ways[cell.ranks].add((cell.reduce, cell.learning_rate_rule, group.global_batch))
-        several = {ranks for ranks, seen in ways.items() if ranks > 1 and len(seen) > 1}
-        if several:
-            listed += [g for g in members if g.cell.ranks in several or g.cell.ranks == 1]
-    return sorted(listed, key=_order)
-
-
-def _family(cell: Cell) -> Cell:
-    neutral = {
-        "nodes": 1,
-        "ranks_per_node": 1,
-        "batch": None,
-        "reduce": "mean",
-        "learning_rate_rule": "none",
-        "repeat": 0,
-    }
-    return cell.model_copy(update=neutral)
-
-
-def _order(group: TrainGroup) -> tuple[str, str, str, int, int, str, str]:
-    cell = group.cell
-    return (
-        cell.framework,
-        cell.strategy,
-        cell.precision,
-        cell.ranks,
-        group.global_batch or 0,
-        cell.learning_rate_rule,
-        cell.reduce,
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SumTwins:
-    """Two groups that differ in nothing but `reduce`; of one that only sums, the strategy too."""
-
-    summed: TrainGroup
-    mean: TrainGroup
-
-    @property
-    def published(self) -> str:
-        """The strategy that sums because it was published so, or nothing."""
-        name = self.summed.cell.strategy
-        return name if name.startswith(_PUBLISHED) else ""
-
-
-def sum_twins(groups: Sequence[TrainGroup]) -> list[SumTwins]:
-    """Pair each group that sums with the one that takes the mean, most ranks first.
+def _sum_twins(groups: Sequence[TrainGroup]) -> list[tuple[TrainGroup, TrainGroup]]:
+    """Pair each group that sums with the one that takes the mean and differs in nothing else, most ranks first.
 
     On one rank both are the same training: no pair. A strategy that only sums has no such twin: its
     pair takes the mean on the same batches by another strategy, on as many ranks where there is one.
     """
     means = {group.cell: group for group in groups if not group.kind.summed}
     pairs = [
-        SumTwins(summed=group, mean=twin)
+        (group, twin)
         for group in groups
         if group.kind.summed
         and group.cell.ranks > 1
         and not group.kind.synthetic
         and (twin := means.get(_mean_of(group.cell)) or _nearest(group, means)) is not None
     ]
-    return sorted(pairs, key=lambda pair: (-pair.summed.cell.ranks, pair.summed.cell.id))
+    return sorted(pairs, key=lambda pair: (-pair[0].cell.ranks, pair[0].cell.id))
 
 
 def _mean_of(cell: TrainCell) -> TrainCell:
@@ -132,10 +67,117 @@ def _mean_of(cell: TrainCell) -> TrainCell:
 
 def _nearest(group: TrainGroup, means: Mapping[TrainCell, TrainGroup]) -> TrainGroup | None:
     """Return the mean on the same path by another strategy, where this one never takes it."""
-    if not group.cell.strategy.startswith(_PUBLISHED):
+    if not _published(group):
         return None
     alike = {"nodes": 1, "ranks_per_node": 1, "strategy": "", "network": None, "options": ()}
     wanted = _mean_of(group.cell).model_copy(update=alike)
     near = [mean for mean in means.values() if mean.cell.ranks > 1 and mean.cell.model_copy(update=alike) == wanted]
     ranks = group.cell.ranks
     return min(near, key=lambda mean: (abs(mean.cell.ranks - ranks), mean.cell.id), default=None)
+
+
+def twin_findings(context: Context) -> list[Finding]:
+    """Per workload: the largest penalty of input, and sum beside mean on the most ranks."""
+    return [
+        finding
+        for workload in context.workloads("train")
+        for finding in (*_input(context, workload), *_sums(workload, context.of("train", workload)))
+    ]
+
+
+def _input(context: Context, workload: str) -> list[Finding]:
+    every = [loss for loss in context.contrasts.of("twin.input", workload) if not loss.over_subscribed]
+    if not every:
+        return []
+    top = max(every, key=lambda loss: (penalty(loss).value, loss.group.cell.id))
+    name = people_name(top.group.cell, [loss.group.cell for loss in every], always=("ranks",), never=("input",))
+    what = "decoding files" if top.group.cell.get("input") == "files" else "input from stored arrays"
+    if top.better is top.base:
+        claim = f"{what} costs {name} {percent(penalty(top).value, 1)} of its speed on random numbers"
+    elif top.answer is Answer.SAME:
+        claim = f"{name} is as fast with {what} as on random numbers, within {percent(top.comparison.margin)}"
+    elif top.shown:
+        claim = f"{name} is faster with {what} than on random numbers: look at its twin"
+    else:
+        claim = f"whether {what} costs {name} anything is not known{needs_words(top)}"
+    more = f", the most of {len(every)} pairs" if len(every) > 1 and top.shown else ""
+    return [
+        Finding(
+            subject=workload,
+            claim=f"{claim}{more}.",
+            short=claim,
+            evidence=joined(
+                f"{number(median(top.group, METRIC) or 0)} against {number(median(top.base, METRIC) or 0)} samples/s",
+                basis_words(top),
+                top.reason,
+            ),
+            confidence=limited_confidence(top.confidence, top.group, top.base),
+            kind="input",
+            contrasts=tuple(every),
+            groups=(top.group, top.base),
+        )
+    ]
+
+
+def _sums(workload: str, groups: list[TrainGroup]) -> Iterator[Finding]:
+    """Yield a finding of what is summed for comparison, and one of each strategy that was published so."""
+    found = grouped(_sum_twins(groups), lambda pair: _published(pair[0]))
+    for published in sorted(found):
+        pairs = found[published]
+        cells = [group.cell for pair in pairs for group in pair]
+        summed, mean = next((pair for pair in pairs if pair[1].ok and not pair[1].wrong), pairs[0])
+        label, factor = people_name(summed.cell, cells, always=("ranks",), never=("reduce",)), rate_factor(summed)
+        told = partial(Finding, subject=workload, kind="reduction")
+        # One rank that trains is no sum: its path is the mean's.
+        if summed.ok and factor != 1:
+            claim, evidence = (
+                _summed(label, summed, mean, factor or summed.cell.ranks),
+                (
+                    f"sum against mean in {count(len(pairs), 'pair')} of the same start, batches and learning "
+                    "rate, each held against a reference that sums or averages alike"
+                ),
+            )
+            more = (
+                "; the published Go study sums, so its training changes with the number of ranks" if published else ""
+            )
+            # Repeats start alike in pairs: likely when all of them move the same way.
+            ends = [group.by_repeat("final_loss") for group in (summed, mean)]
+            moves = {ends[0][repeat] > ends[1][repeat] for repeat in ends[0].keys() & ends[1].keys()}
+            confidence = Confidence.PROVISIONAL if len(moves) == 1 else Confidence.INCONCLUSIVE
+            yield told(claim=claim, evidence=evidence + more, confidence=confidence)
+        elif summed.wrong and not summed.ok:
+            cause = next((r.cause.value for r in summed.records if r.cause), "wrong result")
+            yield told(
+                claim=f"{label} with the sum of gradients instead of their mean: {cause}.",
+                evidence=next((r.message for r in summed.records if r.message), cause).split("\n")[0][:160],
+                confidence=Confidence.PROVISIONAL,
+                named=True,
+            )
+
+
+def _published(group: TrainGroup) -> str:
+    """Return the strategy that sums because it was published so, or nothing."""
+    return group.cell.strategy if group.cell.strategy in SUMMING else ""
+
+
+def _summed(label: str, summed: TrainGroup, mean: TrainGroup, factor: float) -> str:
+    def beside(name: str) -> str:
+        values = [median(group, name) for group in (summed, mean)]
+        return " instead of ".join("an unknown value" if value is None else number(value) for value in values)
+
+    counts = f"every step counts {number(factor)} times"
+    claim = (
+        f"{label} sums without a mean, as published: effective rate x {number(factor)}, {counts}; beside the mean by "
+        f"{word('strategy', mean.cell.strategy)} the loss ends at {beside('final_loss')}"
+        if _published(summed)
+        else f"the sum of gradients takes {label} along another path than their mean: {counts}, the loss ends at "
+        f"{beside('final_loss')}"
+    )
+    if median(summed, "accuracy") is not None:
+        claim += f" and the accuracy at {beside('accuracy')}"
+    steps = [median(group, "steps_to_quality") if reaches_target(group) else None for group in (summed, mean)]
+    first, second = ("not at all" if step is None else f"after {number(step)} steps" for step in steps)
+    reached = f"the target is reached {first}, with the mean {second}"
+    if steps == [None, None]:
+        reached = "neither reaches the target in every run"
+    return f"{claim}; {reached}. A speed-up to quality that grows with a sum is partly that of the rate."

@@ -6,7 +6,7 @@ from transect.report.topics.docking.section import docking_body
 
 REPORT = StageReport(
     stage="bench",
-    sections=(Section(key="docking", title="Docking", order=650, make=docking_body),),
+    sections=(Section(key="docking", title="Docking", order=750, make=docking_body),),
     findings=(FindingMaker(name="docking", order=650, make=docking_findings, section="docking"),),
     decisions=(DecisionColumn(key="dock", title="Dock on this machine", order=600, stage="bench", metric="pose_time"),),
 )

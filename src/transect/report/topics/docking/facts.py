@@ -10,21 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transect.analysis.groups import Group
+from transect.analysis.groups import Group, grouped
+from transect.analysis.labels import settings_of, word
 from transect.stats.noise import middle
 
 BENCHMARK = "docking-probe"
 POSE = "pose_time"
-MODELS = {
-    "openmp": "OpenMP",
-    "openmp-target": "OpenMP offloading",
-    "opencl": "OpenCL",
-    "openacc": "OpenACC",
-    "cuda": "CUDA",
-    "go": "Go",
-    "rust": "Rust",
-    "julia": "Julia",
-}
 _POSE, _RATE, _COUNTED, _FIRST = (
     (POSE, "pose-time_median"),
     ("interaction_rate", "interactions_median"),
@@ -59,8 +50,13 @@ class Contestant:
     @property
     def name(self) -> str:
         """How it is called among others on the same deck and threads."""
-        parts = [self.model, self.compiler, self.options, "GPU" if self.device == "cuda" else ""]
-        return " ".join(part for part in (*parts, f"PPWI {self.per_item}") if part)
+        parts = [
+            word("implementation", self.model),
+            self.compiler,
+            self.options,
+            "GPU" if self.device == "cuda" else "",
+        ]
+        return " ".join(filter(None, (*parts, f"PPWI {self.per_item}")))
 
     @property
     def words(self) -> str:
@@ -68,7 +64,7 @@ class Contestant:
         more = [self.compiler if self.compiler != "gcc" else "", "threads pinned" if self.pinned else ""]
         more += ["on a GPU" if self.device == "cuda" and self.model != "cuda" else ""]
         listed = ", ".join(filter(None, more))
-        return MODELS.get(self.model, self.model) + (f" ({listed})" if listed else "")
+        return word("implementation", self.model) + (f" ({listed})" if listed else "")
 
     @property
     def time(self) -> float:
@@ -97,44 +93,38 @@ class Contest:
 def _printed(group: Group[Any]) -> dict[str, Any]:
     """Return the parameters that the log of the group's first good record names."""
     runs = group.ok[0].details.get("runs") if group.ok else None
-    first = runs[0] if isinstance(runs, list) and runs else {}
-    parameters = first.get("parameters") if isinstance(first, dict) else None
-    return parameters if isinstance(parameters, dict) else {}
-
-
-def _whole(parameters: dict[str, Any], name: str) -> int:
-    value = parameters.get(name)
-    return value if isinstance(value, int) else 0
+    return (runs[0].get("parameters") or {}) if runs else {}
 
 
 def _row(group: Group[Any]) -> Contestant | None:
     parameters = _printed(group)
-    series = [group.counted(*metric) for metric in (_POSE, _RATE, _COUNTED, _FIRST)]
-    if not parameters or not series[0] or min(series[0]) <= 0:
+    pose_time, interactions, flops, first_run = (group.counted(*metric) for metric in (_POSE, _RATE, _COUNTED, _FIRST))
+    if not parameters or not pose_time or min(pose_time) <= 0:
         return None
-    options = dict(group.cell.options)
+    options = settings_of(group.cell)
     pin = str(options.get("pin", "none"))
-    places = str(options.get("places", "cores"))
-    parts = [str(parameters.get("schedule", "")) if "schedule" in options else ""]
-    parts += [f"chunk {options['chunk']}" if "chunk" in options else ""]
-    parts += [f"group {options['work_group']}" if "work_group" in options else ""]
-    parts += [f"{'close' if pin == 'cores' else pin}" if pin != "none" else ""]
-    parts += [f"on hardware {places}" if places == "threads" else ""]
+    parts = [
+        str(parameters.get("schedule", "")) if "schedule" in options else "",
+        f"chunk {options['chunk']}" if "chunk" in options else "",
+        f"group {options['work_group']}" if "work_group" in options else "",
+        "" if pin == "none" else "close" if pin == "cores" else pin,
+        "on hardware threads" if options.get("places") == "threads" else "",
+    ]
     return Contestant(
         group=group,
         model=str(parameters.get("implementation", "")),
         compiler=str(parameters.get("compiler", "")),
-        options=" ".join(part for part in parts if part),
+        options=" ".join(filter(None, parts)),
         deck=str(parameters.get("deck", "")),
-        poses=_whole(parameters, "poses"),
-        per_item=_whole(parameters, "poses_per_item"),
-        threads=int(group.cell.threads),
-        device=str(group.cell.device),
+        poses=parameters.get("poses", 0),
+        per_item=parameters.get("poses_per_item", 0),
+        threads=group.cell.threads,
+        device=group.cell.device,
         pinned=pin != "none",
-        pose_time=series[0],
-        interactions=series[1],
-        flops=series[2],
-        first_run=series[3],
+        pose_time=pose_time,
+        interactions=interactions,
+        flops=flops,
+        first_run=first_run,
     )
 
 
@@ -151,21 +141,8 @@ def without_result(groups: Iterable[Group[Any]]) -> list[Group[Any]]:
 
 def contests(rows: Iterable[Contestant]) -> list[Contest]:
     """Group by deck, poses and threads; those of more rows first."""
-    found: dict[tuple[str, int, int], list[Contestant]] = {}
-    for row in rows:
-        found.setdefault((row.deck, row.poses, row.threads), []).append(row)
     made = [
         Contest(deck=deck, poses=poses, threads=threads, rows=sorted(members, key=lambda row: (row.time, row.name)))
-        for (deck, poses, threads), members in found.items()
+        for (deck, poses, threads), members in grouped(rows, lambda row: (row.deck, row.poses, row.threads)).items()
     ]
     return sorted(made, key=lambda contest: (-len(contest.rows), contest.deck, contest.poses, contest.threads))
-
-
-def curves(rows: Iterable[Contestant]) -> list[list[Contestant]]:
-    """Return each configuration that ran on several numbers of threads of the CPU, in their order, by name."""
-    found: dict[tuple[str, str, int], list[Contestant]] = {}
-    for row in rows:
-        if row.device == "cpu":
-            found.setdefault((row.name, row.deck, row.poses), []).append(row)
-    ordered = (sorted(members, key=lambda row: row.threads) for _, members in sorted(found.items()))
-    return [members for members in ordered if members[0].threads < members[-1].threads]

@@ -7,24 +7,16 @@ from typing import Any
 
 from transect.analysis.best import best
 from transect.analysis.contrast import Contrast
-from transect.analysis.contrasts import contrast
+from transect.analysis.contrasts import all_joined
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import group_labels
-from transect.report.engine.best_words import beside, confidence_of
+from transect.report.engine.best_words import beside, confidence_of, with_open
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import needs_words
 from transect.report.engine.decision import Decision, LeftOut, why_not
 from transect.report.engine.finding import Finding, joined, lowest_confidence, names
 from transect.report.engine.text import clean, count, factor, number, percent, quantity
-from transect.report.topics.docking.facts import (
-    POSE,
-    Contest,
-    Contestant,
-    contests,
-    curves,
-    docking_rows,
-    without_result,
-)
+from transect.report.topics.docking.facts import POSE, Contest, Contestant, contests, docking_rows, without_result
 from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Answer
 
@@ -50,50 +42,49 @@ def docking_findings(context: Context) -> list[Finding]:
         return []
     of_group = {id(row.group): row for row in rows}
     missing = without_result(context.of("bench"))
-    found = [one for contest in contests(rows) if (one := _fastest(context, contest, of_group, missing)) is not None]
+    found = [one for contest in contests(rows) for one in _fastest(context, contest, of_group, missing)]
     found += [*_poses(context, of_group), *_threads(context, of_group)]
     return [*found, *(_claims(rows) if context.asks_for(ASSESSMENT, "docking.claim") else ())]
 
 
 def _fastest(
     context: Context, contest: Contest, of_group: dict[int, Contestant], missing: Sequence[Group[Any]]
-) -> Finding | None:
+) -> Iterator[Finding]:
     """Say who is the fastest of the models, each in its fastest configuration; nothing where one model ran."""
     racing = contest.best_of_models
     if len(racing) < 2:
-        return None
+        return
+    raced = [row.group for row in racing]
     here = {id(row.group) for row in contest.rows}
-    pairs = [pair for pair in context.contrasts.of("docking.*") if {id(pair.group), id(pair.base)} <= here]
-    # A configuration that nobody planned to compare is set beside the first all the same.
-    planned = {id(group) for pair in pairs for group in (pair.group, pair.base)}
-    for row in racing[1:]:
-        if not {id(row.group), id(racing[0].group)} <= planned:
-            made = contrast(
-                row.group, racing[0].group, context.floors, POSE, varies="kernel", by="run", candidates=len(racing)
-            )
-            pairs += [made] if made is not None else []
-    found = best(pairs, [row.group for row in racing], metric=POSE)
+    planned = (pair for pair in context.contrasts.of("docking.*") if {id(pair.group), id(pair.base)} <= here)
+    pairs = all_joined(planned, raced, context.floors, POSE, varies="kernel")
+    found = best(pairs, raced, metric=POSE)
     if found is None:
-        return None
+        return
+
+    def name(group: Group[Any]) -> str:
+        return clean(of_group[id(group)].words)
+
     first = of_group[id(found.first)]
     short = f"{clean(first.words)} takes {quantity(first.time, 's')} a pose"
-    short += beside(found, lambda group: clean(of_group[id(group)].words))
+    short += beside(found, name)
     compiling = [row for row in racing if min(row.first_run, default=0.0) > _COMPILES_S]
     longest = max(compiling, key=lambda row: min(row.first_run), default=None)
     if longest is not None:
         short += f"; {clean(longest.words)} compiles for {quantity(min(longest.first_run), 's')} first"
     apart = [group for group in missing if group.cell.threads == contest.threads]
     labels = group_labels(apart, always=("options",))
-    return Finding(
+    fastest = Finding(
         subject="study",
         kind="docking",
         topic="fastest",
         named=True,
         confidence=confidence_of(found),
         contrasts=found.contrasts,
+        numbers=tuple((row.group, row.time) for row in racing),
         tests=found.tests,
         scope=contest_title(contest),
-        groups=tuple(row.group for row in racing),
+        groups=(first.group, *(row.group for row in racing if row is not first)),
         claim=f"{short}.",
         short=short,
         decision=Decision(
@@ -102,8 +93,9 @@ def _fastest(
             scope=count(contest.threads, "thread"),
             winner=clean(first.words),
             value=f"{quantity(first.time, 's')} per pose",
-            tied=tuple(clean(of_group[id(group)].words) for group in (*found.tied, *found.unknown)),
-            equal=bool(found.tied) and not found.unknown,
+            tied=tuple(map(name, found.tied)),
+            unknown=tuple(map(name, found.unknown)),
+            margin=context.analysis_plan.margin,
             left_out=tuple(
                 LeftOut(what=clean(labels[group.cell]), why=why_not(group) or "wrong energies or no time")
                 for group in apart
@@ -117,6 +109,7 @@ def _fastest(
             ),
         ),
     )
+    yield from with_open(fastest, found, name)
 
 
 def _poses(context: Context, of_group: dict[int, Contestant]) -> Iterator[Finding]:
@@ -193,8 +186,10 @@ def _threads(context: Context, of_group: dict[int, Contestant]) -> Iterator[Find
 
 def _claims(rows: Sequence[Contestant]) -> list[Finding]:
     """Say of each published claim what decides it here, or what is missing."""
-    openmp = [row for members in curves(rows) if members[0].model == "openmp" for row in members]
-    most = max((row.threads for row in openmp if not row.group.over_subscribed), default=0)
+    threads = {
+        row.threads for row in rows if row.model == "openmp" and row.device == "cpu" and not row.group.over_subscribed
+    }
+    most = max(threads) if len(threads) > 1 else 0
     julia = [row for row in rows if row.model == "julia" and row.threads == 1]
     plain = [row for row in rows if row.model == "openmp" and row.threads == 1]
     cuda = max((row for row in rows if row.model == "cuda" and row.flops), key=lambda row: max(row.flops), default=None)

@@ -2,8 +2,8 @@
 
 from transect.report.engine.parts import FindingMaker, Section, StageReport
 from transect.report.topics.hardware.findings import hardware_findings
+from transect.report.topics.hardware.races import system_findings
 from transect.report.topics.hardware.section import hardware_body
-from transect.report.topics.hardware.system_findings import system_findings
 
 REPORT = StageReport(
     stage="bench",

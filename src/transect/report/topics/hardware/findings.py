@@ -8,7 +8,7 @@ from transect.analysis.hardware import BenchmarkValue
 from transect.analysis.labels import people_name
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, median, names
-from transect.report.engine.text import clean, count, percent, quantity
+from transect.report.engine.text import clean, clipped, count, percent, quantity
 from transect.report.topics.roofline.facts import RooflinePoint, roofline_points
 from transect.report.topics.serving.facts import faithful_groups
 from transect.stats.comparisons import Confidence
@@ -93,6 +93,4 @@ def _invalid(context: Context) -> list[Finding]:
 
 
 def _reason(value: BenchmarkValue) -> str:
-    reason = " ".join(clean(value.reason).split()) or "no reason given"
-    reason = reason if len(reason) <= _CLIP else f"{reason[: _CLIP - 1]}…"
-    return f"{clean(value.benchmark)} ({clean(value.system)}): {reason}"
+    return f"{clean(value.benchmark)} ({clean(value.system)}): {clipped(value.reason, _CLIP) or 'no reason given'}"

@@ -1,17 +1,138 @@
-"""Section: how weights reach ranks and gradients come back, and what of it hides behind computing."""
+"""How weights reach ranks and gradients come back, and how much of it hides behind computing.
+
+The variants are those of S-Caffe (A. A. Awan et al., "S-Caffe: co-designing MPI runtimes and Caffe for
+scalable deep learning on modern GPU clusters", PPoPP 2017): blocking broadcast and reduce (SC-B), a
+non-blocking broadcast per layer (SC-OB), and a reduction per layer beside it (SC-OBR).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from transect.analysis.parallelism import median_of
-from transect.report.engine.blocks import Column, Explained, Heading, Lead, Part, digits, note, table, words
+from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import contrast
+from transect.analysis.groups import Floors
+from transect.analysis.parallelism import STEP, division, median_of, points
+from transect.analysis.scaling import TrainGroup
+from transect.report.engine.blocks import Column, Explained, Heading, Lead, Part, digits, table, words
 from transect.report.engine.columns import MARKS, NOT_TOLD, labelled, medians, metric_columns
 from transect.report.engine.context import Context
-from transect.report.engine.contrast_words import contrast_columns
+from transect.report.engine.contrast_words import contrast_columns, doubt_words, ratio_words
+from transect.report.engine.finding import Finding, joined, limited_confidence
 from transect.report.engine.text import factor, in_unit, percent, quantity, scale_for
-from transect.report.topics.parallel.overlapped import BLOCKING, Exchange, OverlapRow, exchanges
-from transect.report.topics.parallel.pipelines import point_title
+from transect.report.topics.parallel.words import scope_of, strategy_words
+
+BLOCKING = "mpi-bcast-reduce"
+HIERARCHICAL = "mpi-hierarchical"
+# What the published study calls a strategy.
+VARIANTS = {BLOCKING: "SC-B", "mpi-overlap-bcast": "SC-OB", "mpi-overlap": "SC-OBR", HIERARCHICAL: "hierarchical"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverlapRow:
+    """One group of an exchange; `result` compares its step with the base's, None for the base itself."""
+
+    group: TrainGroup
+    variant: str
+    result: Contrast | None
+    over_least: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exchange:
+    """Groups that do equal work on equal ranks and bring weights and gradients about in different ways.
+
+    `base` is the blocking one, of which `compute_s` and `communication_s` are in s.
+    """
+
+    rows: Sequence[OverlapRow]
+    base: TrainGroup | None
+    compute_s: float | None
+    communication_s: float | None
+
+
+def exchanges(groups: Iterable[TrainGroup], floors: Floors, *, asked: bool = False) -> list[Exchange]:
+    """Return one for each point at which a variant ran on several ranks, with all groups of that point."""
+    sharing = [
+        group for group in groups if group.cell.ranks > 1 and ((layout := division(group)) is None or layout.parts == 1)
+    ]
+    return [
+        _made(members, floors, asked)
+        for members in points(sharing)
+        if any(group.cell.strategy in VARIANTS for group in members)
+    ]
+
+
+def _made(members: Sequence[TrainGroup], floors: Floors, asked: bool) -> Exchange:
+    blocking = [g for g in members if g.cell.strategy == BLOCKING and not g.wrong and g.ok]
+    # Its usual options, where it ran with several.
+    base = min(blocking, key=lambda group: (len(group.cell.options), group.cell.id), default=None)
+    compute = median_of(base, "compute_time") if base else None
+    communication = median_of(base, "communication_total_time") if base else None
+    least = None if compute is None or communication is None else max(compute, communication)
+    variants = [group for group in members if group.cell.strategy in VARIANTS]
+
+    def row(group: TrainGroup) -> OverlapRow:
+        step = median_of(group, "step_time")
+        result = None
+        if base is not None and group is not base:
+            result = contrast(group, base, floors, STEP, varies="strategy", candidates=len(variants), asked=asked)
+        return OverlapRow(
+            group=group,
+            variant=VARIANTS.get(group.cell.strategy, ""),
+            result=result,
+            over_least=step / least if step is not None and least else None,
+        )
+
+    order = {name: place for place, name in enumerate(VARIANTS)}
+    in_order = sorted(members, key=lambda group: (order.get(group.cell.strategy, len(order)), group.cell.id))
+    return Exchange(
+        rows=[row(group) for group in in_order], base=base, compute_s=compute, communication_s=communication
+    )
+
+
+def exchange_findings(context: Context) -> list[Finding]:
+    """Per point: the shortest of the overlapping variants beside the blocking one."""
+    return [
+        finding
+        for workload in context.workloads("train")
+        for exchange in exchanges(context.of("train", workload), context.floors, asked=context.asks("exchange"))
+        if (finding := _exchange_finding(exchange)) is not None
+    ]
+
+
+def _exchange_finding(exchange: Exchange) -> Finding | None:
+    variants = [
+        (row.result.ratio.value, row.group.cell.id, row)
+        for row in exchange.rows
+        if row.result is not None and row.variant and not row.group.wrong
+    ]
+    if not variants or exchange.base is None:
+        return None
+    row: OverlapRow = min(variants, key=lambda each: each[:2])[2]
+    assert row.result is not None
+    result = row.result
+    overlap = median_of(row.group, "overlap")
+    least = (
+        f"; {factor(row.over_least)} times the longer of its computing and its communication"
+        if row.over_least is not None
+        else ""
+    )
+    return Finding(
+        subject=str(row.group.cell.workload),
+        scope=scope_of(row.group),
+        kind="exchange",
+        claim=f"{row.variant} by {strategy_words(row.group)} takes {ratio_words(result)} the step of "
+        f"SC-B by {strategy_words(exchange.base)}{least}{doubt_words(result)}.",
+        confidence=limited_confidence(result.confidence, row.group, exchange.base),
+        contrasts=(result,),
+        evidence=joined(
+            f"SC-B computes {quantity(exchange.compute_s, 's')} and communicates {quantity(exchange.communication_s, 's')}",
+            f"{percent(overlap)} of the messages hide" if overlap is not None else "",
+            result.reason,
+        ),
+    )
 
 
 def exchange_body(context: Context) -> Iterator[Part]:
@@ -28,8 +149,7 @@ def exchange_body(context: Context) -> Iterator[Part]:
         "waits for (SC-OB), a reduction of each layer while the one before it computes (SC-OBR), in groups (hierarchical)."
     )
     for exchange in found:
-        groups = [row.group for row in exchange.rows]
-        yield Heading(point_title(groups))
+        yield Heading(scope_of(exchange.rows[0].group, workload=True))
         yield from _exchange(exchange)
     yield Explained(
         "Waited: what is left when nothing is computed any more. Under way: between a message's start and end, hidden or "
@@ -59,8 +179,3 @@ def _exchange(exchange: Exchange) -> Iterator[Part]:
         ]
     without = f"; {BLOCKING} did not run here, so nothing stands beside SC-B"
     yield table(exchange.rows, [*columns, MARKS], caption="Variants" + ("" if exchange.base is not None else without))
-    if exchange.least_s is not None:
-        yield note(
-            f"The longer part of SC-B is {quantity(exchange.least_s, 's')}: computing "
-            f"{quantity(exchange.compute_s, 's')}, communication {quantity(exchange.communication_s, 's')}."
-        )

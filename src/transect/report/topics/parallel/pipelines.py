@@ -1,20 +1,59 @@
-"""Section: ranks that share a model, beside ranks that share the data only."""
+"""Ranks that share a model, beside ranks that share the data only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from transect.analysis.contrasts import contrast
-from transect.analysis.groups import Group
-from transect.analysis.parallelism import STEP, best_of, divided, division, median_of, points
+from transect.analysis.contrasts import Contrast, contrast
+from transect.analysis.parallelism import STEP, Division, best_of, divided, division, median_of, points, rivalries
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Chip, Column, Explained, Heading, Lead, Part, digits, table, words
-from transect.report.engine.charts.chart import MAX_PANELS
-from transect.report.engine.columns import MARKS, NOT_TOLD, labelled, medians, metric_chart, metric_columns, ranked
+from transect.report.engine.columns import MARKS, NOT_TOLD, ended, labelled, medians, metric_columns
 from transect.report.engine.context import Context
-from transect.report.engine.contrast_words import contrast_columns
-from transect.report.engine.text import clean, count, in_unit, percent, quantity, scale_for
+from transect.report.engine.contrast_words import contrast_columns, doubt_words, ratio_words
+from transect.report.engine.finding import Finding, joined, limited_confidence
+from transect.report.engine.text import Writer, count, in_unit, percent, plain, quantity, scale_for
+from transect.report.topics.parallel.words import scope_of, strategy_words
+
+
+def pipeline_findings(context: Context) -> list[Finding]:
+    """Per point: the best way to share a model beside the best way to share the data alone."""
+    return [
+        _rivalry(pair)
+        for workload in context.workloads("train")
+        for pair in rivalries(context.of("train", workload), context.floors, asked=context.asks("pipeline"))
+    ]
+
+
+def _rivalry(result: Contrast) -> Finding:
+    best, rival, parts = result.group, result.base, division(result.group)
+    assert parts is not None
+    what = (
+        f"{count(parts.replicas, 'replica')} of {parts.parts} parts"
+        if parts.hybrid
+        else f"one model in {parts.parts} parts"
+    )
+    bubble, overlap = median_of(best, "bubble"), median_of(best, "overlap")
+    ideal = parts.bubble
+    return Finding(
+        subject=str(best.cell.workload),
+        scope=scope_of(best),
+        kind="pipeline",
+        named=True,
+        claim=f"{strategy_words(best)}, {what}, takes {ratio_words(result)} the step of "
+        f"{strategy_words(rival)}, the best that shares the data alone{doubt_words(result)}.",
+        confidence=limited_confidence(result.confidence, best, rival),
+        evidence=joined(
+            f"steps {quantity(median_of(best, 'step_time'), 's')} and {quantity(median_of(rival, 'step_time'), 's')}",
+            f"bubble {percent(bubble)}" + (f", of equal stages {percent(ideal)}" if ideal is not None else "")
+            if bubble is not None
+            else "",
+            f"{percent(overlap)} of its messages hide behind computing" if overlap is not None else "",
+            result.reason,
+        ),
+        contrasts=(result,),
+    )
 
 
 def pipelines_body(context: Context) -> Iterator[Part]:
@@ -31,63 +70,29 @@ def pipelines_body(context: Context) -> Iterator[Part]:
         "Ranks that share one model, in stages, columns or strips, and replicas of those, beside the best way to share the "
         "data alone with the same framework, batch and number of ranks."
     )
-    for number, members in enumerate(found):
-        yield Heading(point_title(members))
-        yield from _point(context, members, number)
+    for members in found:
+        yield Heading(scope_of(members[0], workload=True))
+        yield from _point(context, members)
     yield Explained(
         "Bubble: share of all ranks' steps in which a stage waits for its neighbours' results; beside it what P equal "
         "stages and M micro-batches have, (P − 1)/(M + P − 1)."
     )
 
 
-def point_title(members: Sequence[TrainGroup]) -> str:
-    """Name what groups of a point have in common."""
-    cell = members[0].cell
-    ranks = f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
-    parts = [cell.workload, cell.framework, f"batch {cell.batch}", ranks]
-    parts += [f"{cell.threads} threads each"] if cell.threads > 1 else []
-    parts += [cell.network] if cell.network else []
-    parts += [members[0].kind.words] if members[0].kind.words else []
-    return clean(" · ".join(parts))
+def _told(title: str, of: Callable[[Division], Any], write: Writer | None = None) -> Column[Any]:
+    """Return a column of how ranks are laid out; empty where records do not say."""
+
+    def value(group: TrainGroup) -> Any:
+        cut = division(group)
+        return of(cut) if cut is not None else None
+
+    return words(title, value) if write is None else digits(title, value, write)
 
 
-def _layout(group: TrainGroup) -> str | None:
-    cut = division(group)
-    return f"{cut.replicas} x {cut.parts}" if cut is not None else None
-
-
-def _micro_batches(group: TrainGroup) -> int | None:
-    cut = division(group)
-    return cut.micro_batches if cut is not None and cut.parts > 1 else None
-
-
-def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iterator[Part]:
+def _point(context: Context, members: Sequence[TrainGroup]) -> Iterator[Part]:
     able = [group for group in members if not group.wrong]
-    measured = ranked(able, STEP)
     label = labelled(members, "Strategy", never=("ranks", "nodes", "framework", "workload", "batch"))
-    scale = scale_for([median_of(group, STEP) for group in measured], "s")
-    columns: list[Column[Any]] = [
-        words("Replicas x parts", _layout),
-        digits("Micro-batches", _micro_batches),
-        words("Schedule", lambda group: cut.schedule or None if (cut := division(group)) else None),
-        *metric_columns(STEP, scale, "Step"),
-    ]
-    if number < MAX_PANELS:
-        yield metric_chart(
-            context,
-            measured,
-            STEP,
-            label,
-            columns,
-            scale=scale,
-            right=lambda group: quantity(median_of(group, STEP), "s"),
-            title="Step time",
-            axis=f"step ({scale.unit})",
-            name=f"parts-{number}",
-            about=point_title(members),
-            first="Shortest",
-            notes=["Hollow: ranks share cores, no claim."] if any(group.over_subscribed for group in measured) else [],
-        )
+    scale = scale_for([median_of(group, STEP) for group in able], "s")
     rival = best_of(
         group for group in able if group.cell.ranks > 1 and (cut := division(group)) is not None and cut.parts == 1
     )
@@ -96,56 +101,42 @@ def _point(context: Context, members: Sequence[TrainGroup], number: int) -> Iter
         for group in members
         if rival is not None and group is not rival and not group.wrong
     }
+    alone = "; nothing shares the data alone on as many ranks, so there is no rival to stand beside"
     yield table(
         sorted(members, key=lambda group: (group.wrong, median_of(group, STEP) or float("inf"))),
         [
             label,
-            *columns,
+            _told("Replicas x parts", lambda cut: f"{cut.replicas} x {cut.parts}"),
+            _told("Micro-batches", lambda cut: cut.micro_batches if cut.parts > 1 else None, plain),
+            _told("Schedule", lambda cut: cut.schedule or None),
+            *metric_columns(STEP, scale, "Step"),
             *(
                 contrast_columns(f"Beside {label.entry(rival)}", lambda group: against.get(id(group)))
                 if rival is not None
                 else []
             ),
             digits("Bubble", lambda group: median_of(group, "bubble"), percent),
-            digits("of equal stages", _equal_stages, percent),
+            _told("of equal stages", lambda cut: cut.bubble, percent),
             medians("Waited", "communication_time", in_unit("s"), NOT_TOLD),
             medians("Overlap", "overlap", percent, NOT_TOLD),
             medians("Peak memory per rank", "peak_memory", in_unit("B")),
-            words("Layers of each part", _layers),
+            _told("Layers of each part", _layers),
             words("Reference", _reference),
             MARKS,
         ],
-        caption="Shortest step first"
-        + (
-            ""
-            if rival is not None
-            else "; nothing shares the data alone on as many ranks, so there is no rival to stand beside"
-        ),
+        caption="Shortest step first" + (alone if rival is None else ""),
     )
 
 
-def _equal_stages(group: Group[Any]) -> float | None:
-    cut = division(group)
-    return cut.bubble if cut is not None else None
-
-
-def _layers(group: TrainGroup) -> str | None:
-    cut = division(group)
-    if cut is None or not cut.stages:
-        return None
-    return ", ".join(" and ".join(f"{first}–{last - 1}" for first, last in held) for held in cut.stages)
+def _layers(cut: Division) -> str | None:
+    held = (" and ".join(f"{first}–{last - 1}" for first, last in parts) for parts in cut.stages)
+    return ", ".join(held) or None
 
 
 def _reference(group: TrainGroup) -> Chip:
-    ratios = [
-        value
-        for record in group.records
-        for name in ("equality_ratio", "weights_equality_ratio")
-        if (value := record.value(name)) is not None
-    ]
     if group.wrong:
         return Chip("wrong result", "bad")
     if not group.ok:
-        first = group.records[0]
-        return Chip(first.cause.value if first.cause else "no result", "warn", first.message)
+        return ended(group.records[0])
+    ratios = [*group.values("equality_ratio"), *group.values("weights_equality_ratio")]
     return Chip("followed", "good") if ratios else Chip("not compared", "warn")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
+from transect.analysis.contrasts import in_common
 from transect.analysis.entries import AnyRecord
 from transect.analysis.quality import TIME, quality_target
 from transect.analysis.scaling import TrainGroup
-from transect.report.engine.blocks import Part, digits
+from transect.report.engine.blocks import Part, digits, words
 from transect.report.engine.charts.chart import drawn
 from transect.report.engine.charts.layers import log_is_better
 from transect.report.engine.charts.lines import line_plot
 from transect.report.engine.charts.marks import Line
-from transect.report.engine.columns import labelled, medians, ranked
+from transect.report.engine.columns import medians, ranked
 from transect.report.engine.context import Context
-from transect.report.engine.text import count, scale_for, tenths
+from transect.report.engine.text import clean, scale_for, tenths
 from transect.report.topics.pictures.front import main_groups
+from transect.report.topics.training.words import namer
 
 _MAX_PANELS, _MAX_LINES, _POINTS = 6, 24, 60
 # Epochs of a curve.
@@ -31,16 +33,16 @@ def accuracy_charts(context: Context) -> Iterator[Part]:
 
 def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Part:
     # Those that are there first are named; then those that train fastest.
-    ordered = ranked(groups, TIME)
-    ordered += [group for group in ranked(groups, "step_time") if group not in ordered]
+    alike = in_common([group for group in groups if group.values(TIME)], TIME)
+    shown = [alike.get(id(group), group) for group in groups]
+    ordered = ranked(shown, TIME)
+    ordered += [group for group in ranked(shown, "step_time") if group not in ordered]
     curves = {group: points for group in ordered[:_MAX_LINES] if (points := curve(context, group))}
     if not curves:
         return None
     ends = [points[place][0] for points in curves.values() for place in (0, -1)]
     scale = scale_for(ends, "s")
-    label = labelled(curves, never=("ranks",))
-    if len({label.entry(group) for group in curves}) < len(curves):
-        label = labelled(curves)
+    name = namer([*curves])
     facts = [
         quality for group in groups for r in group.records if isinstance(quality := r.details.get("quality"), dict)
     ]
@@ -50,7 +52,7 @@ def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Par
             points=[(x / scale.factor, y) for x, y in points],
             style=context.style(group),
             symbols=False,
-            name=str(label.entry(group)),
+            name=clean(name(group.cell)),
             about=group,
         )
         for group, points in curves.items()
@@ -70,14 +72,13 @@ def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Par
         ),
         list(curves),
         [
-            label,
+            words("What", lambda group: name(group.cell)),
             medians(f"Time to the target ({scale.unit})", TIME, scale, "not in every run"),
             medians("Accuracy at the end", "accuracy", tenths),
             digits("Runs", lambda group: len(group.ok)),
         ],
         title=f"{workload}: {reached} gets to {quality_target(groups)} in every run",
         name=f"accuracy-{workload}",
-        alt=f"{workload}: accuracy over time of {count(len(curves), 'way')} of training.",
         notes=["A line is the middle quiet run of a way; farther left is sooner."],
     )
 

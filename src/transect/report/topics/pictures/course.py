@@ -18,7 +18,7 @@ from transect.report.engine.charts.marks import Bar, Line
 from transect.report.engine.charts.plots import bar_plot
 from transect.report.engine.charts.theme import Style, legend
 from transect.report.engine.context import Context
-from transect.report.engine.text import clean, count, number, percent, quantity
+from transect.report.engine.text import clean, count, percent, quantity
 
 # Lanes, dots, and disturbed runs whose records are read again for what disturbed them.
 _MAX_LANES, _MAX_DOTS, _MAX_READ = 16, 300, 400
@@ -139,7 +139,6 @@ def _lanes(context: Context, runs: Sequence[_Ran], unit: str, by: float) -> Part
         ],
         title=f"{count(len(runs), 'run')} in {last / by:.{int(by > 1)}f} {unit}, {len(loud) or 'none'} disturbed",
         name="course",
-        alt=f"When the runs of {count(len(lanes), 'stage')} ran.",
         notes=[f"Of their time {percent(share)} was measured; the rest is starting and checking." if share else ""],
         legend=legend([("quiet", _QUIET), ("disturbed by other programs", Style(BAD))], line=False) if loud else (),
     )
@@ -211,7 +210,6 @@ def _repeats(context: Context, runs: Sequence[_Ran], unit: str, by: float) -> Pa
         title=f"{len(dots) - len(far)} of {count(len(dots), 'repeat')} within "
         f"{percent(context.analysis_plan.margin)} of the middle of their cell",
         name="repeats",
-        alt=f"Repeats in the order in which they ran; the farthest is {number(worst)} times from the middle of its cell.",
         notes=["A dot is a run; grey strip: the margin. A slope would be a drift of the machine."],
         legend=legend([("quiet", _QUIET), ("disturbed", _LOUD)], line=False) if lines[1].points else (),
     )

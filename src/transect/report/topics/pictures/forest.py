@@ -15,7 +15,7 @@ from transect.report.engine.charts.inks import GOOD, MUTED, WARN
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import Style, legend
 from transect.report.engine.context import Context
-from transect.report.engine.text import clean, number, percent, with_ends
+from transect.report.engine.text import clean, count, number, percent, with_ends
 from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Answer
 
@@ -32,16 +32,17 @@ _LEAST = 0.3
 
 def forest_charts(context: Context) -> Iterator[Part]:
     """Draw the asked contrasts of each stage, or all where none is asked, by how many times as long they take."""
-    every = [made for made in context.contrasts if made.decision is not None]
-    asked = [made for made in every if made.asked] or every
+    every = [*context.contrasts]
+    asked = [made for made in every if made.asked] or [made for made in every if made.decision is not None]
     of_stage = grouped(asked, lambda made: made.group.cell.stage)
     order = list(_TITLES)
     ordered = sorted(of_stage.items(), key=lambda item: (order.index(item[0]) if item[0] in order else 9, item[0]))
     for stage, members in ordered[:_MAX_PANELS]:
-        yield _forest(stage, members)
+        lacking = {frozenset(pair.points) for pair in context.contrasts.lacking if pair.stage == stage}
+        yield _forest(stage, members, len(lacking))
 
 
-def _forest(stage: str, contrasts: Sequence[Contrast]) -> Part:
+def _forest(stage: str, contrasts: Sequence[Contrast], lacking: int) -> Part:
     of_base = grouped(contrasts, lambda made: (str(made.group.cell.workload or ""), id(made.base)))
     heads = {key: _head(members[0].base, contrasts) for key, members in of_base.items()}
     names = {
@@ -60,12 +61,13 @@ def _forest(stage: str, contrasts: Sequence[Contrast]) -> Part:
         return heads[str(made.group.cell.workload or ""), id(made.base)]
 
     def dot(made: Contrast) -> Dot:
-        cost = made.cost
+        # Where nothing tells the noise there is no interval to draw.
+        cost, known = made.cost, math.isfinite(made.half_width)
         return Dot(
             label=names[id(made)],
             value=cost.value,
-            low=cost.low,
-            high=cost.high,
+            low=cost.low if known else None,
+            high=cost.high if known else None,
             ends=cost.word,
             count=made.pairs,
             style=Style(_INKS[made.confidence], _SHAPES[made.answer]),
@@ -93,7 +95,6 @@ def _forest(stage: str, contrasts: Sequence[Contrast]) -> Part:
         title=f"{_TITLES.get(stage, stage)}, {len(contrasts)} comparisons: {', '.join(said)}",
         axis="times as long as what it stands beside",
         name=f"forest-{stage}",
-        first="Least",
         most=_MAX_ROWS,
         cut="slowest",
         rule=1.0,
@@ -102,7 +103,8 @@ def _forest(stage: str, contrasts: Sequence[Contrast]) -> Part:
         limits=_limits(ordered[:_MAX_ROWS], margin),
         notes=[
             f"Left of the dashed line it takes less time. Line: the interval that decided; "
-            f"grey strip: within {percent(margin)} two are the same."
+            f"grey strip: within {percent(margin)} two are the same.",
+            f"{count(lacking, 'more asked pair')} without a right result on a side." if lacking else "",
         ],
         legend=legend(
             [

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group, grouped
 from transect.analysis.kinds import compared, main_kind
 from transect.analysis.labels import people_name, settings_of
@@ -85,8 +86,10 @@ def _panels(context: Context, stage: str) -> Iterator[_Panel]:
 
 
 def _drawn(context: Context, panel: _Panel, place: int) -> Part:
-    groups = _spread(ranked(panel.groups, panel.metric))
-    others = [group for group in ranked(panel.groups, panel.metric) if group not in groups]
+    alike = in_common([group for group in panel.groups if not group.over_subscribed], panel.metric)
+    every = ranked([alike.get(id(group), group) for group in panel.groups], panel.metric)
+    groups = _spread(every)
+    others = [group for group in every if group not in groups]
     cells = [group.cell for group in (*groups, *others)]
     several = len({_head(group) for group in groups}) > 1
     scale = scale_for([median(group, panel.metric) for group in groups], "s")
@@ -116,13 +119,11 @@ def _drawn(context: Context, panel: _Panel, place: int) -> Part:
         dot,
         [words("What", name), words("On", _head), *metric_columns(panel.metric, scale), MARKS],
         title=f"{panel.about}: {title or panel.missed + panel.what}",
-        axis=f"{panel.what} ({scale.unit}), less is better",
+        axis=f"{panel.what} ({scale.unit}), shorter is better",
         name=f"front-{place}",
-        first="Shortest",
-        unit=scale.unit,
         others=others,
         notes=[
-            "Symbol: the median of the runs, which are the small dots; of the quiet ones where three are.",
+            "Symbol: the median of the runs, which are the small dots; of those that all have, where three are quiet.",
             f"{len(others)} more stand in the numbers." if others else "",
             "Hollow: processes share cores, so it claims nothing." if any(g.over_subscribed for g in groups) else "",
         ],

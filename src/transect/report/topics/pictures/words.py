@@ -16,13 +16,17 @@ from transect.report.engine.text import clean, number
 _MAX_NAMED = 3
 
 
-def who_is_first(context: Context, groups: Sequence[Group[Any]]) -> str:
+def who_is_first(context: Context, groups: Sequence[Group[Any]], metric: str = "") -> str:
     """Return who is best, and the nearest that is shown to be worse: `PyTorch leads; numpy takes 1.9 times as long`.
 
-    Who may be as good is named as well. Empty where the pairs of the study do not show most of it.
+    With `metric` only pairs that it decides count. Who may be as good is named as well. Empty where the pairs of the study do not show most of it.
     """
     ids = {id(group) for group in groups}
-    between = [made for made in context.contrasts if id(made.group) in ids and id(made.base) in ids]
+    between = [
+        made
+        for made in context.contrasts
+        if id(made.group) in ids and id(made.base) in ids and metric in ("", made.metric)
+    ]
     found = best(between, list(groups)) if between else None
     if found is None or not found.excluded or len(found.unknown) > len(found.excluded):
         return ""

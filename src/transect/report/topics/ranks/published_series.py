@@ -19,17 +19,15 @@ SUMMING = ("published-allreduce", "published-sendrecv")
 class PublishedSeries:
     """Minutes of one whole training by ranks, its batch of `per_rank` samples on each.
 
-    `workload` is the one here with its network, `strategies` are those that bring gradients about as it did:
-    `exact` by its very rule, the others as far as messages go. `idle` ranks train nothing.
+    `workload` is the one here with its network, `strategies` are those that bring gradients about as it did: the first
+    by its very rule, the others as far as messages go. `idle` ranks train nothing.
     """
 
-    source: str
     problem: str
     way: str
     per_rank: int
     minutes: Mapping[int, float]
     workload: str
-    exact: str
     strategies: tuple[str, ...]
     idle: int = 0
 
@@ -78,13 +76,11 @@ def _series(problem: str, workload: str, way: str, minutes: Mapping[int, float])
     collective = way == "Allreduce"
     exact = "published-allreduce" if collective else "published-sendrecv"
     return PublishedSeries(
-        source=GO_WITH_MPI,
         problem=problem,
         way=way,
         per_rank=4,
         minutes=minutes,
         workload=workload,
-        exact=exact,
         idle=0 if collective else 1,
         strategies=(exact, *(_COLLECTIVE if collective else _POINT_TO_POINT)),
     )

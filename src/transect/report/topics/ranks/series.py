@@ -16,7 +16,7 @@ from transect.analysis.groups import grouped
 from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
 from transect.analysis.parallelism import division, median_of
 from transect.analysis.scaling import TrainGroup
-from transect.report.topics.parallel.out_of_core import per_sample
+from transect.report.topics.parallel.memory import per_sample
 from transect.report.topics.ranks.amdahl import SerialPart, serial_part
 from transect.report.topics.ranks.published_series import PUBLISHED, SUMMING, PublishedSeries, differences
 from transect.stats.noise import middle
@@ -72,11 +72,10 @@ class RankSeries:
         """A group of it that has several ranks: what names its line."""
         return self.points[-1].group
 
-    def scaled(self, base: int) -> tuple[list[tuple[RankPoint, list[float]]], int]:
-        """Return each point's times over the median at `base` ranks, or at the first point without it; and which."""
+    def scaled(self, base: int) -> list[tuple[RankPoint, list[float]]]:
+        """Return each point's times over the median at `base` ranks, or at the first point without it."""
         start = next((point for point in self.points if point.ranks == base), self.points[0])
-        scaled = [(point, [time / start.time for time in point.times]) for point in self.points]
-        return scaled, start.ranks
+        return [(point, [time / start.time for time in point.times]) for point in self.points]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,14 +95,6 @@ class Problem:
     def first(self) -> int:
         """The fewest ranks of which a time was published: what lines are scaled to."""
         return min(series.published.first for series in self.published if series.published)
-
-
-def published_points(series: PublishedSeries) -> tuple[RankPoint, ...]:
-    """Return the points of what was published, in minutes."""
-    return tuple(
-        RankPoint(ranks=ranks, training=ranks - series.idle, times=(minutes,))
-        for ranks, minutes in sorted(series.minutes.items())
-    )
 
 
 def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[Problem]:
@@ -133,7 +124,10 @@ def _parameters(measured: Sequence[RankSeries]) -> Iterator[Mapping[str, Any]]:
 
 
 def _published(series: PublishedSeries) -> RankSeries:
-    points = published_points(series)
+    points = tuple(
+        RankPoint(ranks=ranks, training=ranks - series.idle, times=(minutes,))
+        for ranks, minutes in sorted(series.minutes.items())
+    )
     stop = _stop(points, "how its time divides was not published")
     return RankSeries(points=points, serial=_serial(points), stop=stop, published=series)
 
@@ -145,16 +139,15 @@ def _as_usual(group: TrainGroup) -> bool:
     return cell.learning_rate_rule == "none" and not summing and not group.kind.synthetic
 
 
-def _replicas(group: TrainGroup) -> int:
+def replicas(group: TrainGroup) -> int:
+    """Return how many ranks, or groups of them, train on data of their own."""
     layout = division(group)
     return layout.replicas if layout is not None else group.cell.ranks
 
 
 def _series(groups: Sequence[TrainGroup], per_rank: int, fits: Sequence[NetworkFit]) -> list[RankSeries]:
     """Part the groups of one workload that have `per_rank` samples on each training rank by line."""
-    able = [
-        group for group in groups if group.values("step_time") and group.global_batch == per_rank * _replicas(group)
-    ]
+    able = [group for group in groups if group.values("step_time") and group.global_batch == per_rank * replicas(group)]
 
     def way(group: TrainGroup) -> tuple[Hashable, ...]:
         cell = group.cell
@@ -182,7 +175,7 @@ def _alone(group: TrainGroup) -> Hashable:
 def _point(group: TrainGroup) -> RankPoint:
     return RankPoint(
         ranks=group.cell.ranks,
-        training=_replicas(group),
+        training=replicas(group),
         times=tuple(per_sample(group)),
         group=group,
         hollow=group.over_subscribed,

@@ -1,4 +1,4 @@
-"""Findings on gains from retraining: how much is the optimiser's, the rate's, the runtime's."""
+"""What a gain from retraining is due to: how much is the optimiser's, the rate's, the runtime's."""
 
 from __future__ import annotations
 
@@ -6,21 +6,34 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from transect.analysis.groups import grouped
+from transect.report.engine.blocks import Chip, Heading, Part, digits, note, words
+from transect.report.engine.charts.chart import dot_chart
+from transect.report.engine.charts.inks import MUTED
+from transect.report.engine.charts.marks import Dot
+from transect.report.engine.charts.theme import Style
 from transect.report.engine.context import THESIS, Context
 from transect.report.engine.finding import Finding, joined, limited_confidence, names
-from transect.report.engine.text import clipped, count, multiplying, tenths
-from transect.report.topics.retraining.facts import FACTORS, Attribution, Design, Effect, attribution, designs, effects
+from transect.report.engine.text import clean, clipped, count, multiplying, tenths
+from transect.report.topics.retraining.facts import (
+    FACTORS,
+    Attribution,
+    Design,
+    Effect,
+    RetrainGroup,
+    attribution,
+    crosses,
+    designs,
+    effects,
+)
 from transect.stats.comparisons import Confidence
 from transect.stats.samples import Spread, Summary
 from transect.stats.verdicts import Chance, chance_of_shift
 
-SCORE = "accuracy"
 # "Reconfiguring the learning rate in ONNX Runtime lifts retraining from .49/.56 to .70": its levels.
 _AFTER = {"optimiser": "adamw", "rate": "new"}
 # Who retrained there, and who stands for it where that did not run.
 _RUNTIMES = ("ort-training", "python")
 _REASON = 160
-_WORDS = {"optimiser": "the optimiser's", "rate": "the rate's", "runtime": "the runtime's"}
 
 
 @multiplying(100.0)
@@ -44,15 +57,16 @@ def _ends(summary: Summary) -> str:
     return f"{what} {signed(summary.low)} to {signed(summary.high)}"
 
 
-def effect_words(effect: Effect) -> str:
-    """Name an effect: `rate: old → new, with sgd`."""
-    return f"{effect.factor}: {effect.before} → {effect.after}{_given(effect)}"
+def _value(summary: Summary) -> str:
+    """Write a difference with its ends, and say where these leave open which way it goes."""
+    around = ", which contains 0" if crosses(summary) and summary.low < summary.high else ""
+    return f"{signed(summary.median)} ({_ends(summary)}{around})"
 
 
-def _given(effect: Effect) -> str:
-    """Say with which levels of other factors, where not with all."""
+def _change(effect: Effect) -> str:
+    """Name a change, and with which levels of other factors, where not with all: `old → new, with sgd`."""
     levels = [names(list(chosen), 9) for chosen in effect.given.values()]
-    return f", with {' and '.join(levels)}" if levels else ""
+    return f"{effect.before} → {effect.after}" + (f", with {' and '.join(levels)}" if levels else "")
 
 
 def factor_findings(context: Context) -> list[Finding]:
@@ -61,14 +75,21 @@ def factor_findings(context: Context) -> list[Finding]:
     return [
         finding
         for workload in context.workloads("retrain")
-        for design in designs(context.of("retrain", workload), SCORE)
+        for design in designs(context.of("retrain", workload))
         for finding in _of_design(design, asked)
     ]
 
 
 def _of_design(design: Design, asked: bool) -> Iterator[Finding]:
     if not design.scores:
-        yield _none(design)
+        yield Finding(
+            subject=str(design.cell.workload),
+            kind="retraining-gain",
+            scope=_scope(design),
+            claim="what a gain is due to is not known: no seed has every combination of the factors.",
+            evidence=f"without a result: {names([group.cell.id for group in design.groups if not group.ok], 3)}",
+            confidence=Confidence.INCONCLUSIVE,
+        )
         return
     share = _published(design)
     if share is not None:
@@ -80,20 +101,18 @@ def _of_design(design: Design, asked: bool) -> Iterator[Finding]:
 
 def _published(design: Design) -> Attribution | None:
     """Share out the change that the published study made, as far as the design has its combinations."""
-    base = (*(design.levels[factor][0] for factor in FACTORS),)
-    runtimes = [name for name in (*_RUNTIMES, *design.levels["runtime"]) if name != base[2]]
-    rates, optimisers = design.levels["rate"], design.levels["optimiser"]
-    for runtime in [*dict.fromkeys(runtimes), base[2]]:
-        rate = _AFTER["rate"] if _AFTER["rate"] in rates else rates[-1]
-        optimiser = _AFTER["optimiser"] if _AFTER["optimiser"] in optimisers else optimisers[-1]
-        before, after = (base[0], base[1], base[2]), (optimiser, rate, runtime)
-        if before != after and (share := attribution(design, before, after)):
-            return share
-    return None
+    before = tuple(design.levels[factor][0] for factor in FACTORS)
+    optimiser, rate = (
+        level if level in design.levels[factor] else design.levels[factor][-1] for factor, level in _AFTER.items()
+    )
+    runtimes = dict.fromkeys(name for name in (*_RUNTIMES, *design.levels["runtime"]) if name != before[2])
+    changes = ((optimiser, rate, runtime) for runtime in [*runtimes, before[2]])
+    shares = (attribution(design, before, after) for after in changes if after != before)
+    return next(filter(None, shares), None)
 
 
 def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
-    parts = [f"{_WORDS[name]} part is {_value(part)}" for name, part in share.parts.items()]
+    parts = [f"the {name}'s part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b)
     reached = [
         statistics.median(scores[levels] for scores in design.scores.values()) for levels in (share.before, share.after)
@@ -109,7 +128,7 @@ def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
         claim=f"{claim}.",
         scope=_scope(design),
         confidence=_confidence(design, share.gain),
-        tests=_tests([(share.gains, not _crosses(share.gain))]),
+        tests=_tests([(share.gains, not crosses(share.gain))]),
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
             _seeds(design),
@@ -119,46 +138,31 @@ def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
 
 
 def _effects(design: Design, found: list[Effect]) -> Finding:
-    main = [effect for effect in found if not effect.apart]
-    listed = []
-    for factor in FACTORS:
-        of_factor = [effect for effect in main if effect.factor == factor]
-        if of_factor:
-            listed.append(f"{factor}: {names([_effect_text(effect) for effect in of_factor], 9)}")
-    claim = f"over all combinations of the rest, in points of accuracy, {'; '.join(listed)}."
-    shown = [effect for effect in main if effect.shown]
+    main = grouped((effect for effect in found if not effect.apart), lambda effect: effect.factor)
+    listed = {
+        factor: names([f"{_change(effect)} {_value(effect.summary)}" for effect in members], 9)
+        for factor, members in main.items()
+    }
+    said = "; ".join(f"{factor}: {text}" for factor, text in listed.items())
+    shown = [effect for members in main.values() for effect in members if effect.shown]
     return Finding(
         subject=str(design.cell.workload),
         kind="retraining-factor",
-        claim=claim,
+        claim=f"over all combinations of the rest, in points of accuracy, {said}.",
         scope=_scope(design),
         confidence=_confidence(design, *(effect.summary for effect in shown)) if shown else Confidence.INCONCLUSIVE,
         tests=_tests([(effect.values, effect in shown) for effect in found]),
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds",
             _seeds(design),
-            names([f"{effect_words(effect)} {_value(effect.summary)}" for effect in found if effect not in main], 9),
+            names([f"{e.factor}: {_change(e)} {_value(e.summary)}" for e in found if e.apart], 9),
         ),
     )
 
 
-def _effect_text(effect: Effect) -> str:
-    return f"{effect.before} → {effect.after}{_given(effect)} {_value(effect.summary)}"
-
-
-def _value(summary: Summary) -> str:
-    """Write a difference with its ends, and say where these leave open which way it goes."""
-    crosses = ", which contains 0" if _crosses(summary) and summary.low < summary.high else ""
-    return f"{signed(summary.median)} ({_ends(summary)}{crosses})"
-
-
-def _crosses(summary: Summary) -> bool:
-    return summary.count > 1 and summary.low <= 0 <= summary.high
-
-
 def _confidence(design: Design, *summaries: Summary) -> Confidence:
     """Confirmed: six seeds or more, of which the interval is without 0, and checks that could tell."""
-    if any(_crosses(summary) or summary.count == 1 for summary in summaries):
+    if any(crosses(summary) or summary.count == 1 for summary in summaries):
         return Confidence.INCONCLUSIVE
     whole = all(summary.spread is Spread.INTERVAL for summary in summaries) and not design.lacking
     return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, *design.groups)
@@ -171,24 +175,20 @@ def _tests(effects: Iterable[tuple[Sequence[float], bool]]) -> tuple[Chance, ...
 
 
 def _scope(design: Design) -> str:
-    cell = design.cell
-    epochs = cell.base_epochs
+    epochs = design.cell.base_epochs
     base = "a trained base" if epochs is None else f"a base of {count(epochs, 'epoch')}"
-    return f"from {base}, batch {cell.batch}"
+    return f"from {base}, batch {design.cell.batch}"
 
 
 def _seeds(design: Design) -> str:
     lacking = f", {design.lacking} more lack a combination" if design.lacking else ""
     amount = count(len(design.scores), "seed")
-    return joined(f"{amount} with equal data and base in all combinations{lacking}", absent_text(design))
+    return joined(f"{amount} with equal data and base in all combinations{lacking}", _absent(design))
 
 
-def absent_text(design: Design) -> str:
+def _absent(design: Design) -> str:
     """Say which combinations nobody has a score of, and why, in the words of their records."""
-    reasons = grouped(
-        (group.records[0] for group in design.absent),
-        lambda record: (record.point.get("optimiser"), record.point.get("runtime"), record.message),
-    )
+    reasons = grouped(design.absent, lambda group: (group.cell.optimiser, group.cell.runtime, group.records[0].message))
     listed = [
         f"{runtime} with {optimiser} ({clipped(message or 'no result', _REASON)})"
         for optimiser, runtime, message in reasons
@@ -196,13 +196,67 @@ def absent_text(design: Design) -> str:
     return f"without a score: {names(listed, 3)}" if listed else ""
 
 
-def _none(design: Design) -> Finding:
-    bad = [group.cell.id for group in design.groups if not group.ok]
-    return Finding(
-        subject=str(design.cell.workload),
-        kind="retraining-gain",
-        scope=_scope(design),
-        claim="what a gain is due to is not known: no seed has every combination of the factors.",
-        evidence=f"without a result: {names(bad, 3)}",
-        confidence=Confidence.INCONCLUSIVE,
+def factor_parts(workload: str, groups: Sequence[RetrainGroup]) -> Iterator[Part]:
+    """Draw the effects of each full design, and say which combinations have no score."""
+    for number, design in enumerate(designs(groups)):
+        found, absent = effects(design), _absent(design)
+        if found or absent:
+            yield Heading(f"{workload}: what a gain is due to")
+        yield _chart(design, found, f"factors-{workload}-{number}")
+        if absent:
+            yield note(clean(f"{absent[:1].upper()}{absent[1:]}."))
+
+
+def _verdict(effect: Effect) -> Chip:
+    if effect.shown:
+        return Chip("shown", "good" if effect.summary.spread is Spread.INTERVAL else "plain")
+    return Chip("one seed" if effect.summary.count == 1 else "contains 0")
+
+
+def _chart(design: Design, found: Sequence[Effect], name: str) -> Part:
+    """Draw a row for each effect below its factor, its interval as a line; what crosses 0 is hollow."""
+    shown = [effect for effect in found if effect.shown]
+    most = max(shown, key=lambda effect: abs(effect.summary.median), default=None)
+    title = (
+        f"The largest effect shown: {most.factor} {_change(most)}, {signed(most.summary.median)} points of accuracy"
+        if most
+        else f"No change is shown to move the accuracy after {design.cell.steps} steps"
+    )
+
+    def dot(effect: Effect) -> Dot:
+        summary = effect.summary
+        return Dot(
+            head=effect.factor,
+            label=_change(effect),
+            value=100 * summary.median,
+            low=100 * summary.low,
+            high=100 * summary.high,
+            style=Style(MUTED),
+            right=signed(summary.median),
+            hollow=not effect.shown,
+            ends=summary.word,
+            count=summary.count,
+        )
+
+    return dot_chart(
+        [effect for factor in FACTORS for effect in found if effect.factor == factor],
+        dot,
+        [
+            words("Factor", lambda effect: effect.factor),
+            words("Change", _change),
+            digits("Effect", lambda effect: effect.summary.median, signed),
+            digits("Interval or range", lambda effect: _ends(effect.summary)),
+            digits("Seeds", lambda effect: effect.summary.count),
+            words("", _verdict),
+        ],
+        title=title,
+        name=name,
+        rule=0.0,
+        log=False,
+        axis=f"points of accuracy on the test rows after {design.cell.steps} steps",
+        notes=[
+            "Each seed gives one difference, the mean over all combinations of what is not named; "
+            "the symbol is the median over seeds, the line the interval or range. Hollow: it "
+            "crosses 0."
+        ],
     )

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from transect.analysis.best import best
 from transect.analysis.groups import Group
 from transect.analysis.labels import people_name, word
+from transect.domain.axes.retrain import RetrainCell
 from transect.domain.record import Cause, Status
-from transect.report.engine.best_words import beside, confidence_of
+from transect.report.engine.best_words import beside, confidence_of, with_open
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence, names
 from transect.report.engine.text import clipped, count, percent, quantity
@@ -31,27 +32,21 @@ def retraining_findings(context: Context) -> list[Finding]:
     ]
 
 
-def _shares(groups: Sequence[Group]) -> list[float]:
+def shares(groups: Sequence[Group]) -> list[float]:
     """Return every usable record's largest deviation as a share of its tolerance."""
-    names_ = ("equality_ratio", "weights_equality_ratio")
-    return [
-        max(known)
-        for group in groups
-        for record in group.ok
-        if (known := [v for name in names_ if (v := record.value(name)) is not None])
-    ]
+    ratios = ("equality_ratio", "weights_equality_ratio")
+    every = ([record.value(name) for name in ratios] for group in groups for record in group.ok)
+    return [max(known) for values in every if (known := [value for value in values if value is not None])]
 
 
 def path_text(groups: Sequence[RetrainGroup]) -> str:
     """Say how many retrainings followed PyTorch's float64 path."""
     ended = [r for g in groups for r in g.records if r.status is not Status.SKIPPED]
     wrong = sum(record.cause is Cause.WRONG_RESULT for record in ended)
-    right, shares = sum(len(group.ok) for group in groups), _shares(groups)
-    most = f", at most {percent(max(shares), 1)} of the tolerance off" if shares else ""
-    names_ = sorted({name for group in groups if group.ok for name in group.cell.runtimes})
-    claim = (
-        f"{right} of {len(ended)} retrainings by {count(len(names_), 'runtime')} computed PyTorch's float64 path{most}"
-    )
+    right, known = sum(len(group.ok) for group in groups), shares(groups)
+    most = f", at most {percent(max(known), 1)} of the tolerance off" if known else ""
+    runtimes = {name for group in groups if group.ok for name in group.cell.runtimes}
+    claim = f"{right} of {len(ended)} retrainings by {count(len(runtimes), 'runtime')} computed PyTorch's float64 path{most}"
     return f"{claim}; {wrong} gave another one." if wrong else f"{claim}."
 
 
@@ -60,15 +55,15 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
     wrong = [record for record in records if record.cause is Cause.WRONG_RESULT]
     others = [r for r in records if r.status is Status.FAILED and r.cause is not Cause.WRONG_RESULT]
     blind = [group.cell.id for group in groups if group.ok and group.check_inconclusive_from is not None]
-    shares = _shares(groups)
-    confidence = Confidence.CONFIRMED if shares and not blind else Confidence.PROVISIONAL
+    known = shares(groups)
+    confidence = Confidence.CONFIRMED if known and not blind else Confidence.PROVISIONAL
     return Finding(
         subject="study",
         kind="retraining-path",
         claim=path_text(groups),
         named=True,
         alarm=bool(wrong),
-        confidence=confidence if shares or wrong else Confidence.INCONCLUSIVE,
+        confidence=confidence if known or wrong else Confidence.INCONCLUSIVE,
         evidence=joined(
             "loss of each step and all final weights, within a tolerance from perturbed float64 runs",
             f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _MAX_LENGTH)})' for r in wrong], 3)}" if wrong else "",
@@ -93,7 +88,7 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
 
     short = f"{name(found.first)} takes {quantity(middle(found.first.counted(STEP_TIME)), 's')} a step"
     short += beside(found, name)
-    yield Finding(
+    fastest = Finding(
         subject=workload,
         kind="retraining-speed",
         scope=f"{cell.get('optimiser')}, batch {cell.get('batch')}, {count(cell.threads, 'thread')}",
@@ -106,33 +101,35 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
         groups=tuple(timed),
         evidence=joined(*(f"{name(pair.group)}: {pair.reason}" for pair in found.contrasts)),
     )
+    yield from with_open(fastest, found, name)
+
+
+def relay_words(cell: RetrainCell) -> str:
+    """Name the runtimes of a relay in their turns."""
+    return " → ".join(word("runtime", name) for name in cell.runtimes)
 
 
 def _relay(group: RetrainGroup) -> Finding:
-    cell = group.cell
-    each = count(cell.steps // len(cell.runtimes), "step")
-    scope, turns = f"{each} each", " → ".join(word("runtime", name) for name in cell.runtimes)
-    if not group.ok:
-        record = group.records[0]
-        return Finding(
-            subject=str(cell.workload),
-            kind="retraining-relay",
-            scope=scope,
-            confidence=Confidence.INCONCLUSIVE if record.cause is not Cause.WRONG_RESULT else Confidence.CONFIRMED,
-            named=True,
-            claim=f"{turns} did not follow the path: {clipped(record.message, _MAX_LENGTH)}.",
-            evidence=f"{record.cell_id}: {record.cause}",
+    cell, record = group.cell, group.ok[0] if group.ok else group.records[0]
+    share = max(shares([group]), default=None)
+    if group.ok:
+        off = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
+        said = f", each from the state that the one before left, computed the path of {cell.steps} steps without a change{off}"
+        evidence = f"{record.cell_id}, in {len(group.ok)} of {count(len(group.records), 'run')}"
+        known = share is not None
+    else:
+        said, known = (
+            f" did not follow the path: {clipped(record.message, _MAX_LENGTH)}",
+            record.cause is Cause.WRONG_RESULT,
         )
-    share = max(_shares([group]), default=None)
-    distance = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
-    confidence = Confidence.CONFIRMED if share is not None else Confidence.INCONCLUSIVE
+        evidence = f"{record.cell_id}: {record.cause}"
+    confidence = Confidence.CONFIRMED if known else Confidence.INCONCLUSIVE
     return Finding(
         subject=str(cell.workload),
         kind="retraining-relay",
-        scope=scope,
+        scope=f"{count(cell.steps // len(cell.runtimes), 'step')} each",
         named=True,
-        claim=f"{turns}, each from the state that the one before left, computed the path of "
-        f"{cell.steps} steps without a change{distance}.",
-        confidence=limited_confidence(confidence, group),
-        evidence=f"{group.ok[0].cell_id}, in {len(group.ok)} of {count(len(group.records), 'run')}",
+        claim=f"{relay_words(cell)}{said}.",
+        confidence=limited_confidence(confidence, group) if group.ok else confidence,
+        evidence=evidence,
     )

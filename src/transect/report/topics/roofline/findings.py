@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from transect.analysis.bounds import Bound, Rate, run_bound, step_bound
+from transect.analysis.bounds import Bound, run_bound, step_bound
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
 from transect.analysis.network import BOUND_NAME, communications
@@ -19,15 +18,14 @@ _SHOWN = 3
 _STAGES = (("train", "step_time", "step", step_bound), ("infer", "latency", "run", run_bound))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Above:
-    """A group that took less than its bound: `share` is the bound's time over its own."""
+class _Above(NamedTuple):
+    """A cell that took less than its bound: `share` is the bound's time over its own."""
 
-    group: Group
+    cell_id: str
     label: str
     share: float
     bound: str
-    evidence: str
+    times: str
 
 
 def bound_findings(context: Context) -> list[Finding]:
@@ -35,17 +33,16 @@ def bound_findings(context: Context) -> list[Finding]:
 
     Every usable cell that has a bound is compared with it, also those that are in no chart or other finding.
     """
-    above = [*_of_steps(context), *_of_communication(context)]
+    above = sorted([*_of_steps(context), *_of_communication(context)], key=lambda case: (-case.share, case.cell_id))
     if not above:
         return []
-    above.sort(key=lambda case: (-case.share, case.group.cell.id))
     listed = [f"{case.label} reaches {percent(case.share)} of {case.bound}" for case in above]
     claim = (
         f"{count(len(above), 'cell')} {'is' if len(above) == 1 else 'are'} faster than a bound "
         f"allows, so that bound is wrong: {names(listed, _SHOWN)}."
     )
     evidence = joined(
-        *(case.evidence for case in above[:_SHOWN]),
+        *(f"{case.label}: {case.times}" for case in above[:_SHOWN]),
         "either the benchmark did not reach what the machine gives, or more was counted than "
         "has to be done; no distance from such a bound means anything",
     )
@@ -58,15 +55,12 @@ def _of_steps(context: Context) -> Iterator[_Above]:
         for group, label in _labelled(context, stage):
             time, bound = median(group, metric), bound_of(group, context.rates)
             if time and bound is not None and bound.time_s > time:
-                yield _Above(
-                    group=group,
-                    label=label,
-                    share=bound.time_s / time,
-                    bound=_name(bound),
-                    evidence=f"{label}: {unit} {quantity(time, 's')}, bound "
-                    f"{quantity(bound.time_s, 's')} from {_rate(bound.flops, 'FLOP/s')} and "
-                    f"{_rate(bound.bandwidth, 'B/s')}",
+                sides = " and ".join(
+                    f"{quantity(rate.value, of)} ({clean(rate.label or rate.benchmark)})"
+                    for rate, of in ((bound.flops, "FLOP/s"), (bound.bandwidth, "B/s"))
                 )
+                times = f"{unit} {quantity(time, 's')}, bound {quantity(bound.time_s, 's')} from {sides}"
+                yield _Above(group.cell.id, label, bound.time_s / time, _name(bound), times)
 
 
 def _of_communication(context: Context) -> Iterator[_Above]:
@@ -75,14 +69,9 @@ def _of_communication(context: Context) -> Iterator[_Above]:
     groups: list[Group[Any]] = list(labels)
     for row in communications(groups, context.network_fits) if context.network_fits else []:
         if row.ratio is not None and 0 < row.ratio < 1 and row.bound and row.fit:
-            yield _Above(
-                group=row.group,
-                label=labels[row.group],
-                share=1 / row.ratio,
-                bound=f"the {BOUND_NAME} of {row.fit.cell.id.split('~')[0]}",
-                evidence=f"{labels[row.group]}: communication {quantity(row.time.median, 's')}, "
-                f"bound {quantity(row.bound.time_s, 's')}",
-            )
+            bound = f"the {BOUND_NAME} of {row.fit.cell.id.split('~')[0]}"
+            times = f"communication {quantity(row.time.median, 's')}, bound {quantity(row.bound.time_s, 's')}"
+            yield _Above(row.group.cell.id, labels[row.group], 1 / row.ratio, bound, times)
 
 
 def _labelled(context: Context, stage: str) -> Iterable[tuple[Group, str]]:
@@ -98,7 +87,3 @@ def _name(bound: Bound) -> str:
     rate = bound.flops if bound.kind == "arithmetic" else bound.bandwidth
     side = "peak FLOP/s" if bound.kind == "arithmetic" else bound.kind
     return f"the {side} of {clean(rate.benchmark)} with {count(rate.threads, 'thread')}"
-
-
-def _rate(rate: Rate, unit: str) -> str:
-    return f"{quantity(rate.value, unit)} ({clean(rate.label or rate.benchmark)})"

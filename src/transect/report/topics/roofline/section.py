@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transect.analysis.bounds import Bound, Rate
+from transect.analysis.bounds import Bound
 from transect.analysis.groups import Group, grouped
 from transect.analysis.network import communications
 from transect.domain.cell import Cell
@@ -17,13 +17,13 @@ from transect.report.engine.charts.plots import line_plot
 from transect.report.engine.charts.theme import Style, legend
 from transect.report.engine.columns import labelled
 from transect.report.engine.context import Context
-from transect.report.engine.text import clipped, count, in_unit, number, percent, quantity, scale_for
+from transect.report.engine.text import clipped, count, in_unit, percent, quantity, scale_for
 from transect.report.topics.roofline.facts import RooflinePoint, roofline_points
 from transect.report.topics.serving.facts import faithful_groups
 
 _ROOF = Style(MUTED, "square", (5, 3))
-# Points and series of one chart.
-_MAX_POINTS, _MAX_SERIES = 300, 24
+# Points of one chart.
+_MAX_POINTS = 300
 _CLIP = 160
 _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
@@ -51,10 +51,11 @@ def roofline_body(context: Context) -> Iterator[Part]:
         points.sort(key=lambda point: (-point.share, point.group.cell.id))
         panels = grouped(points, lambda point: (point.threads, point.group.cell.precision))
         columns = _columns(context, unit, points) if points else []
-        for key in sorted(panels)[:MAX_PANELS]:
-            yield _chart(context, stage, title, key, panels[key], columns)
-        if further := [point for key in sorted(panels)[MAX_PANELS:] for point in panels[key]]:
-            yield table(further, columns, caption=f"{title}: share of the roof of those not drawn")
+        shown = [key for key in sorted(panels) if len(panels[key]) > 1][:MAX_PANELS]
+        for key in shown:
+            yield _chart(context, f"{title} on {count(key[0], 'thread')}, {key[1]}", panels[key], columns)
+        if further := [point for key in sorted(panels) if key not in shown for point in panels[key]]:
+            yield table(further, columns, caption=f"{title}: share of the roof{' of those not drawn' if shown else ''}")
         if left_out:
             why = ", ".join(f"{amount} {why}" for why, amount in left_out.items())
             yield note(f"{title}: {count(sum(left_out.values()), 'cell')} left out: {why}.")
@@ -78,14 +79,8 @@ def _limit(point: RooflinePoint) -> str:
 
 
 def _chart(
-    context: Context,
-    stage: str,
-    title: str,
-    key: tuple[int, str],
-    points: list[RooflinePoint],
-    columns: list[Column[RooflinePoint]],
+    context: Context, where: str, points: Sequence[RooflinePoint], columns: Sequence[Column[RooflinePoint]]
 ) -> Part:
-    threads, precision = key
     bound = points[0].bound
     peak, bandwidth = bound.flops.value, bound.bandwidth.value
     scale = scale_for([peak], "FLOP/s")
@@ -93,67 +88,61 @@ def _chart(
     low = min(ridge, *(point.intensity for point in points)) / 2
     high = max(ridge, *(point.intensity for point in points)) * 2
     roof = [(x, min(peak, x * bandwidth) / scale.factor) for x in (low, ridge, high)]
-    series = grouped(points[:_MAX_POINTS], lambda point: _series_name(point.group.cell))
-    shown = sorted(series.items())[:_MAX_SERIES]
-    styles = {name: context.style(members[0].group) for name, members in shown}
+    shown = grouped(points[:_MAX_POINTS], lambda point: _series_name(point.group.cell))
+    styles = {name: context.style(members[0].group) for name, members in sorted(shown.items())}
+
+    def mark(point: RooflinePoint) -> Mark:
+        return Mark(
+            label=str(columns[0].entry(point)),
+            about=point,
+            at=point.intensity,
+            what="median",
+            value=point.achieved / scale.factor,
+            ends=point.time.word,
+            low=point.flops / point.time.high / scale.factor,
+            high=point.flops / point.time.low / scale.factor if point.time.low else None,
+            count=point.time.count,
+        )
+
     lines = [Line(points=roof, style=_ROOF, symbols=False, name="roof")] + [
         Line(
-            points=[(point.intensity, point.achieved / scale.factor) for point in members],
-            style=styles[name],
+            points=[(point.intensity, point.achieved / scale.factor) for point in shown[name]],
+            style=style,
             joined=False,
             name=name,
-            marks=[
-                Mark(
-                    label=str(columns[0].entry(point)),
-                    about=point,
-                    at=point.intensity,
-                    what="median",
-                    value=point.achieved / scale.factor,
-                    ends=point.time.word,
-                    low=point.flops / point.time.high / scale.factor,
-                    high=point.flops / point.time.low / scale.factor if point.time.low else None,
-                    count=point.time.count,
-                )
-                for point in members
-            ],
+            marks=[mark(point) for point in shown[name]],
         )
-        for name, members in shown
+        for name, style in styles.items()
     ]
     best = points[0]
     nearest = f"{columns[0].entry(best)} reaches {percent(best.share)} of what {_limit(best)} allows"
-    over = ", more than it should: the benchmarks or the counts are off" if best.share > 1 else ""
-    where = f"{count(threads, 'thread')}, {precision}"
-    cut = len(points) - sum(len(members) for _, members in shown)
+    sides = [
+        f"{side} {quantity(rate.value, unit)} ({clipped(', '.join(filter(None, (rate.benchmark, rate.label))), _CLIP)})"
+        for side, rate, unit in (("Slope", bound.bandwidth, "B/s"), ("roof", bound.flops, "FLOP/s"))
+    ]
     return drawn(
         line_plot(lines, x_title="intensity (FLOP/B)", y_title=scale.unit, x_log=True, y_log=True, height=260),
         points,
         columns,
-        title=f"{title} on {where}",
-        name=f"roofline-{stage}-{threads}-{precision}",
-        alt=f"Roofline of {title.lower()} on {where}: a slope of {quantity(bandwidth, 'B/s')} up to "
-        f"{quantity(peak, 'FLOP/s')} at {number(ridge)} FLOP/B, and {count(len(points), 'cell')} "
-        f"below it. Nearest to it: {nearest}.",
+        title=f"{where}: {nearest}",
+        name=f"roofline-{best.group.cell.stage}-{best.threads}-{best.group.cell.precision}",
         legend=[*legend([("roof", _ROOF)], symbol=False), *legend(styles.items(), line=False)],
         notes=[
-            f"Slope {quantity(bandwidth, 'B/s')} ({_source(bound.bandwidth)}), roof "
-            f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {nearest}{over}.",
+            f"{', '.join(sides)}.",
             *_warnings(context, bound),
-            f"{count(cut, 'cell')} far from the roof are not drawn." if cut else "",
+            "More than 100 %: the benchmarks or the counts are off." if best.share > 1 else "",
+            f"{count(len(points) - _MAX_POINTS, 'cell')} far from the roof are not drawn."
+            if points[_MAX_POINTS:]
+            else "",
         ],
     )
-
-
-def _source(rate: Rate) -> str:
-    return clipped(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark, _CLIP)
 
 
 def _warnings(context: Context, bound: Bound) -> list[str]:
     """Repeat what the benchmarks behind a roof said against themselves."""
     cells = {bound.flops.cell_id, bound.bandwidth.cell_id}
-    warnings: dict[str, None] = {}
-    for value in context.benchmark_values:
-        if value.valid and value.cell_id in cells:
-            warnings |= dict.fromkeys(value.warnings)
+    behind = (value for value in context.benchmark_values if value.valid and value.cell_id in cells)
+    warnings = dict.fromkeys(warning for value in behind for warning in value.warnings)
     return [f"Warning: {clipped(warning, _CLIP)}." for warning in list(warnings)[:2]]
 
 

@@ -3,9 +3,9 @@
 from transect.analysis.serving import identity_size
 from transect.domain.cell import Cell
 from transect.report.engine.parts import DecisionColumn, FindingMaker, Section, StageReport
-from transect.report.topics.serving.condition_findings import condition_findings
+from transect.report.topics.serving.conditions import condition_findings
 from transect.report.topics.serving.findings import serving_findings
-from transect.report.topics.serving.load_findings import offered_load_findings
+from transect.report.topics.serving.load import offered_load_findings
 from transect.report.topics.serving.overhead import overhead_findings
 from transect.report.topics.serving.runtime_findings import runtime_findings
 from transect.report.topics.serving.section import runtimes_body
@@ -15,10 +15,6 @@ def _asked(cell: Cell) -> bool:
     """Whether it calls a model that computes something, one call after another."""
     alone = cell.get("load") is None and cell.get("sessions", 1) == 1
     return alone and identity_size(cell.workload or "") is None
-
-
-def _in_batches(cell: Cell) -> bool:
-    return _asked(cell) and cell.get("batch", 1) > 1
 
 
 REPORT = StageReport(
@@ -48,7 +44,7 @@ REPORT = StageReport(
             stage="infer",
             metric="throughput",
             always=True,
-            asks=_in_batches,
+            asks=lambda cell: _asked(cell) and cell.get("batch", 1) > 1,
         ),
     ),
 )

@@ -1,15 +1,16 @@
-"""Did runtimes run under equal conditions? What ONNX Runtime itself reports, compared."""
+"""Did runtimes run under equal conditions? What ONNX Runtime itself reports, compared; and whether outputs are right."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transect.analysis.groups import grouped
+from transect.analysis.groups import Group, grouped
 from transect.analysis.serving import REFERENCE, InferGroup, details_of, takes_onnx
+from transect.domain.record import Cause
 from transect.runtimes.options import EQUAL
 
 # Names of options and kernels in one sentence.
@@ -17,32 +18,19 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """How one runtime differed from most others, in words, and at how many points."""
-
-    runtime: str
-    what: str
-    points: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Conditions:
     """What the records tell of all points at which several runtimes ran with options `equal`.
 
-    `points` counts them, `silent` names runtimes that do not say what their session had or ran.
+    `points` counts them, `silent` names runtimes that do not say what their session had or ran. `differences` counts
+    the points at which a runtime differed from most others, by its name and what differed in words.
     `kernels` holds how many kernels a model has, at the points where all runtimes ran the same.
     """
 
     points: int
-    runtimes: tuple[str, ...]
-    silent: tuple[str, ...]
-    differences: tuple[Difference, ...]
-    kernels: tuple[int, ...]
-
-    @property
-    def equal(self) -> bool:
-        """Whether nothing that is reported differs."""
-        return not self.differences
+    runtimes: list[str]
+    silent: list[str]
+    differences: dict[tuple[str, str], int]
+    kernels: list[int]
 
     @property
     def seen(self) -> bool:
@@ -50,16 +38,14 @@ class Conditions:
         return len(self.runtimes) - len(self.silent) > 1
 
 
-def seen_options(group: InferGroup) -> dict[str, Any] | None:
+def _seen_options(group: InferGroup) -> dict[str, Any] | None:
     """Return the session options named in ONNX Runtime's log, or None."""
-    given = [seen for seen in details_of(group, "session_options_seen") if isinstance(seen, dict)]
-    return next(filter(None, given), None)
+    return next((seen for seen in details_of(group, "session_options_seen") if isinstance(seen, dict) and seen), None)
 
 
 def kernels_of(group: InferGroup) -> dict[str, Any] | None:
     """Return the kernels that ONNX Runtime's profile names, or None."""
-    given = [ran for ran in details_of(group, "kernels") if isinstance(ran, dict) and "digest" in ran]
-    return given[0] if given else None
+    return next((ran for ran in details_of(group, "kernels") if isinstance(ran, dict) and "digest" in ran), None)
 
 
 def conditions(groups: Iterable[InferGroup]) -> Conditions:
@@ -72,74 +58,67 @@ def conditions(groups: Iterable[InferGroup]) -> Conditions:
     alike = grouped(able, lambda group: group.cell.apart_from("runtime"))
     points = [members for members in alike.values() if len(members) > 1]
     beside = [group for members in points for group in members]
-    runtimes = sorted({group.cell.runtime for group in beside})
-    silent = {group.cell.runtime for group in beside if seen_options(group) is None or kernels_of(group) is None}
-    found: Counter[tuple[str, str]] = Counter()
-    kernels: set[int] = set()
+    found = Counter(
+        difference for members in points for difference in (*_other_options(members), *_other_kernels(members))
+    )
+    kernels = set()
     for members in points:
-        told_kernels = [kernels_of(group) for group in members]
-        same = {str(ran["digest"]) for ran in told_kernels if ran is not None}
-        if len(same) == 1:
-            count = next(ran for ran in told_kernels if ran is not None).get("count")
-            if isinstance(count, int):
-                kernels.add(count)
-        found.update([*_other_options(members), *_other_kernels(members)])
+        told = [ran for group in members if (ran := kernels_of(group)) is not None]
+        if len({str(ran["digest"]) for ran in told}) == 1 and isinstance(told[0].get("count"), int):
+            kernels.add(told[0]["count"])
     return Conditions(
         points=len(points),
-        runtimes=tuple(runtimes),
-        silent=tuple(sorted(silent)),
-        differences=tuple(
-            Difference(runtime=name, what=what, points=found[name, what]) for name, what in sorted(found)
+        runtimes=sorted({group.cell.runtime for group in beside}),
+        silent=sorted(
+            {group.cell.runtime for group in beside if _seen_options(group) is None or kernels_of(group) is None}
         ),
-        kernels=tuple(sorted(kernels)),
+        differences={key: found[key] for key in sorted(found)},
+        kernels=sorted(kernels),
     )
 
 
-def _usual(groups: Sequence[InferGroup], facts: Callable[[InferGroup], Any]) -> list[tuple[InferGroup, Any, Any]]:
-    """Return each group with its facts and the usual ones, where the two differ.
+def _unusual(
+    groups: Sequence[InferGroup], facts: Callable[[InferGroup], Any], key: Callable[[Any], str]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each runtime whose facts are not the usual ones, by their key, with both.
 
     Usual is what most groups have; of a draw, what the reference has.
     """
-    known = [(group, fact) for group in groups if (fact := facts(group)) is not None]
-    amounts = Counter(_key(fact) for _, fact in known)
-    if len(amounts) < 2:
-        return []
-    reference = next((_key(fact) for group, fact in known if group.cell.runtime == REFERENCE), "")
-    usual = max(amounts, key=lambda key: (amounts[key], key == reference, key))
-    kept = next(fact for _, fact in known if _key(fact) == usual)
-    return [(group, fact, kept) for group, fact in known if _key(fact) != usual]
+    known = [(group.cell.runtime, fact) for group in groups if (fact := facts(group)) is not None]
+    alike = grouped(known, lambda pair: key(pair[1]))
+    usual = max(alike, key=lambda k: (len(alike[k]), any(name == REFERENCE for name, _ in alike[k]), k), default="")
+    for name, fact in known:
+        if key(fact) != usual:
+            yield name, fact, alike[usual][0][1]
 
 
-def _key(fact: Any) -> str:
-    return json.dumps(fact, sort_keys=True, default=str)
-
-
-def _other_options(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
-    for group, options, usual in _usual(groups, seen_options):
+def _other_options(groups: Sequence[InferGroup]) -> Iterator[tuple[str, str]]:
+    for name, options, usual in _unusual(
+        groups, _seen_options, lambda fact: json.dumps(fact, sort_keys=True, default=str)
+    ):
         keys = [key for key in sorted(options.keys() | usual) if options.get(key) != usual.get(key)]
-        parts = [f"{key} {_value_text(options, key)} and not {_value_text(usual, key)}" for key in keys[:_SHOWN]]
+        parts = [f"{key} {options.get(key, 'unset')} and not {usual.get(key, 'unset')}" for key in keys[:_SHOWN]]
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-        yield group.cell.runtime, f"had {', '.join(parts)}{more}"
+        yield name, f"had {', '.join(parts)}{more}"
 
 
-def _value_text(options: dict[str, Any], key: str) -> str:
-    return str(options[key]) if key in options else "unset"
+def _other_kernels(groups: Sequence[InferGroup]) -> Iterator[tuple[str, str]]:
+    for name, ran, usual in _unusual(groups, kernels_of, lambda fact: str(fact["digest"])):
+        text = f"ran {ran.get('count', 'other')} kernels and not {usual.get('count', 'those')}"
+        names, others = (Counter(map(str, kernels.get("names", ()))) for kernels in (ran, usual))
+        for word, left in (("with", names - others), ("without", others - names)):
+            text += f", {word} {', '.join(sorted(left)[:_SHOWN])}" if left else ""
+        yield name, text
 
 
-def _other_kernels(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
-    def digest(group: InferGroup) -> str | None:
-        ran = kernels_of(group)
-        return None if ran is None else str(ran["digest"])
+def worst(group: Group, name: str) -> float | None:
+    """Return the largest value of a metric over all records, wrong ones included."""
+    return max((value for record in group.records if (value := record.value(name)) is not None), default=None)
 
-    ran = {id(group): kernels_of(group) or {} for group in groups}
-    for group, _, usual in _usual(groups, digest):
-        kernels = ran[id(group)]
-        usual_kernels = next(listed for listed in ran.values() if str(listed.get("digest")) == usual)
-        text = f"ran {kernels.get('count', 'other')} kernels and not {usual_kernels.get('count', 'those')}"
-        names, others = (Counter(map(str, ran.get("names", ()))) for ran in (kernels, usual_kernels))
-        extra, lacking = sorted(names - others), sorted(others - names)
-        if extra:
-            text += f", with {', '.join(extra[:_SHOWN])}"
-        if lacking:
-            text += f", without {', '.join(lacking[:_SHOWN])}"
-        yield group.cell.runtime, text
+
+def gives_wrong_output(group: Group) -> bool:
+    """Whether an output is known to differ: by its verdict, a class, or a number that is none."""
+    agreement = min((v for r in group.records if (v := r.value("top1_agreement")) is not None), default=1.0)
+    wrong = any(record.cause is Cause.WRONG_RESULT for record in group.records)
+    turned = agreement < 1 and group.cell.precision == "fp32"
+    return wrong or turned or (worst(group, "nonfinite_outputs") or 0) > 0

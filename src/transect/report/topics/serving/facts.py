@@ -13,7 +13,7 @@ from transect.report.engine.blocks import Chip, Column, words
 from transect.report.engine.context import Context
 from transect.report.engine.finding import inside_run
 from transect.report.engine.text import count
-from transect.report.topics.exports.findings import judge_export
+from transect.report.topics.exports import judge_export
 
 
 def faithful_groups(context: Context, workload: str) -> list[InferGroup]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from transect.analysis.best import best
 from transect.analysis.contrast import Contrast
-from transect.analysis.contrasts import contrast
+from transect.analysis.contrasts import all_joined, contrast
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels, people_name
 from transect.analysis.serving import (
@@ -20,7 +22,7 @@ from transect.analysis.serving import (
     takes_onnx,
     was_compared,
 )
-from transect.report.engine.best_words import beside, confidence_of
+from transect.report.engine.best_words import beside, confidence_of, with_open
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import needs_words
 from transect.report.engine.decision import Decision, LeftOut, why_not
@@ -33,8 +35,6 @@ from transect.stats.verdicts import Answer
 
 # The columns of the decision table.
 SERVE_ONE, SERVE_MANY = "serve-one", "serve-many"
-# Beside the framework's own, or where that did not run, beside one language.
-_RULES = ("serving.runtime", "runtime.language", "overhead.call")
 
 
 def serving_findings(context: Context) -> list[Finding]:
@@ -55,7 +55,7 @@ def serving_findings(context: Context) -> list[Finding]:
             # What could not be used is named once, with the first of its conditions.
             apart = left_out if words == next(iter(conditions)) else ()
             found += _best(context, workload, first, groups, SERVE_ONE, f"on {words}, batch {smallest}", apart)
-            most = max(groups, key=_rate)
+            most = max(groups, key=lambda group: middle(rates(group, RUN) or [0.0]))
             if most.cell.batch > smallest:
                 many = [g for g in groups if (g.cell.batch, g.cell.threads) == (most.cell.batch, most.cell.threads)]
                 found += _best(
@@ -63,10 +63,6 @@ def serving_findings(context: Context) -> list[Finding]:
                 )
             found += _exporters(context, workload, first, f"on {words}, batch {smallest}")
     return found
-
-
-def _rate(group: InferGroup) -> float:
-    return middle(rates(group, RUN) or [0.0])
 
 
 def _at_best_threads(context: Context, groups: Sequence[InferGroup]) -> list[InferGroup]:
@@ -116,16 +112,29 @@ def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
 
 
 def _pairs(context: Context, workload: str, groups: Sequence[InferGroup], metric: str) -> list[Contrast]:
-    """Return the planned pairs among groups, of the first rule that compares any; without any, each beside the fastest."""
-    for rule in _RULES:
-        pairs = [c for c in context.contrasts.of(rule, workload) if c.group in groups and c.base in groups]
-        if pairs:
-            return [c for c in pairs if c.metric == pairs[0].metric]
-    made = (
-        contrast(group, groups[0], context.floors, metric, varies="runtime", by="run", candidates=len(groups))
-        for group in groups[1:]
-    )
-    return [pair for pair in made if pair is not None]
+    """Return the planned pairs among groups by one metric: of runtimes, and of one runtime's files."""
+    ids = {id(group) for group in groups}
+    of_rules = (context.contrasts.of(rule, workload) for rule in ("serving.runtime", "serving.exporter"))
+    pairs = [made for every in of_rules for made in every if {id(made.group), id(made.base)} <= ids]
+    told = metric if any(made.metric == metric for made in pairs) else next((made.metric for made in pairs), metric)
+    return [made for made in pairs if made.metric == told]
+
+
+def _racing(groups: Sequence[InferGroup], pairs: Sequence[Contrast]) -> list[InferGroup]:
+    """Return each runtime with the file of which it is fastest, or with one that more runtimes have if that is not shown.
+
+    Of groups in the order of their times.
+    """
+    shared = Counter(group.cell.exporter for group in groups)
+    slower = {(id(made.better), id(side)) for made in pairs for side in (made.group, made.base)}
+    of_runtime = grouped(groups, lambda group: group.cell.runtime).values()
+    return [
+        max(
+            (group for group in members if (id(members[0]), id(group)) not in slower or group is members[0]),
+            key=lambda group: shared[group.cell.exporter],
+        )
+        for members in of_runtime
+    ]
 
 
 def _best(
@@ -137,12 +146,13 @@ def _best(
     scope: str,
     left_out: tuple[LeftOut, ...],
 ) -> Iterator[Finding]:
-    """Compare the runtimes of one point, each from the exporter of which it is fastest."""
+    """Compare the runtimes of one point."""
     metric = measure_of(group for group in groups if group.values(RUN))
     timed = sorted((g for g in groups if g.values(metric)), key=lambda g: (middle(g.counted(metric)), g.cell.id))
-    racing = [members[0] for members in grouped(timed, lambda group: group.cell.runtime).values()]
-    pairs = _pairs(context, workload, racing, metric)
-    found = best(pairs, racing)
+    pairs = _pairs(context, workload, timed, metric)
+    racing = _racing(timed, pairs)
+    pairs = all_joined(pairs, racing, context.floors, metric, varies="runtime")
+    found = best(pairs, racing, metric=metric)
     if found is None:
         return
     first = found.first
@@ -150,11 +160,11 @@ def _best(
     absent = {g.cell.runtime: g for g in every if g.cell.runtime not in {other.cell.runtime for other in groups}}
     left_out += tuple(LeftOut(what=name, why=f"not measured at {place_of(first)}") for name in sorted(absent))
     claim = f"{people_name(first.cell, always=('threads',), never=('exporter',))} {value}"
-    claim += beside(found, runtime_name) or "; no other runtime was measured there"
+    claim += "; no other runtime was measured there" if len(racing) < 2 else beside(found, runtime_name)
     confidence = confidence_of(found)
     if confidence is Confidence.CONFIRMED and not was_compared(first):
         confidence = Confidence.PROVISIONAL
-    yield Finding(
+    made = Finding(
         subject=workload,
         scope=scope,
         claim=f"{claim}.",
@@ -163,15 +173,17 @@ def _best(
         confidence=confidence,
         kind="runtime",
         contrasts=found.contrasts,
+        numbers=tuple((group, _number(group, metric, column)) for group in racing),
         tests=found.tests,
-        groups=tuple(racing),
+        groups=(first, *(group for group in racing if group is not first)),
         decision=Decision(
             column=column,
             scope=scope,
             winner=runtime_name(first),
             value=value,
-            tied=tuple(map(runtime_name, (*found.tied, *found.unknown))),
-            equal=bool(found.tied) and not found.unknown,
+            tied=tuple(map(runtime_name, found.tied)),
+            unknown=tuple(map(runtime_name, found.unknown)),
+            margin=context.analysis_plan.margin,
             left_out=left_out,
         ),
         evidence=joined(
@@ -180,16 +192,20 @@ def _best(
             lost_runs(first),
             "; ".join(f"{omitted.what}: {omitted.why}" for omitted in left_out if "not measured" in omitted.why),
             inside_run(groups),
-            *(f"{runtime_name(c.group)}: {c.reason}" for c in found.contrasts),
+            *(f"{runtime_name(c.group)} beside {runtime_name(c.base)}: {c.reason}" for c in found.contrasts),
         ),
     )
+    yield from with_open(made, found, runtime_name)
 
 
 def _value(group: InferGroup, metric: str, column: str) -> str:
-    """Write its own number, by the middle that ratios are made of."""
-    if column == SERVE_ONE:
-        return f"answers in {quantity(middle(group.counted(metric)), 's')}"
-    return f"serves {number(middle(rates(group, metric)))} samples/s"
+    """Write its own number, the median as in charts and tables."""
+    reached = _number(group, metric, column)
+    return f"answers in {quantity(reached, 's')}" if column == SERVE_ONE else f"serves {number(reached)} samples/s"
+
+
+def _number(group: InferGroup, metric: str, column: str) -> float:
+    return statistics.median(group.counted(metric) if column == SERVE_ONE else rates(group, metric))
 
 
 def _exporters(context: Context, workload: str, groups: Sequence[InferGroup], scope: str) -> Iterator[Finding]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from transect.analysis.contrasts import contrast
 from transect.analysis.groups import grouped
+from transect.analysis.labels import word
 from transect.analysis.serving import (
     REFERENCE,
     RUN,
@@ -24,9 +25,9 @@ from transect.domain.record import Status
 from transect.report.engine.blocks import Chip, Column, Part, note, table, words
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
-from transect.report.engine.text import clipped, count, factor, quantity
-from transect.report.topics.serving.condition_findings import gives_wrong_output
-from transect.report.topics.serving.facts import faithful_groups
+from transect.report.engine.text import clipped, factor, quantity
+from transect.report.topics.serving.condition_facts import gives_wrong_output
+from transect.report.topics.serving.facts import faithful_groups, place_of
 from transect.runtimes.options import EQUAL
 from transect.stats.verdicts import Answer
 
@@ -37,135 +38,121 @@ _COARSE = "†"
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """One model: the runs of one exporter's file under each runtime, at the base point."""
+    """One model at one point: the runs of one exporter's file under each runtime, and which of them are right."""
 
-    workload: str
     exporter: str
-    precision: str
-    runs: dict[str, InferGroup]
-    reference: InferGroup | None
+    runs: Mapping[str, InferGroup]
+    right: frozenset[int]
+
+    @property
+    def any(self) -> InferGroup:
+        """One of its runs: its model, precision and point are those of all."""
+        return next(iter(self.runs.values()))
+
+    @property
+    def reference(self) -> InferGroup | None:
+        """The run of C++, where it is right."""
+        found = self.runs.get(REFERENCE)
+        return found if found is not None and id(found) in self.right else None
+
+    @property
+    def measure(self) -> str:
+        """The metric by which its runs are compared."""
+        return measure_of(ran for ran in self.runs.values() if id(ran) in self.right and ran.values(RUN))
 
 
 def matrix_blocks(context: Context) -> Iterator[Part]:
-    """A table per provider, models by runtimes."""
+    """A table per provider, models by runtimes; nothing of one runtime."""
     asked = [
         group
         for group in context.of("infer")
         if group.cell.options == EQUAL and group.cell.load is None and group.cell.sessions == 1
     ]
-    right = {id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)}
-    several, coarse = len({group.cell.runtime for group in asked}) > 1, False
+    if len({group.cell.runtime for group in asked}) < 2:
+        return
+    right = frozenset(id(group) for name in context.workloads("infer") for group in faithful_groups(context, name))
+    coarse = False
     for provider, groups in sorted(grouped(asked, lambda group: group.cell.provider).items()):
         rows = [row for members in _points(groups) for row in _rows(members, right)]
-        names = sorted({name for row in rows for name in row.runs}, key=lambda n: (n != REFERENCE, n))
-        if several:
-            yield table(
-                rows, _columns(context, rows, names, right), caption=f"Models by runtimes, on {provider}{_shared(rows)}"
-            )
-            shown = list(dict.fromkeys(group for row in rows for group in row.runs.values()))
-            coarse = coarse or any(is_coarse(group) for group in shown if id(group) in right)
-    if several:
+        places = set(map(_point, rows))
+        at = f", at {places.pop()}" if len(places) == 1 else ""
+        yield table(rows, _columns(context, rows), caption=f"Models by runtimes, on {provider}{at}")
+        coarse = coarse or any(is_coarse(g) for row in rows for g in row.runs.values() if id(g) in right)
+    yield note(
+        "A language stands for ONNX Runtime that is called from it. ✓ passes: the output is the framework's; of a file in another precision than fp32 what ONNX Runtime itself "
+        "computes of it. The number is the latency over that of C++, or a time where C++ has none, at the smallest batch "
+        "and with the fewest threads that the runtime ran with; ≈ where the two are not shown to differ."
+    )
+    if coarse:
         yield note(
-            "✓ passes: the output is the framework's; of a file in another precision than fp32 what ONNX Runtime itself "
-            "computes of it. The number is the latency over that of C++, or a time where C++ has none, at the smallest batch "
-            "and with the fewest threads that the runtime ran with; ≈ where the two are not shown to differ."
+            f"{_COARSE} A clock of the two ticks in steps of more than 2 % of the latency that "
+            "it measures, as a browser's does: the number is coarse."
         )
-        if coarse:
-            yield note(
-                f"{_COARSE} A clock of the two ticks in steps of more than 2 % of the latency that "
-                "it measures, as a browser's does: the number is coarse."
-            )
 
 
 def _points(groups: Sequence[InferGroup]) -> Iterator[list[InferGroup]]:
-    """Yield the groups of each workload and precision at the smallest batch and fewest threads.
-
-    What did not run there follows at its own such point, beside C++.
-    """
+    """Yield the groups of each workload and precision, each runtime at its smallest batch and fewest threads, beside C++."""
     alike = grouped(groups, lambda group: (group.cell.workload, group.cell.precision))
     for _, members in sorted(alike.items()):
-        remaining = members
-        while first := base_point(remaining):
-            shown = set(map(_who, first))
-            yield first + [group for group in members if _is_base_of(group, first)]
-            remaining = [group for group in remaining if _who(group) not in shown]
+        of_whom = grouped(members, lambda group: (group.cell.runtime, group.cell.exporter))
+        first = [group for each in of_whom.values() for group in base_point(each)]
+        at_point = grouped(first, lambda group: (group.cell.batch, group.cell.threads))
+        for point, shown in sorted(at_point.items()):
+            exporters = {group.cell.exporter for group in shown}
+            yield shown + [
+                group
+                for group in members
+                if group.cell.runtime == REFERENCE
+                and (group.cell.batch, group.cell.threads) == point
+                and (group.cell.exporter in exporters or None in exporters)
+                and group not in shown
+            ]
 
 
-def _who(group: InferGroup) -> tuple[str, str | None]:
-    return group.cell.runtime, group.cell.exporter
-
-
-def _is_base_of(group: InferGroup, others: Sequence[InferGroup]) -> bool:
-    """Whether a group is C++ at the point of `others`, on a model of theirs, and not among them."""
-    cell = group.cell
-    exporters = {member.cell.exporter for member in others}
-    return (
-        cell.runtime == REFERENCE
-        and (cell.batch, cell.threads) == (others[0].cell.batch, others[0].cell.threads)
-        and (cell.exporter in exporters or None in exporters)
-        and group not in others
-    )
-
-
-def _rows(groups: Sequence[InferGroup], right: set[int]) -> Iterator[_Row]:
+def _rows(groups: Sequence[InferGroup], right: frozenset[int]) -> Iterator[_Row]:
     """Yield a row per exporter; what takes no export stands in each of them."""
     without_export = {group.cell.runtime: group for group in groups if not takes_onnx(group)}
     exported = grouped(filter(takes_onnx, groups), lambda group: group.cell.exporter or "")
     for exporter, members in sorted(exported.items()) or [("", [])]:
         runs = {group.cell.runtime: group for group in members} | without_export
-        reference = runs.get(REFERENCE)
-        yield _Row(
-            workload=groups[0].cell.workload,
-            exporter=exporter,
-            runs=runs,
-            precision=groups[0].cell.precision,
-            reference=reference if reference is not None and id(reference) in right else None,
-        )
+        yield _Row(exporter=exporter, runs=runs, right=right)
 
 
-def _columns(context: Context, rows: Sequence[_Row], names: Sequence[str], right: set[int]) -> list[Column[_Row]]:
+def _columns(context: Context, rows: Sequence[_Row]) -> list[Column[_Row]]:
+    names = sorted({name for row in rows for name in row.runs}, key=lambda name: (name != REFERENCE, name))
     columns: list[Column[_Row]] = [
-        words("Model", lambda row: row.workload),
-        words("From", lambda row: row.exporter or "–"),
+        words("Model", lambda row: row.any.cell.workload),
+        words("From", lambda row: word("exporter", row.exporter) if row.exporter else "–"),
     ]
-    if len({row.precision for row in rows}) > 1:
-        columns.append(words("Precision", lambda row: row.precision))
-    if len(set(map(_point, rows))) > 1:
-        columns.append(words("At", _point))
-    columns += [words(name, partial(_verdict, context, name=name, right=right), missing="–") for name in names]
-    return columns
+    told = [words("Precision", lambda row: row.any.cell.precision), words("At", _point)]
+    columns += [column for column in told if len(set(map(column.value, rows))) > 1]
+    return columns + [words(_language(name), partial(_verdict, context, name=name), missing="–") for name in names]
 
 
-def _shared(rows: Sequence[_Row]) -> str:
-    """Say at which point all rows are, where it is one."""
-    points = set(map(_point, rows))
-    return f", at {points.pop()}" if len(points) == 1 else ""
+def _language(runtime: str) -> str:
+    """Name a runtime where there is little room, ONNX Runtime by the language that calls it."""
+    return word("runtime", runtime).removeprefix("ONNX Runtime (").removesuffix(")")
 
 
 def _point(row: _Row) -> str:
-    cell = next(iter(row.runs.values())).cell
-    return f"batch {cell.batch}, {count(cell.threads, 'thread')}"
+    return place_of(row.any)
 
 
-def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | None:
+def _verdict(context: Context, row: _Row, name: str) -> Chip | None:
     """Return pass with the ratio to C++, or in a word why there is none."""
-    group = row.runs.get(name)
+    group, reference, measure = row.runs.get(name), row.reference, row.measure
     if group is None:
         return None
-    if id(group) not in right:
+    if id(group) not in row.right:
         return _outcome(group)
     passed, tone = _passed(group)
-    measure = measure_of(ran for ran in row.runs.values() if id(ran) in right and ran.values(RUN))
     time = quantity(median(group, measure), "s") + (" end to end" if measure == WHOLE else "")
-    coarse = any(is_coarse(side) for side in (group, row.reference) if side is not None)
-    mark = _COARSE if coarse else ""
-    if group is row.reference:
-        return Chip(f"{passed} {time}{mark}", tone)
+    mark = _COARSE if any(is_coarse(side) for side in (group, reference) if side is not None) else ""
     pair = None
-    if row.reference is not None:
-        pair = contrast(group, row.reference, context.floors, measure, varies="runtime")
+    if reference is not None and group is not reference:
+        pair = contrast(group, reference, context.floors, measure, varies="runtime")
     if pair is None:
-        return Chip(f"{passed} {time}{mark}", tone, title="C++ has no time")
+        return Chip(f"{passed} {time}{mark}", tone, title="" if group is reference else "C++ has no time")
     sign = "" if pair.answer is Answer.DIFFERENT else "≈ "
     return Chip(f"{passed} {sign}{factor(pair.ratio.value)}{mark}", tone, title=time)
 
@@ -177,24 +164,18 @@ def _passed(group: InferGroup) -> tuple[str, str]:
     sign = "✓" if was_compared(group) else "not compared"
     parts = [sign, f"{ended} of {every}" if ended < every else "", f"({partly})" if partly else ""]
     text = " ".join(filter(None, parts))
-    whole = sign == "✓" and ended == every and not partly
-    return (text, "good") if whole else (f"{text}:", "warn")
+    return (text, "good") if text == "✓" else (f"{text}:", "warn")
 
 
 def _outcome(group: InferGroup) -> Chip:
+    """Say why a run has no time, with its reason behind it."""
+    record = next((record for record in group.records if record.message), group.records[0])
+    reason = clipped(record.message, _REASON) or "no reason given"
     if gives_wrong_output(group):
-        return Chip("wrong output", "bad", title=_reason(group))
+        return Chip("wrong output", "bad", title=reason)
     if group.ok:
-        return Chip("export differs", "bad", title=_reason(group))
-    record = group.records[0]
-    tone = "warn" if record.status is Status.SKIPPED else "bad"
-    return Chip(record.cause.value if record.cause else "failed", tone, title=_reason(group))
-
-
-def _reason(group: InferGroup) -> str:
-    message = next((record.message for record in group.records if record.message), "")
-    if message:
-        return clipped(message, _REASON)
-    if group.ok and not gives_wrong_output(group):
-        return "the export itself does not compute what the framework computes"
-    return "no reason given"
+        unfaithful = "the export itself does not compute what the framework computes"
+        return Chip("export differs", "bad", title=reason if record.message else unfaithful)
+    first = group.records[0]
+    tone = "warn" if first.status is Status.SKIPPED else "bad"
+    return Chip(first.cause.value if first.cause else "failed", tone, title=reason)

@@ -17,8 +17,9 @@ from transect.analysis.serving import (
     measure_of,
 )
 from transect.report.engine.context import THESIS, Context
+from transect.report.engine.contrast_words import ratio_words
 from transect.report.engine.finding import Finding, lowest_confidence, median, names
-from transect.report.engine.text import count, ends, factor, in_unit, number, quantity, with_ends
+from transect.report.engine.text import count, factor, in_unit, number, quantity, with_ends
 from transect.report.topics.serving.facts import faithful_groups, place_of
 from transect.report.topics.serving.runtime_findings import Nearness, confidence_of, evidence_of, language_of, nearness
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
@@ -122,9 +123,9 @@ def _verdict(context: Context, groups: Sequence[InferGroup]) -> Finding:
     assert equal is not None
     every = context.contrasts.of("overhead.ffi-overhead", groups[0].cell.workload)
     single = [(pair, words) for pair in every if pair.group in groups and (words := _single(pair)) is not None]
-    claim = f"Rust takes {times_text(equal)} as long as C++ under equal settings"
+    claim = f"Rust takes {ratio_words(equal)} as long as C++ under equal settings"
     if thesis is not None:
-        claim += f", and {times_text(thesis)} under the thesis's: {_conclusion(thesis, equal)}"
+        claim += f", and {ratio_words(thesis)} under the thesis's: {_conclusion(thesis, equal)}"
     elif context.asks_for(THESIS, "overhead.ffi-overhead"):
         claim += "; the thesis's settings were not run"
     real = sorted(
@@ -147,11 +148,6 @@ def _verdict(context: Context, groups: Sequence[InferGroup]) -> Finding:
         evidence=evidence_of(pairs, "" if single else "no setting was changed alone"),
         contrasts=(*pairs, *(pair for pair, _ in single)),
     )
-
-
-def times_text(pair: Contrast) -> str:
-    """Write a ratio with its interval, `1.06 times (95 % interval 1.04 to 1.08)`."""
-    return f"{factor(pair.ratio.value)} times ({ends(pair.ratio, factor)})"
 
 
 def _conclusion(thesis: Contrast, equal: Contrast) -> str:

@@ -2,7 +2,8 @@
 
 from transect.report.engine.parts import FindingMaker, Section, StageReport
 from transect.report.topics.study.coverage import coverage_findings
-from transect.report.topics.study.drift import drift_findings, energy_findings
+from transect.report.topics.study.drift import drift_findings
+from transect.report.topics.study.energy import energy_findings
 from transect.report.topics.study.failures import failures_body
 from transect.report.topics.study.methods import methods_body
 from transect.report.topics.study.others import others_body
@@ -12,7 +13,7 @@ from transect.report.topics.study.published import published_body
 REPORT = StageReport(
     sections=(
         Section(key="failures", title="Failures and skips", order=0, make=failures_body, last=True),
-        Section(key="others", title="Other stages", order=850, make=others_body),
+        Section(key="others", title="Other stages", order=950, make=others_body),
         Section(key="published", title="Published and measured", order=900, make=published_body),
         Section(key="provenance", title="Environment", order=1000, make=provenance_body),
         Section(key="methods", title="Methods", order=1100, make=methods_body),

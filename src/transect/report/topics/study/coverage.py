@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from transect.analysis.kinds import main_kind
 from transect.analysis.load import by_status
@@ -89,11 +89,13 @@ def _noise(context: Context) -> list[Finding]:
     parts: list[str] = []
     listed: list[str] = []
     for stage, metric, what in _FLOORS:
-        floors = _floors(context, stage, metric)
-        listed += [f"{what}, {floor.text}" for floor in floors]
-        if known := [floor for floor in floors if floor.value.pairs >= _MIN_PAIRS]:
-            widest = max(known, key=lambda floor: floor.value.relative)
-            parts.append(f"{percent(widest.value.relative)} in {what} ({widest.workload})")
+        floors = list(_floors(context, stage, metric))
+        for workload, floor, repeated in floors:
+            pairs = count(floor.pairs, "pair") + ("" if repeated else ", of other workloads")
+            listed.append(f"{what}, {workload} {percent(floor.relative, 1)} ({pairs})")
+        if known := [found for found in floors if found[1].pairs >= _MIN_PAIRS]:
+            workload, widest, _ = max(known, key=lambda found: found[1].relative)
+            parts.append(f"{percent(widest.relative)} in {what} ({workload})")
     if parts:
         evidence = "95th percentile of the ratios of two undisturbed runs of a cell"
         return [
@@ -105,23 +107,8 @@ def _noise(context: Context) -> list[Finding]:
     return [_fact(claim, joined("a difference needs three runs a side", *listed), "noise", Confidence.INCONCLUSIVE)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Floor:
-    """A workload's floor. `repeated`: from its own repeats; else it is that of the others."""
-
-    workload: str
-    value: NoiseFloor
-    repeated: bool
-
-    @property
-    def text(self) -> str:
-        lent = "" if self.repeated else ", of other workloads"
-        return f"{self.workload} {percent(self.value.relative, 1)} ({count(self.value.pairs, 'pair')}{lent})"
-
-
-def _floors(context: Context, stage: str, metric: str) -> list[_Floor]:
-    """Return the floor of each workload with usable cells, as the findings on it ask for it."""
-    found = []
+def _floors(context: Context, stage: str, metric: str) -> Iterator[tuple[str, NoiseFloor, bool]]:
+    """Yield the floor of each workload with usable cells, as the findings on it ask for it, and whether it is its own."""
     for workload in context.workloads(stage):
         groups = context.of(stage, workload)
         kind = main_kind(groups) if stage == "train" else None
@@ -130,9 +117,7 @@ def _floors(context: Context, stage: str, metric: str) -> list[_Floor]:
         else:
             floor = context.floors.get(stage, workload, metric, kind)
         if floor is not None and any(group.values(metric) for group in groups):
-            repeated = any(len(g.values(metric)) > 1 and not g.over_subscribed for g in groups)
-            found.append(_Floor(workload=workload, value=floor, repeated=repeated))
-    return found
+            yield workload, floor, any(len(g.values(metric)) > 1 and not g.over_subscribed for g in groups)
 
 
 def _fact(claim: str, evidence: str, kind: str, confidence: Confidence = Confidence.CONFIRMED) -> Finding:

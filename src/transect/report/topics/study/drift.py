@@ -1,39 +1,74 @@
-"""Findings on the machine while a study ran: did it drift, and what energy did it take?"""
+"""Did the machine change while a study ran? Its first third compared with its last, cell by cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from transect.analysis.groups import grouped
-from transect.analysis.labels import people_name
+from transect.analysis.groups import Group, grouped
+from transect.domain.until import MARGIN
 from transect.report.engine.context import Context
-from transect.report.engine.finding import Finding, joined, names
-from transect.report.engine.text import clean, count, percent, quantity
-from transect.report.topics.study.drift_facts import Drift, drift_of
-from transect.report.topics.study.energy import STEP, Use, silences, uses
+from transect.report.engine.finding import Finding
+from transect.report.engine.text import count, percent
 from transect.stats.comparisons import Confidence
 from transect.stats.estimates import RATIO
-from transect.stats.verdicts import Answer, Chance
+from transect.stats.noise import middle
+from transect.stats.verdicts import Answer, Chance, Decision, decide_paired
 
 _TIMES = {
     "train": ("step_time", "time of a training step"),
     "infer": ("latency", "time of a call"),
     "retrain": ("step_time", "time of a step of retraining"),
 }
+# Fewer cells that ran in both thirds say nothing about the machine.
+_MIN_CELLS = 3
+
+
+class Drift(NamedTuple):
+    """A stage's metric late over early: `decision` is on that ratio, over `cells` seen in both, of all `runs`."""
+
+    cells: int
+    runs: int
+    decision: Decision
+
+
+def drift_of(groups: Sequence[Group], metric: str, *, margin: float = MARGIN) -> Drift | None:
+    """Compare each cell's repeats in the last third of a stage's runs with those in the first.
+
+    By the order in which they began. A cell is compared with itself alone, so that which cells ran when
+    plays no part; None where fewer than three cells have repeats in both thirds.
+    """
+    runs = sorted(
+        (record.started, number, value)
+        for number, group in enumerate(groups)
+        if not group.over_subscribed and not group.wrong
+        for record in group.ok
+        if (value := record.value(metric)) is not None and value > 0
+    )
+    third = len(runs) // 3
+    early, late = _middles(runs[:third]), _middles(runs[len(runs) - third :])
+    both = early.keys() & late.keys()
+    if len(both) < _MIN_CELLS:
+        return None
+    # Judged by how the cells differ in it, whatever the noise of each is.
+    decision = decide_paired(late, early, None, margin=margin)
+    return None if decision is None else Drift(cells=len(both), runs=len(runs), decision=decision)
+
+
+def _middles(runs: Sequence[tuple[str, int, float]]) -> dict[int, float]:
+    of_cell = grouped(runs, lambda run: run[1])
+    return {number: middle([value for *_, value in several]) for number, several in of_cell.items()}
 
 
 def drift_findings(context: Context) -> list[Finding]:
     """Per stage whose times are compared: the last third of its runs beside the first."""
-    found = []
-    for stage, (metric, what) in _TIMES.items():
-        drift = drift_of(context.of(stage), metric, margin=context.analysis_plan.margin)
-        if drift is not None:
-            found.append(_drift(drift, what, context))
-    return found
+    margin = context.analysis_plan.margin
+    found = ((what, drift_of(context.of(stage), name, margin=margin)) for stage, (name, what) in _TIMES.items())
+    return [_finding(drift, what, percent(margin)) for what, drift in found if drift is not None]
 
 
-def _drift(drift: Drift, what: str, context: Context) -> Finding:
-    decision, margin = drift.decision, percent(context.analysis_plan.margin)
+def _finding(drift: Drift, what: str, margin: str) -> Finding:
+    decision = drift.decision
     confidence = Confidence.CONFIRMED
     if decision.answer is Answer.SAME:
         claim = f"the machine stayed as it was: the {what} at the end is that of the beginning within {margin}."
@@ -42,65 +77,12 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
         claim = f"the machine drifted: the {what} is {percent(abs(decision.ratio - 1), 1)} {more} at the end than at the beginning."
     else:
         claim, confidence = f"whether the {what} drifted is not known.", Confidence.INCONCLUSIVE
-    evidence = (
-        f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}, of "
-        f"{count(drift.cells, 'cell')} that ran in the first and in the last third, {count(drift.runs, 'run')} in all"
-    )
     return Finding(
         subject="study",
         claim=claim,
-        evidence=evidence,
+        evidence=f"{RATIO} {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}, of "
+        f"{count(drift.cells, 'cell')} that ran in the first and in the last third, {count(drift.runs, 'run')} in all",
         confidence=confidence,
         kind="drift",
         tests=(Chance(p=decision.p, p_other=decision.p_other, claimed=decision.answer is not Answer.OPEN),),
     )
-
-
-def energy_findings(context: Context) -> list[Finding]:
-    """Per workload and kind of counter: the least energy for a sample, and to the target."""
-    trained = [group for group in context.of("train") if group.ok]
-    if not trained:
-        return []
-    found = [finding for workload in context.workloads("train") for finding in _energy(context, workload)]
-    if found:
-        return found
-    records = [record for group in trained for record in group.ok]
-    asked = any("step_energy" in record.details for record in records)
-    nobody = "neither RAPL nor NVML could be read here" + (", and Slurm's accounting tells none" if asked else "")
-    unasked = "" if asked else "its system file names no Slurm that counts it (`step_energy`)"
-    evidence = joined("no estimate stands in its place", unasked, clean(names(silences(records), 3)))
-    claim = f"the energy of training is not known: {nobody}."
-    return [Finding(subject="study", claim=claim, evidence=evidence, confidence=Confidence.INCONCLUSIVE, kind="energy")]
-
-
-def _energy(context: Context, workload: str) -> Iterator[Finding]:
-    groups = [g for g in context.of("train", workload) if g.ok and not g.wrong]
-    used = [uses(group) for group in groups]
-    silent = sum(not found for found in used)
-
-    def name(use: Use) -> str:
-        return people_name(use.group.cell, [group.cell for group in groups], always=("ranks",))
-
-    of_kind = grouped((use for found in used for use in found), lambda use: use.counter)
-    for counter, every in sorted(of_kind.items()):
-        best = min(every, key=lambda use: (use.per_sample_j, use.group.cell.id))
-        claim = f"{name(best)} takes least energy for a sample, {quantity(best.per_sample_j, 'J')}"
-        if reached := [use for use in every if use.to_quality_j is not None]:
-            least = min(reached, key=lambda use: (use.to_quality_j or 0.0, use.group.cell.id))
-            claim += f"; {name(least)} takes least to the target, {quantity(least.to_quality_j, 'J')}"
-        evidence = joined(
-            f"medians of the counter {counter}, of whole nodes, "
-            + ("over the whole job step" if counter == STEP else "over the training loop"),
-            f"{count(len(every), 'cell')} tell it",
-            f"{count(silent, 'cell')} do not" if silent else "",
-        )
-        yield Finding(
-            subject=workload,
-            claim=claim + ".",
-            evidence=evidence,
-            confidence=Confidence.PROVISIONAL,
-            kind="energy",
-            scope=f"by {counter}",
-            groups=(best.group,),
-            named=True,
-        )

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import grouped
 from transect.domain.record import Cause, Status
-from transect.report.topics.study.next_steps import NEXT_STEPS, NextStep
 
 # The id of a cell. Looks back, so that a long word is gone through once.
 CELL = re.compile(r"(?<![\w.+:-])[\w.+:-]+~[0-9a-f]{8}")
@@ -52,11 +51,6 @@ class Ending:
     followers: int
 
     @property
-    def step(self) -> NextStep:
-        """What a person does about them."""
-        return NEXT_STEPS[self.cause]
-
-    @property
     def records(self) -> list[AnyRecord]:
         """All cells, in the order of `messages`."""
         return [record for message in self.messages for record in message.records]
@@ -66,12 +60,11 @@ def endings(records: Iterable[AnyRecord]) -> list[Ending]:
     """Group the records that are not ok: failures first, then by how many cells each blocks or has."""
     bad = [record for record in records if record.status is not Status.OK and record.cause]
     roots = _roots(bad)
-    parts = grouped(bad, lambda record: (record.status, record.cause or Cause.CRASH))
     found = [
         Ending(
             status=status, cause=cause, messages=_messages(members), followers=sum(roots[r.cell_id] for r in members)
         )
-        for (status, cause), members in parts.items()
+        for (status, cause), members in grouped(bad, lambda r: (r.status, r.cause or Cause.CRASH)).items()
     ]
     return sorted(
         found, key=lambda end: (end.status is Status.SKIPPED, -end.followers - len(end.records), end.cause.value)
@@ -95,17 +88,11 @@ def _roots(bad: Sequence[AnyRecord]) -> Counter[str]:
 
 
 def _messages(records: Sequence[AnyRecord]) -> list[SameMessage]:
-    shapes: dict[str, str] = {}
-
-    def shape(record: AnyRecord) -> str:
-        if record.message not in shapes:
-            shapes[record.message] = _shape(record.message)
-        return shapes[record.message]
-
-    alike = grouped(records, shape)
+    # Most messages are alike to the letter: the shape of each is made once.
+    shapes = {message: _shape(message) for message in {record.message for record in records}}
     messages = [
         SameMessage(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
-        for members in alike.values()
+        for members in grouped(records, lambda record: shapes[record.message]).values()
     ]
     return sorted(messages, key=lambda message: (-len(message.records), message.stages, message.message))
 

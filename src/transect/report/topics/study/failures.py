@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from transect.analysis.entries import AnyRecord
-from transect.analysis.load import by_status
+from transect.analysis.entries import AnyRecord, Key
+from transect.analysis.load import Problem, by_status
 from transect.domain.record import Status
 from transect.report.engine.blocks import (
     Chip,
@@ -17,7 +16,6 @@ from transect.report.engine.blocks import (
     Lead,
     Part,
     Prose,
-    Table,
     code,
     digits,
     note,
@@ -29,9 +27,7 @@ from transect.report.engine.facets import facets_of
 from transect.report.engine.finding import names
 from transect.report.engine.text import clean, clipped, count
 from transect.report.topics.study.failure_facts import Ending, SameMessage, endings
-from transect.report.topics.study.next_steps import command_of
-
-_TONES = {Status.OK: "good", Status.FAILED: "bad", Status.SKIPPED: "warn"}
+from transect.report.topics.study.next_steps import NEXT_STEPS, command_of
 
 # Logs that are shown: of one next step, each of another message, and in all.
 _LOGS_OF_ONE = 3
@@ -58,19 +54,13 @@ def failures_body(context: Context) -> Iterator[Part]:
             "A record that cannot be read counts as missing: the next run makes it again and keeps what was there "
             "under damaged/. `transect verify` reads all files and names every one that is not as it was written."
         )
-        yield table(
-            context.problems,
-            [
-                code("Where", lambda problem: clean(problem.where)),
-                words("What is wrong", lambda problem: clean(problem.what)),
-            ],
-        )
+        columns: list[Column[Problem]] = [
+            code("Where", lambda problem: clean(problem.where)),
+            words("What is wrong", lambda problem: clean(problem.what)),
+        ]
+        yield table(context.problems, columns, caption="What could not be read")
     if not bad and not context.problems:
         yield note("Nothing failed and nothing was skipped.")
-
-
-def _chip(record: AnyRecord) -> Chip:
-    return Chip(record.status.value, _TONES[record.status])
 
 
 def _pending(context: Context) -> Iterator[Part]:
@@ -86,7 +76,7 @@ def _pending(context: Context) -> Iterator[Part]:
             f"{count(len(loaded.earlier), 'earlier cell')} that the study no longer has; "
             "`transect clean` removes them. They are in no count, chart, finding or table but this."
         )
-        columns: list[Column[Any]] = [
+        columns: list[Column[Key]] = [
             words("Stage", lambda key: clean(key[0])),
             code("Cell", lambda key: clean(key[1])),
         ]
@@ -112,8 +102,7 @@ def _endings(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
 
 
 def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
-    records = ending.records
-    first = f"{records[0].stage}/{records[0].cell_id}"
+    records, step = ending.records, NEXT_STEPS[ending.cause]
     of_stages = Counter(record.stage for record in records)
     amount = ", ".join(f"{amount} in {stage}" for stage, amount in sorted(of_stages.items()))
     held = f"; {count(ending.followers, 'other')} wait for them" if ending.followers else ""
@@ -124,27 +113,21 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         tail = clean(context.originals.log_tail(record)) if len(logs) < most_logs else ""
         if tail.strip():
             logs.append((clean(f"{record.stage}/{record.cell_id}"), tail))
+    columns: list[Column[SameMessage]] = [
+        digits("Cells", lambda row: len(row.records)),
+        words("Said", lambda row: clipped(row.message, _CLIP) or "no message"),
+        words("Stages", lambda row: clean(", ".join(row.stages))),
+        code("First cell", lambda row: clean(row.records[0].cell_id)),
+    ]
+    many = f"{len(ending.messages)} different messages" if len(ending.messages) > _MAX_SAID else ""
     return Failure(
-        status=_chip(records[0]),
+        status=Chip(ending.status.value, "bad" if ending.status is Status.FAILED else "warn"),
         cause=ending.cause.value,
         amount=clean(f"{count(len(records), 'cell')}: {amount}{held}"),
-        meaning=ending.step.meaning,
-        action=ending.step.action,
-        command=clean(command_of(ending.step, study=context.study, cell=first)),
-        messages=_messages(ending.messages),
+        meaning=step.meaning,
+        action=step.action,
+        command=clean(command_of(step, study=context.study, cell=f"{records[0].stage}/{records[0].cell_id}")),
+        messages=table(ending.messages, columns, folded=many),
         logs=logs,
         facets=facets_of(records),
-    )
-
-
-def _messages(messages: Sequence[SameMessage]) -> Table:
-    return table(
-        messages,
-        [
-            digits("Cells", lambda row: len(row.records)),
-            words("Said", lambda row: clipped(row.message, _CLIP) or "no message"),
-            words("Stages", lambda row: clean(", ".join(row.stages))),
-            code("First cell", lambda row: clean(row.records[0].cell_id)),
-        ],
-        folded=f"{len(messages)} different messages" if len(messages) > _MAX_SAID else "",
     )

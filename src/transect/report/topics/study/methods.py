@@ -40,18 +40,13 @@ _RULES = (
     ),
     (
         "Middle and ends",
-        "In tables the median of the runs, with a rank-based 95 % interval from six runs on; below that the smallest and the "
+        "In tables the median of the runs, with a rank-based interval of 95 % or more from six runs on; below that the smallest and the "
         "largest value, called a range. Times are averaged arithmetically, rates harmonically, ratios never.",
     ),
     (
         "Right results",
         "A trainer whose loss or weights leave their tolerance, an export or a runtime whose outputs differ, is left out of "
         "every comparison, however fast. So is a training that misses its target in one run, or whose check goes blind before it.",
-    ),
-    (
-        "Bound",
-        "Roofline: the larger of operations over the peak rate and bytes over the memory bandwidth, both measured here with as "
-        "many threads. Operations and bytes are the least that the model needs.",
     ),
     (
         "Parts of a step",
@@ -69,6 +64,12 @@ _RULES = (
         "More than 100 % is flagged. With more processes than cores there is no claim.",
     ),
     (
+        "Bounds, drift and energy",
+        "A bound is the least time that benchmarks of this study allow; a cell below it shows that the bound is wrong. Drift: "
+        "each cell's repeats in the last third of a stage's runs beside those in the first. The energy to the target is in "
+        "proportion to the time to it.",
+    ),
+    (
         "Communication",
         "Against the alpha-beta lower bound of an all-reduce, max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes (Chan et al., 2007); "
         "α and β are fitted to ping-pong between two nodes. A fit that misses its points by more than 20 % is called poor.",
@@ -82,11 +83,6 @@ _RULES = (
         "Classifiers of tickets",
         "Two differ by the median of their differences within a seed. A difference is sure only where it also exceeds what another draw of the test "
         "tickets may do, 1.96 √(p (1 − p) / n) a side. Of several settings that with the best accuracy on validation stands for a classifier.",
-    ),
-    ("Drift", "Cells that ran in the first and in the last third of a stage's runs, each beside itself."),
-    (
-        "Energy",
-        "Of the training loop, from the hardware's counters of whole nodes; to the target in proportion to the time to it. Nothing is estimated.",
     ),
 )
 

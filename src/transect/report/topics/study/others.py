@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import Group
-from transect.analysis.labels import group_labels
-from transect.report.engine.blocks import Chip, Heading, Lead, Part, digits, table, words
+from transect.report.engine.blocks import Chip, Lead, Part, digits, table, words
+from transect.report.engine.columns import labelled
 from transect.report.engine.context import Context
 from transect.report.engine.parts import all_parts
 from transect.report.engine.text import clean, quantity, scale_for, spread
-from transect.stats.samples import Summary
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Number:
-    """One metric of one group; without any metric only the group."""
-
-    group: Group
-    name: str = ""
-    unit: str = ""
-    label: str | None = None
-
-    @property
-    def summary(self) -> Summary | None:
-        return self.group.summary(self.name, self.label) if self.name else None
 
 
 def others_body(context: Context) -> Iterator[Part]:
@@ -38,42 +22,42 @@ def others_body(context: Context) -> Iterator[Part]:
             "their records hold, medians over repeats."
         )
     for stage in stages:
-        yield Heading(clean(stage))
-        yield _stage(context.of(stage))
+        yield _stage(clean(stage), context.of(stage))
 
 
-def _stage(groups: list[Group]) -> Part:
-    labels = group_labels(groups)
+def _stage(name: str, groups: Sequence[Group]) -> Part:
+    label = labelled(groups)
+    rows = [(group, key) for group in groups for key in _metrics(group)]
 
-    def median(row: _Number) -> str | None:
-        return quantity(row.summary.median, row.unit) if row.summary else None
+    def median(row: tuple[Group, tuple[str, str | None, str]]) -> str | None:
+        group, (metric, label, unit) = row
+        summary = group.summary(metric, label)
+        return quantity(summary.median, unit) if summary else None
 
-    def ends(row: _Number) -> str | None:
-        if row.summary is None:
-            return None
-        return spread(row.summary, scale_for([row.summary.median], row.unit))
+    def ends(row: tuple[Group, tuple[str, str | None, str]]) -> str | None:
+        group, (metric, label, unit) = row
+        summary = group.summary(metric, label)
+        return spread(summary, scale_for([summary.median], unit)) if summary else None
 
-    def outcome(row: _Number) -> Chip | None:
-        ended, every = len(row.group.ok), len(row.group.records)
+    def outcome(group: Group) -> Chip | None:
+        ended, every = len(group.ok), len(group.records)
         return None if ended == every else Chip(f"{ended} of {every} ok", "warn")
 
     return table(
-        [row for group in groups for row in _numbers(group)],
+        rows,
         [
-            words("Cell", lambda row: clean(labels[row.group.cell])),
-            words("Metric", lambda row: clean(" ".join(filter(None, (row.name, row.label)))) or "–"),
+            words("Cell", lambda row: label.entry(row[0])),
+            words("Metric", lambda row: clean(" ".join(filter(None, row[1][:2]))) or "–"),
             digits("Median", median),
             digits("Range or interval", ends),
-            digits("Runs", lambda row: row.summary.count if row.summary else 0),
-            words("", outcome),
+            digits("Runs", lambda row: len(row[0].counted(*row[1][:2]))),
+            words("", lambda row: outcome(row[0])),
         ],
+        caption=f"What records of {name} hold",
     )
 
 
-def _numbers(group: Group) -> list[_Number]:
+def _metrics(group: Group) -> list[tuple[str, str | None, str]]:
+    """Return the name, label and unit of each metric of a group; one without a name where it has none."""
     measured = (number for record in group.ok for number in record.metrics)
-    seen = {
-        (number.name, number.label): _Number(group=group, name=number.name, unit=number.unit, label=number.label)
-        for number in measured
-    }
-    return list(seen.values()) or [_Number(group=group)]
+    return list(dict.fromkeys((number.name, number.label, number.unit) for number in measured)) or [("", None, "")]

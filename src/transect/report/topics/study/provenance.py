@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import MACHINE, SOFTWARE, AnyRecord, inside
+from transect.analysis.surroundings import fact_text, fact_words
 from transect.domain.record import Cause, Status
 from transect.report.engine.blocks import Chip, Column, Lead, Part, Table, code, digits, note, table, words
-from transect.report.engine.cell_facts import FACTS, fact_at, shown, title_of
 from transect.report.engine.context import Context
 from transect.report.engine.finding import names
 from transect.report.engine.text import clean, clipped, count
 from transect.report.topics.study.failure_facts import CELL
 
+_FACTS = (*MACHINE, "system.description", "system.interconnect", "slurm.SLURM_JOB_NODELIST", *SOFTWARE)
 _MAX_VALUES = 12
 _CLIP = 120
 
@@ -33,9 +34,7 @@ def provenance_body(context: Context) -> Iterator[Part]:
         yield Lead("What the numbers were measured on.", empty="There are no records.")
     if records:
         shared = _shared(records)
-        # Environments have a table of their own.
-        facts = [f for group in FACTS.values() for f in group if not f.startswith("environment.")]
-        every = [list(_rows(fact, shared, len(records))) for fact in facts]
+        every = [list(_rows(fact, shared, len(records))) for fact in _FACTS]
         every.append(list(_installed(context)))
         differing = [rows for rows in every if rows and rows[0][2] == _DIFFERS]
         agreed = [row for rows in every if rows not in differing for row in rows]
@@ -82,17 +81,18 @@ def _rows(fact: str, shared: _Shared, records: int) -> Iterator[_Row]:
     """Give the rows of one fact: one where all records agree, else one for each value."""
     seen: Counter[str] = Counter()
     for provenance, amount in shared:
-        value = fact_at(provenance, fact)
-        if value is not None:
-            seen[shown(fact, value)] += amount
+        value = inside(provenance, fact)
+        if value not in (None, "", [], {}):
+            seen[clean(fact_text(fact, value))] += amount
+    title = fact_words(fact).replace("slurm SLURM JOB NODELIST", "nodes of the job")
     values = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
     if len(values) == 1:
         [(value, amount)] = values
         missing = f"{records - amount} without" if amount < records else ""
-        yield title_of(fact), value, Chip("same", "good"), missing
+        yield title, value, Chip("same", "good"), missing
         return
     for place, (value, amount) in enumerate(values[:_MAX_VALUES]):
-        head = ("", None) if place else (title_of(fact), _DIFFERS)
+        head = ("", None) if place else (title, _DIFFERS)
         yield head[0], value, head[1], count(amount, "record")
     further = values[_MAX_VALUES:]
     if further:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transect.analysis.groups import Group
@@ -12,7 +12,7 @@ from transect.report.engine.blocks import Chip, Lead, Part, Value, digits, note,
 from transect.report.engine.context import Context
 from transect.report.engine.text import clean, count, number, with_ends
 from transect.stats.estimates import Estimate, ratio_of
-from transect.stats.samples import Spread, summarise
+from transect.stats.samples import summarise
 
 # Keys of `measured` that are no axes.
 _NO_AXES = ("stage", "metric", "over")
@@ -26,14 +26,11 @@ class Figure:
     of two cells; None when there is none, and `why` says why. `beside` is measured over published.
     """
 
-    study: str
-    what: str
-    published: float | str
+    given: Mapping[str, Any]
     measured: Estimate | None
     beside: Estimate | None
     runs: int
     why: str
-    note: str
 
 
 def published_body(context: Context) -> Iterator[Part]:
@@ -52,13 +49,13 @@ def published_body(context: Context) -> Iterator[Part]:
         "here is computed from the records of the cells that the study names beside each figure."
     )
     columns = [
-        words("Study", lambda figure: figure.study),
-        words("What", lambda figure: figure.what),
-        digits("Published", lambda figure: figure.published),
+        words("Study", lambda figure: _text(figure, "study") or "–"),
+        words("What", lambda figure: _text(figure, "what") or "–"),
+        digits("Published", lambda figure: _number(figure.given) or _text(figure, "published") or "–"),
         digits("Measured here", _here),
         digits("Runs", lambda figure: figure.runs or None),
         digits("Measured / published", lambda figure: with_ends(figure.beside)),
-        words("Note", lambda figure: "; ".join(filter(None, (figure.note, figure.why))) or "–"),
+        words("Note", lambda figure: "; ".join(filter(None, (_text(figure, "note"), figure.why))) or "–"),
     ]
     yield table(figures, columns, caption=caption, fold_title=caption)
     yield note(
@@ -83,7 +80,7 @@ def published_of(context: Context, group: Group[Any], axis: str) -> float | None
     for figure in context.published:
         wanted = figure.get("measured")
         if figure.get("hyperparameter") == axis and isinstance(wanted, dict) and is_meant(group, wanted):
-            return _number(figure, "published")
+            return _number(figure)
     return None
 
 
@@ -100,21 +97,12 @@ def _figure(given: Mapping[str, Any], context: Context) -> Figure:
     measured = ratio_of(values, below) if below else _estimate(values)
     if values and below and measured is None:
         why = "the ratio is of values that are not above 0"
-    published = _number(given, "published")
-    beside = None
+    published, beside = _number(given), None
     if measured is not None and published:
-        ends = sorted((measured.low / published, measured.high / published))
-        beside = Estimate(value=measured.value / published, low=ends[0], high=ends[1], spread=measured.spread)
-    return Figure(
-        study=_text(given, "study"),
-        what=_text(given, "what"),
-        published=_text(given, "published") if published is None else published,
-        measured=measured,
-        beside=beside,
-        runs=len(values) if measured else 0,
-        why=clean(why),
-        note=clean(str(given.get("note") or "")),
-    )
+        low, high = sorted((measured.low / published, measured.high / published))
+        beside = replace(measured, value=measured.value / published, low=low, high=high)
+    runs = len(values) if measured else 0
+    return Figure(given=given, measured=measured, beside=beside, runs=runs, why=clean(why))
 
 
 def _values(wanted: Any, context: Context) -> tuple[list[float], list[float], str]:
@@ -150,18 +138,14 @@ def _estimate(values: list[float]) -> Estimate | None:
     summary = summarise(values)
     if summary is None:
         return None
-    return Estimate(
-        value=summary.median,
-        low=summary.low,
-        high=summary.high,
-        spread=Spread.SINGLE if summary.count == 1 else summary.spread,
-    )
+    return Estimate(value=summary.median, low=summary.low, high=summary.high, spread=summary.spread)
 
 
-def _number(figure: Mapping[str, Any], key: str) -> float | None:
-    value = figure.get(key)
+def _number(given: Mapping[str, Any]) -> float | None:
+    """Return the published figure, where it is a number."""
+    value = given.get("published")
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _text(figure: Mapping[str, Any], key: str) -> str:
-    return clean(str(figure.get(key) or "–"))
+def _text(figure: Figure, key: str) -> str:
+    return clean(str(figure.given.get(key) or ""))

@@ -9,7 +9,7 @@ REPORT = StageReport(
     stage="train",
     sections=(
         Section(key="speed", title="Training speed", order=200, make=speed_body),
-        Section(key="hyperparameters", title="Hyper-parameters", order=350, make=hyperparameters_body),
+        Section(key="hyperparameters", title="Hyper-parameters", order=348, make=hyperparameters_body),
     ),
     findings=(
         FindingMaker(

@@ -30,21 +30,16 @@ def step_shares(group: Group) -> dict[str, float]:
     return {part: shares[part] * (1 if part == "communication" else less) for part in PARTS if part in shares}
 
 
-def late_words(groups: Sequence[Group]) -> str:
-    """Say in how many of their runs groups missed the target: `target missed in all 21 runs`."""
-    runs = sum(len(group.ok) for group in groups)
-    missed = runs - sum(len(group.values(TIME)) for group in groups)
-    return f"target missed in {'all ' if missed == runs else f'{missed} of '}{count(runs, 'run')}"
-
-
 def apart(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
     """Return the groups that ran in no race to the target, by why not."""
     running = [g for g in groups if g.ok and not g.wrong]
     within = [g for g in running if not g.over_subscribed]
     late = [g for g in within if not reaches_target(g)]
+    runs, reached = sum(len(group.ok) for group in late), sum(len(group.values(TIME)) for group in late)
+    missed = f"target missed in {f'{runs - reached} of' if reached else 'all'} {count(runs, 'run')}"
     every = [
         ("more ranks than cores", [g for g in running if g.over_subscribed]),
-        (late_words(late), late),
+        (missed, late),
         ("not checkable until the target", [g for g in within if reaches_target(g) and g.unverified]),
         ("wrong result", [g for g in groups if g.wrong and not g.diverged]),
         ("a loss that diverged", [g for g in groups if g.diverged]),

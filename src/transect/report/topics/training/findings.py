@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from transect.analysis.best import Best, best
 from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
 from transect.analysis.quality import TIME, may_be_ranked, quality_target, target_of
 from transect.analysis.scaling import METRIC
 from transect.domain.cell import Cell
+from transect.report.engine.best_words import with_open
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import basis_words
 from transect.report.engine.decision import Decision, LeftOut, why_not
@@ -28,7 +29,7 @@ from transect.report.engine.finding import (
 from transect.report.engine.text import count, ends, number, quantity
 from transect.report.topics.training.facts import apart
 from transect.report.topics.training.steps import limit_finding, scaling_findings
-from transect.report.topics.training.words import among, first_words, more_words, namer, said_confidence
+from transect.report.topics.training.words import among, first_words, more_words, namer, said_confidence, unknown_namer
 from transect.stats.comparisons import Confidence
 
 # The column of the decision table.
@@ -49,7 +50,7 @@ def training_findings(context: Context) -> list[Finding]:
         for kind in kinds_of(groups):
             able = [g for g in groups if g.kind == kind and _able(g)]
             if kind != main and not kind.synthetic and not kind.summed and len(able) > 1:
-                findings += _fastest(context, workload, groups, kind)[:1]
+                findings += [made for made in _fastest(context, workload, groups, kind) if made.kind == "fastest"]
         findings += scaling_findings(context, workload, [group for group in groups if group.kind == main])
     return findings
 
@@ -80,64 +81,52 @@ def _fastest(context: Context, workload: str, every: list[Group], kind: Kind) ->
         instead = Decision(column=COLUMN, instead=claim.removesuffix("."), left_out=left_out)
         return [_nobody(workload, _with(kind) + claim, apart_words, instead)]
     first, name = found.first, namer(able)
-    took = quantity(median(first, TIME), "s")
+    alike = in_common(able, TIME)
+    took = quantity(median(alike[id(first)], TIME), "s")
     # What its own framework gains by more ranks is a sentence of its own, with a confidence of its own.
     ways = [c for c in found.contrasts if c.base is first and c.group.cell.ranks > first.cell.ranks]
     others = {group.cell.get("framework") for group in able} - {first.cell.get("framework")}
-    race = _without(found, [c.group for c in ways]) if first.cell.ranks == 1 and others else found
+    race = found.without([c.group for c in ways]) if first.cell.ranks == 1 and others else found
     claim = first_words(race, able, took)
     if len(able) == 1:
         claim += "; nothing stands to compare it with"
-    limits = limit_finding(context, workload, first)
-    return [
-        Finding(
-            subject=workload,
+    fastest = Finding(
+        subject=workload,
+        scope=_with(kind).removesuffix(", "),
+        kind="fastest",
+        named=True,
+        short=claim,
+        claim=f"{claim.replace(took, f'{took} to {target}', 1)}.",
+        confidence=_held(race, first, len(able)),
+        contrasts=race.contrasts,
+        numbers=tuple((g, value) for g in able if (value := median(alike[id(g)], TIME)) is not None),
+        tests=race.tests,
+        groups=(first, *(group for group in able if group is not first)),
+        evidence=joined(*_evidence(race, alike[id(first)], name), apart_words),
+        decision=Decision(
+            column=COLUMN,
             scope=_with(kind).removesuffix(", "),
-            kind="fastest",
-            named=True,
-            short=claim,
-            claim=f"{claim.replace(took, f'{took} to {target}', 1)}.",
-            confidence=_held(race, first, len(able)),
-            contrasts=race.contrasts,
-            tests=race.tests,
-            groups=(first, *(group for group in able if group is not first)),
-            evidence=joined(*_evidence(race, first, name), apart_words),
-            decision=Decision(
-                column=COLUMN,
-                scope=_with(kind).removesuffix(", "),
-                winner=name(first.cell),
-                value=took,
-                quality=f"{target}, {_reached(first)}",
-                tied=tuple(name(group.cell) for group in (*race.tied, *race.unknown)),
-                equal=not race.unknown,
-                margin=context.analysis_plan.margin,
-                limit=limits[0].claim.removesuffix(".") if limits else "",
-                second=name(race.excluded[0].group.cell) if race.excluded else "",
-                left_out=left_out,
-            ),
+            winner=name(first.cell),
+            value=took,
+            tied=tuple(name(group.cell) for group in race.tied),
+            unknown=tuple(name(group.cell) for group in race.unknown),
+            margin=context.analysis_plan.margin,
+            left_out=left_out,
         ),
-        *limits,
-        *([_second(workload, ways)] if race is not found and ways else []),
+    )
+    return [
+        *with_open(fastest, race, unknown_namer(race, able)),
+        *limit_finding(context, workload, first),
+        *([_second(fastest, ways)] if race is not found and ways else []),
     ]
 
 
-def _without(found: Best, groups: Sequence[Group]) -> Best:
-    """Return who is best beside all but these groups."""
-    gone = {id(group) for group in groups}
-    return replace(
-        found,
-        excluded=tuple(entry for entry in found.excluded if id(entry.group) not in gone),
-        tied=tuple(group for group in found.tied if id(group) not in gone),
-        unknown=tuple(group for group in found.unknown if id(group) not in gone),
-        contrasts=tuple(c for c in found.contrasts if not {id(c.group), id(c.base)} & gone),
-    )
-
-
-def _second(workload: str, ways: Sequence[Contrast]) -> Finding:
+def _second(first: Finding, ways: Sequence[Contrast]) -> Finding:
     """Say what the best of the ways to use more ranks brings to the framework that is first."""
     way = min(ways, key=lambda made: (made.cost.value, made.group.cell.id))
     return Finding(
-        subject=workload,
+        subject=first.subject,
+        scope=first.scope,
         kind="fastest",
         short=more_words(way),
         claim=f"{more_words(way)}.",

@@ -30,13 +30,13 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
     ]
     if not rows:
         return
+    yield Lead("The study replaces these; numbers compare only with those of equal hyper-parameters.")
     columns: list[Column[Any]] = [
         words("Workload", lambda row: clean(row[0])),
         code("Hyper-parameter", lambda row: row[1]),
         words("The workload's own", lambda row: clean(row[2])),
         words("In this study", lambda row: clean(" and ".join(row[3]))),
     ]
-    yield Lead("The study replaces these; numbers compare only with those of equal hyper-parameters.")
     yield table(rows, columns, caption="Hyper-parameters that differ")
 
 

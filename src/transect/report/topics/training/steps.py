@@ -10,14 +10,23 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.groups import Group
 from transect.analysis.labels import people_name
 from transect.analysis.scaling import METRIC, TrainGroup, efficiencies
+from transect.report.engine.best_words import with_open
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import basis_words
 from transect.report.engine.decision import Decision, LeftOut, why_not
 from transect.report.engine.finding import Finding, joined, limited_confidence, median, names
 from transect.report.engine.text import count, ends, number, percent, quantity
-from transect.report.topics.scaling.superlinear import possible_causes
+from transect.report.topics.scaling import possible_causes
 from transect.report.topics.training.facts import PARTS, apart, step_shares
-from transect.report.topics.training.words import among, first_words, limit_words, more_words, namer, said_confidence
+from transect.report.topics.training.words import (
+    among,
+    first_words,
+    limit_words,
+    more_words,
+    namer,
+    said_confidence,
+    unknown_namer,
+)
 from transect.stats.comparisons import Confidence
 
 # The column of the decision table.
@@ -110,7 +119,7 @@ def _more(ways: Sequence[Contrast], workload: str, left: Sequence[tuple[str, lis
         short=claim,
         claim=f"{claim}.",
         confidence=limited_confidence(way.confidence, way.group, way.base),
-        contrasts=tuple(ways),
+        contrasts=(way,),
         groups=(way.group, way.base),
         evidence=joined(
             f"{number(gain.value)} times the speed of {count(base.ranks, 'rank')} ({ends(gain)}), efficiency "
@@ -125,7 +134,7 @@ def _more(ways: Sequence[Contrast], workload: str, left: Sequence[tuple[str, lis
             winner=people_name(cell, [base]) if done else "",
             instead="" if done else more_words(way),
             gain=more_words(way) if done else "",
-            limit=waiting,
+            margin=way.comparison.margin,
             left_out=tuple(
                 LeftOut(what=namer([g])(g.cell), why=why_not(g) or why)
                 for why, members in left
@@ -142,27 +151,26 @@ def _first_of(context: Context, ways: Sequence[Contrast], workload: str) -> list
     joining = {id(made.base): made.base for made in ways}
     # Frameworks are joined where one stands beside the other on one rank.
     joined_by = [c for c in context.contrasts.of("training.fastest", workload) if c.metric == ways[0].metric]
-    found = best([*ways, *joined_by], pool) if len(pool) > 1 else None
+    found = best([*ways, *joined_by], pool, metric="step_time") if len(pool) > 1 else None
     if found is None or not found.contrasts:
         return []
     claim = first_words(found, pool, f"{quantity(median(found.first, 'step_time'), 's')} a step")
-    return [
-        Finding(
-            subject=workload,
-            kind="scaling",
-            topic="most",
-            named=True,
-            short=claim,
-            claim=f"{claim}.",
-            confidence=limited_confidence(said_confidence(found), found.first),
-            contrasts=found.contrasts,
-            tests=found.tests,
-            groups=(found.first, *(g for g in (*pool, *joining.values()) if g is not found.first)),
-            evidence=joined(
-                *(
-                    f"{namer(pool)(e.group.cell)}: {number(e.times.value)} times as long ({ends(e.times)})"
-                    for e in found.excluded[:4]
-                )
-            ),
-        )
-    ]
+    fastest = Finding(
+        subject=workload,
+        kind="scaling",
+        topic="most",
+        named=True,
+        short=claim,
+        claim=f"{claim}.",
+        confidence=limited_confidence(said_confidence(found), found.first),
+        contrasts=found.contrasts,
+        tests=found.tests,
+        groups=(found.first, *(g for g in (*pool, *joining.values()) if g is not found.first)),
+        evidence=joined(
+            *(
+                f"{namer(pool)(e.group.cell)}: {number(e.times.value)} times as long ({ends(e.times)})"
+                for e in found.excluded[:4]
+            )
+        ),
+    )
+    return [*with_open(fastest, found, unknown_namer(found, pool))]

@@ -13,6 +13,7 @@ from transect.analysis.labels import people_name, word
 from transect.analysis.turns import STEP
 from transect.domain.cell import Cell
 from transect.domain.until import MARGIN
+from transect.report.engine.best_words import confidence_of
 from transect.report.engine.contrast_words import needs_words
 from transect.report.engine.finding import names
 from transect.report.engine.text import percent
@@ -39,7 +40,7 @@ def among(contrasts: Iterable[Contrast], groups: Sequence[Group]) -> list[Contra
 
 
 def first_words(found: Best, groups: Sequence[Group], value: str) -> str:
-    """Say who is first with what, who takes longer, who ties, and who is not known to be slower."""
+    """Say who is first with what, who takes longer, and who ties."""
     first, name = found.first.cell, namer(groups)
     # A start takes as many steps in all ways: then pairs are compared by the step, and the value is not what was compared.
     long = f"as long{_PER_STEP if {made.metric for made in found.contrasts} == {STEP} and not value.endswith(' a step') else ''}"
@@ -50,17 +51,10 @@ def first_words(found: Best, groups: Sequence[Group], value: str) -> str:
     # One way of each framework says how much slower it is: its fastest.
     slower: dict[str, tuple[str, str]] = {}
 
-    def called(cell: Cell) -> str:
-        if (cell.get("framework"), cell.ranks) == (first.get("framework"), first.ranks):
-            return (
-                word("strategy", cell.get("strategy")) if cell.get("strategy") != first.get("strategy") else name(cell)
-            )
-        return word("framework", cell.get("framework")) if cell.ranks == first.ranks else name(cell)
-
     for entry in found.excluded:
         cell, times = entry.group.cell, about(entry.times.value)
         if cell.framework != first.framework:
-            slower.setdefault(cell.framework, (called(cell), times))
+            slower.setdefault(cell.framework, (_called(cell, first, name), times))
         elif cell.ranks == 1 < first.ranks and cell.strategy == "single" and len(parts) == 1:
             parts.append(f"one core takes {times} times {long}")
     later = [entry for entry in found.excluded if entry.group.cell.framework == first.framework]
@@ -72,41 +66,49 @@ def first_words(found: Best, groups: Sequence[Group], value: str) -> str:
         (who, times), *others = slower.values()
         named = [f"{who} takes {times}", *(f"{other} {more}" for other, more in others)]
         parts.append(f"{names(named, 4)} times {long}")
-    tied = [called(group.cell) for group in found.tied if group not in ways]
+    tied = [_called(group.cell, first, name) for group in found.tied if group not in ways]
     if tied:
         margin = next((made.comparison.margin for made in found.contrasts), MARGIN)
         parts.append(f"{names(tied, 3)} {'is' if len(tied) == 1 else 'are'} as fast within {percent(margin)}")
-    if unknown := found.unknown:
-        needs = [c for c in found.contrasts if c.needs and (c.group in unknown or c.base in unknown)]
-        # A framework of which one way is slower has others of which nothing is known.
-        told = {who for who, _ in slower.values()}
-        short = ((called(group.cell), group.cell) for group in unknown)
-        listed = [*dict.fromkeys(name(cell) if who in told else who for who, cell in short)]
-        what = f"whether {names(listed, 3)} {'are' if len(listed) > 1 else 'is'} as fast is not known"
-        parts.append(what + (needs_words(needs[0]) if needs else ""))
     return "; ".join(parts)
 
 
+def unknown_namer(found: Best, groups: Sequence[Group]) -> Callable[[Group], str]:
+    """Return what names those of whom it is not known whether they are as fast."""
+    first, name = found.first.cell, namer(groups)
+    # A framework of which one way is slower has others of which nothing is known.
+    told = {_called(entry.group.cell, first, name) for entry in found.excluded}
+
+    def of(group: Group) -> str:
+        who = _called(group.cell, first, name)
+        return name(group.cell) if who in told else who
+
+    return of
+
+
+def _called(cell: Cell, first: Cell, name: Callable[[Cell], str]) -> str:
+    """Name a cell beside the first by what they do not share: its way, its framework, or both with its cores."""
+    if cell.ranks != first.ranks:
+        return name(cell)
+    if cell.get("framework") != first.get("framework"):
+        return word("framework", cell.get("framework"))
+    return word("strategy", cell.get("strategy")) if cell.get("strategy") != first.get("strategy") else name(cell)
+
+
 def said_confidence(found: Best) -> Confidence:
-    """Return the confidence of what `first_words` says: of who takes longer, or who ties, beside whoever is not known."""
+    """Return the confidence of what `first_words` says: other ways of its framework on its ranks are no part of it."""
     first = found.first.cell
-    said = [
-        e
-        for e in found.excluded
-        if (e.group.cell.get("framework"), e.group.cell.ranks) != (first.get("framework"), first.ranks)
-    ]
-    if found.unknown and not (said or found.tied):
-        return Confidence.INCONCLUSIVE
-    return replace(found, unknown=(), excluded=tuple(said)).confidence
+    said = [e for e in found.excluded if (e.group.cell.framework, e.group.cell.ranks) != (first.framework, first.ranks)]
+    return confidence_of(replace(found, excluded=tuple(said) or found.excluded))
 
 
 def about(value: float) -> str:
-    """Write a factor as one says it: `1.9`, `35`, and `1.05` where two digits would not tell it from 1.
+    """Write a factor as one says it: `2.9`, `35`, and `1.15` where two digits would not tell it from a tie.
 
-    >>> [about(x) for x in (1.873, 35.12, 1.047, 236.0)]
-    ['1.9', '35', '1.05', '240']
+    >>> [about(x) for x in (2.873, 35.12, 1.147, 236.0)]
+    ['2.9', '35', '1.15', '240']
     """
-    digits = 3 if value < 1.1 else 2
+    digits = 3 if value < 2 else 2
     return f"{float(f'{value:.{digits}g}'):g}"
 
 
