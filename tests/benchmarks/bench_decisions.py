@@ -1,7 +1,8 @@
 """How many asked comparisons of a study end decided, and what share of these is wrong: `bench_decisions.py [STUDY …]`.
 
 Simulates studies of which the truth is known (`tests/support/verdict_studies.py`), with the pairs that the studies in
-`config/studies` plan. Exits with 1 where more than 5 % of the decided ones are wrong by more than chance explains.
+`config/studies` plan. Exits with 1 where more than 5 % of the decided ones are wrong by more than chance explains. What is not
+comparable, such as one rank beside two where somebody else has the second core, cannot be decided and is counted apart.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ def planned(name: str, margin: float, most: int) -> Design:
 
 
 def _row(name: str, shape: str, truth: str, tally: Tally) -> str:
-    shares = (f"{share / tally.asked:.0%}" for share in (tally.barred, tally.sure, tally.decided))
-    barred, sure, decided = shares
+    barred, sure, decided = (f"{share / tally.asked:.0%}" for share in (tally.barred, tally.sure, tally.decided))
+    comparable = tally.asked - tally.barred
+    of_comparable = f"{tally.decided / comparable:.0%}" if comparable else "none is"
     return (
         f"| {name} | {shape} | {truth} | {tally.asked // tally.studies} | {barred} | {tally.repeats / tally.studies:.1f} "
-        f"| {sure} | {decided} | {tally.wrong_share:.1%} |"
+        f"| {sure} | {decided} | {of_comparable} | {tally.wrong_share:.1%} |"
     )
 
 
@@ -57,9 +59,10 @@ def main() -> int:
     given = parser.parse_args()
     worst = 0
     print(
-        "| study | noise | true difference | asked | not comparable | repeats | sure | sure or likely | of these wrong |"
+        "| study | noise | true difference | asked | not comparable | repeats | sure | sure or likely | of the comparable "
+        "| of these wrong |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for name in given.names:
         design = planned(name, given.margin, given.most)
         for shape in given.shapes:

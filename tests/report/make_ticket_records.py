@@ -118,7 +118,6 @@ def effects(amount: int = 6, **changed: float) -> list[Record]:
 
 def text_records() -> list[Record]:
     """Make the records of the stages before classifiers."""
-    histogram = [{"low": 10 * n, "high": 10 * n + 10, "tickets": 400 // (n + 1)} for n in range(12)]
     lengths = {
         "tickets": 1240,
         "mean": 23.0,
@@ -126,8 +125,6 @@ def text_records() -> list[Record]:
         "gaussian_95": 64.1,
         "quantile_95": 81,
         "gaussian_95_above": 0.08,
-        "largest": 900,
-        "histogram": [*histogram, {"low": 120, "high": 901, "tickets": 6}],
     }
     normality = {"distance": 0.2, "critical_05": 0.03, "gaussian": False, "skewness": 2.1, "excess_kurtosis": 8.0}
     rule = {"corpus": "dialogues"}

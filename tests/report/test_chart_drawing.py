@@ -16,11 +16,12 @@ from transect.report.engine.charts import drawing
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.plots import dot_plot
 from transect.report.engine.charts.svg import render
-from transect.report.engine.charts.theme import palette
+from transect.report.engine.charts.theme import Styles
 
 pytestmark = pytest.mark.env
 
-ROWS = [Dot(label="<script>", value=2.0, style=palette(1)[0]), Dot(label="b", value=3.0, style=palette(2)[1])]
+STYLES = Styles([], [])
+ROWS = [Dot(label=name, value=value, style=STYLES.get(name)) for name, value in (("<script>", 2.0), ("b", 3.0))]
 BEGIN = "from transect.report.engine.charts import drawing\nasked = drawing.begin({}, alt_text='', name='x')\n"
 
 

@@ -10,11 +10,11 @@ from said_of_records import Made, context, findings, only, prose
 
 from transect.analysis.parallelism import division, ideal_bubble, rivalries
 from transect.domain.record import Cause, Status
-from transect.report.topics.asynchronous.facts import asynchronous_groups
+from transect.report.topics.asynchronous import asynchronous_groups
 from transect.report.topics.claims.facts import Judgement
 from transect.report.topics.claims.findings import claim_answers
-from transect.report.topics.parallel.out_of_core import sweeps
-from transect.report.topics.parallel.overlapped import exchanges
+from transect.report.topics.parallel.exchange import exchanges
+from transect.report.topics.parallel.memory import sweeps
 from transect.stats.comparisons import Confidence
 
 FAILED = {"status": Status.FAILED, "message": "why"}
@@ -132,35 +132,35 @@ def test_a_schedule_of_several_parts_has_no_such_formula_and_all_its_layers():
 def test_a_pipeline_stands_beside_the_best_that_shares_the_data_alone():
     made = context(*BESIDE)
     [rivalry] = rivalries(made.of("train"), made.floors, asked=True)
-    assert (rivalry.best.cell.strategy, rivalry.rival.cell.strategy) == ("mpi-pipeline", "mpi-allreduce")
-    assert (rivalry.division.parts, rivalry.division.replicas) == (2, 1)
-    assert rivalry.result.ratio.value == pytest.approx(0.8) and rivalry.result.shown
-    assert rivalry.result.ratio.low < 0.8 < rivalry.result.ratio.high
+    assert (rivalry.group.cell.strategy, rivalry.base.cell.strategy) == ("mpi-pipeline", "mpi-allreduce")
+    layout = division(rivalry.group)
+    assert layout is not None and (layout.parts, layout.replicas) == (2, 1)
+    assert rivalry.ratio.value == pytest.approx(0.8) and rivalry.shown
+    assert rivalry.ratio.low < 0.8 < rivalry.ratio.high
     found = only("pipeline", *BESIDE)
-    assert [c.ratio for c in found.contrasts] == [rivalry.result.ratio] and found.confidence is Confidence.CONFIRMED
+    assert [c.ratio for c in found.contrasts] == [rivalry.ratio] and found.confidence is Confidence.CONFIRMED
 
 
 def test_an_exchange_that_overlaps_stands_beside_the_blocking_one():
     context_of = context(*OVERLAPPED)
     [exchange] = exchanges(context_of.of("train"), context_of.floors)
-    assert exchange.least_s == pytest.approx(0.006)  # The longer part.
+    assert (exchange.compute_s, exchange.communication_s) == pytest.approx((0.004, 0.006))
     base, row = exchange.rows
     assert base.result is None and (base.variant, row.variant) == ("SC-B", "SC-OBR")
-    assert row.progress == "thread" and row.over_least == pytest.approx(1.1, rel=0.01)
+    assert row.over_least == pytest.approx(1.1, rel=0.01)
     assert row.result is not None and row.result.ratio.value == pytest.approx(0.66, rel=0.01)
 
 
 def test_a_batch_past_the_memory_stands_beside_the_one_that_fits():
     made = context(*PAST)
     [sweep] = sweeps(made.of("train"), made.floors)
-    [row] = [row for row in sweep.rows if row.group.cell.memory == "offload-file"]
-    assert sweep.budgets == [BUDGET] and row.times_what_fits == 8
+    [row] = [row for row in sweep if row.group.cell.memory == "offload-file"]
+    assert row.times_what_fits == 8
     assert row.beside_fitting is not None and row.beside_free is not None
     for result in (row.beside_fitting, row.beside_free):
         assert result.ratio.value == pytest.approx(1.2) and result.ratio.low < 1.2 < result.ratio.high
-    too_large = sweep.too_large("plain", BUDGET)
-    assert too_large is not None and too_large.cell.batch == 128
     found = only("memory", *PAST)
+    assert "plain memory runs out at batch 128" in found.evidence
     assert [c.ratio for c in found.contrasts] == [row.beside_fitting.ratio, row.beside_free.ratio]
     assert found.confidence is Confidence.CONFIRMED
 

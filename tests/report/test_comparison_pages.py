@@ -10,12 +10,12 @@ import pytest
 from factories import train_cell, write_records
 from result_runs import START, noisy, run_record, write_run
 from transect.analysis.history import history_of
-from transect.analysis.set_outcome import outcome_of
+from transect.analysis.set_lines import outcome_of
 from transect.analysis.set_verdicts import compare_sets
 from transect.analysis.timelines import timeline
 from transect.engine.result_folders import find_runs, read_sets
-from transect.report.comparison.compare_page import write_comparison
-from transect.report.comparison.history_page import write_history
+from transect.report.comparison.compare_page import Compared, write_comparison
+from transect.report.comparison.history_page import Followed, write_history
 
 EVIL = "</script><script>window.HACKED=1</script><img src=x onerror='window.HACKED=2'>\u2028{{7*7}}"
 FRAMEWORKS = ("numpy", "torch", "keras", EVIL)
@@ -57,9 +57,12 @@ def pages(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     made = {name: folder / f"{name}.html" for name in ("compare", "history")}
     base, *others = sets[0], sets[6], sets[13]
     besides = compare_sets(base, others)
-    write_comparison(made["compare"], base, besides, outcome=outcome_of(besides), margin=0.05, quality_margin=0.01)
+    outcome = outcome_of(besides)
+    compared = Compared(base=base, besides=besides, outcome=outcome, margin=0.05, quality_margin=0.01)
+    write_comparison(made["compare"], compared)
     line = timeline(sets)
-    write_history(made["history"], history_of(line.runs), line, study=EVIL, margin=0.05)
+    followed = Followed(study=EVIL, history=history_of(line.runs), left_out=line.left_out, margin=0.05)
+    write_history(made["history"], followed)
     return made
 
 

@@ -11,7 +11,7 @@ from said_of_records import Made, prose
 from factories import bench_cell, make_record, train_cell
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
-from transect.report.topics.containers.facts import ContainerCost, container_costs
+from transect.report.topics.containers import ContainerCost, container_costs
 from transect.stats.verdicts import Answer
 
 mlp_cell = functools.partial(train_cell, workload="digits-mlp", batch=64)
@@ -61,7 +61,7 @@ def sweep(factor: float) -> list[Record]:
 
 def costs(made: list[Record]) -> dict[tuple[str, int | None], ContainerCost]:
     groups = group_records(made)
-    return {(cost.metric, cost.size): cost for cost in container_costs(groups)}
+    return {(cost.contrast.metric, cost.size): cost for cost in container_costs(groups)}
 
 
 SETS = {
@@ -94,7 +94,7 @@ def test_prose(snapshot: Any) -> None:
 def test_costs_keep_to_the_studys_margin():
     groups = group_records(records())
     plain, strict = (
-        next(cost for cost in container_costs(groups, margin=margin) if cost.metric == "step_time").contrast
+        next(cost for cost in container_costs(groups, margin=margin) if cost.contrast.metric == "step_time").contrast
         for margin in (0.05, 0.001)
     )
     assert plain.answer is Answer.SAME and plain.comparison.margin == 0.05

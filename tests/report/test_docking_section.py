@@ -16,8 +16,8 @@ from transect.domain.axes.retrain import StepCell
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.engine.finding import Finding
-from transect.report.topics.conformance import findings as conformance
-from transect.report.topics.docking.facts import contests, curves, docking_rows
+from transect.report.topics import conformance
+from transect.report.topics.docking.facts import contests, docking_rows
 from transect.report.topics.docking.findings import docking_findings
 
 REPEATS = 6
@@ -91,11 +91,6 @@ def test_a_kernel_is_set_beside_the_reference_at_its_own_threads() -> None:
     # Beside OpenMP that is not pinned either.
     assert ratio.value == pytest.approx(4 / 2.1, rel=0.01) and ratio.low < ratio.value < ratio.high
     assert "Rust takes 2 times as long" in found.claim and "OpenMP (threads pinned) takes 2 µs a pose" in found.claim
-
-
-def test_a_curve_needs_several_numbers_of_threads() -> None:
-    found = curves(docking_rows(group_records(RECORDS)))
-    assert sorted(members[0].model for members in found) == ["numba", "openmp"]
 
 
 def findings_of(*records: Record) -> list[Finding]:

@@ -16,7 +16,7 @@ from transect.report.engine.collect import make_findings
 from transect.report.engine.deciding import corrected, tally_of
 from transect.report.engine.finding import Finding
 from transect.report.engine.parts import all_parts
-from transect.report.topics.study.drift_facts import drift_of
+from transect.report.topics.study.drift import drift_of
 from transect.report.topics.study.energy import Use, uses
 from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Answer, Chance

@@ -22,7 +22,6 @@ from transect.report.engine.text import (
     in_unit,
     number,
     numbers_behind,
-    one_decimal,
     percent,
     plain,
     tenths,
@@ -106,7 +105,6 @@ MS = Scale(factor=1e-3, unit="ms")
     [
         (MS, [0.0123456, 0.00234567, None], ["", 12.3456, 2.34567, None]),
         (percent, [0.51234, 0.0512], ["%", 51.234, 5.12]),
-        (one_decimal, [0.12345], ["%", 12.345]),
         (tenths, [-0.125], ["%", -12.5]),
         (in_unit("B"), [3 * 2**20, 20.5 * 2**20], ["B", 3145728, 21495800.0]),
         (in_unit("s"), [0.0123456, 2.5], ["s", 0.0123456, 2.5]),

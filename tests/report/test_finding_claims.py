@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors, group_records
 from transect.analysis.scaling import ScalingKind
 from transect.domain.record import Cause, MetricValue, Record, Status
-from transect.report.topics.distribution.facts import LOST, DistributionCost
-from transect.report.topics.distribution.findings import split_text
-from transect.report.topics.training.words import first_words
+from transect.report.engine.best_words import with_open
+from transect.report.engine.finding import Finding
+from transect.report.topics.distribution.costs import LOST, DistributionCost, split_text
+from transect.report.topics.training.words import first_words, unknown_namer
+from transect.stats.comparisons import Confidence
 
 
 def infer(workload: str, latencies: list[float], runtime: str = "r", **axes: Any) -> list[Record]:
@@ -104,13 +107,6 @@ def test_a_sentence_and_its_table_say_the_same_of_what_is_lost(lost: Any, other:
     assert found.other_s == pytest.approx(other / 1000)
 
 
-@pytest.mark.parametrize("lost", [(871.0, -105.0, 105.0), (1.0, -50.0, 2.0), (None, 3.0, 0.0)])
-def test_the_parts_of_a_bar_end_where_its_total_ends(lost: Any) -> None:
-    found = cost(lost, -7.0)
-    assert sum(found.drawn_s.values()) == pytest.approx(max(0.0, found.lost_s))
-    assert min(found.drawn_s.values()) >= 0
-
-
 def test_nothing_above_its_bound_is_nothing_to_say() -> None:
     assert "bound" not in findings(*bench(), *train([0.001, 0.0011]))
     # A wrong result is no reason to doubt a bound.
@@ -142,8 +138,18 @@ def test_a_diverged_cell_reaches_nothing_and_is_no_wrong_result() -> None:
 def test_a_way_of_which_nothing_is_known_is_not_named_with_the_first() -> None:
     cells = [train_cell("torch", strategy=name, ranks_per_node=2) for name in ("mpi-allreduce", "ddp-gloo")]
     first, other = group_records(make_record(cell, {"time_to_quality": 1.0 + n}) for n, cell in enumerate(cells))
-    apart = first_words(Best(first=first, fastest=first, unknown=(other,)), [first, other], "1 s")
-    assert " or " not in apart and "as fast is not known" in apart
+    found, pool = Best(first=first, fastest=first, unknown=(other,)), [first, other]
+    words = first_words(found, pool, "1 s")
+    assert " or " not in words
+    said = Finding(subject="w", claim=f"{words}.", evidence="", confidence=Confidence.CONFIRMED, kind="fastest")
+    likely, unsure = with_open(said, found, unknown_namer(found, pool))
+    assert likely == replace(said, confidence=Confidence.PROVISIONAL), "the other may be the first"
+    assert [*with_open(said, replace(found, unknown=()), unknown_namer(found, pool))] == [said]
+    assert unsure.confidence is Confidence.INCONCLUSIVE and "as fast as torch" not in unsure.claim
+    assert unsure.claim.startswith("whether MPI all-reduce") and "no pair" in unsure.claim
+    # What claims nothing that is surer is one sentence with it.
+    [both] = with_open(replace(said, confidence=Confidence.INCONCLUSIVE), found, unknown_namer(found, pool))
+    assert both.claim.startswith(words) and "as fast is not known" in both.claim
 
 
 def test_a_ratio_of_steps_is_said_to_be_one_beside_times_of_whole_trainings() -> None:

@@ -18,7 +18,7 @@ from transect.report.engine.context import Context
 from transect.report.engine.parts import all_parts
 from transect.report.topics.claims.facts import Evidence, Judgement, answers
 from transect.report.topics.claims.findings import claim_answers, claim_findings
-from transect.report.topics.forecasts.facts import forecasts, mean_error, order_of
+from transect.report.topics.forecasts import forecasts, mean_error, order_of
 from transect.stats.comparisons import Confidence
 
 LATER = "2099-01-01T00:00:00+00:00"
@@ -127,11 +127,11 @@ def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study):
     assert sum("by extrapolation" in finding.text for finding in claim_findings(made)) == 2
 
 
-@pytest.mark.parametrize(("error", "judgement"), [(None, "open"), (0.02, "less"), (0.5, "open"), (0.0, "less")])
+@pytest.mark.parametrize(("error", "judgement"), [(None, "OPEN"), (0.02, "LESS"), (0.5, "OPEN"), (0.0, "LESS")])
 def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, judgement):
     evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: (0.7 * n, False), error=error)
     found = {answer.claim.key: answer for answer in answers(evidence)}
-    assert found["nodes-128"].judgement == judgement  # 89.6 beside 110
+    assert found["nodes-128"].judgement is Judgement[judgement]  # 89.6 beside 110
     assert found["nodes-128"].extrapolated and found["nodes-128"].confidence is Confidence.INCONCLUSIVE
 
 

@@ -88,14 +88,13 @@ def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
     assert alone is not None and not alone.winner and "synthetic" in alone.instead
 
 
-def test_eight_frameworks_with_twelve_strategies_look_different() -> None:
+def test_eight_frameworks_with_eight_strategies_look_different() -> None:
     frameworks = ["numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2", "mxnet"]
-    strategies = ["single", *(f"way-{number}" for number in range(11))]
+    strategies = ["single", *(f"way-{number}" for number in range(7))]
     styles = Styles(frameworks, strategies)
     assert len({styles.get(name).color for name in frameworks}) == 8
     found = [styles.get("torch", way) for way in strategies]
-    assert len({style.shape for style in found}) == 12
-    assert len({(style.shape, style.dash) for style in found}) == 12
+    assert len({style.shape for style in found}) == 8
     assert (found[0].shape, found[0].dash) == ("circle", ())
 
 
@@ -130,6 +129,5 @@ SEEN = "0.02 from 30, 60"
 def test_a_row_says_until_where_and_what_took_over(blind, more, metrics, shown):
     values = {"equality_ratio": 0.5, "weights_equality_ratio": 0.4, **metrics}
     record = make_record(train_cell(workload="w", batch=8), values, details={"not_checkable_from": blind} | more)
-    [table] = Made("equality", record).tables
-    [row] = rows(table)
+    [row] = rows(Made("equality", record).tables[-1])
     assert (row["Checkable until step"], row["Restarts: largest ratio"], row[""]) == shown

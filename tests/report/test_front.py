@@ -11,7 +11,7 @@ import pytest
 from factories import make_record, train_cell
 from transect.analysis.contrasts import Contrast, contrast
 from transect.analysis.groups import Floors, group_records
-from transect.analysis.load import Loaded
+from transect.analysis.load import Loaded, Problem
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
 from transect.domain.study import Question
@@ -19,6 +19,7 @@ from transect.report.engine.answers import answer
 from transect.report.engine.banner import banner
 from transect.report.engine.build import build_report
 from transect.report.engine.context import Context
+from transect.report.engine.deciding import tally_of
 from transect.report.engine.decision import Decision
 from transect.report.engine.decisions import decision_table
 from transect.report.engine.finding import Finding
@@ -27,6 +28,7 @@ from transect.report.engine.parts import DecisionColumn, all_parts
 from transect.report.engine.ranking import Turn, ranked, turn_of
 from transect.report.engine.rules import unknown_names
 from transect.stats.comparisons import Confidence
+from transect.stats.verdicts import Chance
 
 
 def cell_of(workload: str, repeat: int) -> Cell:
@@ -165,7 +167,8 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
 
 
 def banner_of(*records: Any) -> dict[str, Any]:
-    return {line.word: line for line in banner(Context(Loaded(study="s", records=list(records)), title="t"))}
+    context = Context(Loaded(study="s", records=list(records)), title="t")
+    return {line.word: line for line in banner(context, tally_of((), context))}
 
 
 def run(repeat: int, *, disturbed: bool | None = False, minutes: tuple[int, int] = (0, 1), **more: Any) -> Any:
@@ -189,6 +192,25 @@ def test_the_banner_counts_no_pause_and_no_minute_twice() -> None:
     lines = banner_of(run(0, minutes=(0, 3)), run(1, minutes=(1, 2)), run(2, minutes=(2, 5)), run(3, minutes=(50, 52)))
     assert lines["Measured"].text == "26 November 2026 · 7 minutes"
     assert banner_of()["Cells"].text == "0 measurements"
+
+
+def test_a_record_that_cannot_be_read_is_still_to_come() -> None:
+    unreadable = [Problem(where="train/iris.torch~1", what="cut")]
+    made = Context(Loaded(study="s", records=[run(0)], unreadable=unreadable, problems=unreadable), title="t")
+    assert made.pending == [("train", "iris.torch~1")]
+    [cells] = [line for line in banner(made, tally_of((), made)) if line.word == "Cells"]
+    assert cells.text == "1 measurement · 1 cannot be read" and cells.chip is not None and cells.chip.tone == "bad"
+
+
+def test_the_banner_says_what_was_counted_as_a_comparison() -> None:
+    said = found(
+        "r", contrasts=(beside(2.0), beside(1.0)), tests=(Chance(p=0.001, rival=True), Chance(p=1, claimed=False))
+    )
+    made = Context(Loaded(study="s"), title="t")
+    [line] = [line for line in banner(made, tally_of([said], made)) if line.word == "Compared"]
+    assert line.text.startswith("3 of 4 comparisons decided") and line.chip is not None
+    assert "2 planned pairs, 1 rival of a winner" in line.text and "1 test of another kind" in line.text
+    assert line.chip.text == "1 not known"
 
 
 # --- the decision table

@@ -11,10 +11,11 @@ from transect.report.engine.blocks import Mark, digits
 from transect.report.engine.charts.chart import Point, Series, line_chart
 from transect.report.engine.charts.lines import MAX_NAMED, line_plot
 from transect.report.engine.charts.marks import Line
-from transect.report.engine.charts.theme import Styles, palette
+from transect.report.engine.charts.theme import Styles
 
 HEIGHT = 230
-[STYLE] = palette(1)
+STYLES = Styles([], [])
+STYLE = STYLES.get("one")
 
 
 def names_of(drawing: dict) -> list[dict]:
@@ -50,7 +51,7 @@ def test_a_name_belongs_to_the_mark_of_its_own_line() -> None:
 
 
 def test_series_beyond_the_eighth_are_grey_and_counted() -> None:
-    lines = [Line(points=[(1, 1), (2, n)], style=palette(12)[n], name=f"line {n}") for n in range(12)]
+    lines = [Line(points=[(1, 1), (2, n)], style=STYLES.get(f"line {n}"), name=f"line {n}") for n in range(12)]
     drawing = line_plot(lines, x_title="x", y_title="y")
     assert len(names_of(drawing)) == MAX_NAMED and "4 more" in drawing.said
     strokes = {
@@ -84,7 +85,6 @@ def test_two_places_are_bars_from_zero_with_their_bound() -> None:
         x="ranks",
         y="times",
         name="n",
-        alt="a",
         most=3,
         bound={1: 10.0, 2: 20.0},
         bound_name="ideal",

@@ -5,18 +5,27 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from said_of_records import context
 
 from factories import bench_cell, infer_cell, make_record, train_cell
+from transect.analysis.labels import people_name
+from transect.analysis.load import Loaded
 from transect.domain.record import Cause, Record, Samples, Status
 from transect.domain.study import Question
-from transect.report.engine.blocks import Chart
+from transect.report.engine.blocks import Chart, Chip
 from transect.report.engine.charts.inks import GOOD, MUTED, WARN
-from transect.report.engine.charts.slide import HEIGHT, WIDTH, Column, Said, Slide, draw
+from transect.report.engine.charts.marks import Dot
+from transect.report.engine.charts.plots import dot_plot
+from transect.report.engine.charts.slide import HEIGHT, WIDTH, Column, draw
+from transect.report.engine.charts.theme import Style
+from transect.report.engine.collect import make_findings
 from transect.report.engine.context import Context
+from transect.report.engine.decisions import decision_table
+from transect.report.engine.parts import all_parts
 from transect.report.topics.pictures.accuracy import accuracy_charts, curve
 from transect.report.topics.pictures.course import course_charts
 from transect.report.topics.pictures.forest import forest_charts
@@ -76,6 +85,24 @@ def test_an_open_interval_is_cut_and_says_so_in_its_numbers() -> None:
     assert math.isclose(widest, max(p.cost.high for p in made.contrasts if p.asked))
 
 
+def test_an_asked_comparison_without_an_interval_is_drawn_as_not_known() -> None:
+    made = context(*trained("numpy", 1e-3, repeats=1), *trained("torch", 2e-3, repeats=1))
+    [single] = [pair for pair in made.contrasts if pair.metric == "step_time"][:1]
+    made.contrasts._made = [(pair, replace(single, asked=True)) for pair, _ in made.contrasts.by_pair()][:1]
+    assert single.decision is None or math.isinf(single.half_width)
+    [chart] = charts(forest_charts(made))
+    assert "1 not known" in chart.title and [row[5] for row in chart.table.rows] == ["open"]
+
+
+def test_a_long_heading_of_rows_is_whole() -> None:
+    head = "digits-mlp, beside ONNX Runtime (Python) exported by torch.export (batch 32)"
+    rows = [Dot(label=name, value=1.0, style=Style("#000000"), head=head) for name in ("C", "Go")]
+    drawing = dot_plot(rows, title="times")
+    texts = [row["left"] for made in drawing["layer"] for row in made["data"]["values"] if "left" in row]
+    assert " ".join(text for text in texts if text not in ("C", "Go")) == head
+    assert [mark.parts for mark in drawing.marks if not mark.label] == [range(2, 4)] * 2
+
+
 def test_the_first_screen_shows_what_the_first_question_is_about() -> None:
     served = [
         make_record(infer_cell(runtime, repeat), {"latency": time, "end_to_end_time": time})
@@ -87,6 +114,43 @@ def test_the_first_screen_shows_what_the_first_question_is_about() -> None:
     [serving] = charts(front_body(context(*records, asks=["serving.runtime"])))
     assert "time to accuracy 0.9" in training.axis and "time of a call" in serving.axis
     assert training.title == "iris-mlp: numpy leads; PyTorch takes 2 times as long per step"
+
+
+def test_a_decision_its_finding_and_its_bars_name_one_winner_and_none_is_sure_beside_an_unknown_rival() -> None:
+    # Run alone the first is faster, and by whole calls, which decide, the second.
+    served = [
+        make_record(
+            infer_cell(runtime, repeat, batch=batch, exporter="dynamo"),
+            {"latency": run * NOISE[repeat], "end_to_end_time": call * NOISE[repeat], "throughput": batch / run},
+            details={"run_includes": ["bind"] if runtime == "c" else []},
+        )
+        for runtime, run, call in (("python", 1e-5, 4e-5), ("c", 2e-5, 2.1e-5), ("go", 2e-5, 2.1e-5))
+        for batch in (1, 32)
+        for repeat in range(5)
+    ]
+    wild = trained("jax", 1e-3, spread=60)
+    made = context(*trained("numpy", 1e-3), *trained("torch", 2e-3), *wild, *served)
+    parts = all_parts()
+    table = decision_table(made, parts.columns, make_findings(made, parts.findings))
+    cells = [one for row in table.rows for entry in row.entries for one in entry.decided if one.decision.winner]
+    assert {one.decision.column for one in cells} >= {"train", "serve-one", "serve-many"}
+    for one in cells:
+        first = people_name(one.finding.groups[0].cell, never=("exporter",))
+        assert one.decision.winner.startswith(first) and one.bars[0].name.startswith(first), one.finding.claim
+        assert not one.decision.unknown or one.finding.confidence is not Confidence.CONFIRMED
+        assert one.bars[0].value.split()[0] in f"{one.decision.value} {one.finding.claim}"
+    assert any(one.decision.unknown for one in cells)
+
+
+def test_what_stands_beside_each_other_is_of_the_same_starts() -> None:
+    # Two more starts of one framework take twice as many steps.
+    longer = [
+        make_record(train_cell("numpy", n), {"step_time": 1e-3, "time_to_quality": 0.2, "steps_to_quality": 200})
+        for n in range(5, 9)
+    ]
+    made = context(*trained("numpy", 1e-3), *longer, *trained("torch", 2e-3))
+    [chart] = charts(front_body(made))
+    assert [row[2] for row in chart.table.rows] == ["100", "200"], chart.table.rows
 
 
 def test_a_title_names_no_leader_that_the_runs_do_not_show() -> None:
@@ -190,15 +254,13 @@ def test_repeats_stand_beside_the_middle_of_their_own_cell() -> None:
     assert repeats.title == "10 of 10 repeats within 5 % of the middle of their cell"
 
 
-SAID = Said(
-    about="digits-cnn", text="PyTorch on one core, 0.35 s; numpy takes 1.9 times as long " * 9, sure="sure", tone="good"
-)
+SAID = ("digits-cnn: PyTorch on one core, 0.35 s; numpy takes 1.9 times as long " * 9, Chip("sure", "good"))
 BARS = (("PyTorch <b>&", 0.5, "350 ms"), ("numpy", 1.0, "670 ms"))
 
 
 def test_the_page_for_a_slide_stays_on_its_page_whatever_it_says() -> None:
     columns = [Column(question="Which is faster? " * 20, said=[SAID] * 4, bars=BARS, about="digits-cnn")] * 3
-    page = ET.fromstring(draw(Slide(title="A title " * 40, columns=columns, caveat="But " * 90, source="s " * 200)))
+    page = ET.fromstring(draw("A title " * 40, columns, caveat="But " * 90, source="s " * 200))
     space = "{http://www.w3.org/2000/svg}"
     assert all(
         0 < float(text.get("x", 0)) < WIDTH and 0 < float(text.get("y", 0)) < HEIGHT
@@ -215,6 +277,6 @@ def test_a_study_without_an_answer_has_no_page_for_a_slide() -> None:
     from transect.report.engine.decisions import DecisionTable
     from transect.report.engine.slide import slide_of
 
-    made = Context.empty()
+    made = Context(Loaded(study="empty"), title="empty")
     made.questions = [Question(ask="?", answered_by=["training.fastest"])]
     assert slide_of(made, [], DecisionTable(columns=(), rows=(), absent=()), "s") == ""

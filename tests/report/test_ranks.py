@@ -11,11 +11,12 @@ from transect.domain.record import Cause, Record, Status
 from transect.report.engine.collect import make_findings, make_section
 from transect.report.engine.context import Context
 from transect.report.engine.parts import all_parts
-from transect.report.topics.languages.facts import languages
-from transect.report.topics.ranks.batch_sweeps import batch_sweeps
-from transect.report.topics.ranks.costs import published_ratio, sum_paths
+from transect.report.topics.languages import languages
+from transect.report.topics.ranks.batches import batch_sweeps
+from transect.report.topics.ranks.messages import published_ratio
 from transect.report.topics.ranks.published_series import GO_WITH_MPI, PUBLISHED
 from transect.report.topics.ranks.series import problems
+from transect.report.topics.ranks.sums import sum_paths
 from transect.stats.comparisons import Confidence
 
 KINDS = ("near-linear", "rank-stop", "sum-rate", "point-to-point", "larger-batch")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from transect.analysis.load import Loaded
 from transect.report.engine.answers import Answer, Clause
 from transect.report.engine.blocks import (
     Body,
@@ -25,7 +26,7 @@ from transect.report.engine.blocks import (
     words,
 )
 from transect.report.engine.charts.chart import Point, Series, gather
-from transect.report.engine.charts.theme import Style, palette
+from transect.report.engine.charts.theme import Style, Styles
 from transect.report.engine.collect import MadeSection, make_section
 from transect.report.engine.context import Context
 from transect.report.engine.decision import Decision
@@ -78,7 +79,7 @@ def test_what_explains_folds_at_the_end_and_an_empty_section_is_not_there() -> N
     assert Body.of([Lead("Why. So.", empty="No cell."), None]) == Body(lead="No cell.", blocks=[])
     assert Body.of([Lead("Why. So.")]) == Body(lead="Why. So.", blocks=[]) and Body.of([]) is None
     nothing = Section(key="x", title="X", order=1, make=lambda _: [Lead("Why.", empty="No cell.")])
-    assert make_section(nothing, Context.empty()) is None
+    assert make_section(nothing, Context(Loaded(study="empty"), title="empty")) is None
     with pytest.raises(TypeError, match="a section yields a str"):
         Body.of(["Why."])
 
@@ -116,7 +117,7 @@ def rows(made: MadeSection) -> list[int]:
 def test_prose(snapshot: Any) -> None:
     """What is said of what a page leaves out."""
     [cut] = fitted([section(300)], 100)
-    [style] = palette(1)
+    style = Styles([], []).get("one")
     points = [Point(x=x, repeats=[1.0]) for x in range(5000)]
     long = [block for n in range(40) for block in (Heading(f"workload {n}"), table(range(20), COLUMNS))]
     _, short = fitted([section(5), MadeSection(key="l", title="L", body=Body(lead="", blocks=long))], size=20_000)
@@ -141,8 +142,15 @@ def test_the_longest_tables_lose_their_rows_first_and_say_how_many() -> None:
     assert cut.rows[76] == given[0].body.blocks[0].rows[76]  # type: ignore[union-attr]
 
 
+def test_long_texts_take_as_much_room_as_they_are_long() -> None:
+    blocks = [table(range(200), [words("Name", lambda n: "x" * 400)]), Prose("y" * 9000)] * 5
+    [cut] = fitted([MadeSection(key="k", title="T", body=Body(lead="", blocks=blocks))], size=200_000)
+    page = templates().get_template("section.html.j2").render(body=cut.body)
+    assert 50_000 < len(page) < 220_000
+
+
 def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
-    [style] = palette(1)
+    style = Styles([], []).get("one")
     points = [Point(x=x, repeats=[y, y + 1.0, y + 2.0]) for x in (1, 2, 4) for y in range(500)]
     [gathered], remark = gather([Series(name="s", style=style, points=points)])
     assert remark.startswith("4500 runs are")
@@ -150,10 +158,6 @@ def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
     assert list(gathered.points[0].repeats) == [1, 126, 251, 375, 500]
     few = [Series(name="s", style=style, points=points[:9])]
     assert gather(few) == (few, "")
-    many = [Point(x=x, repeats=[1.0]) for x in range(5000)]
-    [spread], _ = gather([Series(name="s", style=style, points=many)])
-    places = [point.x for point in spread.points]
-    assert len(places) < 60 and places[0] == 0 and places[-1] == 4999
 
 
 def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None:
@@ -167,7 +171,7 @@ def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None
     assert before == long[: len(before)]
     page = templates().get_template("section.html.j2")
     written = page.render(body=Body(lead="", blocks=before))
-    assert 10_000 < len(written) <= 20_000
+    assert 8_000 < len(written) <= 20_000
     left = [block for block in long[len(before) :] if isinstance(block, Table)]
     assert isinstance(remark, Prose) and f"{len(left)} tables" in remark.text
     assert "Left out here" in remark.text and "records.parquet" in remark.text
@@ -200,8 +204,7 @@ def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_r
         first=tuple(shown[:7]),
         more=tuple((item.finding.subject, (item,)) for item in shown[7:]),
         tally="",
-        all=tuple(shown),
-        anchors={id(item.finding): item.anchor for item in shown},
+        all={id(item.finding): item for item in shown},
     )
     fit = shortened(front, most=30, rows=20)
     kept = {item.finding.subject for _, members in fit.more for item in members}

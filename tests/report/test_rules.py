@@ -21,6 +21,7 @@ from rank_records import write_rank_study
 from said_of_records import context
 
 from factories import make_record, train_cell
+from transect.analysis.load import Loaded
 from transect.domain.paths import ROOT
 from transect.domain.study import Question
 from transect.report.engine.build import write_page
@@ -100,7 +101,10 @@ def test_no_finding_of_a_study_that_asks_for_no_published_work_speaks_of_one(
 
 def test_sections_of_nothing(snapshot: Any) -> None:
     """What each section says without records, and without any of its own: None is no section."""
-    empty, plain = Context.empty(), context(make_record(train_cell(), {"samples_per_second": 1.0}))
+    empty, plain = (
+        Context(Loaded(study="empty"), title="empty"),
+        context(make_record(train_cell(), {"samples_per_second": 1.0})),
+    )
     bodies = {}
     for section in all_parts().sections:
         made = [make_section(section, made_of) for made_of in (empty, plain)]

@@ -140,18 +140,15 @@ def test_what_is_wrong_has_no_time_in_any_chart() -> None:
 
 @pytest.mark.parametrize(("slow", "log"), [(5e-4, False), (3e-3, True)])
 def test_latencies_more_than_a_decade_apart_stand_on_a_log_axis(slow: float, log: bool) -> None:
-    chart = Made(*runs("cpp", 1e-4), *runs("python", slow)).chart("Time of a call at batch 1")
+    chart = Made(*runs("cpp", 1e-4), *runs("python", slow)).chart("Batch 1")
     assert ("log scale" in chart.svg) is log
 
 
-def test_a_tail_ends_where_twenty_samples_lie_beyond() -> None:
-    def sampled(amount: int) -> list[Record]:
-        values = [1e-4 * (1 + n / amount) for n in range(amount)]
-        return [infer_record("cpp", 1.5e-4, samples=values), *runs("c", 1e-4)]
-
-    [row] = rows(Made(*sampled(300)).chart("Tail").table)
-    assert (row["90th (µs)"], row["95th (µs)"], row["99th (µs)"]) == ("190", "–", "–")
-    [row] = rows(Made(*sampled(400)).chart("Tail").table)
-    assert (row["95th (µs)"], row["99th (µs)"]) == ("195", "–")
-    assert rows(Made(*sampled(2000)).chart("Tail").table)[0]["99th (µs)"] == "199"
-    assert not [chart for chart in Made(*sampled(30)).charts if chart.title.startswith("Tail")]
+@pytest.mark.parametrize(
+    ("amount", "told"), [(30, ("–", "–")), (300, ("–", "–")), (400, ("195", "–")), (2000, ("195", "199"))]
+)
+def test_a_percentile_needs_twenty_samples_beyond_it(amount: int, told: tuple[str, str]) -> None:
+    values = [1e-4 * (1 + n / amount) for n in range(amount)]
+    made = Made(infer_record("cpp", 1.5e-4, samples=values), *runs("c", 1e-4))
+    [row] = [row for row in rows(made.chart("Batch 1").table) if "C++" in row["Point"]]
+    assert (row["95th percentile (µs)"], row["99th percentile (µs)"]) == told

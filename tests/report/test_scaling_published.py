@@ -16,7 +16,7 @@ from transect.analysis.load import load_records
 from transect.analysis.network import communications
 from transect.analysis.scaling import efficiencies
 from transect.domain.record import Record
-from transect.report.topics.scaling.superlinear import possible_causes
+from transect.report.topics.scaling import possible_causes
 from transect.report.topics.study.published import figures_of
 
 

@@ -1,4 +1,4 @@
-"""Exports beside one another, and training runs as MLPerf's logs and in Deep500's metrics."""
+"""Exports beside one another, and training runs as MLPerf's logs."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def data(folder: Path) -> None:
     write_records(folder, make_record(cell, details=details))
 
 
-def contents(folder: Path, name: str) -> Contents:
-    return REPORT_FORMATS.get(name).contents(make_all(folder, title="x", only=()))
+def contents(folder: Path) -> Contents:
+    return REPORT_FORMATS.get("mlperf-logs").contents(make_all(folder, title="x", only=()))
 
 
 def written(exported: Contents) -> dict[str, list[str]]:
@@ -185,8 +185,7 @@ def written(exported: Contents) -> dict[str, list[str]]:
     return files | {"left out": [plain(sentence) for sentence in exported.left_out]}
 
 
-@pytest.mark.parametrize("name", ["mlperf-logs", "deep500"])
-def test_files(tmp_path: Path, snapshot: Any, name: str) -> None:
+def test_files(tmp_path: Path, snapshot: Any) -> None:
     """What trainings that reach their target and miss it become, and why the others are left out."""
     scored, errors = tmp_path / "scored", tmp_path / "errors"
     data(scored)
@@ -199,19 +198,13 @@ def test_files(tmp_path: Path, snapshot: Any, name: str) -> None:
     write_records(scored, make_record(cell))
     # An error is better the lower it is.
     training(errors, 0, [0.5, 0.05, 0.2, 0.3], score="final_loss")
-    assert [written(contents(folder, name)) for folder in (scored, errors)] == snapshot
+    assert [written(contents(folder)) for folder in (scored, errors)] == snapshot
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("mlperf-logs", {"time_to_train": 3.25, "eval_accuracy": 0.95}),
-        ("deep500", {"TestAccuracy": 97, "WallclockTime": 4000}),
-    ],
-)
-def test_our_own_parsers_read_them(tmp_path: Path, name: str, values: dict[str, float]) -> None:
+def test_our_own_parser_reads_them(tmp_path: Path) -> None:
     training(tmp_path, 1, [0.5, 0.8, 0.95, 0.97])
-    (log,) = (log for file, log in contents(tmp_path, name).files.items() if file.endswith(".txt"))
+    (log,) = (log for file, log in contents(tmp_path).files.items() if file.endswith(".txt"))
     (run,) = Scanner().scan(io.BytesIO(log), "log")
     assert run.status is RunStatus.OK
+    values = {"time_to_train": 3.25, "eval_accuracy": 0.95}
     assert {metric.name: metric.value for metric in run.metrics if metric.name in values} == pytest.approx(values)

@@ -20,7 +20,6 @@ from transect.analysis.groups import Floors, Group
 from transect.domain.cell import Cell
 from transect.domain.pairs import Pair
 from transect.domain.record import Cause, Status
-from transect.domain.until import AnalysisPlan
 from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import LEVEL, Answer
 
@@ -196,7 +195,7 @@ def study(tally: Tally, rng: np.random.Generator, design: Design, shape: Shape, 
         amount = min(most, amount + 1) if amount else min(3, most)
         counts = {point: max(design.repeats[point], amount) for point in order}
         groups = _groups(design, slower, drawn, counts, turns=shape.turns)
-        made = Contrasts(design.pairs, groups.values(), Floors(groups.values(), AnalysisPlan(margin=design.margin)))
+        made = Contrasts(design.pairs, groups.values(), Floors(groups.values(), design.margin))
         every = [single for single in made if single.asked]
         if amount == most or all(single.at(LEVEL).half_width <= math.log1p(design.margin) / 2 for single in every):
             break

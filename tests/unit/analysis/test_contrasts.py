@@ -18,7 +18,6 @@ from transect.analysis.groups import Floors, Group
 from transect.domain.cell import Cell
 from transect.domain.pairs import Pair
 from transect.domain.record import Cause, Status
-from transect.domain.until import AnalysisPlan
 from transect.report.engine.best_words import confidence_of
 from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Answer
@@ -56,7 +55,7 @@ def evaluated(
     """Each group beside the first."""
     base, *others = groups
     pairs = [pair(other.cell, base.cell, metric, **how) for other in others]
-    return list(Contrasts(pairs, groups, Floors(groups, AnalysisPlan(margin=MARGIN)), pending))
+    return list(Contrasts(pairs, groups, Floors(groups, MARGIN), pending))
 
 
 NUMPY, TORCH, JAX = (train_cell(name) for name in ("numpy", "torch", "jax"))
@@ -137,6 +136,26 @@ def test_time_to_a_target_is_that_of_a_step_where_the_steps_are_the_same() -> No
     assert made.ratio.value == pytest.approx(1.5 * 1.25 ** (1 / 3))
 
 
+@pytest.mark.parametrize("quiet", [True, False])
+def test_all_steps_count_on_the_way_to_a_target_unless_others_computed(quiet: bool) -> None:
+    """A slow step in ten is in no median, and in the time that training takes."""
+
+    def trained(cell: Cell, mean: float) -> Group:
+        runs = []
+        for n in range(3):
+            numbers = {"steps_to_quality": 100, "time_to_quality": 100 * mean}
+            made = run(cell, n, TURNS, heat=str(n), quiet=[quiet] * 6, disturbed=not quiet, numbers=numbers)
+            made.details["turns"]["mean_seconds"] = [mean * t for t in TURNS]
+            runs.append(made)
+        return group(cell, runs)
+
+    base, other = trained(NUMPY, 1.0), trained(TORCH, 1.3)
+    [made] = evaluated(base, other, metric="time_to_quality")
+    assert (made.metric, made.ratio.value) == (STEP, pytest.approx(1.3 if quiet else 1.0))
+    [made] = evaluated(base, other)
+    assert made.ratio.value == pytest.approx(1.0), "a step's own time is its median"
+
+
 def test_a_verdict_is_sure_only_of_three_runs_a_side_that_were_asked_for_and_are_complete() -> None:
     whole = in_turn(NUMPY, 1.0, 6), in_turn(TORCH, 1.5, 6)
     assert evaluated(*whole)[0].confidence is Confidence.CONFIRMED
@@ -161,6 +180,15 @@ def test_who_was_killed_is_named_by_the_rules_of_its_pairs() -> None:
     made = Contrasts([pair(TORCH, NUMPY), pair(JAX, NUMPY)], groups, Floors(groups))
     assert len(list(made)) == 1 and made.killed("r.*", "iris-mlp") == JAX.id
     assert not made.killed("r.two", None) and not made.killed("r.one", "another")
+
+
+def test_an_asked_pair_that_lacks_a_side_is_counted_unless_this_machine_cannot_run_it() -> None:
+    groups = [in_turn(NUMPY, 1.0), group(TORCH, [run(TORCH, 0, 1.0, status=Status.FAILED, cause=Cause.KILLED)])]
+    gone, unable = pair(TORCH, NUMPY), pair(JAX, NUMPY)
+    assert Contrasts([gone, unable], groups, Floors(groups)).lacking == [gone, unable]
+    assert not Contrasts([replace(gone, asked=False)], groups, Floors(groups)).lacking
+    groups.append(group(JAX, [run(JAX, 0, 1.0, status=Status.SKIPPED, cause=Cause.UNSUPPORTED)]))
+    assert Contrasts([gone, unable], groups, Floors(groups)).lacking == [gone]
 
 
 def test_of_rules_and_workloads_each_pair_is_found_once() -> None:
@@ -194,6 +222,23 @@ def test_rates_of_turns_count_the_samples_of_each_side() -> None:
     assert made.better is groups[1]
 
 
+def test_runtimes_that_pairs_join_are_compared_by_one_measure() -> None:
+    inside = {"python": ["bind", "copy"]}
+    groups = []
+    for runtime, call, whole in (("torch-eager", 5.0, 6.0), ("python", 2.0, 2.0), ("c", 1.0, 1.5)):
+        cell = infer_cell(runtime)
+        runs = [run(cell, n, call, numbers={"latency": call, "end_to_end_time": whole + 0.01 * n}) for n in range(3)]
+        for made in runs:
+            made.details["run_includes"] = inside.get(runtime, [])
+        groups.append(group(cell, runs))
+    eager, python, c = groups
+    pairs = [pair(side.cell, base.cell, "latency") for side, base in ((c, eager), (python, eager), (c, python))]
+    made = Contrasts(pairs, groups, Floors(groups, MARGIN))
+    # Neither does more inside of Run; with the third, which does, they stand in one race.
+    assert {single.metric for single in made} == {"end_to_end_time"} and [p for p, _ in made.by_pair()] == pairs
+    assert [single.metric for single in Contrasts(pairs[:1], groups, Floors(groups, MARGIN))] == ["latency"]
+
+
 def test_the_best_excludes_ties_and_does_not_know() -> None:
     cells = [train_cell(name) for name in ("numpy", "torch")]
     spread = train_cell("torch", strategy="mpi-allreduce", ranks_per_node=2)
@@ -201,13 +246,15 @@ def test_the_best_excludes_ties_and_does_not_know() -> None:
     groups = [in_turn(cell, factor, 8) for cell, factor in zip((*cells, spread), (2.0, 1.0, 1.0), strict=True)]
     pairs = [pair(cells[1], cells[0]), pair(spread, cells[1], varies="ranks_per_node")]
     lone = in_turn(far, 1.0)
-    made = Contrasts(pairs, groups, Floors(groups, AnalysisPlan(margin=MARGIN)))
+    made = Contrasts(pairs, groups, Floors(groups, MARGIN))
     found = best(made, [*groups, lone])
     assert found is not None and found.first.cell == cells[1], "of two that tie the one with fewer cores"
     assert [side.cell for side in found.tied] == [spread] and [side.cell for side in found.unknown] == [far]
     [(excluded, times, confidence)] = found.excluded
     assert excluded.cell == cells[0] and times.value == pytest.approx(2.0, rel=0.05)
-    assert confidence is Confidence.CONFIRMED and found.confidence is Confidence.INCONCLUSIVE
+    assert confidence is confidence_of(found) is Confidence.CONFIRMED
+    # Whom nothing joins counts as one that is open.
+    assert [(test.claimed, test.rival) for test in found.tests] == [(False, True)]
     # Along two pairs intervals add up, and what that excludes is a test of its own.
     found = best(made, [groups[0], groups[2]])
     assert found is not None and found.first.cell == spread and len(found.tests) == 1
@@ -216,12 +263,63 @@ def test_the_best_excludes_ties_and_does_not_know() -> None:
     assert alone is not None and alone.first is lone and best([], []) is None
 
 
+def test_two_that_are_compared_themselves_need_no_third_and_else_the_narrowest_path_tells() -> None:
+    cells = (NUMPY, TORCH, JAX, train_cell("keras"))
+    steps = (1.0, 1.02, 1.02, 1.3)
+    groups = [
+        group(cell, [run(cell, n, factor * (1 + wide * (-1) ** n)) for n in range(6)])
+        for cell, factor, wide in zip(cells, steps, (0.001, 0.001, 0.08, 0.001), strict=True)
+    ]
+    pairs = [pair(cells[a], cells[b]) for a, b in ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))]
+    made = list(Contrasts(pairs, groups, Floors(groups, MARGIN)))
+    found = best(made, groups)
+    assert found is not None and found.first is groups[0]
+    # The fourth by way of the second, whose interval is narrower than the third's.
+    assert set(found.contrasts) == {made[0], made[1], made[3]} and len(found.tests) == 1
+    [alone] = [entry for entry in found.excluded if entry.group is groups[3]]
+    assert alone.times.low == pytest.approx(made[0].cost.low * made[3].cost.low)
+
+
+def test_in_a_tie_the_one_beside_which_most_is_known_stands_first() -> None:
+    groups = [
+        group(cell, [run(cell, n, 1.0 + 0.01 * (-1) ** (n + place)) for n in range(8)])
+        for place, cell in enumerate((NUMPY, TORCH, JAX))
+    ]
+    pairs = [pair(JAX, NUMPY), pair(TORCH, JAX)]
+    wide = max(made.half_width for made in Contrasts(pairs, groups, Floors(groups)))
+    # Each pair's interval lies within the margin, and the sum of both does not.
+    made = Contrasts(pairs, groups, Floors(groups, math.expm1(1.5 * wide)))
+    found = best(made, groups)
+    assert found is not None and found.first.cell == JAX and len(found.tied) == 2 and not found.unknown
+
+
+def test_beside_a_busy_process_the_best_is_of_the_faster_part_and_who_is_not_comparable_has_a_pair() -> None:
+    ways = [
+        train_cell("torch", strategy=name, ranks_per_node=2) for name in ("mpi-allreduce", "mpi-sendrecv", "ddp-gloo")
+    ]
+    cells = (NUMPY, TORCH, *ways)
+    groups = [in_turn(c, f, disturbed=True) for c, f in zip(cells, (1.0, 1.5, 1.7, 1.7, 3.0), strict=True)]
+    pairs = [pair(TORCH, NUMPY), *(pair(way, TORCH, varies="ranks_per_node") for way in ways)]
+    pairs += [pair(way, ways[0], varies="strategy") for way in ways[1:]]
+    made = Contrasts(pairs, groups, Floors(groups, MARGIN))
+    found = best(made, groups, metric=STEP)
+    # The three ways are joined to each other, and more than the two alone; yet each of them takes longer.
+    assert found is not None and found.first is groups[0] and [e.group for e in found.excluded] == [groups[1]]
+    assert found.unknown == tuple(groups[2:]) and not found.open and len(found.tests) == 3
+    # Whom a pair sets beside the first, but says nothing of, is not without a pair.
+    found = best(made, groups[1:], metric=STEP)
+    assert found is not None and found.first is groups[2], "one alone is no part"
+    assert [made.needs for made in found.open] == ["a machine that nobody else uses"] and not any(
+        test.p == 1.0 and test.rival for test in found.tests
+    )
+
+
 def test_a_tie_on_a_disturbed_machine_is_not_sure() -> None:
     for disturbed, confidence in ((False, Confidence.CONFIRMED), (True, Confidence.PROVISIONAL)):
         groups = [in_turn(cell, 1.0, 6, disturbed=disturbed) for cell in (NUMPY, TORCH)]
         found = best(evaluated(*groups), groups)
         assert found is not None and len(found.tied) == 1 and not found.unknown
-        assert found.confidence is confidence_of(found) is confidence
+        assert confidence_of(found) is confidence
 
 
 def test_what_is_excluded_has_the_interval_that_decided_and_its_level() -> None:

@@ -156,6 +156,18 @@ def test_markdown_names_what_is_worse_and_folds_the_rest(tmp_path, transect):
     code, out, _ = transect("compare", tmp_path / "a", tmp_path / "b", "--format", "markdown")
     assert code == 4
     head, _, folded = out.partition("<details>")
-    assert head.lstrip().startswith("### transect: worse")
-    assert "| worse (confirmed) | `train: iris-mlp · torch" in head and "−3" in head
+    assert head.lstrip().startswith("### transect: B beside A: worse")
+    assert "| worse | confirmed | train: iris-mlp · torch" in head and "−3" in head
     assert "5 same" in folded and "keras" in folded and "keras" not in head
+
+
+def test_markdown_fits_a_comment(tmp_path, transect):
+    for name, seed in (("a", 1), ("b", 2), ("c", 3)):
+        for place in range(60):
+            cell = train_cell(workload=f"{place:03}" + "-a-rather-long-name" * 8)
+            write_records(tmp_path / name, run_record(cell, {"samples_per_second": 100.0 + seed * (place % 3)}))
+            only = train_cell(name, workload=f"{place:03}" + "-only-on-one-side" * 8)
+            write_records(tmp_path / name, run_record(only, {"samples_per_second": 1.0}))
+    _, out, _ = transect("compare", *(tmp_path / name for name in "abc"), "--format", "markdown")
+    assert len(out.encode()) < 65_536
+    assert "rows more" in out

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.cli.main import run
-from transect.cli.output import add_row, new_table, print_table
+from transect.cli.output import print_table
 from transect.domain.errors import BadInput, say_fault
 from transect.domain.terminal import printable
 
@@ -38,9 +38,7 @@ def test_printable_is_one_line_that_can_be_written(text):
 
 
 def test_a_table_shows_names_as_they_are_and_takes_no_markup(capsys):
-    table = new_table("name", "lines")
-    add_row(table, "[red]x[/nothing]\x1b[31m", ["one", "two\nthree"])
-    print_table(table)
+    print_table(("name", "lines"), [("[red]x[/nothing]\x1b[31m", ["one", "two\nthree"])])
     printed = capsys.readouterr().out
     assert "[red]x[/nothing]\\x1b[31m" in printed
     assert "two\\nthree" in printed and "\x1b" not in printed

@@ -174,9 +174,6 @@ def test_nobody_goes_on_for_a_cell_that_is_compared_with_nothing(tmp_path: Path)
             "unknown key 'repeat_until.max_repeat': did you mean 'max_repeats'?",
         ),
         ("repeat_until: {equivalence_margin: 5 %}", "repeat_until: {equivalence_margin: 3 %}", "expected one margin"),
-        ("until: {ci_half_width: 3 %}", "", "unknown key 'until': until is called repeat_until now."),
-        ("repeat_until: {or_equal_within: 3 %}", "", "or_equal_within is called equivalence_margin now."),
-        ("published: [{knob: heads}]", "", "knob is called hyperparameter now."),
         ("repeat_until: {ci_half_width: 100 %}", "", "found '100 %'"),
         ("repeat_until: {ci_half_width: 3 %, budget_minutes: 0}", "", "repeat_until.budget_minutes"),
         (

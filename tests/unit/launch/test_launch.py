@@ -208,6 +208,24 @@ def test_mpiexec(monkeypatch, tmp_path, cores, bind, expected):
     assert started("mpiexec", rendezvous="mpi", bin=tmp_path)[1]["HYDRA_LAUNCHER"] == "fork"
 
 
+def test_open_mpi_of_an_environment_looks_for_no_fast_network_where_there_is_none(monkeypatch, tmp_path):
+    (tmp_path / "mpiexec").write_text("")
+    adapters = tmp_path / "adapters"
+    monkeypatch.setattr(mpiexec_module, "_is_open_mpi", lambda _: True)
+    monkeypatch.setattr(mpiexec_module, "_ADAPTERS", (str(adapters),))
+
+    def parts():
+        variables = started("mpiexec", rendezvous="mpi", bin=tmp_path)[1]
+        return {name: value for name, value in variables.items() if name in ("OMPI_MCA_btl", "OMPI_MCA_mtl")}
+
+    assert parts() == {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
+    # What somebody has chosen stays.
+    monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
+    assert parts() == {"OMPI_MCA_mtl": "^ofi"}
+    adapters.mkdir()
+    assert parts() == {}
+
+
 def test_modules_are_loaded_by_a_constant_script():
     wrap, variables = wrapping.modules(["gcc/13.2", "cuda/12.4"])
     assert wrap[:2] == ["bash", "-lc"] and "gcc" not in " ".join(wrap)

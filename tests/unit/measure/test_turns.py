@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from transect.measure import busy
+from transect.measure.turn_series import by_turns
 from transect.measure.turns import TURNS_VARIABLE, Turns
 from transect.measure.usage import EnergyCounter, Usage
 from transect.payloads import train as payload
@@ -191,3 +192,12 @@ def test_the_machine_counts_what_this_process_does() -> None:
     if Path("/proc/stat").read_text().split()[4] == "0":
         pytest.skip("this kernel counts nothing")
     assert 0.2 < busy.busy_s() - before < took * (os.cpu_count() or 1) + 0.1
+
+
+def test_a_turn_tells_its_median_and_where_all_iterations_count_its_mean() -> None:
+    turns = {"heat": "h", "counts": [1, 5, 5], "quiet": [True, False, True], "trials": 1}
+    times = [9.0, 8.0, 1.0, 1.0, 1.0, 5.0, 8.0, 2.0, 2.0, 2.0, 2.0]
+    told, kept = by_turns(turns, "step_time", seconds=times, mean_seconds=times)
+    assert (told["seconds"], told["mean_seconds"]) == ([1.0, 2.0], [2.0, 2.0])
+    assert (told["counts"], told["quiet"]) == ([4, 4], [False, True])
+    assert kept == [slice(7, 11)], "the first iteration of a turn, and what was not quiet, do not count"

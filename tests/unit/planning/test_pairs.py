@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from factories import plan_study
+from transect.cli.main import app
 from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.domain.pairs import Pair, PairRule, joined, pairs_of
@@ -51,6 +53,8 @@ def test_frameworks_are_compared_alone_and_each_way_of_more_ranks_with_its_own_f
         ("numpy mpi-sendrecv 2", "numpy single 1"),
         ("torch mpi-allreduce 2", "torch single 1"),
         ("torch mpi-sendrecv 2", "torch single 1"),
+        ("numpy mpi-sendrecv 2", "numpy mpi-allreduce 2"),
+        ("torch mpi-sendrecv 2", "torch mpi-allreduce 2"),
     }
     assert ways(made, "rank.point-to-point", "framework", "strategy") == {
         ("numpy mpi-sendrecv", "numpy mpi-allreduce"),
@@ -80,8 +84,8 @@ def test_ranks_that_keep_their_batch_are_compared_by_samples_a_second(tmp_path: 
     near = [pair for pair in made.analysis_plan.pairs if "rank.near-linear" in pair.rules]
     assert len(near) == 4 and {pair.metric for pair in near} == {"samples_per_second"}
     assert all("batch" in pair.varies for pair in near)
-    # Two frameworks alone: nobody else does the same training.
-    assert ways(made, "training.fastest", "strategy") == {("single", "single")}
+    # Two frameworks alone, and two ways to the same ranks: nobody else does the same training.
+    assert ways(made, "training.fastest", "strategy") == {("single", "single"), ("mpi-sendrecv", "mpi-allreduce")}
 
 
 ASKED = "questions:\n  - {ask: Which?, answered_by: [RULE]}\n"
@@ -104,6 +108,13 @@ def test_only_pairs_that_a_question_names_count(tmp_path: Path, rule: str, repea
     in_specs = pairs_of(cell.spec for cell in made)
     assert set(in_specs) == {pair for pair in made.analysis_plan.pairs if pair.asked}
     assert any(cell.heat for cell in made) is bool(asked)
+
+
+@pytest.mark.parametrize(("repeats", "told"), [(2, True), (3, False)])
+def test_a_study_of_too_few_repeats_is_told_so(tmp_path: Path, repeats: int, told: bool) -> None:
+    planned(tmp_path, ALONE, questions=ASKED.replace("RULE", "training.fastest"), repeats=repeats)
+    found = CliRunner().invoke(app, ["check", str(tmp_path / "study.yaml"), "--system", str(tmp_path / "system.yaml")])
+    assert found.exit_code == 0 and ("1 pairs that its questions ask for" in found.output) is told
 
 
 def test_without_a_question_that_names_a_rule_all_count(tmp_path: Path) -> None:
@@ -153,6 +164,24 @@ def test_of_several_bases_the_most_alike_is_taken() -> None:
     points = [cell(exporter="a"), cell(exporter="b"), cell(exporter="b", runtime="go")]
     [pair] = make_pairs([rule], points, lambda rules: True)
     assert (pair.cell, pair.base, pair.varies) == (points[2].id, points[1].id, ("runtime",))
+
+
+def test_others_stand_beside_the_first_where_a_rule_names_no_base() -> None:
+    rule = PairRule(
+        metric="m", rules=("r",), varies=("runtime", "exporter"), first="runtime", neither={"exporter": (None,)}
+    )
+    points = [
+        cell(runtime="torch-eager", exporter=None),
+        *(cell(runtime="python", exporter=name) for name in "ab"),
+        *(cell(runtime=name, exporter="b") for name in ("go", "c")),
+        cell(runtime="go", batch=2, exporter="a"),
+    ]
+    found = [(pair.cell, pair.base) for pair in make_pairs([rule], points, lambda rules: True)]
+    assert found == [(points[3].id, points[2].id), (points[4].id, points[2].id)], "as many as there are others"
+    # Of one alone there is nothing to compare, and where a named base is absent neither.
+    assert not list(make_pairs([rule], points[:3], lambda rules: True))
+    named = PairRule(metric="m", rules=("r",), varies=("runtime",), base={"runtime": ("rust",)})
+    assert not list(make_pairs([named], points, lambda rules: True))
 
 
 def test_what_two_rules_compare_is_one_pair_that_answers_both() -> None:

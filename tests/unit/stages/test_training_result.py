@@ -6,9 +6,10 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from factories import train_cell
 from transect.engine.stage import RUNNERS
 from transect.launch.processes import Outcome
-from transect.stages.train.result import _energy, _usage
+from transect.stages.train.result import _energy, _quality, _usage
 from transect.stages.train.result_times import overlap_values
 from transect.training.rank_files import rank_place, read_places, write_place
 
@@ -33,6 +34,16 @@ def test_usage_is_told_by_all_ranks_or_by_none():
     facts = [rank("a", gpu_utilisation_mean=0.5), rank("a", gpu_utilisation_mean=0.7)]
     assert _usage(facts) == {"cpu_utilisation": 1.0, "gpu_utilisation": 0.6}
     assert _usage([facts[0], rank("a")]) == {"cpu_utilisation": 1.0}
+
+
+def test_waiting_for_a_rank_that_loads_its_libraries_last_is_not_on_the_way_to_the_target():
+    import numpy as np
+
+    facts = [{"test_total": 10, "steps_per_epoch": 4, "data_to_start_s": s} for s in (0.375, 0.125)]
+    series = {"score_sum": np.array([5, 9]), "evaluation": np.ones(2), "epoch_end": np.array([1.0, 2.0])}
+    model, parameters = SimpleNamespace(score="accuracy"), SimpleNamespace(quality_target=0.8)
+    values, reached = _quality(SimpleNamespace(cell=train_cell()), model, facts, series, parameters)
+    assert reached and (values["time_to_quality"], values["steps_to_quality"]) == (2.125, 8)
 
 
 def test_overlap_is_what_is_not_waited_for():

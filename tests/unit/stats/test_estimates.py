@@ -77,7 +77,6 @@ def test_verdict_claim_and_evidence_are_of_one_ratio(a: list[float], b: list[flo
     assert forwards is not None and backwards is not None
     assert forwards.ratio is not None and backwards.ratio is not None
     assert inside(forwards.ratio) and inverted(forwards.ratio, backwards.ratio)
-    assert math.isclose(forwards.factor, max(forwards.ratio.value, 1 / forwards.ratio.value), rel_tol=1e-9)
     if forwards.decision is not None:
         name = RATIO_OF_PAIRS if paired else RATIO
         assert (value := forwards.ratio.value) == forwards.decision.ratio and f"{name} {value:.3g}" in forwards.reason
@@ -129,7 +128,7 @@ def test_one_disturbed_run_costs_its_cell_nothing_else() -> None:
     quiet = [(100.0, False), (101.0, False), (99.0, False)]
     loud = [[(100.0 * n, False), (104.0 * n, False), (500.0 * n, True)] for n in (1, 2, 3)]
     floor = floor_of([quiet, *loud])
-    assert floor is not None and (floor.pairs, floor.groups) == (3 + 3, 4)
+    assert floor is not None and floor.pairs == 3 + 3
     assert floor.relative == pytest.approx(0.04)
     # Where no cell has two quiet runs, what others did is a part of all that is known.
     floor = floor_of([[(100.0, True), (150.0, True)], [(100.0, False)]])

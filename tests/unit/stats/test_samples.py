@@ -12,7 +12,7 @@ from transect.report.topics.ranks.amdahl import serial_part
 from transect.stats.comparisons import Confidence, Verdict, compare, compare_paired
 from transect.stats.samples import NoiseFloor, Spread, noise_floor, paired_noise_floor, rank_interval, summarise
 
-FLOOR = NoiseFloor(relative=0.05, pairs=9, groups=3)
+FLOOR = NoiseFloor(relative=0.05, pairs=9)
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,19 @@ def test_few_values_give_a_range_that_is_not_called_an_interval() -> None:
     summary = summarise([3.0, 1.0, 2.0])
     assert summary is not None
     assert (summary.spread, summary.low, summary.median, summary.high) == (Spread.RANGE, 1, 2, 3)
-    assert summary.confidence is None
     assert summary.word == "range"
+
+
+def test_an_interval_is_named_with_the_level_that_it_reaches() -> None:
+    summary = summarise(map(float, range(8)))
+    assert summary is not None and summary.word == "99.2 % interval"
 
 
 def test_noise_floor_is_the_largest_ratio_of_few_pairs() -> None:
     floor = noise_floor([[1.0, 1.1], [2.0, 2.02], [5.0]])
     assert floor is not None
     assert floor.relative == pytest.approx(0.1)
-    assert (floor.pairs, floor.groups) == (2, 2)
+    assert floor.pairs == 2
     assert noise_floor([[1.0], []]) is None
 
 
@@ -73,7 +77,7 @@ def test_what_a_seed_does_to_all_groups_is_no_noise() -> None:
     assert plain.relative == pytest.approx(0.3433)
     # One of three values, widened by sqrt(3 / 2) for the middle that was taken out.
     assert floor.relative == pytest.approx(1.01 ** math.sqrt(1.5) - 1)
-    assert (floor.pairs, floor.groups) == (3, 3)
+    assert floor.pairs == 3
 
 
 def test_two_groups_do_not_tell_a_seed_from_noise() -> None:
@@ -89,7 +93,8 @@ def test_seeds_that_overlap_are_told_apart_in_pairs() -> None:
     assert found is not None and found.verdict is Verdict.SAME
     paired = compare_paired(fast, slow, floor=FLOOR)
     assert paired is not None and paired.verdict is Verdict.BETTER
-    assert paired.factor == pytest.approx((1.2 * 1.7 / 1.4 * 1.45 / 1.2) ** (1 / 3))
+    assert paired.ratio is not None
+    assert paired.ratio.inverse.value == pytest.approx((1.2 * 1.7 / 1.4 * 1.45 / 1.2) ** (1 / 3))
     assert paired.b.count == 3, "only what both have"
     back = compare_paired(slow, fast, floor=FLOOR)
     assert back is not None and back.verdict is Verdict.WORSE

@@ -31,7 +31,7 @@ QUIET = [[1.0, 1.002, 0.999], [2.0, 2.003, 1.999], [3.0, 2.995, 3.001], [4.0, 4.
 
 def test_three_quiet_runs_tell_the_same_from_different() -> None:
     noise = pooled_noise(QUIET)
-    assert noise is not None and noise.groups == 4 and noise.freedom > 0
+    assert noise is not None and noise.freedom > 0
     same = decide([1.0, 1.001, 1.003], [1.01, 1.012, 1.009], noise)
     assert same is not None and same.answer is Answer.SAME and same.low > 0.95
     apart = decide([1.0, 1.001, 1.003], [1.1, 1.102, 1.099], noise)
@@ -105,7 +105,6 @@ def test_a_comparison_counts_until_both_of_its_hypotheses_are_rejected() -> None
     assert corrected([decided(0.001), decided(0.02)], [1, 1]) == [0.002, 0.04]
     # Apart, and by less than the margin: nothing of it is left that could be true.
     assert corrected([decided(0.001, 0.002), decided(0.02)], [1, 1]) == [0.002, 0.02]
-    assert corrected([decided(0.001)], [1], beyond=9) == [0.01]
     # One that was chosen counts for all that it was chosen from.
     assert corrected([decided(0.01), decided(0.02)], [3, 1]) == [0.04, 0.08]
 
