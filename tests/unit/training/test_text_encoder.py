@@ -111,8 +111,9 @@ def found(torch_python: str) -> dict[str, float]:
 def test_it_equals_torchs_own_encoder(found: dict[str, float]) -> None:
     compared = {name: value for name, value in found.items() if "torch.float" in name}
     assert len(compared) == 16
+    # Sums of float32 are taken in another order on another processor: 1.8e-5 for a gradient on one, 5e-6 on others.
     for name, value in compared.items():
-        assert value <= (1e-12 if "float64" in name else 1e-5 if "gradient" in name else 1e-6), name
+        assert value <= (1e-12 if "float64" in name else 1e-4 if "gradient" in name else 1e-5), name
 
 
 @pytest.mark.parametrize(
