@@ -141,8 +141,7 @@ class Heat:
             seat.find_processes()
             self._settle(contender)
             seat.pause()
-            if self._is_restless(contender):
-                self._part(contender)
+            self._calm(contender)
 
     def _has_room(self, job: Job) -> bool:
         """Whether another one may start: memory holds twice what the largest of those that are there holds so far."""
@@ -159,8 +158,8 @@ class Heat:
         if len(taking) > 1:
             # Some threads begin with the first step.
             for contender in taking:
-                if contender.takes_turns and self._is_restless(contender):
-                    self._part(contender)
+                if contender.takes_turns:
+                    self._calm(contender)
         taking = [contender for contender in taking if contender.takes_turns]
         if not taking:
             return
@@ -225,7 +224,8 @@ class Heat:
             self._judge(self._window.judge())
             self._join(contender)
             return
-        self._settle(contender)
+        if not seat.is_stopped_while_waiting:
+            self._settle(contender)
         seat.pause()
         seat.counts.append(count)
         seat.quiet.append(False)
@@ -256,6 +256,13 @@ class Heat:
             if contender.seat.cpu_s() - used < _RESTLESS * _REST_S:
                 return False
         return True
+
+    def _calm(self, contender: _Contender) -> None:
+        """Stop one that never rests, as long as it waits; where it goes on all the same, it measures alone."""
+        if self._is_restless(contender):
+            contender.seat.stop_while_waiting()
+            if self._is_restless(contender):
+                self._part(contender)
 
     def _part(self, contender: _Contender) -> None:
         """Let one that cannot wait measure alone, to its end: what takes no turns is compared by its values."""
@@ -314,6 +321,7 @@ class Heat:
                     contender.thread.join()
                 except Interruption:  # asked a second time: they are being ended
                     continue
+            contender.seat.close()
             for connection in list(contender.seat.connections):
                 contender.seat.drop(connection)
 

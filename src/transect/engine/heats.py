@@ -11,6 +11,7 @@ from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import FAULTS
 from transect.domain.pairs import joined, pairs_of
 from transect.domain.record import Cause, Record, Status
+from transect.domain.terminal import say
 from transect.engine.allocation import is_of_one_node
 from transect.engine.attempts import Attempt
 from transect.engine.heat import Heat, Run
@@ -90,6 +91,8 @@ def run_together(jobs: Sequence[Job], run: Run, patience: Patience) -> Iterator[
     """
     plans = [(job, turns_of(job)) for job in jobs]
     taking = [(job, plan) for job, plan in plans if plan is not None]
+    if len(taking) > 1:
+        say(f"[transect] {len(taking)} cells of {jobs[0].cell.stage} are measured in turn")
     while len(taking) > 1:
         made, limits = Heat(run).run(taking), taking[0][0].spec["cell_limits"]
         mates, taking = taking[: len(made)], taking[len(made) :]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 from transect.domain.errors import Interruption
@@ -37,6 +41,9 @@ class Seat(Pauses):
         self._session = ""
         # Processor seconds of each of its processes, as far as they were seen.
         self._used: dict[int, float] = {}
+        # Of one whose threads never rest: wakes these processes should this one be killed while they are stopped.
+        self._waker: subprocess.Popen[bytes] | None = None
+        self._woken: set[int] = set()
         # Iterations of each turn, and whether nobody else used the machine. The first ones were trials, and do not count.
         self.counts: list[int] = []
         self.quiet: list[bool] = []
@@ -71,9 +78,37 @@ class Seat(Pauses):
     def call_off(self) -> None:
         """Let its payload be ended, as by an interruption."""
         self._called_off = True
+        self._signal(signal.SIGCONT)
+
+    def stop_while_waiting(self) -> None:
+        """Stop its processes whenever it waits, from now on: their threads never rest."""
+        self._renew_waker()
+        self._signal(signal.SIGSTOP)
+
+    def _renew_waker(self) -> None:
+        former, self._woken = self._waker, self._processes()
+        # Its pipe ends with this process. Woken, they find the engine gone.
+        wake = ["sh", "-c", 'read -r done || kill -CONT "$@"', "sh", *map(str, self._woken)]
+        self._waker = subprocess.Popen(wake, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        if former is not None:
+            former.communicate(b"\n")
+
+    @property
+    def is_stopped_while_waiting(self) -> bool:
+        """Whether its processes are stopped when somebody else has the turn."""
+        return self._waker is not None
+
+    def close(self) -> None:
+        """Its payload has ended."""
+        if self._waker is not None:
+            self._waker.communicate(b"\n")
+            self._waker = None
 
     def pause(self) -> None:
         """Somebody else has the turn now."""
+        if self._waker is not None and not self._processes() <= self._woken:
+            self._renew_waker()
+        self._signal(signal.SIGSTOP)
         with self._lock:
             if self._since is None:
                 self._since = time.monotonic()
@@ -84,6 +119,7 @@ class Seat(Pauses):
             if self._since is not None:
                 self._waited_s += time.monotonic() - self._since
                 self._since = None
+        self._signal(signal.SIGCONT)
 
     def send(self, count: int) -> None:
         """Ask for so many iterations; 0: the measurement is over."""
@@ -104,9 +140,17 @@ class Seat(Pauses):
 
     def cpu_s(self) -> float:
         """Return the processor time of all its processes until now, those that it started meanwhile included."""
-        for pid in {*self._used, *descendants(list(self._used))}:
+        for pid in self._processes():
             self._used[pid] = max(self._used.get(pid, 0.0), cpu_s(pid))
         return sum(self._used.values())
+
+    def _processes(self) -> set[int]:
+        return {*self._used, *descendants(list(self._used))}
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self._processes() if self._waker is not None else ():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
 
     def resident(self) -> int:
         """Return the bytes that its processes hold."""

@@ -126,6 +126,8 @@ def end_processes(find: Callable[[], Iterable[psutil.Process]], grace_s: float) 
         for process in found:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
+                # Who is stopped hears nothing else.
+                process.resume()
         psutil.wait_procs(found, timeout=patience)
     return count
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -11,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from cell_jobs import Noisy, OneLine, make_job
@@ -242,8 +247,63 @@ beside = threading.Thread(target=work, daemon=True)
 """
 
 
-@pytest.mark.parametrize("parts", [{"before": "beside.start()"}, {"step": f"{SPIN}\n    if not step: beside.start()"}])
-def test_one_whose_threads_never_rest_disturbs_nobody_as_it_waits(bench: Bench, parts: dict[str, str]) -> None:
+BEGINS = [{"before": "beside.start()"}, {"step": f"{SPIN}\n    if not step: beside.start()"}]
+
+
+@pytest.mark.parametrize("parts", BEGINS)
+def test_one_whose_threads_never_rest_is_stopped_as_it_waits(bench: Bench, parts: dict[str, str]) -> None:
+    wait = "; ".join(("began = time.monotonic()", "turns.wait()", "used = time.process_time() - used"))
+    wait += "; note(f'waited {used} {time.monotonic() - began}')"
+    bench.stage.add("go")
+    bench.stage.add("c", first=NEVER_RESTS, wait=wait, said="", **parts)
+    bench.stage.add("rust")
+    records = bench.together()
+    assert {record.status for record in records.values()} == {"ok"}
+    c, go, rust = (bench.stage.took[name] for name in ("c", "go", "rust"))
+    assert c is not None and go is not None and rust is not None
+    assert c["heat"] == go["heat"] == rust["heat"] and c["counts"] == go["counts"] == rust["counts"]
+    # It computes a third of the time, and does not while others have the turn.
+    waits = [(float(used), float(took)) for name, word, used, took in (x for x in bench.journal() if x[1] == "waited")]
+    late = waits[-3:]
+    assert sum(used for used, _ in late) < 0.15 * sum(took for _, took in late)
+
+
+STOPS = """
+import os, signal, sys
+from transect.engine.seat import Seat
+from transect.engine.turns import Turns
+seat = Seat("heat", Turns(connections=1), ("127.0.0.1", 1))
+seat.started([int(sys.argv[1])], "nobody")
+seat.find_processes()
+seat.stop_while_waiting()
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+seat.resume()
+seat.pause()
+seat.call_off()
+seat.close()
+"""
+
+
+@pytest.mark.parametrize("end", ["killed", "called off"])
+def test_nobody_is_left_stopped(end: str) -> None:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        try:
+            engine = subprocess.run([sys.executable, "-c", STOPS, str(child.pid), end], check=False)
+            assert engine.returncode == (-signal.SIGKILL if end == "killed" else 0)
+            end = time.monotonic() + 60
+            while (stopped := psutil.Process(child.pid).status() == psutil.STATUS_STOPPED) and time.monotonic() < end:
+                time.sleep(0.01)
+            assert not stopped and child.poll() is None
+        finally:
+            child.kill()
+
+
+@pytest.mark.parametrize("parts", BEGINS)
+def test_one_that_never_rests_and_cannot_be_stopped_disturbs_nobody_as_it_waits(
+    bench: Bench, parts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Seat, "_signal", lambda *_: None)
     bench.stage.add("go")
     bench.stage.add("c", first=NEVER_RESTS, **parts)
     bench.stage.add("rust")
@@ -256,7 +316,10 @@ def test_one_whose_threads_never_rest_disturbs_nobody_as_it_waits(bench: Bench, 
         assert bench.stage.took[name]["counts"] == [3, 1, 1, 25, 25, 25, 25]  # type: ignore[index]
 
 
-def test_calls_of_one_that_never_rests_are_measured_alone(bench: Bench) -> None:
+def test_calls_of_one_that_never_rests_and_cannot_be_stopped_are_measured_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Seat, "_signal", lambda *_: None)
     for name, before in (("go", ""), ("c", "beside.start()")):
         plan, stop = Turns(connections=1, seconds=0.02), "if not turns.wait(): break"
         bench.stage.add(name, steps=10**6, plan=plan, first=NEVER_RESTS, before=before, said="", wait=stop)

@@ -219,7 +219,12 @@ def test_open_mpi_of_an_environment_looks_for_no_fast_network_where_there_is_non
         return {name: value for name, value in variables.items() if name in ("OMPI_MCA_btl", "OMPI_MCA_mtl")}
 
     assert parts() == {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
-    # What somebody has chosen stays.
+    # What somebody has chosen stays, in the user's own file too.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".openmpi").mkdir()
+    (tmp_path / ".openmpi/mca-params.conf").write_text("btl = self,tcp\n")
+    assert parts() == {}
+    (tmp_path / ".openmpi/mca-params.conf").unlink()
     monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     assert parts() == {"OMPI_MCA_mtl": "^ofi"}
     adapters.mkdir()

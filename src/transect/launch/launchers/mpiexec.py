@@ -151,8 +151,9 @@ class Mpiexec(Launcher):
         bound = False
         if _is_open_mpi(program):
             wish = (os.environ | request.variables).get("TRANSECT_BIND")
-            # Elsewhere a file of the site may say which parts of its own MPI are used.
-            if request.bin == Path(program).parent and not any(map(os.path.exists, _ADAPTERS)):
+            # A file of the site or of the user may say which parts of MPI are used.
+            told = (*_ADAPTERS, os.path.expanduser("~/.openmpi/mca-params.conf"))  # noqa: PTH111 as a text, as the others
+            if request.bin == Path(program).parent and not any(map(os.path.exists, told)):
                 variables = {k: v for k, v in _NO_LIBFABRIC.items() if k not in os.environ} | variables
             # What mpiexec binds by is inherited by ranks that these spawn, for which no cores are
             # left then: MPI_Comm_spawn would fail. rank.py binds these ranks alone.

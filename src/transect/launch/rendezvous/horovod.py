@@ -27,6 +27,8 @@ class HorovodGloo(Rendezvous):
             "HOROVOD_CPU_OPERATIONS": "gloo",
             "HOROVOD_GLOO_RENDEZVOUS_ADDR": world.addresses[0],
             "HOROVOD_GLOO_RENDEZVOUS_PORT": str(world.port),
+            # Of 30 s by itself, which go by while ranks are stopped as others have the turn; a cell has its own limit.
+            "HOROVOD_GLOO_TIMEOUT_SECONDS": "86400",
         }
         interface = world.interface or ("lo" if world.nodes == 1 else "")
         return variables | ({"HOROVOD_GLOO_IFACE": interface} if interface else {})
