@@ -88,6 +88,7 @@ OF_AXIS: Mapping[str, Mapping[str, str]] = {
     "strategy": _STRATEGIES,
     "exporter": _EXPORTERS,
     "implementation": _MODELS,
+    "benchmark": {"message-sweep": "MPI (mpi4py)", "message-sweep-torch": "torch.distributed"},
     "provider": {"cpu": "the CPU", "cuda": "CUDA", "tensorrt": "TensorRT"},
 }
 # What leads to the value of an axis in a sentence, where it is not `with`.
@@ -95,9 +96,12 @@ WITH = {"exporter": "exported by"}
 # How an option of a benchmark is said, where not by its name and value; empty: it is about measuring alone.
 OPTION_WORDS = {
     "compiler": "{}",
+    "compared_size": "",
     "iterations": "",
+    "max_size": "",
     "pin": "pinned {}",
     "poses": "{} poses",
     "ppwi": "{} poses per work-item",
+    "seconds": "",
     "warm_ups": "",
 }

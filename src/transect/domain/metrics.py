@@ -220,6 +220,11 @@ for _name, _kind, _about in (
     ("metadata_rate", _PER_SECOND, "operations of a file system on names and attributes"),
     ("io500_score", _MORE, "square root of GiB/s times kIOPS, as IO500 defines it"),
     ("collective_time", _SECONDS, "time of one collective operation"),
+    (
+        "operation_time",
+        _SECONDS,
+        "median time of one operation of a message sweep, on its slowest rank, at the compared size",
+    ),
     ("collective_bandwidth", _BANDWIDTH, "rate of a collective, as its benchmark counts"),
     ("message_rate", _PER_SECOND, "messages per second between pairs of ranks"),
     ("overlap", _MORE, "share of communication that hides behind computing"),

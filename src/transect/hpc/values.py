@@ -51,6 +51,7 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "metadata_rate": (0.0, 1e10, "the fastest file system of 2025 is near 1e8 operations per second"),
     "io500_score": (0.0, 1e7, "the best of 2025 is near 4e4"),
     "collective_time": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
+    "operation_time": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
     "collective_bandwidth": (0.0, 1e15, "a node of 2025 reaches 1e13 B/s between its GPUs"),
     "message_rate": (0.0, 1e12, "a node of 2025 sends near 1e9 messages per second"),
     "overlap": (0.0, 1.0, "it is a share"),

@@ -12,11 +12,11 @@ from transect.launch.launchers.mpiexec import mpiexec_prefix
 Result = subprocess.CompletedProcess[str]
 
 
-def start(argv: list[str]) -> Result:
-    """Return how a command ended that finds transect and little else."""
+def start(argv: list[str], **variables: str) -> Result:
+    """Return how a command ended that finds transect and, but for `variables`, little else."""
     keep = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": str(ROOT / "src")}
     fixed = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-    return subprocess.run(argv, env=keep | fixed, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(argv, env=keep | fixed | variables, capture_output=True, text=True, timeout=600, check=False)
 
 
 def prefix(python: str, ranks: int) -> list[str]:

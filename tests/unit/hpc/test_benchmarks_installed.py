@@ -193,6 +193,8 @@ REFUSED = [
     ("message-sweep", {"test": "alltoall"}, {"nodes": 2}, "option test"),
     ("message-sweep", {"max_size": 2}, {"nodes": 2}, "from 4 on"),
     ("message-sweep", {"max_size": 1 << 30}, {"nodes": 2}, "at most 67108864"),
+    ("message-sweep", {"compared_size": 100}, {"nodes": 2}, "a power of 4 of at most 67108864, found 100"),
+    ("message-sweep", {"compared_size": 64, "max_size": 16}, {"nodes": 2}, "of at most 16, found 64"),
     ("message-sweep", {"seconds": 0}, {"nodes": 2}, "option seconds"),
     ("message-sweep-torch", {"library": "horovod"}, {"nodes": 2}, "gloo, nccl"),
     ("message-sweep-torch", {"library": "nccl"}, {"nodes": 2}, "of 'cuda'"),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
+import struct
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 
 import pytest
@@ -15,9 +19,11 @@ from factories import bench_cell
 from transect.hpc.base import Run
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
+from transect.hpc.parsers.message_sweep import COMPARED
 from transect.hpc.probes import messages
 from transect.hpc.probes._messages_libraries import LIBRARIES
 from transect.hpc.probes._messages_tests import TESTS
+from transect.measure.turns import TURNS_VARIABLE
 from transect.planning.code_hash import closure
 from transect.planning.stage import STAGES
 from transect.stages.bench import run as bench
@@ -43,10 +49,12 @@ def check(done: Result, test: str, library: str, folder: Path, ranks: int = 2) -
     assert (run.parameters["test"], run.parameters["ranks"]) == (TESTS[test].title, ranks)
     sizes = {metric.size for metric in run.metrics}
     assert sizes >= {4, 16, 64, 256, 1024}, "these are measured whatever the budget"
-    assert {str(size) for size in sizes} == set(run.samples)
+    assert {str(size) for size in sizes} == set(run.samples) - {COMPARED}
+    # The largest of these sizes again, by which libraries are compared.
+    assert len(run.samples[COMPARED].values) == 50
     assert all(len(series.values) >= 3 for series in run.samples.values())
     metrics = result_of([run], must_have=True).metrics
-    assert {metric.name for metric in metrics} == METRICS.get(test, {"collective_time"})
+    assert {metric.name for metric in metrics} == METRICS.get(test, {"collective_time"}) | {"operation_time"}
     labels = [metric.label for metric in metrics]
     assert len(labels) == len(set(labels))
     return run
@@ -60,6 +68,28 @@ def test_two_ranks_of_mpi4py(test: str, base_python: str, tmp_path: Path) -> Non
     argv = benchmark.command(cell, tmp_path, base_python, prefix(base_python, 2))
     run = check(start(argv), test, "mpi4py", tmp_path)
     assert "mpi4py" in str(run.parameters["library"])
+
+
+def test_all_ranks_wait_for_their_turns(base_python: str) -> None:
+    program = [*prefix(base_python, 2), base_python, "-m", "mpi4py", "-m", "transect.hpc.probes.messages"]
+    program += ["--compared-size", "1024", "--max-size", "1024", "--seconds", "1"]
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        server.settimeout(120)
+        address = f"127.0.0.1:{server.getsockname()[1]}:{'k' * 32}"
+        running = pool.submit(start, program, **{TURNS_VARIABLE: address})
+        ranks = [server.accept()[0] for _ in range(2)]
+        assert [rank.recv(32, socket.MSG_WAITALL) for rank in ranks] == [b"k" * 32] * 2
+        for count, word in ((3, b"r"), (5, b"d"), (0, b"d")):
+            assert [rank.recv(1) for rank in ranks] == [word] * 2
+            for rank in ranks:
+                rank.sendall(struct.pack("<q", count))
+        done = running.result()
+    assert done.returncode == 0, done.stderr
+    (run,) = scan(done.stdout)
+    assert run.status == "ok" and len(run.samples[COMPARED].values) == 3 + 5
+    [operation] = [metric for metric in run.metrics if metric.name == "operation"]
+    assert (operation.size, operation.value) == (1024, pytest.approx(median(run.samples[COMPARED].values), abs=0.002))
+    assert BENCHMARKS.get("message-sweep").iterations(run) == [v * 1e-6 for v in run.samples[COMPARED].values]
 
 
 def test_three_ranks_sum_and_gather_in_order(base_python: str, tmp_path: Path) -> None:
@@ -135,6 +165,8 @@ def test_sizes_that_would_take_too_long_are_left_out_and_named(base_python: str)
     (run,) = scan(done.stdout)
     assert run.status == "ok"
     assert any("left out from 4096 B on" in warning for warning in run.warnings)
+    # Nor is the compared size measured, for longer still.
+    assert COMPARED not in run.samples and not BENCHMARKS.get("message-sweep").iterations(run)
 
 
 def test_the_launch_gives_each_library_its_rendezvous(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -147,6 +179,21 @@ def test_the_launch_gives_each_library_its_rendezvous(monkeypatch: pytest.Monkey
 
 
 # the log
+
+
+def test_a_middle_that_its_iterations_do_not_give_is_no_result() -> None:
+    log = made("sweep-allreduce").replace(
+        "# End of message",
+        "# Compared at 1024 B: 3.000 us\n# Turn of 2 (us): 2.000 2.500\n# Turn of 2 (us): 3.500 9.000\n# End of message",
+    )
+    (right,) = scan(log)
+    assert (right.status, right.samples[COMPARED].values) == ("ok", [2.0, 2.5, 3.5, 9.0])
+    (wrong,) = scan(log.replace("3.500 9.000", "9.500 9.000"))
+    assert wrong.status == "invalid" and "the samples give 5.750 us" in wrong.reason
+    (clipped,) = scan(log.replace("Turn of 2 (us): 2.000", "Turn of 3 (us): 2.000"))
+    assert clipped.status == "invalid" and "1 turns have other numbers of values" in clipped.reason
+    (cut,) = scan(log[: log.index("3.500")])
+    assert cut.status == "truncated"
 
 
 @pytest.mark.parametrize("test", ["allreduce", "bandwidth", "iallreduce"])

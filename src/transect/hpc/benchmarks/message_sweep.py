@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
+from transect.hpc.base import Run
 from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.parsers.message_sweep import COMPARED
 from transect.hpc.probes import messages
 
 _TEST, _MAX_SIZE, _SECONDS = "allreduce", messages.SIZES[-1], 10
@@ -14,6 +16,8 @@ _PAIRS = ("latency", "bw")
 _OPTIONS = {
     "test": f"one of {', '.join(messages.NAMES)}; default {_TEST}",
     "max_size": f"largest message in bytes; default {_MAX_SIZE}",
+    "compared_size": "bytes of the message by which libraries are compared, a power of 4; default "
+    f"{messages.COMPARED}, or `max_size` where that is less",
     "seconds": f"budget over all sizes, in whole seconds; default {_SECONDS}",
 }
 
@@ -25,6 +29,7 @@ class _Sweep(Benchmark):
     many_ranks = True
     least_ranks = 2
     threads = False
+    turns_by = "operation_time"
     libraries: ClassVar[tuple[str, ...]] = ()
 
     def flags(self, cell: BenchCell) -> list[str]:
@@ -33,8 +38,15 @@ class _Sweep(Benchmark):
         largest = whole(cell, "max_size", _MAX_SIZE, messages.SIZES[0])
         if largest > _MAX_SIZE:
             raise OptionError(f"option max_size: expected at most {_MAX_SIZE}, found {largest}")
-        flags += ["--max-size", str(largest)]
+        compared = whole(cell, "compared_size", min(messages.COMPARED, max(s for s in messages.SIZES if s <= largest)))
+        if compared not in messages.SIZES or compared > largest:
+            raise OptionError(f"option compared_size: expected a power of 4 of at most {largest}, found {compared}")
+        flags += ["--max-size", str(largest), "--compared-size", str(compared)]
         return [*flags, "--seconds", str(whole(cell, "seconds", _SECONDS))]
+
+    def iterations(self, run: Run) -> list[float]:
+        """Return seconds of an operation, of each iteration at the compared size; none where that was left out."""
+        return [value * 1e-6 for value in run.samples[COMPARED].values] if COMPARED in run.samples else []
 
     def supports(self, cell: BenchCell) -> str | None:
         """Return why not: also a device that the library does not send from, more ranks than two of a pair."""

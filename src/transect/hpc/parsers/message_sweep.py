@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import median
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Proof, Run, Series
@@ -34,6 +35,8 @@ _COLUMNS: dict[str, tuple[str, str, str | None]] = {
     "Overlap(%)": ("overlap", "%", "overlap"),
 }
 _SETTINGS = ("Iterations", "Compute(us)")
+# Under which name a run has the iterations of the compared size.
+COMPARED = "compared"
 _HALF_DIGIT = 0.006  # values have two decimals, samples three
 _AGREE = 1e-3
 
@@ -47,6 +50,9 @@ class _Output(Output):
     rows: dict[int, list[str]] = field(default_factory=dict)
     wrong: list[int] = field(default_factory=list)
     samples: dict[int, list[float]] = field(default_factory=dict)
+    compared: tuple[int, str] | None = None
+    turns: list[float] = field(default_factory=list)
+    cut_turns: int = 0
     end: str = ""
 
     def begins(self, text: str) -> bool:
@@ -78,6 +84,16 @@ class _Output(Output):
         values = [number(text) for text in match[2].split()]
         self.samples[int(match[1])] = [value for value in values if value is not None]
 
+    @rule(rf"# Compared at (\d{{1,12}}) B: ({NUMBER}) us$", wanted="")
+    def size_compared(self, match: re.Match[str], line: Line) -> None:
+        self.compared = int(match[1]), match[2]
+
+    @rule(r"# Turn of (\d{1,9}) \(us\): ([\d. ]*)", wanted="")
+    def turn(self, match: re.Match[str], line: Line) -> None:
+        values = [value for text in match[2].split() if (value := number(text)) is not None]
+        self.turns += values
+        self.cut_turns += len(values) != int(match[1])
+
     @rule(r"# End of message sweep: (.{1,500})$", wanted="")
     def last(self, match: re.Match[str], line: Line) -> None:
         self.end, self.ended = match[1], True
@@ -95,7 +111,8 @@ class _Output(Output):
                 for key, value in ({"test": self.test} | self.fields).items()
                 if key != "sizes_left_out"
             },
-            samples={str(k): Series(unit="us", values=v) for k, v in self.samples.items()},
+            samples={str(k): Series(unit="us", values=v) for k, v in self.samples.items()}
+            | ({COMPARED: Series(unit="us", values=self.turns)} if self.turns else {}),
             warnings=[f"sizes left out {excerpt(left_out)}"] if left_out else [],
         )
         for size, values in self.rows.items():
@@ -106,6 +123,9 @@ class _Output(Output):
                         registered = "message_time"
                     way = Direction.NEUTRAL if column in _SETTINGS else None
                     draft.add_metric(name, printed, unit, way, registered=registered, size=size)
+        if self.compared is not None:
+            size, middle = self.compared
+            draft.add_metric("operation", middle, "us", registered="operation_time", size=size)
         _judge(draft, self)
         yield draft.run()
 
@@ -163,6 +183,14 @@ def _judge(draft: Draft, output: _Output) -> None:
     for size in output.rows:
         if draft.ok:
             draft.mark_invalid(_recount(output, size))
+    if draft.ok and output.compared is not None:
+        size, middle = output.compared[0], median(output.turns or [0.0])
+        if output.cut_turns:
+            draft.mark_invalid(
+                f"compared at {size} B: {output.cut_turns} turns have other numbers of values than they say"
+            )
+        if not _close_to(number(output.compared[1]) or 0.0, middle):
+            draft.mark_invalid(f"compared at {size} B: the samples give {middle:.3f} us")
     draft.mark_impossible()
 
 

@@ -9,17 +9,22 @@ latency is half a round trip. A bandwidth is that of windows of 64 messages, few
 more than 64 MiB. The overlap is 100 - (overall - compute) / (pure communication) x 100, with
 computing that takes as long as the communication. After the table stand the raw times: of each
 repeat the slowest rank's, or half a round trip, or a window's time over its messages.
+
+Last comes one size again, by which libraries are compared: operation after operation for some milliseconds make an
+iteration, whose median is a sample. Under `TRANSECT_TURNS` they are as many as the engine asks for, turn by turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from transect.hpc.probes.common import available_memory
+from transect.measure.turns import Turns
 
 if TYPE_CHECKING:
     from transect.hpc.probes._messages_libraries import Library
@@ -30,6 +35,11 @@ LIBRARIES = ("mpi4py", "gloo", "nccl")
 NAMES = ("allreduce", "bcast", "reduce", "allgather", "iallreduce", "latency", "bw")
 _MIN_COUNT, _MAX_COUNT, _WARM_UPS = 3, 500, 2
 _ALWAYS = 1024  # bytes up to which a size is measured whatever the budget
+COMPARED = 4**10  # bytes of the compared size: a gradient of 2^18 numbers
+# Of the compared size: seconds of an iteration, and how many there are where nobody asks for a number.
+_ITERATION_S, _ITERATIONS = 0.004, 50
+# The shortest of so many operations is none that a neighbour held up.
+_LOOKS = 7
 _LATENCIES = ("Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations")
 _COLUMNS = {
     "latency": ("Avg Latency(us)",),
@@ -44,6 +54,15 @@ class _Row:
     values: list[str]
     right: bool
     samples: list[float] = field(default_factory=list)  # s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Compared:
+    """The compared size: seconds of each iteration, by turn."""
+
+    size: int
+    turns: list[list[float]]
+    right: bool
 
 
 class _Sweep:
@@ -91,8 +110,6 @@ class _Sweep:
         return ""
 
     def _measure(self, case: Case, wanted: int, share: float) -> _Row:
-        import numpy as np
-
         mine: list[float] = []
         right, until = True, time.monotonic() + 2 * share
         while len(mine) < wanted:
@@ -118,8 +135,42 @@ class _Sweep:
             samples = every.max(axis=0)
             values = [f"{v * 1e6:.2f}" for v in (means.mean(), means.min(), means.max())]
             values.append(str(repeats))
-        all_right = bool(np.all(self.library.exchange([float(right)]) == 1.0))
-        return _Row(size=case.size, values=values, right=all_right, samples=list(samples))
+        return _Row(size=case.size, values=values, right=self._all(right), samples=list(samples))
+
+    def compared(self, size: int, turns: Turns) -> _Compared:
+        """Measure one size in iterations of equally many operations, turn by turn where there are turns."""
+        import numpy as np
+
+        from transect.hpc.probes._messages_tests import Case
+
+        case = Case(self.library, self.test, size)
+        took = []
+        for _ in range(_LOOKS):
+            begin = time.monotonic()
+            case.once()
+            case.right()
+            took.append(time.monotonic() - begin)
+        operations = max(1, int(self._first(_ITERATION_S / min(took))))
+        made: list[list[float]] = []
+        right = True
+        self.library.barrier()
+        count = turns.begin() if turns.taken else _ITERATIONS
+        while count:
+            self.library.barrier()
+            mine = []
+            for _ in range(count * operations):
+                mine.append(case.once())
+                right = case.right() and right
+            every = self.library.exchange(mine)  # (ranks, operations)
+            slowest = every[0] if self.test in ("latency", "bw") else every.max(axis=0)
+            made.append(list(np.median(slowest.reshape(count, operations), axis=1)))
+            # A peer may need this rank's help to get its last message: none waits before all have theirs.
+            self.library.barrier()
+            count = turns.wait() if turns.taken else 0
+        return _Compared(size=size, turns=made, right=self._all(right))
+
+    def _all(self, right: bool) -> bool:
+        return bool((self.library.exchange([float(right)]) == 1.0).all())
 
     def _overlap(self, case: Case, pure: float, repeats: int) -> tuple[list[str], bool]:
         """Return overall, compute, pure communication and overlap as printed; whether all is right."""
@@ -142,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--library", choices=LIBRARIES, default="mpi4py")
     parser.add_argument("--test", choices=NAMES, default="allreduce")
     parser.add_argument("--max-size", type=int, default=SIZES[-1], help="bytes")
+    parser.add_argument("--compared-size", type=int, default=COMPARED, help="bytes of the size that is compared")
     parser.add_argument("--seconds", type=float, default=10.0, help="budget over all sizes")
     given = parser.parse_args(arguments)
     if given.max_size < SIZES[0]:
@@ -152,6 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     test = TESTS[given.test]
     title = f"# OSU-format message sweep (transect, {given.library}) {test.title} Test"
     try:
+        # Whoever is told to take turns says that it is there before it does anything that may take long.
+        turns = Turns()
         library = open_library(given.library)
     except (ImportError, OSError, ValueError) as error:
         print(f"{title}\n# End of message sweep: invalid: {error}", flush=True)
@@ -165,17 +219,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         sweep = _Sweep(library, given.test, given.seconds)
         rows = sweep.rows([size for size in SIZES if size <= given.max_size])
+        # What did not fit into the memory or the time is not measured for longer.
+        compared = [sweep.compared(row.size, turns) for row in rows if row.size == given.compared_size]
         if library.rank == 0:
             print(f"{title}\n# Datatype: {test.dtype}.\n# Library: {library.name}")
-            _print(given.test, library.size, rows, sweep.left_out)
+            _print(given.test, library.size, rows, compared, sweep.left_out)
         # A launcher may end all ranks at the first failure: rank 0 alone tells.
-        return int(library.rank == 0 and not all(row.right for row in rows))
+        right = all(row.right for row in rows) and all(made.right for made in compared)
+        return int(library.rank == 0 and not right)
     finally:
         library.close()
 
 
-def _print(test: str, ranks: int, rows: Sequence[_Row], left_out: str) -> None:
-    """Print the table in OSU's widths, the raw times, and how it ended."""
+def _print(test: str, ranks: int, rows: Sequence[_Row], compared: Sequence[_Compared], left_out: str) -> None:
+    """Print the table in OSU's widths, the raw times, those of the compared size, and how it ended."""
     print(f"# Ranks: {ranks}")
     names = (*_COLUMNS.get(test, _LATENCIES), "Validation")
     print("# Size    " + "".join(f"{name:>18}" for name in names))
@@ -184,9 +241,15 @@ def _print(test: str, ranks: int, rows: Sequence[_Row], left_out: str) -> None:
         print(f"{row.size:<10}" + "".join(f"{value:>18}" for value in values))
     for row in rows:
         print(f"# Samples {row.size} (us): {' '.join(f'{s * 1e6:.3f}' for s in row.samples)}")
+    for made in compared:
+        middle = statistics.median(s for turn in made.turns for s in turn)
+        print(f"# Compared at {made.size} B: {middle * 1e6:.3f} us")
+        for turn in made.turns:
+            print(f"# Turn of {len(turn)} (us): {' '.join(f'{s * 1e6:.3f}' for s in turn)}")
     if left_out:
         print(f"# Sizes left out {left_out}")
     wrong = [str(row.size) for row in rows if not row.right]
+    wrong += [str(made.size) for made in compared if not made.right and str(made.size) not in wrong]
     verdict = f"invalid: what arrived is wrong at {', '.join(wrong)} B" if wrong else "ok"
     print(f"# End of message sweep: {verdict}", flush=True)
 

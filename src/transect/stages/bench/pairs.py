@@ -7,6 +7,8 @@ from transect.domain.pairs import PairRule
 # Whose kernel the others are set beside, by device.
 _REFERENCE = {"cpu": "openmp", "cuda": "cuda"}
 _DOCKING = {"benchmark": ("docking-probe",)}
+# Of the sweeps each library is set beside MPI.
+_SWEEPS = "message-sweep", "message-sweep-torch"
 _OPENMP = _DOCKING | {"options.implementation": ("openmp",)}
 
 BENCH_PAIRS = (
@@ -40,5 +42,12 @@ BENCH_PAIRS = (
         varies=("options.ppwi",),
         base={"options.ppwi": (None,)},
         both=_DOCKING,
+    ),
+    PairRule(
+        metric="operation_time",
+        rules=("messages.library",),
+        varies=("benchmark", "options.library"),
+        base={"benchmark": _SWEEPS[:1]},
+        both={"benchmark": _SWEEPS},
     ),
 )

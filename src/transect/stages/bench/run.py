@@ -64,8 +64,11 @@ class BenchRunner(StageRunner):
 
     def turns(self, job: Job) -> Turns | None:
         """What a benchmark runs again and again, if it can wait in between."""
-        takes = BENCHMARKS.get(cell_of(job, BenchCell).benchmark).turns_by
-        return Turns(connections=1, seconds=TURN_S) if takes else None
+        cell = cell_of(job, BenchCell)
+        benchmark = BENCHMARKS.get(cell.benchmark)
+        # Each rank waits, where they are the benchmark's own.
+        connections = cell.ranks if benchmark.prefix_starts_ranks else 1
+        return Turns(connections=connections, seconds=TURN_S) if benchmark.turns_by else None
 
     def inputs(self, job: Job) -> list[str]:
         """Files from outside; else a benchmark makes its own input."""
