@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.analysis.contrasts import Contrast, Contrasts
+from transect.analysis.contrasts import Contrast, Contrasts, ends_early
 from transect.analysis.groups import Floors, Group
 from transect.domain.cell import Cell
 from transect.domain.pairs import Pair
@@ -197,7 +197,9 @@ def study(tally: Tally, rng: np.random.Generator, design: Design, shape: Shape, 
         groups = _groups(design, slower, drawn, counts, turns=shape.turns)
         made = Contrasts(design.pairs, groups.values(), Floors(groups.values(), design.margin))
         every = [single for single in made if single.asked]
-        if amount == most or all(single.at(LEVEL).half_width <= math.log1p(design.margin) / 2 for single in every):
+        enough = math.log1p(design.margin) / 2
+        early = ends_early(every)
+        if amount == most or all(id(s) in early or s.at(LEVEL).half_width <= enough for s in every):
             break
         amount = max(amount, min(counts.values()))
     tally.count(

@@ -14,7 +14,7 @@ from transect.domain.metrics import Direction, metric
 from transect.domain.until import MIN_RUNS
 from transect.stats.comparisons import Comparison, Confidence, Verdict, judged
 from transect.stats.estimates import Estimate
-from transect.stats.verdicts import Answer, Decision
+from transect.stats.verdicts import EARLY, Answer, Decision
 
 _MOST_RUNS = 1000
 
@@ -115,6 +115,11 @@ class Contrast:
     def shown(self) -> bool:
         """Whether the two are shown to differ."""
         return self.answer is Answer.DIFFERENT
+
+    @property
+    def apart_beyond_doubt(self) -> bool:
+        """Whether the two are shown to differ so surely that looking again after each repeat does not matter."""
+        return self.shown and self.quiet and self.decision is not None and self.decision.p <= EARLY
 
     @property
     def sound(self) -> bool:

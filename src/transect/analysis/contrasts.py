@@ -7,10 +7,12 @@ kind. So one class says for every finding what was compared, how it ended, and w
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import permutations
 from typing import Any
 
 from transect.analysis.best import Best, best
@@ -313,8 +315,34 @@ def _words(axes: Sequence[str]) -> str:
 
 
 def pair_half_widths(pairs: Iterable[Pair], records: Iterable[AnyRecord]) -> Mapping[Pair, tuple[float, int]]:
-    """Return for each pair that has runs half the width of the interval of its log ratio, and of how many pairs of runs."""
+    """Return for each pair that has runs half the width of its log ratio's interval, 0 if it ends early, and how many runs."""
     groups = group_records(records)
     made = Contrasts(pairs, groups, Floors(groups))
-    # At one level, whatever their differences are.
-    return {pair: (single.at(LEVEL).half_width, single.pairs) for pair, single in made.by_pair()}
+    early = ends_early([single for _, single in made.by_pair()])
+    return {
+        pair: (0.0 if id(single) in early else single.at(LEVEL).half_width, single.pairs)
+        for pair, single in made.by_pair()
+    }
+
+
+def ends_early(made: Sequence[Contrast]) -> set[int]:
+    """Return by id those that need no more repeats: apart beyond doubt, as are whom they set beside the same base.
+
+    Two rivals that no pair joins are compared along their pairs with that base, for which both have to be narrow.
+    """
+    at_base: dict[tuple[int, str], list[tuple[Group[Any], Contrast, float]]] = defaultdict(list)
+    for single in made:
+        if single.decision is not None:
+            log = math.log(single.decision.ratio)
+            at_base[id(single.base), single.metric].append((single.group, single, log))
+            at_base[id(single.group), single.metric].append((single.base, single, -log))
+    direct = {frozenset((id(single.group), id(single.base))) for single in made}
+    wide = {
+        id(mine)
+        for beside in at_base.values()
+        for (side, mine, log), (rival, other, its) in permutations(beside, 2)
+        if side is not rival
+        and frozenset((id(side), id(rival))) not in direct
+        and abs(log - its) <= mine.at(LEVEL).half_width + other.at(LEVEL).half_width
+    }
+    return {id(single) for single in made if single.apart_beyond_doubt and id(single) not in wide}

@@ -1,7 +1,7 @@
 """More repeats in a block: of which cells, one after another, and why the others stop.
 
 Cells go on while a pair of theirs is open: while its interval is too wide to tell a difference from none, which does not
-depend on what the difference is. So nobody looks at a verdict before the end. Nothing is remembered but records: a
+depend on what the difference is; or until the two are apart beyond doubt. Nothing is remembered but records: a
 block that was killed goes on as it would have. A stricter `repeat_until` goes on where the last one stopped.
 """
 
@@ -26,7 +26,7 @@ ENOUGH, NOTHING, MAXIMUM, BUDGET, TIME = "interval", "nothing to compare", "max_
 
 # Stage and id of a cell without its repeat.
 Point = tuple[str, str]
-# Half the width of the interval of each pair's log ratio, and from how many repeats.
+# Half the width of the interval of each pair's log ratio (0: apart beyond doubt), and from how many repeats.
 HalfWidths = Callable[[Sequence[Pair], Sequence[Record]], Mapping[Pair, tuple[float, int]]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
@@ -124,8 +125,10 @@ class Context:
         return fits and (physical is None or cell.ranks * cell.threads <= physical)
 
     @cached_property
-    def _cores(self) -> int:
-        return self.system.cores_per_node or available_cores()
+    def _cores(self) -> float:
+        # The machine that plans tells nothing of a cluster's nodes: where their cores are unknown, nothing is left out.
+        here = available_cores() if self.system.scheduler == "none" else math.inf
+        return self.system.cores_per_node or here
 
     @cached_property
     def _gpus(self) -> int:

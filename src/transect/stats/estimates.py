@@ -55,7 +55,9 @@ class Estimate:
     def word(self) -> str:
         """Name the ends in words, with their true level: `95 % interval`, `range` or `one run a side`."""
         if self.spread is Spread.INTERVAL:
-            return f"{100 * self.level:.3g} % interval"
+            # Two digits of what is missing to 100 %, and three in all: 98.3, 99.975.
+            digits = max(3, 4 - math.ceil(math.log10(max(1 - self.level, 1e-9)) + 2))
+            return f"{100 * self.level:.{digits}g} % interval"
         return "range" if self.spread is Spread.RANGE else "one run a side"
 
 
@@ -96,9 +98,9 @@ def paired_ratio_of(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate 
 
 
 def paired_ratio(logs: Sequence[float]) -> Estimate:
-    """Return the middle of one ratio or more, given as logarithms: the ends are their range."""
+    """Return the mean of one ratio or more, given as logarithms, as verdicts take it: the ends are their range."""
     return Estimate(
-        value=power(location(logs).centre),
+        value=power(location(logs, trim=False).centre),
         low=power(min(logs)),
         high=power(max(logs)),
         spread=Spread.SINGLE if len(logs) == 1 else Spread.RANGE,

@@ -19,6 +19,9 @@ from transect.stats.noise import Noise, location, logs_of, moderated
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
 LEVEL = 0.05
+# Haybittle and Peto: who stops early only at a level far below that of the end may look after each repeat. It lies below
+# 0.05 / n, at which one of n comparisons is sure, for some hundreds of them.
+EARLY = 1e-6
 # From this many on, the middle stands whatever one or two of them are.
 _ENOUGH = 5
 # Where a quarter of all pairs of repeats of one cell are apart by more than this, so many runs were

@@ -127,11 +127,13 @@ def test_pairs_that_are_known_well_enough_need_no_repeat_whatever_their_ratio(tm
     assert len(repetition.skipped_optional()) == 3 * 5
 
 
-@pytest.mark.parametrize("ratio", [1.0, 1.04, 2.0])
-def test_how_long_it_goes_on_does_not_depend_on_the_difference(tmp_path: Path, ratio: float) -> None:
+@pytest.mark.parametrize(("ratio", "more"), [(1.0, (3, 4)), (1.04, (3, 4)), (2.0, (3, 4)), (1e9, ())])
+def test_how_long_it_goes_on_depends_on_the_difference_only_where_that_is_beyond_doubt(
+    tmp_path: Path, ratio: float, more: tuple[int, ...]
+) -> None:
     bench = Bench(tmp_path, {"a": 1.0, "c": ratio}, {"a": 0.012, "c": 0.012})
     run(bench)
-    assert bench.ran == [(runtime, repeat) for repeat in (3, 4) for runtime in "ac"]
+    assert bench.ran == [(runtime, repeat) for repeat in more for runtime in "ac"]
 
 
 def test_both_sides_of_an_open_pair_get_the_same_repeat_together_and_the_others_stop(tmp_path: Path) -> None:

@@ -78,6 +78,16 @@ def test_a_point_that_does_not_fit_the_machine_is_in_no_pair(tmp_path: Path) -> 
     assert {ranks for ranks, _ in ways(made, "training.fastest", "ranks")} == {"1", "2"}
 
 
+def test_where_a_clusters_cores_are_unknown_the_planning_machines_bar_no_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transect.planning.context.available_cores", lambda: 2)
+    for cluster, most in ((SYSTEM.replace("cores_per_node: 4\n", ""), "2"), ("name: c\nscheduler: slurm\n", "8")):
+        study = "name: s\ntrain:\n  repeats: 3\n  grids:\n" + ALONE + TOGETHER.replace("ranks: [2]", "ranks: [2, 8]")
+        made = plan_study(tmp_path, study, system=cluster)
+        assert max(ranks for ranks, _ in ways(made, "training.fastest", "ranks")) == most
+
+
 def test_ranks_that_keep_their_batch_are_compared_by_samples_a_second(tmp_path: Path) -> None:
     weak = (ALONE + TOGETHER).replace("}", ", scaling: weak}")
     made = planned(tmp_path, weak)
