@@ -130,10 +130,18 @@ def best(contrasts: Iterable[Contrast], groups: Sequence[Group[Any]], *, metric:
     if len(joined) < 2 and metric is not None:
         having = [group for group in able if group.values(metric)] or able
         joined = [min(having, key=lambda g: (median(g.values(metric) or [0.0]), g.cell.id))]
-    fastest = min(joined, key=lambda group: (paths[id(group)].log if id(group) in paths else 0.0, group.cell.id))
+    # A wide path may tell less than the direct contrast with another one, which shows who is slower.
+    able_first = [group for group in joined if not _is_beaten(every[id(group)], joined)] or joined
+    fastest = min(able_first, key=lambda group: (paths[id(group)].log if id(group) in paths else 0.0, group.cell.id))
     beside = _beside(fastest, fastest, able, edges, mute)
-    chosen = [beside, *(_beside(group, fastest, able, edges, mute) for group in beside.tied)]
+    # Of those that tie with it, not who is shown to be slower than another one that may be as fast.
+    tied = (group for group in beside.tied if not _is_beaten(_paths(id(group), edges), beside.unknown))
+    chosen = [beside, *(_beside(group, fastest, able, edges, mute) for group in tied)]
     return min(chosen, key=lambda made: (*_simple(made.first), len(made.unknown)))
+
+
+def _is_beaten(paths: Mapping[int, _Path], others: Iterable[Group[Any]]) -> bool:
+    return any((path := paths.get(id(other))) is not None and path.high < 0 for other in others)
 
 
 def _simple(group: Group[Any]) -> tuple[int, int, int]:

@@ -19,7 +19,10 @@ _DOUBLE = frozenset({"hpl", "hpcc", "hpcg"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """The best rate that a benchmark showed: FLOP/s or B/s on one node with so many threads."""
+    """The best rate that a benchmark showed: FLOP/s or B/s on one node with so many threads.
+
+    `cache_bytes` is the last-level cache that the arrays of a memory benchmark exceeded; 0 where it did not say.
+    """
 
     value: float
     benchmark: str
@@ -27,6 +30,7 @@ class Rate:
     threads: int
     cell_id: str
     precision: str | None = None
+    cache_bytes: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +66,7 @@ class Rates:
                         precision=number.log.precision if number.log else None,
                         threads=record.point.threads,
                         cell_id=record.cell_id,
+                        cache_bytes=_cache_bytes(record),
                     )
                     # As its label or its benchmark tells it.
                     named = rate.precision or ("fp64" if rate.benchmark in _DOUBLE else record.point.precision)
@@ -82,9 +87,11 @@ class Rates:
         found = ((name, precision, threads, rate) for (name, threads, precision), rate in self._best.items())
         return [(name, precision, rate) for name, precision, _, rate in sorted(found, key=lambda each: each[:3])]
 
-    def threads(self) -> list[int]:
-        """Return the thread counts for which there is any rate."""
-        return sorted({threads for _, threads, _ in self._best})
+
+def _cache_bytes(record: AnyRecord) -> float:
+    runs = record.details.get("runs") or [{}]
+    known = (runs[0].get("parameters") or {}).get("cache_bytes")
+    return float(known) if isinstance(known, (int, float)) else 0.0
 
 
 def step_bound(group: Group, rates: Rates) -> Bound | None:
@@ -114,6 +121,9 @@ def _bound(group: Group, rates: Rates, unit: str, share: int, threads: int) -> B
     if flops is None or size is None or peak is None or bandwidth is None:
         return None
     compute_s, memory_s = share * flops / peak.value, share * size / bandwidth.value
+    if share * size <= bandwidth.cache_bytes:
+        # It may stay in the cache from one run to the next, to which the bandwidth of the memory is no bound.
+        memory_s = 0.0
     if max(compute_s, memory_s) <= 0:
         return None
     return Bound(

@@ -105,10 +105,10 @@ def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
 
 
 def _same_steps(group: Group[Any], base: Group[Any]) -> bool:
-    """Whether both take the same steps to their target for each repeat that both have."""
+    """Whether both reach their target for each repeat that both have, in the same steps."""
     a, b = group.by_repeat(STEPS), base.by_repeat(STEPS)
-    common = a.keys() & b.keys()
-    return bool(common) and all(a[n] == b[n] for n in common)
+    common = {record.repeat for record in group.ok} & {record.repeat for record in base.ok}
+    return bool(common) and all(n in a and a[n] == b.get(n) for n in common)
 
 
 def _ratio(a: Any, b: Any) -> float | None:

@@ -16,6 +16,8 @@ from transect.report.engine.context import Context
 from transect.report.engine.deciding import Tally
 from transect.report.engine.text import clipped, count, percent, quantity
 
+# What the next block of cells takes to start.
+_PAUSE = timedelta(minutes=1)
 # Machines, and reasons for what was not measured, that the banner names.
 _MAX_NAMED = 2
 _MAX_REASON = 90
@@ -35,7 +37,7 @@ def banner(context: Context, tally: Tally) -> list[Line]:
     records = [record for record in context.records if record.status is not Status.SKIPPED]
     lines = [
         Line(word="Machine", text=machines(records)),
-        Line(word="Measured", text=" · ".join(filter(None, (date(records), _duration(records))))),
+        Line(word="Ran", text=" · ".join(filter(None, (date(records), duration(records))))),
         _quiet(records),
         _counts(context),
         _compared(tally),
@@ -70,11 +72,12 @@ def date(records: Iterable[AnyRecord]) -> str:
     return " to ".join(written)
 
 
-def _duration(records: Iterable[AnyRecord]) -> str:
-    """Return for how long any of the cells ran; pauses between parts of a study do not count."""
+def duration(records: Iterable[AnyRecord]) -> str:
+    """Return for how long a study ran: `10 minutes`; pauses of more than a minute between its cells do not count."""
     took, until = timedelta(), datetime.min.replace(tzinfo=UTC)
-    for start, end in sorted(_spans(records)):
-        took += max(timedelta(), end - max(start, until))
+    for start, end in sorted(_spans(record for record in records if record.stage != "ingest")):
+        begin = start if start - until > _PAUSE else until
+        took += max(timedelta(), end - begin)
         until = max(until, end)
     seconds = took.total_seconds()
     if seconds < 1:
@@ -123,7 +126,7 @@ def _compared(tally: Tally) -> Line | None:
         count(counted.pairs, "planned pair")
         + (f", of which {counted.lacking} lack a result on a side" if counted.lacking else ""),
         f"{count(counted.rivals, 'rival')} of a winner that no single pair sets beside it" if counted.rivals else "",
-        f"{count(counted.tests, 'test')} of another kind, such as for drift" if counted.tests else "",
+        f"{count(counted.tests, 'test')} of another kind, such as for a shift over seeds" if counted.tests else "",
     ]
     sure, left = counted.different + counted.same, counted.inconclusive
     text = f"{counted.comparisons - left} of {count(counted.comparisons, 'comparison')} decided, {sure} of them sure"

@@ -53,7 +53,8 @@ def with_open(finding: Finding, best: Best, name: Name) -> Iterator[Finding]:
             contrasts=best.open,
             tests=(),
             groups=(best.first, *best.unknown),
-            evidence=joined(*(made.reason for made in best.open)) or finding.evidence,
+            evidence=joined(*(f"{name(made.group)} beside {name(made.base)}: {made.reason}" for made in best.open))
+            or finding.evidence,
             decision=None,
         )
 

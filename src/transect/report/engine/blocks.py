@@ -104,7 +104,7 @@ class Table:
         if not self.more:
             return ""
         rows = "1 more row is" if self.more == 1 else f"{self.more} more rows are"
-        return f"{rows} not shown here: records.parquet holds the numbers of all."
+        return f"{rows} not shown here: the records hold the numbers of all."
 
 
 # Rows of one table: a page with more can no longer be read, nor opened.

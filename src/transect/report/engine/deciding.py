@@ -25,7 +25,7 @@ _Member = Contrast | Chance
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
     """How the comparisons of a study end: planned `pairs` (and what was compared without a plan), `rivals` of a best that
-    no single pair sets beside it, and other `tests`, such as for a shift or a drift.
+    no single pair sets beside it, and other `tests`, such as for a shift over seeds.
 
     `different` and `same` are confirmed after correction; `provisional` ones were decided, but in too few runs, on a
     disturbed machine, as one of too many, or without being asked for; `inconclusive` is the rest, with the planned pairs
@@ -64,6 +64,7 @@ class _Family:
             asked, sure = asks(finding.rule), finding.confidence is Confidence.CONFIRMED
             for made in finding.contrasts:
                 self.members.setdefault(made, (made.asked, True))
+            asked &= not finding.contrasts or any(made.asked for made in finding.contrasts)
             for test in finding.tests:
                 self.members.setdefault(test, (asked, sure))
         tested = [(member, of) for member, (asked, _) in self.members.items() if asked and (of := _tested(member))]

@@ -14,9 +14,10 @@ from transect.analysis.contrasts import contrast
 from transect.analysis.entries import AnyRecord
 from transect.analysis.extrapolation import Curve
 from transect.analysis.groups import Floors, Group
-from transect.analysis.labels import group_labels
+from transect.analysis.labels import group_labels, people_name
 from transect.analysis.parallelism import STEP, points
 from transect.analysis.scaling import TrainGroup
+from transect.domain.cell import Cell
 from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, Prose, digits, note, table, words
 from transect.report.engine.charts.chart import Point, Series, line_chart
 from transect.report.engine.columns import labelled
@@ -187,7 +188,7 @@ def forecast_findings(context: Context) -> list[Finding]:
             else lowest_confidence(found.confidence for found in order.contrasts),
             contrasts=order.contrasts,
             evidence=joined(
-                f"farthest: {counted[0].group.cell.id.split('~')[0]}, {error_words(counted[0].error)}",
+                f"farthest: {_training(counted[0].group.cell)}, {error_words(counted[0].error)}",
                 f"wrong order: {names(wrong)}" if wrong else "",
                 left,
             ),
@@ -195,8 +196,8 @@ def forecast_findings(context: Context) -> list[Finding]:
     ]
 
 
-# Series of the chart, and predictions that a note names.
-_MAX_CURVES, _MAX_NAMED = 12, 6
+# Series of the chart.
+_MAX_CURVES = 12
 
 
 def forecast_body(context: Context) -> Iterator[Part]:
@@ -213,11 +214,13 @@ def forecast_body(context: Context) -> Iterator[Part]:
         yield _table(found)
     yield from _curves(context, mean_error(found))
     used = {id(forecast.record) for forecast in found}
-    if left := [record for group in context.of("forecast") for record in group.records if id(record) not in used]:
-        ids = names([clean(record.cell_id.split("~")[0]) for record in left], _MAX_NAMED)
-        yield note(
-            f"Nothing stands beside {ids}: the prediction failed, or its training has no usable result, or is not there yet."
-        )
+    left = sum(id(record) not in used for group in context.of("forecast") for record in group.records)
+    if left:
+        yield note(f"{count(left, 'prediction')} without a usable training to stand beside, or that failed.")
+
+
+def _training(cell: Cell) -> str:
+    return clean(f"{cell.workload} by {people_name(cell, always=('ranks',))}")
 
 
 def _table(found: Sequence[Forecast]) -> Part:

@@ -1,4 +1,4 @@
-"""What more ranks bring: speed-ups beside the ideal, efficiencies with their bases, and what is behind one above 100 %."""
+"""What more ranks bring: speed-ups beside the ideal, efficiencies with their bases."""
 
 from __future__ import annotations
 
@@ -6,78 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.contrast import Contrast
-from transect.analysis.groups import Group, grouped
+from transect.analysis.groups import grouped
 from transect.analysis.kinds import compared, main_kind
 from transect.analysis.labels import people_name
-from transect.analysis.scaling import METRIC, Efficiency, ScalingKind, efficiencies
+from transect.analysis.scaling import METRIC, Efficiency, efficiencies
 from transect.report.engine.blocks import Chip, Heading, Lead, Part, digits, note, words
 from transect.report.engine.charts.chart import Point, Series, line_chart
 from transect.report.engine.columns import RANKS, labelled
 from transect.report.engine.context import Context
 from transect.report.engine.parts import Section, StageReport
 from transect.report.engine.text import count, number, percent, with_ends
-
-# Repeats that lie further apart than this share of their median are no base to count from.
-_WIDE = 0.1
-# Below this share of its own roofline a base leaves much that has nothing to do with ranks.
-_SLOW = 0.25
-# By how much more of its step a base has to spend on its input.
-_INPUT = 0.05
-_FEW = 3
-_MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "gpus")
-
-
-def possible_causes(gain: Efficiency, rates: Rates) -> list[str]:
-    """Return what about base and group may explain an efficiency above 100 %, the likeliest first.
-
-    `rates` are those of the machine, for the base's distance from its roofline. Without any cause
-    that can be seen in the records the list is empty.
-    """
-    return [*_faults(gain), *_properties(gain, rates)]
-
-
-def _faults(gain: Efficiency) -> Iterator[str]:
-    """Yield faults of the measurement."""
-    base, group = gain.base, gain.group
-    if base.disturbed:
-        yield "other processes disturbed the base"
-    for fact in _MACHINE:
-        before, now = ({repr(record.provenance.get(fact)) for record in side.ok} for side in (base, group))
-        if not before & now:
-            yield f"the base ran on another machine: its {fact.replace('_', ' ')} differs"
-            break
-    summary = base.summary(METRIC)
-    if summary is None or summary.count < _FEW:
-        yield f"the base has {0 if summary is None else summary.count} runs only"
-    elif (wide := (summary.high - summary.low) / summary.median) > _WIDE:
-        yield f"the base's runs lie {percent(wide)} apart"
-    base_share, share = _share(base, "input_time"), _share(group, "input_time")
-    if base_share is not None and share is not None and base_share - share > _INPUT:
-        yield f"the base spends {percent(base_share)} of a step on its input, these ranks {percent(share)}"
-
-
-def _properties(gain: Efficiency, rates: Rates) -> Iterator[str]:
-    """Yield properties of cells and machine."""
-    base, group = gain.base, gain.group
-    if base.cell.strategy != group.cell.strategy:
-        yield f"the base takes another path: {base.cell.strategy}, not {group.cell.strategy}"
-    base_bytes, own_bytes = base.detail("bytes_per_step"), group.detail("bytes_per_step")
-    if gain.kind is ScalingKind.STRONG and base_bytes and own_bytes and own_bytes < base_bytes:
-        share = percent(own_bytes / base_bytes)
-        yield f"a rank moves {share} of the base's bytes a step: they may fit a cache that the base's do not"
-    if group.cell.nodes > base.cell.nodes:
-        yield "more nodes have more memory bandwidth and cache"
-    bound, batch = step_bound(base, rates), base.global_batch
-    if bound is not None and batch and (reached := gain.base_rate / bound.rate(batch)) < _SLOW:
-        yield f"the base reaches {percent(reached)} of its own bound: it leaves room that has nothing to do with ranks"
-
-
-def _share(group: Group, part: str) -> float | None:
-    whole, part_time = group.summary("step_time"), group.summary(part)
-    return None if whole is None or part_time is None or not whole.median else part_time.median / whole.median
-
 
 # Lines that one panel holds.
 _MAX_LINES = 8
@@ -92,10 +31,6 @@ def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) ->
     label = labelled(gains, always=("ranks",))
     best = max(shown, key=lambda gain: gain.gain)
     base = count(least, "rank")
-
-    def behind(gain: Efficiency) -> str | None:
-        causes = possible_causes(gain, context.rates) if gain.superlinear else []
-        return ("; ".join(causes) or "nothing that the records show") if gain.superlinear else None
 
     def speed_up(gain: Efficiency) -> str | float:
         pair = _pair(context, gain)
@@ -114,7 +49,6 @@ def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) ->
             digits("Speed-up", speed_up),
             digits("Efficiency", lambda gain: gain.value, percent),
             words("", lambda gain: Chip("superlinear", "warn") if gain.superlinear else None),
-            *([words("May be behind it", behind)] if any(gain.superlinear for gain in gains) else []),
         ],
         title=f"At most {number(best.gain)} times the speed of {base}, by "
         f"{people_name(best.group.cell, [best.base.cell], always=('ranks',))}",
@@ -148,7 +82,9 @@ def _decided(context: Context, gain: Efficiency) -> Efficiency:
     if pair is None:
         return gain
     times = pair.cost.inverse.value
-    return replace(gain, gain=times, value=times * gain.base.cell.ranks / gain.group.cell.ranks)
+    share = gain.base.cell.ranks / gain.group.cell.ranks
+    above = pair.shown and pair.cost.inverse.low * share > 1
+    return replace(gain, gain=times, value=times * share, superlinear=above)
 
 
 def _speed_up_lines(context: Context, gains: list[Efficiency]) -> list[Series]:

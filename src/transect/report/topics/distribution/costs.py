@@ -16,7 +16,7 @@ from transect.report.engine.columns import NOT_TOLD, RANKS, labelled
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import basis_words
 from transect.report.engine.finding import Finding, joined, limited_confidence, median
-from transect.report.engine.text import count, factor, percent, quantity, scale_for, tenths
+from transect.report.engine.text import factor, quantity, scale_for, tenths
 from transect.report.topics.training.facts import step_shares
 from transect.stats.comparisons import Confidence
 
@@ -124,13 +124,13 @@ def soonest_first(group: Group) -> tuple[bool, float, str]:
 
 
 def distribution_findings(context: Context) -> list[Finding]:
-    """Per workload: the cost of the best distributed cell, and the most that is hidden."""
+    """Per workload: the cost of the best distributed cell."""
     findings: list[Finding] = []
     for workload in context.workloads("train"):
         groups = context.of("train", workload)
         main = main_kind(groups)
         groups = [g for g in groups if g.kind == main and g.ok and not g.wrong]
-        findings += [*_cost_finding(context, workload, groups), *_overlap_finding(workload, groups)]
+        findings += _cost_finding(context, workload, groups)
     return findings
 
 
@@ -167,10 +167,11 @@ def _cost_finding(context: Context, workload: str, groups: list[TrainGroup]) -> 
     ideal = f"ideal {quantity(best.ideal_s, 's')}"
     interval = f"{factor(times[0])} times the ideal ({beside.cost.word} {factor(times[1])} to {factor(times[2])})"
     confidence = Confidence.INCONCLUSIVE
-    if times[1] > 1 and not beside.barred:
+    decides = beside.decision is not None and not beside.barred
+    if decides and times[1] > 1:
         claim = f"{need}, {ideal}: {split_text(best)}"
         confidence = Confidence.CONFIRMED if beside.sound else Confidence.PROVISIONAL
-    elif times[2] < 1:
+    elif decides and times[2] < 1:
         claim = f"{need}, less than the {ideal}: look at the base before trusting it"
     else:
         claim = f"{need}, {ideal}: whether that is more than the ideal is not known"
@@ -189,44 +190,6 @@ def _cost_finding(context: Context, workload: str, groups: list[TrainGroup]) -> 
             kind="distribution",
             contrasts=(beside,),
             groups=(best.group, best.base),
-        )
-    ]
-
-
-def _overlap_finding(workload: str, groups: list[TrainGroup]) -> list[Finding]:
-    spread = [g for g in groups if g.cell.ranks > 1 and not g.over_subscribed]
-    overlaps = [(value, g) for g in spread if (value := median(g, "overlap")) is not None]
-    if not overlaps:
-        return []
-    top, group = max(overlaps, key=lambda pair: (pair[0], pair[1].cell.id))
-    name = people_name(group.cell, [each.cell for each in groups], always=("ranks",))
-    if top < 0.005:
-        claim = (
-            f"no communication hides behind computing in "
-            f"{'any of the ' if len(overlaps) > 1 else 'the '}{count(len(overlaps), 'cell')} that "
-            f"tell{'s' if len(overlaps) == 1 else ''} it."
-        )
-    else:
-        claim = f"{percent(top)} of the communication of {name} hides behind computing"
-        others = [value for value, other in overlaps if other is not group]
-        if others:
-            claim += f", the most of {len(overlaps)} cells that tell it; the least is {percent(min(others))}"
-        claim += "."
-    parts = [("under way", "communication_total_time"), ("waited", "communication_time")]
-    evidence = [
-        f"{word} {quantity(value, 's')} per step" for word, name in parts if (value := median(group, name)) is not None
-    ]
-    if evidence:
-        evidence[0] = f"{name}: {evidence[0]}"
-    if len(spread) > len(overlaps):
-        evidence.append(f"{count(len(spread) - len(overlaps), 'cell')} of several ranks do not tell")
-    return [
-        Finding(
-            subject=workload,
-            claim=claim,
-            evidence=joined(*evidence) or "from overlap",
-            confidence=Confidence.PROVISIONAL,
-            kind="overlap",
         )
     ]
 

@@ -7,12 +7,13 @@ depends on the poses per work-item (Poenaru, Lin and McIntosh-Smith, ISC High Pe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
+from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import settings_of, word
-from transect.stats.noise import middle
 
 BENCHMARK = "docking-probe"
 POSE = "pose_time"
@@ -68,8 +69,8 @@ class Contestant:
 
     @property
     def time(self) -> float:
-        """The middle of its times per pose, of which ratios are made."""
-        return middle(self.pose_time)
+        """The median of its times per pose."""
+        return median(self.pose_time)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,9 +130,18 @@ def _row(group: Group[Any]) -> Contestant | None:
 
 
 def docking_rows(groups: Iterable[Group[Any]]) -> list[Contestant]:
-    """Return every configuration of the docking kernel that gave right energies."""
+    """Return every configuration of the docking kernel that gave right energies, with the times of repeats in common."""
     docking = (group for group in groups if group.cell.get("benchmark") == BENCHMARK)
-    return [row for group in docking if (row := _row(group)) is not None]
+    rows = [row for group in docking if (row := _row(group)) is not None]
+    alike: dict[int, Group[Any]] = {}
+    for members in grouped(rows, _place).values():
+        alike |= in_common([row.group for row in members], POSE)
+    return [replace(row, pose_time=alike[id(row.group)].counted(*_POSE)) for row in rows]
+
+
+def _place(row: Contestant) -> tuple[str, int, int]:
+    """Return what makes times per pose those of equal work."""
+    return row.deck, row.poses, row.threads
 
 
 def without_result(groups: Iterable[Group[Any]]) -> list[Group[Any]]:
@@ -143,6 +153,6 @@ def contests(rows: Iterable[Contestant]) -> list[Contest]:
     """Group by deck, poses and threads; those of more rows first."""
     made = [
         Contest(deck=deck, poses=poses, threads=threads, rows=sorted(members, key=lambda row: (row.time, row.name)))
-        for (deck, poses, threads), members in grouped(rows, lambda row: (row.deck, row.poses, row.threads)).items()
+        for (deck, poses, threads), members in grouped(rows, _place).items()
     ]
     return sorted(made, key=lambda contest: (-len(contest.rows), contest.deck, contest.poses, contest.threads))

@@ -50,7 +50,7 @@ def _columns(context: Context, contest: Contest) -> list[Column[Contestant]]:
         digits("Pairs", lambda row: _middle(row.interactions), in_unit("1/s")),
         digits("By the formula", lambda row: _middle(row.flops), in_unit("FLOP/s")),
         digits("First run", lambda row: _middle(row.first_run), in_unit("s")),
-        digits("Runs", lambda row: len(row.pose_time)),
+        digits("Runs", lambda row: len(row.group.ok)),
         MARKS,
     ]
 

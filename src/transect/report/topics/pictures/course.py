@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, grouped
 from transect.domain.record import Status
+from transect.report.engine.banner import duration
 from transect.report.engine.blocks import Mark, Part, digits, words
 from transect.report.engine.charts.chart import drawn
 from transect.report.engine.charts.inks import BAD, INK, MUTED, WIDTH
@@ -93,8 +94,12 @@ def _number(value: object) -> float | None:
 def _measured(record: AnyRecord) -> float | None:
     """Return for how long a run was measured: its turns, its training, or its calls; None where nobody knows."""
     details = record.details
-    if isinstance(turns := details.get("turns"), dict):
-        return math.fsum(a * b for a, b in zip(turns.get("seconds", ()), turns.get("counts", ()), strict=False))
+    # Of a message sweep they tell an operation, and not how many of them.
+    if isinstance(turns := details.get("turns"), dict) and turns.get("metric") != "operation_time":
+        try:
+            return math.fsum(a * b for a, b in zip(turns["seconds"], turns["counts"], strict=False))
+        except (KeyError, TypeError):
+            return None
     ranks = [_number(rank.get("wall_s")) for rank in details.get("rank_usage") or () if isinstance(rank, dict)]
     calls, latency = _number(details.get("runs")), record.value("latency")
     return max(filter(None, ranks), default=None if calls is None or latency is None else calls * latency)
@@ -127,6 +132,7 @@ def _lanes(context: Context, runs: Sequence[_Ran], unit: str, by: float) -> Part
         right = f"up to {cores:.1f} cores" if cores else ""
         bars.append(_bar(_Lane("other programs", loud), right, last, by, _OTHERS))
     share = _share(runs)
+    unread = sum(isinstance(run.record.details.get("turns"), dict) and _measured(run.record) is None for run in runs)
     return drawn(
         bar_plot(bars, title=f"{unit} since the study began"),
         lanes,
@@ -137,9 +143,13 @@ def _lanes(context: Context, runs: Sequence[_Ran], unit: str, by: float) -> Part
             digits("Measured", lambda lane: _share(lane.runs), percent),
             digits("Disturbed", lambda lane: sum(run.style is _LOUD for run in lane.runs)),
         ],
-        title=f"{count(len(runs), 'run')} in {last / by:.{int(by > 1)}f} {unit}, {len(loud) or 'none'} disturbed",
+        title=f"{count(len(runs), 'run')} in {duration(run.record for run in runs) or quantity(last, 's')}, "
+        f"{len(loud) or 'none'} disturbed",
         name="course",
-        notes=[f"Of their time {percent(share)} was measured; the rest is starting and checking." if share else ""],
+        notes=[
+            f"Of their time {percent(share)} was measured; the rest is starting and checking." if share else "",
+            f"{count(unread, 'run')} left out of that: their turns cannot be read." if unread else "",
+        ],
         legend=legend([("quiet", _QUIET), ("disturbed by other programs", Style(BAD))], line=False) if loud else (),
     )
 

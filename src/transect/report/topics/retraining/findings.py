@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.best import best
+from transect.analysis.contrasts import best, in_common
 from transect.analysis.groups import Group
 from transect.analysis.labels import people_name, word
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.record import Cause, Status
 from transect.report.engine.best_words import beside, confidence_of, with_open
 from transect.report.engine.context import Context
-from transect.report.engine.finding import Finding, joined, limited_confidence, names
+from transect.report.engine.finding import Finding, joined, limited_confidence, median, names
 from transect.report.engine.text import clipped, count, percent, quantity
 from transect.report.topics.retraining.facts import STEP_TIME, RetrainGroup, is_relay, points, sorted_by_time
 from transect.stats.comparisons import Confidence
-from transect.stats.noise import middle
 
 _MAX_LENGTH = 120
 
@@ -86,7 +85,8 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
     def name(group: Group) -> str:
         return people_name(group.cell, never=("optimiser", "rate", "threads"))
 
-    short = f"{name(found.first)} takes {quantity(middle(found.first.counted(STEP_TIME)), 's')} a step"
+    alike = in_common(timed, STEP_TIME)[id(found.first)]
+    short = f"{name(found.first)} takes {quantity(median(alike, STEP_TIME), 's')} a step"
     short += beside(found, name)
     fastest = Finding(
         subject=workload,
@@ -99,7 +99,7 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
         contrasts=found.contrasts,
         tests=found.tests,
         groups=tuple(timed),
-        evidence=joined(*(f"{name(pair.group)}: {pair.reason}" for pair in found.contrasts)),
+        evidence=joined(*(f"{name(c.group)} beside {name(c.base)}: {c.reason}" for c in found.contrasts)),
     )
     yield from with_open(fastest, found, name)
 

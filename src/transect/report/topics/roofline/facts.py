@@ -40,8 +40,8 @@ class RooflinePoint:
 
     @property
     def roof(self) -> float:
-        """FLOP/s that the peak rate and the memory bandwidth allow at this intensity."""
-        return min(self.bound.flops.value, self.intensity * self.bound.bandwidth.value)
+        """FLOP/s that its bound allows: the peak rate, or the memory bandwidth at this intensity."""
+        return self.flops / self.bound.time_s
 
     @property
     def share(self) -> float:

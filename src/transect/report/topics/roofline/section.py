@@ -29,7 +29,8 @@ _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
 _READING = (
     "The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times memory bandwidth (Williams, Waterman "
-    "and Patterson, 2009), both the best that benchmarks reached here with as many threads as the cell's ranks use on a node. "
+    "and Patterson, 2009), both the best that benchmarks reached here with as many threads as the cell's ranks use on a node; of a "
+    "cell that moves no more than the cache holds it is the peak. "
     "Operations and bytes are counted, not measured, from the ONNX graph for runtimes that execute one, else from the "
     "workload's layers: the least that the model needs by its definition. What a framework does beyond that shows as distance "
     "from the roof. A multiply-add is two operations. A training step: forward pass, loss, gradients and the optimiser's "
@@ -131,6 +132,10 @@ def _chart(
             f"{', '.join(sides)}.",
             *_warnings(context, bound),
             "More than 100 %: the benchmarks or the counts are off." if best.share > 1 else "",
+            f"A point above the slope moves no more than the cache of {quantity(bound.bandwidth.cache_bytes, 'B')} holds, which the "
+            "memory does not bound: it is held to the roof alone."
+            if any(point.achieved > point.intensity * bandwidth for point in points) and best.share <= 1
+            else "",
             f"{count(len(points) - _MAX_POINTS, 'cell')} far from the roof are not drawn."
             if points[_MAX_POINTS:]
             else "",

@@ -136,7 +136,7 @@ def _verdict(context: Context, groups: Sequence[InferGroup]) -> Finding:
         claim += f". One setting changed alone, over equal ones: {names(listed, 9)}"
     pairs = [pair for pair in (thesis, equal) if pair is not None]
     known = thesis is not None and (thesis.ratio.low > equal.ratio.high or thesis.ratio.high < equal.ratio.low)
-    decided = known if thesis is not None else nearness(equal.ratio) is not Nearness.UNKNOWN
+    decided = known if thesis is not None else nearness(equal) is not Nearness.UNKNOWN
     cell = equal.group.cell
     return Finding(
         subject=str(cell.workload),
@@ -161,7 +161,7 @@ def _conclusion(thesis: Contrast, equal: Contrast) -> str:
         effect = "what the settings do is not known"
     if equal.better is equal.base:
         return f"{effect}; a difference of {factor(equal.ratio.value)} times is left that no setting makes"
-    if nearness(equal.ratio) is Nearness.UNKNOWN:
+    if nearness(equal) is Nearness.UNKNOWN:
         return f"{effect}; whether a difference is left under equal ones is not known"
     blamed = slower and thesis.better is thesis.base
     return (

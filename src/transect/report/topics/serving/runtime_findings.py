@@ -16,6 +16,7 @@ from transect.report.engine.text import clipped, count, ends, factor, number
 from transect.report.topics.serving.facts import faithful_groups, place_of, runtime_name
 from transect.stats.comparisons import Confidence
 from transect.stats.estimates import Estimate
+from transect.stats.samples import Spread
 from transect.stats.verdicts import Answer
 
 # Two runtimes are near each other when neither takes a tenth more than the other.
@@ -37,12 +38,17 @@ class Nearness(StrEnum):
     UNKNOWN = "not known"
 
 
-def nearness(ratio: Estimate) -> Nearness:
+def nearness(pair: Contrast) -> Nearness:
+    """Judge a pair by the whole interval that decides; not known where there is none, or where it may decide nothing."""
+    decides = pair.decision is not None and not pair.barred and pair.ratio.spread is Spread.INTERVAL
+    return _near(pair.ratio) if decides else Nearness.UNKNOWN
+
+
+def _near(ratio: Estimate) -> Nearness:
     """Judge a ratio by its whole interval.
 
-    >>> from transect.stats.samples import Spread
     >>> ends = ((0.95, 1.05), (1.2, 1.3), (0.5, 0.6), (1.05, 1.2))
-    >>> [nearness(Estimate(value=low, low=low, high=high, spread=Spread.INTERVAL)).value for low, high in ends]
+    >>> [_near(Estimate(value=low, low=low, high=high, spread=Spread.INTERVAL)).value for low, high in ends]
     ['within 10 %', 'slower', 'faster', 'not known']
     """
     if ratio.low > 1 + NEAR:
@@ -106,7 +112,7 @@ def _languages(context: Context) -> Iterator[Finding]:
             yield _counted(str(runtime), members)
         return
     for workload, where, pairs in found:
-        near = grouped(pairs, lambda pair: nearness(pair.ratio))
+        near = grouped(pairs, nearness)
         listed = {
             verdict: names([f"{_language(pair, pairs)} {_times(pair, len(pairs))}" for pair in members], 99)
             for verdict, members in sorted(near.items())
@@ -140,14 +146,14 @@ def _times(pair: Contrast, beside: int = 1) -> str:
 
 
 def _least(pairs: Sequence[Contrast]) -> Confidence:
-    known = [pair for pair in pairs if nearness(pair.ratio) is not Nearness.UNKNOWN]
+    known = [pair for pair in pairs if nearness(pair) is not Nearness.UNKNOWN]
     return lowest_confidence(map(confidence_of, known)) if known else Confidence.INCONCLUSIVE
 
 
 def _counted(runtime: str, cases: Sequence[tuple[str, Contrast]]) -> Finding:
     """Join the verdicts on many workloads: how many of each, and the ends."""
     pairs = [pair for _, pair in cases]
-    verdicts = grouped(pairs, lambda pair: nearness(pair.ratio))
+    verdicts = grouped(pairs, nearness)
     listed = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness if verdict in verdicts]
     ordered = sorted(cases, key=lambda case: case[1].ratio.value)
     span = " to ".join(f"{number(pair.ratio.value)} times ({workload})" for workload, pair in (ordered[0], ordered[-1]))

@@ -2,7 +2,6 @@
 
 from transect.report.engine.parts import FindingMaker, Section, StageReport
 from transect.report.topics.study.coverage import coverage_findings
-from transect.report.topics.study.drift import drift_findings
 from transect.report.topics.study.energy import energy_findings
 from transect.report.topics.study.failures import failures_body
 from transect.report.topics.study.methods import methods_body
@@ -23,6 +22,5 @@ REPORT = StageReport(
         FindingMaker(
             name="coverage", order=900, make=coverage_findings, section="failures", sections={"noise": "methods"}
         ),
-        FindingMaker(name="drift", order=910, make=drift_findings, section="methods"),
     ),
 )

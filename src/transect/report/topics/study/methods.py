@@ -64,7 +64,7 @@ _RULES = (
         "More than 100 % is flagged. With more processes than cores there is no claim.",
     ),
     (
-        "Bounds, drift and energy",
+        "Bounds and energy",
         "A bound is the least time that benchmarks of this study allow; a cell below it shows that the bound is wrong. Drift: "
         "each cell's repeats in the last third of a stage's runs beside those in the first. The energy to the target is in "
         "proportion to the time to it.",

@@ -17,7 +17,7 @@ REPORT = StageReport(
             order=100,
             make=training_findings,
             section="speed",
-            sections={"limit": "roofline", "scaling": "scaling", "suspect": "scaling"},
+            sections={"limit": "roofline", "scaling": "scaling"},
         ),
     ),
     decisions=(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from transect.analysis.best import best
+from transect.analysis.best import Best, best
 from transect.analysis.bounds import step_bound
 from transect.analysis.contrast import Contrast
+from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group
 from transect.analysis.labels import people_name
-from transect.analysis.scaling import METRIC, TrainGroup, efficiencies
+from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.engine.best_words import with_open
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import basis_words
 from transect.report.engine.decision import Decision, LeftOut, why_not
-from transect.report.engine.finding import Finding, joined, limited_confidence, median, names
+from transect.report.engine.finding import Finding, joined, limited_confidence, median
 from transect.report.engine.text import count, ends, number, percent, quantity
-from transect.report.topics.scaling import possible_causes
 from transect.report.topics.training.facts import PARTS, apart, step_shares
 from transect.report.topics.training.words import (
     among,
@@ -48,22 +49,12 @@ def limit_finding(context: Context, workload: str, group: Group) -> list[Finding
             f"{count(bound.flops.threads, 'thread')}"
         )
     else:
-        known = context.rates.threads()
-        evidence.append(
-            "no bound to hold it against: "
-            + (
-                f"benchmarks ran with {names([*map(str, known)], 9)} threads"
-                if known
-                else "no benchmark of this machine ran"
-            )
-        )
+        evidence.append("no bound to hold it against: no benchmark of this machine ran with as many threads")
     return [
         Finding(
             subject=workload,
             kind="limit",
-            claim=f"{namer([group])(group.cell)} is {limit_words(group.cell, shares, bound, reached)}."
-            if reached is None or reached <= 1
-            else f"{limit_words(group.cell, shares, bound, reached)}.",
+            claim=f"{namer([group])(group.cell)} {limit_words(group.cell, shares, bound, reached)}.",
             named=True,
             evidence=joined(*evidence),
             confidence=Confidence.INCONCLUSIVE if reached is not None and reached > 1 else Confidence.PROVISIONAL,
@@ -73,8 +64,7 @@ def limit_finding(context: Context, workload: str, group: Group) -> list[Finding
 
 
 def scaling_findings(context: Context, workload: str, groups: Sequence[TrainGroup]) -> list[Finding]:
-    """Say what the most ranks bring to each framework, which way is first there, and what is too good."""
-    gains = efficiencies(groups, context.floors.get("train", workload, METRIC, groups[0].kind if groups else None))
+    """Say what the most ranks bring, and which way is first there."""
     planned = [
         made
         for made in among(context.contrasts.of("training.scaling", workload), groups)
@@ -84,41 +74,36 @@ def scaling_findings(context: Context, workload: str, groups: Sequence[TrainGrou
     if planned:
         most = max(made.group.cell.ranks for made in planned)
         ways = sorted((m for m in planned if m.group.cell.ranks == most), key=lambda m: (m.cost.value, m.group.cell.id))
-        findings += [_more(ways, workload, apart(groups)), *_first_of(context, ways, workload)]
-    odd = [gain for gain in gains if gain.superlinear]
-    if odd:
-        worst = max(odd, key=lambda gain: gain.value)
-        name = namer(groups)
-        causes = "; ".join(possible_causes(worst, context.rates)) or "nothing that the records show"
-        findings.append(
-            Finding(
-                subject=workload,
-                kind="suspect",
-                claim=f"{count(len(odd), 'efficiency', 'efficiencies')} above 100 %, up to {percent(worst.value)} for "
-                f"{name(worst.group.cell)}: look at the base before trusting it.",
-                evidence=f"base {name(worst.base.cell)} at {number(worst.base_rate)} samples/s; may be behind it: {causes}",
-                confidence=Confidence.INCONCLUSIVE,
-            )
+        found = _best_of(context, ways, workload)
+        left = tuple(
+            LeftOut(what=namer([group])(group.cell), why=why_not(group) or why)
+            for why, members in apart(groups)
+            for group in members
+            if group.cell.ranks > 1
         )
+        findings += [_more(ways, workload, found, left), *(_first_of(found, ways, workload, left) if found else ())]
     return findings
 
 
-def _more(ways: Sequence[Contrast], workload: str, left: Sequence[tuple[str, list[Group]]]) -> Finding:
-    """Say what the way that gains most brings on the most ranks."""
+def _more(ways: Sequence[Contrast], workload: str, found: Best | None, left: tuple[LeftOut, ...]) -> Finding:
+    """Say what the way that gains most beside itself alone brings on the most ranks, and who is faster there all the same."""
     way = ways[0]
     cell, base = way.group.cell, way.base.cell
     gain = way.cost.inverse
     share = median(way.group, "communication_share")
     waiting = f"{percent(share)} of its steps' time is waiting for messages" if share else ""
     claim = f"{namer([way.group, way.base])(cell)}: {more_words(way)}"
-    done = way.better is way.group
+    if doubtful := gain.low > cell.ranks / base.ranks:
+        claim += "; that is more than the ranks can bring: look at the base before trusting it"
+    if found and any(entry.group is way.group for entry in found.excluded):
+        claim += f"; {namer([way.group, found.first])(found.first.cell)} is faster all the same"
     return Finding(
         subject=workload,
         kind="scaling",
         named=True,
         short=claim,
         claim=f"{claim}.",
-        confidence=limited_confidence(way.confidence, way.group, way.base),
+        confidence=Confidence.INCONCLUSIVE if doubtful else limited_confidence(way.confidence, way.group, way.base),
         contrasts=(way,),
         groups=(way.group, way.base),
         evidence=joined(
@@ -128,32 +113,40 @@ def _more(ways: Sequence[Contrast], workload: str, left: Sequence[tuple[str, lis
             way.reason,
             waiting,
         ),
-        decision=Decision(
-            column=COLUMN,
-            scope=f"on {count(cell.ranks, 'rank')}",
-            winner=people_name(cell, [base]) if done else "",
-            instead="" if done else more_words(way),
-            gain=more_words(way) if done else "",
-            margin=way.comparison.margin,
-            left_out=tuple(
-                LeftOut(what=namer([g])(g.cell), why=why_not(g) or why)
-                for why, members in left
-                for g in members
-                if g.cell.ranks > 1
-            ),
-        ),
+        decision=None if found else _decided(way, people_name(cell, [base]) if len(ways) == 1 else "", claim, left),
     )
 
 
-def _first_of(context: Context, ways: Sequence[Contrast], workload: str) -> list[Finding]:
+def _decided(way: Contrast, winner: str, instead: str, left: tuple[LeftOut, ...], **more: Any) -> Decision:
+    """Return what is decided on the most ranks: by a way that gains nothing, that it does not."""
+    done = bool(winner) and way.better is way.group
+    return Decision(
+        column=COLUMN,
+        scope=f"on {count(way.group.cell.ranks, 'rank')}",
+        winner=winner if done else "",
+        instead="" if done else instead,
+        gain=more_words(way) if done else "",
+        margin=way.comparison.margin,
+        left_out=left,
+        **more,
+    )
+
+
+def _best_of(context: Context, ways: Sequence[Contrast], workload: str) -> Best | None:
+    """Return which of several ways is best on the most ranks; None where nothing compares them."""
+    # Frameworks are joined where one stands beside the other on one rank.
+    joined_by = [c for c in context.contrasts.of("training.fastest", workload) if c.metric == ways[0].metric]
+    pool = [made.group for made in ways]
+    found = best([*ways, *joined_by], pool, metric="step_time") if len(pool) > 1 else None
+    return found if found is not None and found.contrasts else None
+
+
+def _first_of(found: Best, ways: Sequence[Contrast], workload: str, left: tuple[LeftOut, ...]) -> Iterator[Finding]:
     """Say which of several ways is first on the most ranks."""
     pool = [made.group for made in ways]
     joining = {id(made.base): made.base for made in ways}
-    # Frameworks are joined where one stands beside the other on one rank.
-    joined_by = [c for c in context.contrasts.of("training.fastest", workload) if c.metric == ways[0].metric]
-    found = best([*ways, *joined_by], pool, metric="step_time") if len(pool) > 1 else None
-    if found is None or not found.contrasts:
-        return []
+    name, alike = namer(pool), in_common(pool, METRIC)
+    way = next(made for made in ways if made.group is found.first)
     claim = first_words(found, pool, f"{quantity(median(found.first, 'step_time'), 's')} a step")
     fastest = Finding(
         subject=workload,
@@ -165,12 +158,21 @@ def _first_of(context: Context, ways: Sequence[Contrast], workload: str) -> list
         confidence=limited_confidence(said_confidence(found), found.first),
         contrasts=found.contrasts,
         tests=found.tests,
+        numbers=tuple((g, value) for g in pool if (value := median(alike[id(g)], METRIC)) is not None),
         groups=(found.first, *(g for g in (*pool, *joining.values()) if g is not found.first)),
         evidence=joined(
             *(
-                f"{namer(pool)(e.group.cell)}: {number(e.times.value)} times as long ({ends(e.times)})"
+                f"{name(e.group.cell)}: {number(e.times.value)} times as long ({ends(e.times)})"
                 for e in found.excluded[:4]
             )
         ),
+        decision=_decided(
+            way,
+            people_name(found.first.cell, (group.cell for group in pool)),
+            f"{name(found.first.cell)}: {more_words(way)}",
+            left,
+            tied=tuple(people_name(g.cell, (group.cell for group in pool)) for g in found.tied),
+            unknown=tuple(people_name(g.cell, (group.cell for group in pool)) for g in found.unknown),
+        ),
     )
-    return [*with_open(fastest, found, unknown_namer(found, pool))]
+    yield from with_open(fastest, found, unknown_namer(found, pool))

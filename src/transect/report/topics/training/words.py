@@ -133,16 +133,14 @@ def limit_words(cell: Cell, shares: dict[str, float], bound: Bound | None, reach
     told = len(shares) == len(PARTS)
     much = f"{PARTS[part]}, {percent(share)} of a step" if told else ""
     if reached is None or bound is None:
-        return f"held back by {much}"
+        return f"is held back by {much}"
     speed = "arithmetic speed" if bound.kind == "arithmetic" else bound.kind
     if reached > 1:
-        return (
-            f"a step is {about(reached)} times as fast as the processor's {speed} allows: the bound or the count is off"
-        )
+        return f"is {about(reached)} times as fast as the processor's {speed} allows: the bound or the count is off"
     could = f"the processor could do the step {about(1 / reached)} times as fast"
     if told and part != "compute" and share >= _MOST:
-        return f"held back by {much}; {could}"
+        return f"is held back by {much}; {could}"
     if reached < _FAR:
         what = f"{word('framework', cell.get('framework'))}'s overhead" if told else "more than the hardware"
-        return f"held back by {what}; {could}"
-    return f"held back by the hardware: a step runs at {percent(reached)} of the processor's {speed}"
+        return f"is held back by {what}; {could}"
+    return f"is held back by the hardware: a step runs at {percent(reached)} of the processor's {speed}"
