@@ -48,7 +48,6 @@ AREAS = {
         "analysis/groups.py",
         "analysis/bounds.py",
         "stats/change_points.py",
-        "report/topics/study/drift_facts.py",
         "analysis/scaling.py",
         "analysis/set_*.py",
         "report/topics/distribution/twins.py",

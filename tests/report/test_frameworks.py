@@ -17,14 +17,14 @@ from transect.report.engine.charts.theme import Styles
 
 
 def test_prose(tmp_path: Path, snapshot: Any) -> None:
-    kinds = ("fastest", "distribution", "overlap", "input", "reduction", "equality")
+    kinds = ("fastest", "distribution", "input", "reduction", "equality")
     study = load_records(write_framework_study(tmp_path)).records
     assert prose({"study": study}, *kinds) == snapshot(name="study")
     sections = {key: Made(key, *study).prose for key in ("frameworks", "equality")}
     synthetic = [*repeats("torch", "single", 1, input="synthetic"), *repeats("torch", "ddp-gloo", 2, input="synthetic")]
     sections["speed of synthetic input alone"] = Made("speed", *synthetic).prose
     assert sections == snapshot(name="sections")
-    assert prose(SETS, *kinds[:3], "reduction") == snapshot(name="sets")
+    assert prose(SETS, *kinds[:2], "reduction") == snapshot(name="sets")
 
 
 def repeats(*arguments: Any, **fields: Any) -> list[Record]:
@@ -45,8 +45,6 @@ KINDS = [
     *repeats("torch", "single", 1, precision="fp64"),
     *repeats("numpy", "single", 1, precision="fp64"),
 ]
-NO_OVERLAP = [*TORCH, *repeats("torch", "mpi-allreduce", 2)]
-UNTOLD = [*TORCH, *repeats("torch", "fsdp", 2)]
 DIVERGED = make_record(
     train_cell(workload="digits-cnn", strategy="mpi-allreduce", ranks_per_node=2, batch=64, reduce="sum"),
     status=Status.FAILED,
@@ -70,8 +68,6 @@ SETS = {
     "beside synthetic input": BESIDE_SYNTHETIC,
     "synthetic input alone": SYNTHETIC,
     "kinds": KINDS,
-    "no overlap": NO_OVERLAP,
-    "untold overlap": UNTOLD,
     "a diverged sum": [DIVERGED, *repeats("numpy", "mpi-allreduce", 2)],
     "published sums": [*PUBLISHED, *MEANS],
     # Two ranks of which one trains sum nothing.

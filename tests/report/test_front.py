@@ -189,8 +189,15 @@ def test_the_banner_counts_quiet_runs_of_those_that_ran_and_were_watched() -> No
 
 
 def test_the_banner_counts_no_pause_and_no_minute_twice() -> None:
-    lines = banner_of(run(0, minutes=(0, 3)), run(1, minutes=(1, 2)), run(2, minutes=(2, 5)), run(3, minutes=(50, 52)))
-    assert lines["Measured"].text == "26 November 2026 · 7 minutes"
+    runs = (
+        run(0, minutes=(0, 3)),
+        run(1, minutes=(1, 2)),
+        run(2, minutes=(2, 5)),
+        run(3, minutes=(50, 52)),
+        run(4, minutes=(53, 54)),
+    )
+    lines = banner_of(*runs)
+    assert lines["Ran"].text == "26 November 2026 · 9 minutes", "a minute between two cells is no pause"
     assert banner_of()["Cells"].text == "0 measurements"
 
 

@@ -230,7 +230,7 @@ def test_the_course_counts_what_ran_and_marks_what_was_disturbed() -> None:
         train_cell("go"), status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY, started="2026-01-02T00:00:00+00:00"
     )
     lanes, _ = charts(course_charts(context(*ran, loud, skipped)))
-    assert lanes.title == "6 runs in 10.3 min, 1 disturbed"
+    assert lanes.title == "6 runs in 5 minutes, 1 disturbed"
     [row] = lanes.table.rows
     # Half of the ten seconds that the run did not wait for others was measured.
     assert row[3] == "50 %" and row[4] == "1"
@@ -244,6 +244,10 @@ def test_turns_tell_what_was_measured() -> None:
     turns = {"heat": "a", "seconds": [1e-3, 2e-3], "counts": [100, 50], "quiet": [True, True]}
     assert _measured(make_record(train_cell(), details={"turns": turns})) == pytest.approx(0.2)
     assert _measured(make_record(train_cell())) is None
+    for broken in ({}, {"seconds": None, "counts": [1]}, {"seconds": [None], "counts": [1]}):
+        odd = make_record(train_cell("go"), details={"turns": broken})
+        lanes, *_ = charts(course_charts(context(*trained("numpy", 1e-3), odd)))
+        assert "1 run left out of that: their turns cannot be read." in lanes.note
 
 
 def test_repeats_stand_beside_the_middle_of_their_own_cell() -> None:

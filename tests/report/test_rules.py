@@ -49,7 +49,7 @@ ELSEWHERE = {
     "docking": "test_docking_section.py",
     "conformance": "test_docking_section.py",
     "container": "test_container_findings.py",
-    "drift": "test_drift_energy.py",
+    "messages": "test_messages.py",
 }
 STUDIES = sorted((ROOT / "config/studies").glob("*.yaml"))
 

@@ -10,13 +10,11 @@ from make_multi_node_records import write_multi_node_study
 from said_of_records import Made, context, findings, prose
 
 from factories import make_record, provenance, train_cell
-from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
 from transect.analysis.load import load_records
 from transect.analysis.network import communications
 from transect.analysis.scaling import efficiencies
 from transect.domain.record import Record
-from transect.report.topics.scaling import possible_causes
 from transect.report.topics.study.published import figures_of
 
 
@@ -102,11 +100,6 @@ def test_prose(snapshot: Any) -> None:
     }
     fastest = [*raced("single", 100, 5), *raced("mpi-allreduce", 300, 7), *raced("ddp-gloo", 900, None)]
     texts: dict[str, Any] = {name: Made("scaling", *each).prose for name, each in sets.items()}
-    texts["causes"] = {
-        name: possible_causes(gain, Rates([]))
-        for name, base in BASES.items()
-        for gain in efficiencies(group_records([*base, *(train(2, 300 + n, n) for n in range(3))]), None)
-    }
     texts["speed"] = Made("speed", *fastest).prose
     texts["published"] = published().prose
     assert texts == snapshot

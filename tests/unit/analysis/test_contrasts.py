@@ -13,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factories import infer_cell, train_cell
-from transect.analysis.contrasts import Contrast, Contrasts, best, contrast, pair_half_widths
+from transect.analysis.contrasts import Contrast, Contrasts, best, contrast, ends_early, pair_half_widths
 from transect.analysis.groups import Floors, Group
 from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
 from transect.domain.pairs import Pair
 from transect.domain.record import Cause, Status
 from transect.report.engine.best_words import confidence_of
-from transect.stats.comparisons import Confidence
-from transect.stats.verdicts import Answer
+from transect.report.topics.serving.runtime_findings import Nearness, nearness
+from transect.stats.comparisons import Confidence, judged
+from transect.stats.samples import summarise
+from transect.stats.verdicts import LEVEL, Answer, Decision
 from verdict_studies import SHAPES, Design, Run, Tally, study
 
 MARGIN = 0.10
@@ -360,11 +363,23 @@ def test_turns_of_which_none_was_quiet_on_both_sides_are_not_quiet() -> None:
 
 
 def test_half_widths_tell_a_runner_when_to_stop() -> None:
-    groups = [in_turn(NUMPY, 1.0, 4), in_turn(TORCH, 1.2, 4)]
+    groups = [in_turn(NUMPY, 1.0, 4), in_turn(TORCH, 1.01, 4)]
     planned = pair(TORCH, NUMPY)
     records = [record for side in groups for record in side.records]
     [(found, (width, runs))] = pair_half_widths([planned, pair(JAX, NUMPY)], records).items()  # type: ignore[arg-type]
     assert found == planned and runs == 4 and 0 < width < 0.05
+
+
+@pytest.mark.parametrize(("factor", "quiet", "ends"), [(1.0001, True, False), (9.0, True, True), (9.0, False, False)])
+def test_two_that_are_apart_beyond_doubt_take_no_more_repeats(factor: float, quiet: bool, ends: bool) -> None:
+    marks = [quiet] * 8
+    sides = [
+        group(cell, [run(cell, n, [value + 0.0001 * value * (n % 3)] * 8, heat=str(n), quiet=marks) for n in range(3)])
+        for cell, value in ((NUMPY, 1.0), (TORCH, factor))
+    ]
+    records = [record for side in sides for record in side.records]
+    [(width, runs)] = pair_half_widths([pair(TORCH, NUMPY)], records).values()  # type: ignore[arg-type]
+    assert runs == 3 and (width == 0) is ends
 
 
 def test_an_ad_hoc_contrast_of_runs_without_a_common_repeat_leaves_disturbed_ones_out() -> None:
@@ -429,3 +444,59 @@ def test_wrong_verdicts_would_be_seen() -> None:
     assert tally.wrong_share == 1.0
     study(tally, rng, design, SHAPES["quiet"], math.log(2))
     assert tally.wrong_share == 0.5
+
+
+def test_a_side_that_missed_its_target_is_not_faster_to_it() -> None:
+    def trained(cell: Cell, step: float, reached: Sequence[bool]) -> Group:
+        told = [{"steps_to_quality": 100.0, "time_to_quality": 100 * step} if hit else {} for hit in reached]
+        return group(cell, [run(cell, n, step * (1 + 0.001 * n), numbers=numbers) for n, numbers in enumerate(told)])
+
+    [made] = evaluated(
+        trained(NUMPY, 1.0, (True,) * 3), trained(TORCH, 0.5, (True, False, False)), metric="time_to_quality"
+    )
+    assert (made.metric, made.shown) == ("time_to_quality", False)
+
+
+def test_who_is_shown_to_be_slower_than_another_is_not_first_because_it_is_simpler() -> None:
+    two = train_cell("jax", threads=2)
+    first, simple, other = (
+        group(cell, [run(cell, n, 1.0 + 0.01 * n) for n in range(3)])
+        for cell in (train_cell("numpy", threads=2), TORCH, two)
+    )
+
+    def made(side: Group, base: Group, ratio: float, error: float) -> Contrast:
+        values = [summarise(each.values(STEP)) for each in (side, base)]
+        unknown = Decision(
+            answer=Answer.OPEN, ratio=ratio, low=0.1, high=9.0, p=1.0, error=error, freedom=60.0, pairs=3
+        )
+        decision = unknown.at(LEVEL, MARGIN)
+        comparison = judged(*values, decision, direction=Direction.LOWER, of="x", ratio=None, margin=MARGIN)  # type: ignore[arg-type]
+        told = {"varies": "framework", "metric": STEP, "by": "turn", "pairs": 3, "left_out": 0, "quiet": True}
+        return Contrast(group=side, base=base, asked=True, comparison=comparison, **told)  # type: ignore[arg-type]
+
+    pairs = [made(simple, first, 1.04, 0.003), made(other, first, 1.01, 0.2), made(other, simple, 0.8, 0.02)]
+    assert [pair.answer for pair in pairs] == [Answer.SAME, Answer.OPEN, Answer.DIFFERENT]
+    found = best(pairs, [first, simple, other], metric=STEP)
+    assert found is not None and found.first is not simple
+
+
+@pytest.mark.parametrize(("repeats", "threads", "disturbed"), [(1, 1, False), (4, 2, True)])
+def test_what_may_decide_nothing_is_neither_slower_nor_faster(repeats: int, threads: int, disturbed: bool) -> None:
+    cells = infer_cell("cpp"), infer_cell("rust", threads=threads)
+    sides = [
+        group(cell, [run(cell, n, time * (1 + 0.002 * n), disturbed=disturbed) for n in range(repeats)])
+        for cell, time in zip(cells, (1.0, 1.5), strict=True)
+    ]
+    [made] = Contrasts([pair(cells[1], cells[0], varies="runtime")], sides, Floors(sides, MARGIN))
+    assert nearness(made) is Nearness.UNKNOWN
+
+
+def test_a_pair_does_not_end_early_where_a_rival_is_compared_along_it() -> None:
+    """Two that are far from their base, and near each other."""
+    base, first, rival = in_turn(NUMPY, 1.0, 8), in_turn(TORCH, 9.0, 8), in_turn(JAX, 9.2, 8)
+    far, near = evaluated(base, first), evaluated(base, first, rival)
+    assert all(made.apart_beyond_doubt for made in far) and len(ends_early(far)) == 1
+    assert len(near) == 2 and ends_early(near) == set()
+    # A pair of their own tells the two apart.
+    own = contrast(rival, first, Floors([first, rival], MARGIN), STEP, varies="framework")
+    assert own is not None and {id(made) for made in near} <= ends_early([*near, own])

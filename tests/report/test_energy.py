@@ -1,4 +1,4 @@
-"""Drift of the machine, energy, and how comparisons are counted and corrected."""
+"""Energy, and how comparisons are counted and corrected."""
 
 from __future__ import annotations
 
@@ -7,73 +7,18 @@ from typing import Any
 
 import pytest
 from make_records import make_record
-from said_of_records import context, only, prose
+from said_of_records import context, prose
 
-from factories import infer_cell, train_cell
+from factories import train_cell
 from transect.analysis.groups import group_records
 from transect.domain.record import MetricValue, Record
 from transect.report.engine.collect import make_findings
 from transect.report.engine.deciding import corrected, tally_of
 from transect.report.engine.finding import Finding
 from transect.report.engine.parts import all_parts
-from transect.report.topics.study.drift import drift_of
 from transect.report.topics.study.energy import Use, uses
 from transect.stats.comparisons import Confidence
-from transect.stats.verdicts import Answer, Chance
-
-
-def latencies(slope: float, cells: int = 4, repeats: int = 6, spread: float = 0.001) -> list[Record]:
-    """Cells in rounds, each run `slope` slower than the first round by the last one."""
-    made = []
-    for repeat in range(repeats):
-        for number in range(cells):
-            cell = infer_cell(f"r{number}", repeat, workload="w", exporter="dynamo")
-            off = spread * (-1) ** (number + repeat)
-            time = 1e-4 * (1 + number) * (1 + slope * repeat / (repeats - 1) + off)
-            record = make_record(cell, {"latency": time, "throughput": 1 / time})
-            started = f"2026-01-01T00:{repeat:02d}:{number:02d}+00:00"
-            made.append(record.model_copy(update={"started": started, "ended": started}))
-    return made
-
-
-def apart() -> list[Record]:
-    """Cells that move against each other: they tell nothing of the machine."""
-    return [
-        record.model_copy(
-            update={
-                "metrics": [
-                    MetricValue.of(
-                        "latency",
-                        record.metrics[0].value
-                        * (1 + 0.3 * (record.cell.repeat > 3) * (-1) ** int(record.cell.runtime[1:])),
-                    )
-                ]
-            }
-        )
-        for record in latencies(0.03, spread=0.25)
-    ]
-
-
-DRIFTS = {"slower": latencies(0.3), "faster": latencies(-0.2), "same": latencies(0.0), "apart": apart()}
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "ratio", "confidence"),
-    [
-        ("slower", Answer.DIFFERENT, 1.23, "confirmed"),
-        ("faster", Answer.DIFFERENT, 0.82, "confirmed"),
-        ("same", Answer.SAME, 1.0, "confirmed"),
-        ("apart", Answer.OPEN, 0.98, "inconclusive"),
-    ],
-)
-def test_the_last_third_is_held_beside_the_first(name: str, answer: Answer, ratio: float, confidence: str) -> None:
-    drift = drift_of(group_records(DRIFTS[name]), "latency")
-    assert drift is not None and (drift.cells, drift.runs) == (4, 24)
-    assert drift.decision.answer is answer
-    assert drift.decision.ratio == pytest.approx(ratio, abs=0.02)
-    found = only("drift", *DRIFTS[name])
-    assert found.confidence == confidence and "4 cells" in found.evidence
-    assert [test.claimed for test in found.tests] == [answer is not Answer.OPEN]
+from transect.stats.verdicts import Chance
 
 
 def trainings(joules: float | None) -> list[Record]:
@@ -131,7 +76,7 @@ def test_prose(snapshot: Any) -> None:
         "of a job step": of_steps(400.0),
         "Slurm tells none": of_steps(None),
     }
-    assert prose(DRIFTS, "drift") | prose(energies, "energy") == snapshot
+    assert prose(energies, "energy") == snapshot
 
 
 def _finding(*tests: Chance, claim: str = "it is so.") -> Finding:
