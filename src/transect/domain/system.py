@@ -59,7 +59,9 @@ class System(_Model):
     mpi_type: str = Field(default="pmix", description="srun --mpi=; `srun --mpi=list` shows them")
 
     nodes: Count = Field(default=1, description="the most nodes that one cell may use")
-    cores_per_node: Count | None = Field(default=None, description="null: ask the machine")
+    cores_per_node: Count | None = Field(
+        default=None, description="null: ask the machine; on a cluster no cell is left out for want of cores then"
+    )
     gpus_per_node: int = Field(default=0, ge=0)
     memory_mb_per_node: Count | None = Field(
         default=None, description="asked for each node of a job; null: the cluster's default"

@@ -107,7 +107,7 @@ class Context:
         """Whether a cell with `gpus` on each node fits the system, without sharing the cores of a node.
 
         One that does not is counted in `left_out`, and reported.
-        What the system's file does not say is taken from this machine.
+        What the system's file does not say is taken from this machine; of a cluster, cores that it does not say leave nothing out.
         """
         fits = (
             cell.nodes <= self.system.nodes
