@@ -122,9 +122,9 @@ class Progress:
             say(f"[transect]         {self._journal.line()}")
 
 
-# The first one comes early; then a report may take a twentieth of the time. How long one takes that another block's runner
+# The first one comes early; then reports may take a fiftieth of the time. How long one takes that another block's runner
 # made is not known.
-_FIRST_S, _SHARE, _USUAL_S = 60.0, 20, 5.0
+_FIRST_S, _SHARE, _USUAL_S = 60.0, 50, 5.0
 
 
 def make_report_of(paths: StudyPaths) -> None:

@@ -103,7 +103,8 @@ class Repetition:
                 if self._is_over(heat[0]):
                     continue
                 # What several of them need runs once, before the first.
-                for current in (*([need] for job in heat for need in self._needs(job)), heat):
+                needs = {need.folder: need for job in heat for need in self._needs(job)}
+                for current in (*([need] for need in needs.values()), heat):
                     if self._is_late(current):
                         self._open(TIME)
                         return

@@ -20,11 +20,11 @@ from transect.engine.progress import EarlyReport
         pytest.param(50, None, False, id="a young study"),
         pytest.param(70, None, True, id="the first comes early"),
         pytest.param(70, 400, True, id="one of an earlier run is no first one"),
-        pytest.param(300, 70, False, id="another block's: a twentieth of the time"),
-        pytest.param(300, 150, True, id="another block's, long ago"),
+        pytest.param(600, 200, False, id="another block's: a fiftieth of the time"),
+        pytest.param(600, 300, True, id="another block's, long ago"),
     ],
 )
-def test_the_first_report_is_early_and_all_take_a_twentieth_of_the_time(
+def test_the_first_report_is_early_and_all_take_a_fiftieth_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started_s: float, made_s: float | None, is_due: bool
 ) -> None:
     paths, now, made = StudyPaths(results=tmp_path, study="s"), time.time(), list[StudyPaths]()

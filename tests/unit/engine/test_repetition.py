@@ -203,6 +203,20 @@ def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:
     assert (deadline_of({"minutes": 0}, jobs) or math.inf) < time.monotonic()
 
 
+def test_what_all_of_a_heat_need_runs_once_for_each_repeat(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, LOUD)
+    jobs = bench.jobs()
+    shared = {n: make_job(tmp_path, infer_cell("b", n, exporter="dynamo"), optional=True) for n in range(3, 8)}
+    for job in jobs:
+        if (need := shared.get(job.cell.repeat)) is not None:
+            job.spec["inputs"]["reference"] = [need.cell.stage, need.cell.id]
+    bench.floor(jobs)
+    bench.times["b"] = 1.0
+    Repetition([*shared.values(), *jobs]).run(bench.run_some)
+    assert bench.heats[:4] == ["b", "ac", "b", "ac"]
+    assert [ran for ran in bench.ran if ran[0] == "b"] == [("b", n) for n in range(3, 8)]
+
+
 def test_what_was_killed_goes_on_from_its_records_with_the_side_that_is_missing(tmp_path: Path) -> None:
     whole = Bench(tmp_path / "whole", {"a": 1.0, "c": 1.03}, LOUD)
     run(whole)
