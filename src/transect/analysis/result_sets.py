@@ -29,11 +29,15 @@ _NEAR = 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ResultSet:
-    """The records of one result folder. `letter` names it in tables, `name` is the folder as given."""
+    """The records of one result folder. `letter` names it in tables, `name` is the folder as given.
+
+    `margin` is what the study itself calls the same; None where no plan says that.
+    """
 
     letter: str
     name: str
     loaded: Loaded
+    margin: float | None = None
 
     @cached_property
     def only_logs(self) -> bool:

@@ -46,7 +46,9 @@ def check_format(output: str) -> None:
 
 def compare(
     folders: Annotated[list[Path], typer.Argument(help="result folders; the first one is the base")],
-    margin: Annotated[str, typer.Option(help="within which two are the same")] = "5%",
+    margin: Annotated[
+        str | None, typer.Option(help="within which two are the same, such as 5%; else as the base's study says")
+    ] = None,
     quality_margin: Annotated[str, typer.Option(help="the same for accuracy and the like")] = "1%",
     metric: Annotated[list[str] | None, typer.Option(help="compare this metric; may be given several times")] = None,
     output: Annotated[str, typer.Option("--format", help="table, json or markdown")] = "table",
@@ -70,6 +72,7 @@ def compare(
     from transect.analysis.set_lines import Outcome, incomplete, outcome_of
     from transect.analysis.set_verdicts import compare_sets
     from transect.domain.files import write_atomic
+    from transect.domain.until import MARGIN
     from transect.engine.result_folders import read_sets
     from transect.report.comparison.badge import badge as draw
     from transect.report.comparison.badge import badge_text
@@ -80,9 +83,11 @@ def compare(
     check_format(output)
     if len(folders) < 2:
         raise BadInput(f"{folders[0]}: one folder alone: expected two or more, the first as the base")
-    share, quality_share = margin_of(margin, "--margin"), margin_of(quality_margin, "--quality-margin")
+    given = None if margin is None else margin_of(margin, "--margin")
+    quality_share = margin_of(quality_margin, "--quality-margin")
     check_outputs({"--html": html, "--markdown": markdown, "--badge": badge}, folders)
     base, *others = read_sets(folders)
+    share = next((m for m in (given, *(one.margin for one in (base, *others))) if m is not None), MARGIN)
     besides = compare_sets(base, others, metrics=metric or (), margin=share, quality_margin=quality_share)
     outcome = outcome_of(besides, provisional=provisional)
     compared = Compared(base=base, besides=besides, outcome=outcome, margin=share, quality_margin=quality_share)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def history(
     folders: Annotated[list[Path], typer.Argument(help="result folders, or folders that hold some below them")],
     study: Annotated[str | None, typer.Option(help="which one, where there are several below")] = None,
-    margin: Annotated[str, typer.Option(help="a smaller change is none")] = "5%",
+    margin: Annotated[
+        str | None, typer.Option(help="a smaller change is none, such as 5%; else as the latest run's study says")
+    ] = None,
     metric: Annotated[list[str] | None, typer.Option(help="follow this metric; may be given several times")] = None,
     output: Annotated[str, typer.Option("--format", help="table, json or markdown")] = "table",
     html: Annotated[Path | None, typer.Option(help="write a page as well")] = None,
@@ -38,13 +40,14 @@ def history(
     from transect.analysis.history import history_of
     from transect.analysis.timelines import LeftOut, timeline
     from transect.domain.files import write_atomic
+    from transect.domain.until import MARGIN
     from transect.engine.result_folders import find_runs, read_sets
     from transect.report.comparison.facts import history_facts
     from transect.report.comparison.history_page import Followed, write_history
     from transect.report.comparison.page import made_sections, sections_markdown
 
     check_format(output)
-    share = margin_of(margin, "--margin")
+    given = None if margin is None else margin_of(margin, "--margin")
     found, again = find_runs(folders)
     check_outputs({"--html": html, "--markdown": markdown}, found)
     name, sets, others = _of_one_study(read_sets(found, over_time=True), study)
@@ -52,6 +55,7 @@ def history(
     twice = [LeftOut(name=str(folder), why="given twice") for folder in again]
     if not line.runs:
         raise BadInput(f"{folders[0]}: no run has a record with a date: nothing to put in order")
+    share = next((m for m in (given, *(run.results.margin for run in reversed(line.runs))) if m is not None), MARGIN)
     made = history_of(line.runs, metrics=metric or (), margin=share)
     followed = Followed(study=name, history=made, left_out=[*line.left_out, *others, *twice], margin=share)
     said = made_sections(followed.sections(), drawn=False)

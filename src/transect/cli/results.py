@@ -219,6 +219,7 @@ def report(
         listed = [{**asdict(export), "path": str(export.path)} for export in written]
         print(json.dumps({**summary, "written": listed, "older": older}, indent=1))
         return
+    print_lines(*(text for word, text in summary["banner"].items() if word == "Edited"))
     for exported in written:
         print_lines(str(exported.path) + (f" ({exported.files} files)" if exported.files != 1 else ""))
         print_lines(*(f"  left out: {reason}" for reason in exported.left_out))

@@ -9,14 +9,15 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.domain.terminal import say
-from transect.engine.plan_files import planned_analysis, planned_cells, planned_study, study_file, system_file
+from transect.engine.plan_files import edits, planned_analysis, planned_cells, planned_study, study_file, system_file
 from transect.planning.study import load_study
 
 if TYPE_CHECKING:
@@ -39,17 +40,22 @@ def make_report(study_file: Path, results: Path, planned: PlannedCells = planned
 
 def write_report(
     study_file: Path, results: Path, formats: Sequence[str]
-) -> tuple[dict[str, object], list[Written], list[str]]:
+) -> tuple[dict[str, Any], list[Written], list[str]]:
     """Write the report of a study in each of `formats`, beside one another.
 
     Return the summary, what was written, and the exports of an older state of the study that lie there.
     Raises BadInput for an unknown format, or a file of somebody else in the place of one.
     """
+    from transect.report.engine.banner import Line
+    from transect.report.engine.blocks import Chip
     from transect.report.engine.export import older_exports, write_formats
 
     study = load_study(study_file)
     paths = StudyPaths(results=results, study=study.name)
     made = _made(paths, study, planned_cells(paths))
+    if edited := edits(paths, study_file):
+        line = Line(word="Edited", text=edited, chip=Chip("study edited", "warn"))
+        made.front = replace(made.front, banner=(*made.front.banner, line))
     written = write_formats(made, paths.folder, formats)
     return made.summary, written, older_exports(made, paths.folder)
 

@@ -57,6 +57,13 @@ def planned_analysis(paths: StudyPaths) -> AnalysisPlan:
     return AnalysisPlan.of(facts.get("analysis_plan", facts.get("aims", {})))
 
 
+def planned_margin(paths: StudyPaths) -> float | None:
+    """Return within what the study calls two the same; None where no plan tells."""
+    plan = _facts(paths).get("analysis_plan")
+    margin = plan.get("margin") if isinstance(plan, dict) else None
+    return float(margin) if isinstance(margin, int | float) and 0 < margin < 1 else None
+
+
 def _origin(file: Path) -> dict[str, str]:
     path = file.resolve()
     if path.is_relative_to(ROOT):
@@ -76,12 +83,38 @@ def system_file(paths: StudyPaths) -> Path | None:
     return Path(file) if file else None
 
 
-def _name_in(file: Path) -> object:
+def _content(file: Path) -> dict[str, Any]:
     # Not for jobs, which plan nothing.
     from transect.domain.strict_yaml import load_yaml
 
+    return load_yaml(file)
+
+
+def _parts(file: Path) -> dict[str, str]:
+    """Return a digest of each key of a study's file; nothing of one that is just being written."""
     try:
-        return load_yaml(file).get("name")
+        return {str(key): digest([canonical_json(value)])[:16] for key, value in _content(file).items()}
+    except BadInput:
+        return {}
+
+
+def edits(paths: StudyPaths, file: Path) -> str:
+    """Say in which keys a study's file is not what was planned from it; empty where it is, or nothing tells."""
+    planned, now = _facts(paths).get("parts"), _parts(file)
+    if not isinstance(planned, dict) or not planned or not now:
+        return ""
+    unlike = sorted(key for key in planned.keys() | now.keys() if planned.get(key) != now.get(key))
+    if not unlike:
+        return ""
+    return (
+        f"since these results were planned, {file.name} was edited in {', '.join(unlike)}: the report has the cells, pairs and "
+        "margin of the plan, and the words of the file"
+    )
+
+
+def _name_in(file: Path) -> object:
+    try:
+        return _content(file).get("name")
     except BadInput:
         return None  # nobody can tell
 
@@ -146,6 +179,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     facts: dict[str, Any] = {
         "study": study,
         "origin": _origin(plan.file),
+        "parts": _parts(plan.file),
         "system": str(plan.system_file),
         "cells": table,
     }

@@ -13,7 +13,7 @@ from transect.analysis.result_sets import ResultSet
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.engine.make_report import cell_keys
-from transect.engine.plan_files import planned_cells
+from transect.engine.plan_files import planned_cells, planned_margin
 
 # Runs lie this deep below a folder that is given at most: archive/DATE/results/STUDY.
 _DEEPEST = 3
@@ -129,4 +129,4 @@ def _read(folder: Path, letter: str) -> ResultSet:
     if planned is None and paths.plan.exists():
         what = "cannot be read: every record counts, those of cells that the study no longer has too"
         loaded.problems.append(Problem(where=paths.plan.name, what=what))
-    return ResultSet(letter=letter, name=str(folder), loaded=loaded)
+    return ResultSet(letter=letter, name=str(folder), loaded=loaded, margin=planned_margin(paths))

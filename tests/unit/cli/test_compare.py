@@ -236,3 +236,19 @@ def test_records_that_lack_what_their_payload_was_told_give_nothing_confirmed(tm
     (line,) = facts["others"][0]["lines"]
     assert (code, line["outcome"], line["confidence"]) == (5, "worse", "provisional")
     assert "settings may differ" in line["reason"]
+
+
+def test_without_an_option_the_margin_is_the_base_studys_and_another_studys_own_is_named(
+    tmp_path, both, compared, transect
+):
+    both(torch=0.93)
+    for folder, margin in (("a", 0.2), ("b", 0.05)):
+        plan = {"study": {"name": folder}, "analysis_plan": {"margin": margin, "pairs": []}}
+        (tmp_path / folder / "plan.json").write_text(json.dumps(plan))
+    code, facts = compared()
+    assert (code, lines_of(facts, "worse"), facts["margin"]) == (0, [], 0.2)
+    assert [facts["base"]["margin"], facts["others"][0]["margin"]] == [0.2, 0.05]
+    said = " ".join(transect("compare", tmp_path / "a", tmp_path / "b")[1].split())
+    assert "margin 20 % (5 % by the study of" in said
+    code, facts = compared("--margin", "5%")
+    assert (code, lines_of(facts, "worse"), facts["margin"]) == (4, ["torch"], 0.05)

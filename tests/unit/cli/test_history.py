@@ -47,6 +47,16 @@ def changes_of(facts: dict[str, Any]) -> list[tuple[str, int, str]]:
     ]
 
 
+def test_without_an_option_the_margin_is_that_of_the_latest_runs_study(tmp_path, transect):
+    write_runs(tmp_path, 14, torch=(7, 0.8))
+    for day, margin in (("day-00", 0.05), ("day-13", 0.5)):
+        plan = {"study": {"name": "quick"}, "analysis_plan": {"margin": margin, "pairs": []}}
+        (tmp_path / day / "quick" / "plan.json").write_text(json.dumps(plan))
+    _, facts = history_facts(transect, tmp_path)
+    assert facts["margin"] == 0.5 and changes_of(facts) == [("torch", 7, "same")]
+    assert history_facts(transect, tmp_path, "--margin", "5%")[1]["changes"][0]["outcome"] == "worse"
+
+
 def test_a_step_is_found_where_it_is_and_named_with_what_else_changed(tmp_path, transect):
     write_runs(tmp_path, 14, torch=(7, 0.8))
     code, facts = history_facts(transect, tmp_path)
@@ -91,7 +101,8 @@ def test_few_runs_tell_no_change_and_say_so(tmp_path, transect):
     code, out, _ = transect("history", tmp_path)
     assert code == 0
     assert f"{MIN_RUNS} are the fewest" in " ".join(out.split())
-    assert "no changes" in out
+    assert f"{MIN_RUNS - 1} runs: too few to tell a change" in out
+    assert "no changes" not in out
 
 
 def test_a_copy_a_folder_given_twice_and_one_without_records_are_left_out_and_named(tmp_path, transect):

@@ -22,6 +22,7 @@ from transect.report.comparison.words import (
     counted,
     ends_of,
     lone_text,
+    margin_text,
     metric_name,
     moved,
     ordered,
@@ -143,7 +144,7 @@ class Compared:
                 digits("Records", lambda row: row[4]),
                 words("Left out", lambda row: row[5]),
             ],
-            caption=f"What is compared: margin {100 * self.margin:g} %, of quality {100 * self.quality_margin:g} %",
+            caption=f"What is compared: margin {margin_text(self.margin, sets)}, of quality {100 * self.quality_margin:g} %",
         )
         problems = [(results.letter, problem) for results in sets for problem in results.loaded.problems]
         if problems:

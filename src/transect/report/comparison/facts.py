@@ -57,6 +57,7 @@ def _set(results: ResultSet) -> dict[str, Any]:
         "first": first,
         "last": last,
         "records": len(loaded.records),
+        "margin": results.margin,
         "running": ["/".join(key) for key in loaded.running],
         "without_record": ["/".join(key) for key in loaded.waiting],
         "earlier": ["/".join(key) for key in loaded.earlier],

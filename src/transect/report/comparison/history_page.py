@@ -20,6 +20,7 @@ from transect.report.comparison.words import (
     change_text,
     counted,
     differences_text,
+    margin_text,
     metric_name,
     why_text,
 )
@@ -52,6 +53,8 @@ class Followed:
             f"{count(len(changes), 'change')}: {counted(changes, same='within the margin')}"
             if changes
             else "no changes"
+            if self._longest >= MIN_RUNS
+            else "too few to tell a change from chance"
         )
         without = f"; {count(len(lost), 'cell')} without a result in the latest run" if lost else ""
         return f"History of {self.study}, {count(len(self.history.runs), 'run')}: {said}{without}"
@@ -71,6 +74,10 @@ class Followed:
         ]
 
     @cached_property
+    def _longest(self) -> int:
+        return max((len(series.places) for series in self.history.series), default=0)
+
+    @cached_property
     def _names(self) -> dict[Series, str]:
         cells = cell_names(series.cell for series in self.history.series if series.cell is not None)
         return {
@@ -85,14 +92,17 @@ class Followed:
         return sorted(self.history.changes, key=lambda c: (c.series.cell is not None, ORDER.index(c.outcome), -c.at))
 
     def _changed(self) -> Iterator[Part]:
-        yield Lead("Where a series is another one from a run on, by more than chance among all series explains.")
-        most = max((len(series.places) for series in self.history.series), default=0)
-        if most < MIN_RUNS:
+        margin = margin_text(self.margin, (run.results for run in self.history.runs))
+        yield Lead(
+            "Where a series is another one from a run on, by more than chance among all series explains. Two levels are the "
+            f"same within {margin}."
+        )
+        if self._longest < MIN_RUNS:
             yield Prose(
-                f"The longest series has {count(most, 'run')}: {MIN_RUNS} are the fewest in which a change can be told from "
-                "chance. Two of them can be compared (transect compare)."
+                f"The longest series has {count(self._longest, 'run')}: {MIN_RUNS} are the fewest in which a change can be told "
+                "from chance. Two of them can be compared (transect compare)."
             )
-        if not self.history.changes:
+        elif not self.history.changes:
             yield Prose("No series changed by more than chance explains.")
         for shared in (False, True):
             changes = [change for change in self._changes if change.shared is shared]
@@ -186,8 +196,8 @@ class Followed:
             "A series is cut where the ranks before and after differ most (Pettitt 1979), and its parts again. Chance is told by "
             "permuting whole runs, and corrected for all series by the smallest probability of each permutation (Westfall and Young "
             "1993): half of 5 % for whole stages, half for single cells. How far apart the sides are, and whether that is "
-            f"within the margin of {100 * self.margin:g} %, is said by the same tests as in a comparison. Runs of a machine that "
-            "drifts, or that resemble the run before them, are not exchangeable: changes are then found too often."
+            "within the margin, is said by the same tests as in a comparison. Runs of a machine that drifts, or that resemble the "
+            "run before them, are not exchangeable: changes are then found too often."
         )
 
     def _chart(self, series: Series, name: str) -> Chart:

@@ -15,6 +15,7 @@ from transect.analysis.set_lines import Beside, Line, Outcome, Shift, wholly_wor
 from transect.analysis.surroundings import Difference
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
+from transect.report.engine.finding import names
 from transect.report.engine.text import clean, clipped, count, quantity
 from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Decision
@@ -167,6 +168,13 @@ def shift_text(shift: Shift, other: str) -> str:
             "open": "which of these is open",
         }[decision.answer.value]
     )
+
+
+def margin_text(margin: float, sets: Iterable[ResultSet]) -> str:
+    """Write within what two are the same, and which studies say something else."""
+    unlike = grouped((one for one in sets if one.margin not in (margin, None)), lambda one: 100 * (one.margin or 0))
+    said = [f"{own:g} % by the study of {names([one.name for one in ones], 2)}" for own, ones in unlike.items()]
+    return clean(f"{100 * margin:g} %" + (f" ({'; '.join(said)})" if said else ""))
 
 
 def state_text(results: ResultSet) -> str:
