@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from statistics import median
@@ -45,6 +45,8 @@ class Best:
     unknown: tuple[Group[Any], ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     tests: tuple[Chance, ...] = ()
+    # How many times as long as the first each one takes that contrasts join to it, the first with 1.
+    times: tuple[tuple[Group[Any], float], ...] = ()
     # Whether each tie rests on contrasts that may be sure.
     sound_ties: bool = True
 
@@ -53,6 +55,17 @@ class Best:
         """The contrasts of those that are not known."""
         unknown = {id(group) for group in self.unknown}
         return tuple(made for made in self.contrasts if {id(made.group), id(made.base)} & unknown)
+
+    def numbers(
+        self, own: Callable[[Any], float | None], *, rate: bool = False
+    ) -> tuple[tuple[Group[Any], float], ...]:
+        """Return the first's own number, and of others that times the ratio which decides; `rate`: more is better.
+
+        Medians of their own, all that others have, may be of other seeds.
+        """
+        value, joined = own(self.first), {id(group) for group, _ in self.times}
+        made = [(group, value / times if rate else value * times) for group, times in self.times] if value else []
+        return (*made, *((g, alone) for g in self.unknown if id(g) not in joined and (alone := own(g))))
 
     def without(self, groups: Sequence[Group[Any]]) -> Best:
         """Return who is best beside all but these groups."""
@@ -63,6 +76,7 @@ class Best:
             tied=tuple(group for group in self.tied if id(group) not in gone),
             unknown=tuple(group for group in self.unknown if id(group) not in gone),
             contrasts=tuple(c for c in self.contrasts if not {id(c.group), id(c.base)} & gone),
+            times=tuple((group, times) for group, times in self.times if id(group) not in gone),
         )
 
 
@@ -227,5 +241,6 @@ def _beside(
         unknown=tuple(unknown),
         contrasts=tuple(over),
         tests=tuple(tests),
+        times=tuple((group, power(paths[id(group)].log)) for group in groups if id(group) in paths),
         sound_ties=sound_ties,
     )

@@ -29,19 +29,9 @@ from transect.domain.until import MIN_RUNS
 from transect.stats.comparisons import compare, judged
 from transect.stats.estimates import paired_ratio
 from transect.stats.samples import summarise
-from transect.stats.verdicts import LEVEL, Answer, corrected, decide_logs, level_of_all
+from transect.stats.verdicts import LEVEL, Answer, Decision, corrected, decide_logs, level_of_all
 
-__all__ = [
-    "Best",
-    "Contrast",
-    "Contrasts",
-    "all_joined",
-    "best",
-    "contrast",
-    "in_common",
-    "pair_half_widths",
-    "pending_of",
-]
+__all__ = ["Best", "Contrast", "Contrasts", "all_joined", "best", "contrast", "pair_half_widths", "pending_of"]
 
 # What others take from a machine changes what these say: a slower second core is the others' doing.
 _OF_CORES = ("threads", "nodes", "ranks_per_node")
@@ -69,18 +59,6 @@ def contrast(
     if found is not None and (found.by != "run" or by == "run"):
         return _of_pairs(told, found, floors)
     return _of_runs(told, metric, floors, of)
-
-
-def in_common(groups: Sequence[Group[Any]], name: str) -> dict[int, Group[Any]]:
-    """Return groups, by id, with those runs alone whose repeat each of them has quiet and with the metric.
-
-    What stands beside each other is then of the same seeds. With fewer of these than a verdict takes they are as given.
-    """
-    repeats = [group.by_repeat(name, quiet=True).keys() for group in groups]
-    common = set.intersection(*map(set, repeats)) if repeats else set()
-    if len(common) < MIN_RUNS:
-        return {id(group): group for group in groups}
-    return {id(g): replace(g, ok=tuple(r for r in g.ok if r.repeat in common)) for g in groups}
 
 
 def all_joined(
@@ -278,15 +256,17 @@ _Once = dict[tuple[int, int, str], Contrast]
 
 def _beside_others(made: _Once, pending: Collection[Key]) -> _Once:
     """Return them with what makes them no more than likely: all others that are asked for, and cells still to come."""
-    asked = {
-        key: single.decision for key, single in made.items() if single.asked and not single.barred and single.decision
-    }
-    weights = [made[key].n_comparisons for key in asked]
-    p = dict(zip(asked, corrected([*asked.values()], weights), strict=True))
-    others = [single.decision for single in made.values() if not single.asked and not single.barred and single.decision]
-    level = {True: level_of_all([*asked.values()]), False: level_of_all(others)}
+
+    def decisions(of: _Once, *, asked: bool) -> dict[tuple[int, int, str], Decision]:
+        return {k: s.decision for k, s in of.items() if s.asked is asked and not s.barred and s.decision is not None}
+
+    level = {asked: level_of_all([*decisions(made, asked=asked).values()]) for asked in (True, False)}
+    made = {key: single.at(level[single.asked]) for key, single in made.items()}
+    # Of the test that the answer at this level rests on.
+    asked = decisions(made, asked=True)
+    p = dict(zip(asked, corrected([*asked.values()], [made[key].n_comparisons for key in asked]), strict=True))
     final = {}
-    for key, single in ((key, single.at(level[single.asked])) for key, single in made.items()):
+    for key, single in made.items():
         doubts = [single.doubt]
         if single.answer is not Answer.OPEN and (worst := p.get(key, 0.0)) > LEVEL:
             doubts.append(f"as one of {len(asked)} comparisons p = {worst:.2g} (Holm), which may be chance")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from transect.analysis.entries import AnyMetric, AnyRecord
-from transect.hpc.log_paths import depth_of
+from transect.hpc.log_paths import depth_of, system_of
 
 _VALID = ("ok",)
 
@@ -164,17 +163,12 @@ def _of_run(record: AnyRecord, run: dict[str, Any], number: int, top: int, metri
 
 
 def _system_of(path: Sequence[str], source: str, benchmark: str) -> str:
-    """Name a log's system by the first name below the path that was read; a log that lies in that is its own system.
+    """Name a log's system by the first name below the path that was read that names one, else by that path.
 
-    A name short of its numbers, as `system_of` gives, would make one system of `v3-256.out` and `v3-1024.out`. A folder
-    that is called like the benchmark is none.
+    Dates, numbers and the benchmark's name name none. A name short of its numbers, as `system_of` gives, would make one
+    system of `v3-256.out` and `v3-1024.out`.
     """
-    is_benchmark = len(path) > 1 and _letters(path[0]) == _letters(benchmark)
-    return next(iter(path[is_benchmark:]), source)
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    return next((name for name in path if system_of((name,), "", benchmark)), source)
 
 
 def _row(record: AnyRecord, run: dict[str, Any], log: dict[str, Any], unnamed: str, /, **told: Any) -> BenchmarkValue:

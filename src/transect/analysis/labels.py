@@ -175,7 +175,7 @@ def word(axis: str, value: Any) -> str:
 
 def _place_words(cell: Cell) -> str:
     if cell.device != "cpu":
-        return f"on {counted('GPU')(cell.ranks)}"
+        return f"on {counted('GPU')(cell.ranks)}" + (f" of {cell.nodes} nodes" if cell.nodes > 1 else "")
     if cell.nodes > 1:
         return f"on {cell.nodes} nodes of {_processes(cell.ranks_per_node)}"
     if cell.ranks == 1:

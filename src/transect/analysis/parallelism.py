@@ -8,7 +8,6 @@ GPU clusters using Megatron-LM", 2021, section 2.2).
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,16 +101,12 @@ def points(groups: Iterable[TrainGroup]) -> list[list[TrainGroup]]:
     return list(grouped(groups, lambda group: (group.cell.apart_from("strategy", "options"), group.kind)).values())
 
 
-def median_of(group: Group[Any], name: str) -> float | None:
-    """Return the median of a metric over the usable repeats, or None."""
-    values = group.values(name)
-    return statistics.median(values) if values else None
-
-
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:
     """Return the right group of the lowest values, or None."""
     able = [
-        (middle(values), group.cell.id, group) for group in groups if not group.wrong and (values := group.values(name))
+        (middle(values), group.cell.id, group)
+        for group in groups
+        if not group.wrong and (values := group.counted(name))
     ]
     return min(able, key=lambda entry: entry[:2])[2] if able else None
 

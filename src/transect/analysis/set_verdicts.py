@@ -18,7 +18,7 @@ from transect.analysis.set_metrics import Chosen, Role, chosen
 from transect.analysis.settings import settings_doubt
 from transect.domain.metrics import Direction
 from transect.domain.record import Status
-from transect.domain.until import MARGIN
+from transect.domain.until import MARGIN, MIN_RUNS
 from transect.stats.comparisons import Comparison, Confidence, Verdict, compare, compare_paired
 from transect.stats.noise import middle
 from transect.stats.samples import NoiseFloor
@@ -160,7 +160,10 @@ def _line(pair: Pair, choice: Chosen, sides: tuple[ResultSet, ResultSet], margin
     comparison = None
     if choice.seeded:
         floor = _floor(sides, pair, choice, margin, paired=True)
-        repeats = (group.by_repeat(choice.metric) for group in (pair.other, pair.base))
+        both = pair.other, pair.base
+        # Others at work on the machine change no quality.
+        quiet = [group.by_repeat(choice.metric, quiet=choice.role is Role.SPEED) for group in both]
+        repeats = quiet if min(map(len, quiet)) >= MIN_RUNS else [group.by_repeat(choice.metric) for group in both]
         comparison = compare_paired(*repeats, direction=choice.direction, floor=floor)
     if comparison is None:
         # Without a common repeat, what seeds do is a part of the noise.
@@ -309,5 +312,5 @@ def shifts(pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin:
 
 
 def _middle(group: Group, name: str) -> float | None:
-    values = [value for value in group.values(name) if value > 0]
+    values = [value for value in group.counted(name) if value > 0]
     return middle(values) if values else None

@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from transect.domain.until import MIN_RUNS
 from transect.stats.noise import location, logs_of
-from transect.stats.samples import Spread
-from transect.stats.verdicts import Decision, power
+from transect.stats.samples import Spread, summarise
+from transect.stats.verdicts import LEVEL, Decision, chance_of_shift, power
 
 # What the ratio of two sets of runs is called, and that of pairs, which are not trimmed. Of fewer than five values none is.
 RATIO, RATIO_OF_PAIRS = "ratio of trimmed geometric means", "geometric mean of the ratios"
@@ -65,6 +66,22 @@ def decided_ratio(decision: Decision) -> Estimate:
     """Return the ratio that a verdict rests on, with its interval."""
     ends = {"low": decision.low, "high": decision.high}
     return Estimate(value=decision.ratio, **ends, spread=Spread.INTERVAL, level=1 - decision.level)
+
+
+def shows_shift(values: Sequence[float]) -> bool:
+    """Whether differences, one for each seed, show which way it goes: by the interval of their median, without 0.
+
+    Of fewer seeds than that takes a t test has to tell too: of two seeds of nothing the range leaves out 0 half of the time.
+
+    >>> shows_shift([0.1, 0.3]), shows_shift([0.29, 0.3, 0.31]), shows_shift([0.3, 0.3, 0.3])
+    (False, True, True)
+    """
+    summary, chance = summarise(values), chance_of_shift(values)
+    if summary is None or chance is None or summary.low <= 0 <= summary.high:
+        return False
+    # Of values that are all alike the test, of signs then, knows no spread.
+    alike = len(values) >= MIN_RUNS and min(values) == max(values)
+    return alike or summary.spread is Spread.INTERVAL or chance.p <= LEVEL
 
 
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:

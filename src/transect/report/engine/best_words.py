@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from transect.analysis.best import Best
 from transect.analysis.groups import Group
 from transect.domain.until import MARGIN
-from transect.report.engine.contrast_words import needs_words
 from transect.report.engine.finding import Finding, joined, lowest_confidence, names
 from transect.report.engine.text import number, percent
 from transect.stats.comparisons import Confidence
@@ -29,34 +29,54 @@ def beside(best: Best, name: Name) -> str:
     return "".join(f"; {part}" for part in parts)
 
 
-def with_open(finding: Finding, best: Best, name: Name) -> Iterator[Finding]:
-    """Yield a finding on the best of several, and in one of its own what is not known: each is as sure as it says.
+def with_open(name: Name, *cases: tuple[Finding, Best]) -> Iterator[Finding]:
+    """Yield findings on the best of several, and in one more what is not known of all: each is as sure as it says.
 
     Where somebody may be better, who is named first is likely at most. Where nothing at all is claimed, both are one.
     """
-    who = f"whether {_every(best.unknown, name)} {_do(best.unknown, 'is', 'are')} as fast"
-    needs = next((words for made in best.open if (words := needs_words(made))), "")
-    needs = f"is not known{needs or ': no pair of the study sets them beside each other'}"
-    if best.unknown and finding.confidence is Confidence.INCONCLUSIVE:
-        claim = finding.claim.removesuffix(".")
-        yield replace(finding, claim=f"{claim}; {who} {needs}.", short=f"{finding.short or claim}; {who} {needs}")
+    apart = []
+    for finding, best in cases:
+        if not best.unknown:
+            yield finding
+        elif finding.confidence is Confidence.INCONCLUSIVE:
+            said, more = finding.claim.removesuffix("."), _not_known([(best, "", "")], name)
+            yield replace(finding, claim=f"{said}; {more}.", short=f"{finding.short or said}; {more}")
+        else:
+            yield replace(finding, confidence=Confidence.PROVISIONAL)
+            apart.append((finding, best))
+    if not apart:
         return
-    yield replace(finding, confidence=Confidence.PROVISIONAL) if best.unknown else finding
-    if best.unknown:
-        words = f"{who} as {name(best.first)} {needs}"
-        yield replace(
-            finding,
-            claim=f"{words}.",
-            short=words,
-            named=False,
-            confidence=Confidence.INCONCLUSIVE,
-            contrasts=best.open,
-            tests=(),
-            groups=(best.first, *best.unknown),
-            evidence=joined(*(f"{name(made.group)} beside {name(made.base)}: {made.reason}" for made in best.open))
-            or finding.evidence,
-            decision=None,
-        )
+    first, alone = apart[0][0], len(apart) == 1
+    words = _not_known([(best, name(best.first), "" if alone else of.scope) for of, best in apart], name)
+    contrasts = tuple(made for _, best in apart for made in best.open)
+    yield replace(
+        first,
+        scope=first.scope if alone else "",
+        claim=f"{words}.",
+        short=words,
+        named=False,
+        confidence=Confidence.INCONCLUSIVE,
+        contrasts=contrasts,
+        tests=(),
+        groups=tuple(group for _, best in apart for group in (best.first, *best.unknown)),
+        evidence=joined(*(f"{name(made.group)} beside {name(made.base)}: {made.reason}" for made in contrasts))
+        or first.evidence,
+        decision=None,
+    )
+
+
+def _not_known(cases: Iterable[tuple[Best, str, str]], name: Name) -> str:
+    """Write in one sentence of whom it is not known whether they are as fast as whom, and where, and what would tell."""
+    asked: dict[str, list[str]] = defaultdict(list)
+    needs: Counter[str] = Counter()
+    for best, than, where in cases:
+        who = f"{_every(best.unknown, name)} {_do(best.unknown, 'is', 'are')} as fast"
+        asked[f"whether {who}{f' as {than}' if than else ''}"].append(where)
+        needs[next((made.needs for made in best.open if made.needs), "")] += 1
+    what = " and ".join(f"{question} {names(places, 9)}".strip() for question, places in asked.items())
+    takes = [(need or "a pair beside each other") + (" each" if n > 1 else "") for need, n in needs.items()]
+    tells = f"to know takes {names(takes, 9)}" if any(needs) else "no pair of the study sets them beside each other"
+    return f"{what} is not known: {tells}"
 
 
 def _excluded(best: Best, name: Name) -> list[str]:

@@ -52,12 +52,7 @@ def same_within(comparison: Comparison) -> str:
 class _Family:
     """All that is compared or tested, each once, with its probability beside the others that are asked for."""
 
-    def __init__(
-        self,
-        findings: Iterable[Finding],
-        contrasts: Iterable[Contrast],
-        asks: Callable[[str], bool] = lambda rule: True,
-    ) -> None:
+    def __init__(self, findings: Iterable[Finding], contrasts: Iterable[Contrast], asks: Callable[[str], bool]) -> None:
         # Each with whether a question asks for it, and whether it may be sure.
         self.members: dict[_Member, tuple[bool, bool]] = {made: (made.asked, True) for made in contrasts}
         for finding in findings:
@@ -111,11 +106,8 @@ def _answer(member: _Member) -> Answer:
     return (Answer.SAME if member.same else Answer.DIFFERENT) if member.claimed else Answer.OPEN
 
 
-def corrected(findings: Sequence[Finding], context: Context | None = None) -> list[Finding]:
+def corrected(findings: Sequence[Finding], context: Context) -> list[Finding]:
     """Return the findings, none confirmed that nobody asked for, that may be chance, or that waits for cells."""
-    if context is None:
-        family = _Family(findings, ())
-        return [_held(finding, family.members, family.p) for finding in findings]
     family = _Family(findings, context.contrasts, context.asks)
     return [_complete(_held(finding, family.members, family.p), context) for finding in findings]
 

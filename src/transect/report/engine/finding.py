@@ -96,7 +96,7 @@ def joined(*evidence: str | None) -> str:
 
 
 def median(group: Group, name: str) -> float | None:
-    """Return the median of a metric, or None."""
+    """Return the median of a metric over the repeats that count, as comparisons take it, or None."""
     summary = group.summary(name)
     return summary.median if summary else None
 

@@ -9,7 +9,6 @@ from typing import Any
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
 from transect.analysis.labels import word
-from transect.analysis.parallelism import median_of
 from transect.analysis.quality import TIME, quality_target, reaches_target
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Column, Explained, Heading, Lead, Part, digits, note, table, words
@@ -17,6 +16,7 @@ from transect.report.engine.columns import ACCURACY, MARKS, labelled, medians
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import contrast_columns, doubt_words, ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence
+from transect.report.engine.finding import median as median_of
 from transect.report.engine.parts import FindingMaker, Section, StageReport
 from transect.report.engine.text import Writer, clean, count, number, quantity, scale_for
 from transect.report.topics.parallel.words import scope_of, strategy_words

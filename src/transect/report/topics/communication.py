@@ -23,7 +23,7 @@ _MAX_LINES = 8
 
 
 def communication_findings(context: Context) -> list[Finding]:
-    """Per workload: the cell with the largest share of communication, and the largest ratio.
+    """Per workload: the cell with the largest share of communication.
 
     Cells within their cores come before over-subscribed ones. Nothing without a network probe.
     """
@@ -40,23 +40,17 @@ def communication_findings(context: Context) -> list[Finding]:
 
 def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding:
     cells = [row.group.cell for row in rows]
-
-    def name(row: Communication) -> str:
-        return people_name(row.group.cell, cells, always=("ranks", "network"), never=("workload",))
-
     top = max(rows, key=lambda row: (row.share or 0.0, row.ratio or 0.0, row.group.cell.id))
-    worst = max(rows, key=lambda row: (row.ratio or 0.0, row.group.cell.id))
     if top.bound is None or top.fit is None:
         raise ValueError(f"{top.group.cell.id}: communication without a bound")
-    label, times = name(top), f"{number(top.ratio or 0.0)} times the {BOUND_NAME}"
+    label = people_name(top.group.cell, cells, always=("ranks", "network"), never=("workload",))
+    times = f"{number(top.ratio or 0.0)} times the {BOUND_NAME}"
     claim = (
         f"the communication of {label} takes {times} of an all-reduce"
         if top.share is None
         else f"waiting for communication takes {percent(top.share)} of a step of "
         f"{label}, and what is under way {times} of an all-reduce"
     )
-    if worst is not top:
-        claim += f"; the most is {number(worst.ratio or 0.0)} times, of {name(worst)}"
     over = top.group.over_subscribed
     if over:
         claim += "; its ranks share cores, so waiting for a core is part of it"
@@ -75,13 +69,11 @@ def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding
     ]
     if model.remark:
         evidence.append(model.remark)
-    if min(row.ratio or 0.0 for row in (top, worst)) < 1:
+    if (top.ratio or 0.0) < 1:
         evidence.append("less than the bound allows, so the probe or the fit is off")
     if left_out:
         evidence.append(f"{left_out} over-subscribed left out")
-    doubtful = over or any(
-        (row.ratio or 0.0) < 1 or (row.fit is not None and row.fit.model.poor) for row in (top, worst)
-    )
+    doubtful = over or (top.ratio or 0.0) < 1 or top.fit.model.poor
     return Finding(
         subject=workload,
         claim=claim + ".",

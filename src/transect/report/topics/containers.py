@@ -1,9 +1,8 @@
 """What a container costs: the same cells with and without, compared repeat by repeat.
 
-Both sides of a pair are the same repeat: one seed, one block, one set of nodes, in random order. The median
-of the pairs' ratios and differences has a rank-based interval from six pairs on (T. Hoefler and R. Belli,
-"Scientific benchmarking of parallel computing systems", SC'15, section 3.2.2), else a range. The noise floor is that
-of the ratios themselves: by how much those of two repeats differ, where nothing but the repeat does.
+Both sides of a pair are the same repeat: one seed, one block, one set of nodes, in random order. What is printed is the
+geometric mean of the pairs' ratios with the interval that decides. The noise floor is that of the ratios themselves: by
+how much those of two repeats differ, where nothing but the repeat does.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import people_name
 from transect.analysis.side_by_side import apart
-from transect.domain.until import MARGIN
+from transect.domain.until import MARGIN, MIN_RUNS
 from transect.report.engine.blocks import Lead, Part, digits, table, words
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import contrast_columns
@@ -48,11 +47,6 @@ class ContainerCost:
 
     contrast: Contrast
     size: int | None = None
-
-    @property
-    def group(self) -> Group[Any]:
-        """The cells in the container."""
-        return self.contrast.group
 
     @property
     def ratio(self) -> Estimate:
@@ -106,30 +100,29 @@ def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | Non
             yield metric, sized[size], size
 
 
-def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, float]:
-    values = ((record.repeat, record.value(metric, label)) for record in group.ok)
-    return {repeat: value for repeat, value in values if value is not None and value > 0}
-
-
 def _contrast(
     group: Group[Any], base: Group[Any], metric: str, label: str | None, *, margin: float, asked: bool
 ) -> Contrast | None:
-    inside, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
-    common = sorted(inside.keys() & without.keys())
-    floor = noise_floor([[inside[repeat] / without[repeat] for repeat in common]], margin=margin)
-    comparison = compare_paired(inside, without, floor=floor)
+    inside, without = (side.by_repeat(metric, label) for side in (group, base))
+    common = [n for n in sorted(inside.keys() & without.keys()) if min(inside[n], without[n]) > 0]
+    still = [side.by_repeat(metric, label, quiet=True) for side in (group, base)]
+    quiet = [n for n in common if all(n in side for side in still)]
+    enough = len(quiet) >= min(MIN_RUNS, len(common))
+    kept = quiet if enough else common
+    floor = noise_floor([[inside[n] / without[n] for n in kept]], margin=margin)
+    comparison = compare_paired({n: inside[n] for n in kept}, {n: without[n] for n in kept}, floor=floor)
     if comparison is None:
         return None
-    disturbed = "other programs ran during too many of these runs" if group.noisy or base.noisy else ""
+    disturbed = "" if enough else "other programs ran during too many of these runs"
     return Contrast(
         group=group,
         base=base,
         varies="container",
         metric=metric,
         by="run",
-        pairs=len(common),
-        left_out=0,
-        quiet=not disturbed,
+        pairs=len(kept),
+        left_out=len(common) - len(kept),
+        quiet=enough,
         asked=asked,
         comparison=comparison,
         doubt=disturbed or apart((group, base)) or comparison.doubt,
@@ -157,7 +150,7 @@ def all_costs(context: Context) -> list[ContainerCost]:
 
 def place_of(cost: ContainerCost, *, whole: bool = True) -> str:
     """Say of what a cost is: `a step of iris-mlp by numpy on 2 processes`; not `whole`: without the workload."""
-    cell = cost.group.cell
+    cell = cost.contrast.group.cell
     what = QUESTIONS[cost.contrast.metric]
     if cost.size is not None:
         what += f" of {quantity(float(cost.size), 'B')}"
@@ -180,14 +173,14 @@ def container_findings(context: Context) -> list[Finding]:
     for (container, metric, small), members in grouped(costs, _question).items():
         # Ranks that share cores measure the sharing: those that do not share come first.
         able = [cost for cost in members if not cost.contrast.over_subscribed] or members
-        top = max(able, key=lambda cost: (cost.contrast.shown, cost.ratio.value, cost.group.cell.id))
+        top = max(able, key=lambda cost: (cost.contrast.shown, cost.ratio.value, cost.contrast.group.cell.id))
         findings.append(_finding(container, metric, top, len(able), small))
     claim = _published(costs) if context.asks_for(PUBLISHED, "container.claim") else None
     return findings if claim is None else [*findings, claim]
 
 
 def _question(cost: ContainerCost) -> tuple[str, str, bool]:
-    return str(cost.group.cell.container), cost.contrast.metric, cost.size is not None and cost.size <= 1024
+    return str(cost.contrast.group.cell.container), cost.contrast.metric, cost.size is not None and cost.size <= 1024
 
 
 def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small: bool) -> Finding:
@@ -200,28 +193,24 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         claim = f"in {container}, {place} is {same_within(pair.comparison)}: {cost_text}"
     else:
         claim = f"what {container} costs in {place} is not known: {cost_text}"
-    most = f"; the most of {pairs} comparisons" if pairs > 1 else ""
-    version = next((str(v) for r in cost.group.ok if (v := _version(r.provenance))), "")
+    most = f"; the most {'that is shown ' if pair.shown else ''}of {pairs} comparisons" if pairs > 1 else ""
+    version = next((str(v) for r in cost.contrast.group.ok if (v := _version(r.provenance))), "")
     return Finding(
-        subject=str(cost.group.cell.workload or "study"),
+        subject=str(cost.contrast.group.cell.workload or "study"),
         claim=clean(f"{claim}{most}."),
         kind="container",
         confidence=pair.confidence,
-        contrasts=(_chosen(pair, pairs),),
+        contrasts=(replace(pair, candidates=2 * pairs),),
         groups=(pair.group, pair.base),
         topic="latency" if small else _TOPICS[metric],
         evidence=joined(
             f"with {quantity(pair.comparison.a.median, 's')}, without {quantity(pair.comparison.b.median, 's')}, "
             f"{pair.pairs} pairs of the same repeat in one block",
+            f"{pair.left_out} disturbed left out" if pair.left_out else "",
             clean(pair.reason),
             _named(container, version),
         ),
     )
-
-
-def _chosen(pair: Contrast, pairs: int) -> Contrast:
-    """Return a contrast as the largest of so many."""
-    return replace(pair, candidates=2 * pairs)
 
 
 def _named(container: str, version: str) -> str | None:
@@ -244,8 +233,8 @@ def _published(costs: Iterable[ContainerCost]) -> Finding | None:
     steps = [cost for cost in costs if cost.contrast.metric == "step_time" and not cost.contrast.over_subscribed]
     if not steps:
         return None
-    worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.group.cell.id))
-    widest = max(steps, key=lambda cost: (cost.ratio.high, cost.group.cell.id))
+    worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.contrast.group.cell.id))
+    widest = max(steps, key=lambda cost: (cost.ratio.high, cost.contrast.group.cell.id))
     much = worst.ratio.low > 1 + LITTLE and worst.contrast.shown
     intervals = all(cost.contrast.pairs >= MIN_INTERVAL_VALUES for cost in steps)
     cost = worst if much else widest
@@ -255,15 +244,16 @@ def _published(costs: Iterable[ContainerCost]) -> Finding | None:
         confidence = worst.contrast.confidence
     elif widest.ratio.high <= 1 + LITTLE and intervals:
         verdict = f"a container costs little here: at most {percent(LITTLE)} of a step anywhere"
-        confidence = Confidence.CONFIRMED
+        sound = all(each.contrast.sound for each in steps)
+        confidence = Confidence.CONFIRMED if sound else Confidence.PROVISIONAL
     return Finding(
         subject="claims",
         kind="container claim",
         confidence=confidence,
-        contrasts=(_chosen(cost.contrast, len(steps)),) if much else (),
+        contrasts=(replace(cost.contrast, candidates=2 * len(steps)),) if much else (),
         claim=clean(
             f"{PUBLISHED}, with and without Singularity, no timings published: {verdict}; {place_of(cost)} "
-            f"in {cost.group.cell.container} takes {cost_words(cost)}."
+            f"in {cost.contrast.group.cell.container} takes {cost_words(cost)}."
         ),
         evidence=joined(
             "there ResNet-50 on a GPU under Singularity",
@@ -291,7 +281,7 @@ def _table(metric: str, costs: list[ContainerCost]) -> Part:
     return table(
         costs,
         [
-            words("Container", lambda cost: clean(cost.group.cell.container)),
+            words("Container", lambda cost: clean(cost.contrast.group.cell.container)),
             words("Of", lambda cost: clean(place_of(cost))),
             digits(f"With ({scale.unit})", lambda cost: cost.contrast.comparison.a.median, scale),
             digits(f"Without ({scale.unit})", lambda cost: cost.contrast.comparison.b.median, scale),

@@ -52,20 +52,14 @@ def export_findings(context: Context) -> list[Finding]:
         return []
     bad = [pair for pair in known if not pair[1].faithful]
     worst = max((record.value("max_abs_difference") or 0.0 for record, _ in known), default=0.0)
-    if bad:
-        listed = names([f"{r.cell_id.split('~')[0]} ({verdict.reason})" for r, verdict in bad])
-        claim = (
-            f"{len(known) - len(bad)} of {count(len(known), 'ONNX export')} "
-            f"compute what the framework computes; not {listed}."
-        )
-    elif len(known) == 1:
-        claim = "the one ONNX export computes what the framework computes."
-    else:
-        claim = f"all {len(known)} ONNX exports compute what the framework computes."
-    evidence = f"largest output difference {number(worst)}, same test inputs on both sides"
     unknown = len(judged) - len(known)
-    if unknown:
-        evidence += f"; {unknown} not judged"
+    right = f"{len(known) - len(bad)} of {count(len(judged), 'ONNX export')} compute"
+    if not bad and not unknown:
+        right = "the one ONNX export computes" if len(known) == 1 else f"all {len(known)} ONNX exports compute"
+    listed = names([f"{r.cell_id.split('~')[0]} ({verdict.reason})" for r, verdict in bad])
+    claim = f"{right} what the framework computes" + (f"; not {listed}" if bad else "")
+    claim += f"; {unknown} gave no result to judge." if unknown else "."
+    evidence = f"largest output difference {number(worst)}, same test inputs on both sides"
     return [
         Finding(
             subject="export",

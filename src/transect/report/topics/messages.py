@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from transect.analysis.best import best
-from transect.analysis.contrasts import all_joined, in_common
+from transect.analysis.contrasts import all_joined
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import people_name, settings_of
 from transect.report.engine.best_words import beside, confidence_of, with_open
@@ -52,8 +52,7 @@ def messages_findings(context: Context) -> list[Finding]:
 
 
 def _fastest(context: Context, raced: list[Group[Any]]) -> Iterator[Finding]:
-    alike = in_common(raced, _METRIC)
-    seconds = {id(group): median(alike[id(group)].values(_METRIC)) for group in raced}
+    seconds = {id(group): median(group.counted(_METRIC)) for group in raced}
     raced = sorted(raced, key=lambda group: (seconds[id(group)], group.cell.id))
     planned = (pair for pair in context.contrasts.of(_RULE) if {id(pair.group), id(pair.base)} <= seconds.keys())
     found = best(all_joined(planned, raced, context.floors, _METRIC, varies="library"), raced, metric=_METRIC)
@@ -74,7 +73,7 @@ def _fastest(context: Context, raced: list[Group[Any]]) -> Iterator[Finding]:
         named=True,
         confidence=confidence_of(found),
         contrasts=found.contrasts,
-        numbers=tuple((group, seconds[id(group)]) for group in raced),
+        numbers=found.numbers(lambda group: seconds[id(group)]),
         tests=found.tests,
         scope=f"{operation}, {ranks}",
         groups=(first, *(group for group in raced if group is not first)),
@@ -92,7 +91,7 @@ def _fastest(context: Context, raced: list[Group[Any]]) -> Iterator[Finding]:
         ),
         evidence=joined(*(made.reason for made in found.contrasts)),
     )
-    yield from with_open(fastest, found, name)
+    yield from with_open(name, (fastest, found))
 
 
 REPORT = StageReport(

@@ -7,7 +7,7 @@ is a factor between two ways; here both ways run on one machine, in one study, o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log, log1p
 
@@ -96,21 +96,27 @@ def answers(evidence: Evidence) -> list[Answer]:
 
 
 def _measured(claim: Claim, evidence: Evidence) -> Answer:
-    """Answer by the comparison most in favour of the claim, a decided one before the others; lower is better."""
+    """Answer by the comparison most in favour of the claim, a decided one before the others; lower is better.
+
+    That less was gained, or nothing, holds where none of them may reach more.
+    """
     results = [(result, compared) for result, compared in claim.compared(evidence) if result is not None]
     if not results:
         return Answer(claim=claim, reason=f"no cells: it needs {claim.needs}")
-    result, compared = min(results, key=lambda pair: (not pair[0].shown, pair[0].ratio.value, pair[0].group.cell.id))
+    reaching = [pair for pair in results if pair[0].shown and pair[0].ratio.inverse.low >= claim.factor]
+    result, compared = min(reaching or results, key=lambda p: (not p[0].shown, p[0].ratio.value, p[0].group.cell.id))
     # As the best of several it is an upper limit, not what to expect.
-    compared += f" (the most of {len(results)} comparisons)" if len(results) > 1 else ""
-    gain = result.ratio.inverse
-    judgement = Judgement.LESS
-    if not result.shown or gain.low < claim.factor <= gain.high:
-        judgement = Judgement.OPEN
-    elif gain.low >= claim.factor:
+    if len(results) > 1:
+        compared += f" (the most {'that is shown ' if result.shown else ''}of {len(results)} comparisons)"
+        result = replace(result, candidates=result.candidates * len(results))
+    gain, most = result.ratio.inverse, max(each.ratio.inverse.high for each, _ in results)
+    judgement = Judgement.OPEN
+    if reaching:
         judgement = Judgement.REACHED
-    elif gain.high <= 1:
+    elif result.shown and most <= 1:
         judgement = Judgement.NONE
+    elif result.shown and gain.low > 1 and most < claim.factor:
+        judgement = Judgement.LESS
     return Answer(
         claim=claim,
         judgement=judgement,

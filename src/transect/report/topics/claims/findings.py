@@ -9,7 +9,7 @@ from transect.analysis.parallelism import divided
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Chip, Explained, Lead, Part, digits, table, words
 from transect.report.engine.context import Context
-from transect.report.engine.finding import Finding, joined
+from transect.report.engine.finding import Finding, joined, limited_confidence
 from transect.report.engine.text import clean, ends, factor
 from transect.report.topics.claims.facts import CLAIMS, Answer, Evidence, Judgement, answers
 from transect.report.topics.forecasts import all_forecasts, mean_error
@@ -49,13 +49,13 @@ def claim_findings(context: Context) -> list[Finding]:
 
 
 def _finding(answer: Answer) -> Finding:
-    claim, gain = answer.claim, gain_words(answer)
+    claim, gain, made = answer.claim, gain_words(answer), answer.result
     here = (f"{gain} here, " if gain else "") + answer.judgement + (", by extrapolation" if answer.extrapolated else "")
     short = f"{claim.source}, {claim.what}: {factor(claim.factor)}x published"
     return Finding(
         subject="claims",
         kind="claim",
-        confidence=answer.confidence,
+        confidence=limited_confidence(answer.confidence, *((made.group, made.base) if made else ())),
         named=True,
         short=f"{short}; {here}",
         claim=f"{short} over {claim.against}; {here}.",
@@ -64,7 +64,7 @@ def _finding(answer: Answer) -> Finding:
             clean(answer.reason),
             claim.differs,
         ),
-        contrasts=(answer.result,) if answer.result is not None else (),
+        contrasts=(made,) if made else (),
     )
 
 

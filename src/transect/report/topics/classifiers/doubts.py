@@ -40,7 +40,7 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Change]) -> Finding
             evidence=_missing(main),
         )
     effects = _effects(compared)
-    lead = "" if any(effect.shown for effect in effects) else "Nothing can be told, since 0 lies within. "
+    lead = "" if any(effect.shown for effect in effects) else "Nothing can be told, as all of it may be chance. "
     clauses = [
         f"on {place}, {names([f'{change_words(c, doubt.noun)} {effect_text(c.effect)}' for c in members if c.effect], 9)}"
         for place, members in grouped(compared, lambda case: case.place).items()

@@ -12,7 +12,7 @@ from transect.report.engine.context import Context
 from transect.report.engine.finding import median
 from transect.report.engine.text import clean, number, tenths
 from transect.report.topics.classifiers.facts import Change, Difference
-from transect.report.topics.retraining.factors import signed
+from transect.report.topics.retraining.factors import doubt_words, signed
 from transect.stats.comparisons import Confidence
 from transect.stats.samples import Spread
 
@@ -28,8 +28,8 @@ def effect_text(effect: Difference) -> str:
     if summary.low == summary.high:
         return f"{signed(summary.median)} (in each of {summary.count} seeds)"
     word = summary.word if summary.spread is Spread.INTERVAL else f"range of {summary.count} seeds"
-    crosses = "" if effect.shown else ", which contains 0"
-    return f"{signed(summary.median)} ({word} {signed(summary.low)} to {signed(summary.high)}{crosses})"
+    doubt = "" if effect.shown else doubt_words(summary)
+    return f"{signed(summary.median)} ({word} {signed(summary.low)} to {signed(summary.high)}{doubt})"
 
 
 def axis_noun(axis: str) -> str:
@@ -66,7 +66,7 @@ def _verdict(change: Change) -> Chip:
         return Chip("shown", "good" if effect.confirmed and not (change.once and not effect.fixed) else "plain")
     if effect.fixed:
         return Chip("may be the draw")
-    return Chip("one seed" if effect.summary.count == 1 else "contains 0")
+    return Chip("one seed" if effect.summary.count == 1 else "may be chance")
 
 
 def _medians(change: Change, side: int) -> str | None:
@@ -81,7 +81,7 @@ def _alone(change: Change) -> str | None:
 def effect_chart(
     context: Context, every: Sequence[Change], *, title: str, name: str, more: Sequence[Column[Change]] = ()
 ) -> Part:
-    """Draw the effect of each change, and list all; of one alone there is a table. What contains 0 is hollow."""
+    """Draw the effect of each change, and list all; of one alone there is a table. What may be chance is hollow."""
     compared = [(change, change.effect) for change in every if change.effect is not None]
     kinds, places = {change.group.cell.kind for change in every}, {change.place for change in every}
 
@@ -139,6 +139,6 @@ def effect_chart(
         others=[change for change in every if change.effect is None],
         notes=[
             f"On {min(places)}." if len(places) == 1 else "",
-            "Line: the interval, or range, over seeds. Hollow: it contains 0.",
+            "Line: the interval, or range, over seeds. Hollow: it may be chance.",
         ],
     )

@@ -15,6 +15,7 @@ from transect.analysis.labels import group_labels
 from transect.domain.axes.text import ClassifyCell
 from transect.report.engine.context import Context
 from transect.report.engine.text import clean
+from transect.stats.estimates import shows_shift
 from transect.stats.samples import Spread, Summary, summarise
 from transect.stats.verdicts import Chance, chance_of_shift
 
@@ -141,14 +142,8 @@ class Difference:
 
     @property
     def shown(self) -> bool:
-        """Whether 0 lies outside of the interval, or of the range of two repeats and more.
-
-        Where no seed plays a part: whether it exceeds what the draw of test tickets may do.
-        """
-        if self.fixed:
-            return self._exceeds
-        single = self.summary.spread is Spread.SINGLE
-        return not single and not self.summary.low <= 0 <= self.summary.high
+        """Whether the repeats show it; where no seed plays a part, whether it exceeds what the draw of test tickets may do."""
+        return self._exceeds if self.fixed else shows_shift(self.values)
 
     @property
     def confirmed(self) -> bool:

@@ -10,7 +10,7 @@ from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.columns import medians, metric_columns
 from transect.report.engine.context import Context
-from transect.report.engine.finding import median
+from transect.report.engine.finding import median, names
 from transect.report.engine.text import Scale, clean, in_unit, number, tenths
 from transect.report.topics.classifiers.best import best_parts
 from transect.report.topics.classifiers.effects import axis_noun, effect_text
@@ -55,11 +55,13 @@ def kind_chart(context: Context, ranked: Sequence[ClassifyGroup], name: str) -> 
     """Draw the accuracy of each kind, the best first, with the share of the largest class as a rule; None of one alone."""
     if len(ranked) < 2:
         return None
-    first, second = ranked[:2]
-    ahead = difference([(second, first)])
+    first, *others = ranked
+    # By the seeds that both have the first one may be behind.
+    ahead = [difference([(other, first)]) for other in others]
+    rivals = [g for g, by in zip(others, ahead, strict=True) if by is None or not by.shown or by.summary.median < 0]
     title = f"{noun_of(first)} tells most tickets right, {tenths(median(first, ACCURACY) or 0.0)}"
-    if ahead is None or not ahead.shown:
-        title = f"Which of {noun_of(first)} and {noun_of(second)} tells more tickets right is not known"
+    if rivals:
+        title = f"Which of {names([*map(noun_of, (first, *rivals))], 9)} tells most tickets right is not known"
     largest = next((value for group in ranked if (value := group.detail("majority")) is not None), None)
 
     def dot(group: ClassifyGroup) -> Dot:

@@ -7,11 +7,10 @@ depends on the poses per work-item (Poenaru, Lin and McIntosh-Smith, ISC High Pe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import settings_of, word
 
@@ -130,13 +129,9 @@ def _row(group: Group[Any]) -> Contestant | None:
 
 
 def docking_rows(groups: Iterable[Group[Any]]) -> list[Contestant]:
-    """Return every configuration of the docking kernel that gave right energies, with the times of repeats in common."""
+    """Return every configuration of the docking kernel that gave right energies."""
     docking = (group for group in groups if group.cell.get("benchmark") == BENCHMARK)
-    rows = [row for group in docking if (row := _row(group)) is not None]
-    alike: dict[int, Group[Any]] = {}
-    for members in grouped(rows, _place).values():
-        alike |= in_common([row.group for row in members], POSE)
-    return [replace(row, pose_time=alike[id(row.group)].counted(*_POSE)) for row in rows]
+    return [row for group in docking if (row := _row(group)) is not None]
 
 
 def _place(row: Contestant) -> tuple[str, int, int]:

@@ -81,7 +81,7 @@ def _fastest(
         named=True,
         confidence=confidence_of(found),
         contrasts=found.contrasts,
-        numbers=tuple((row.group, row.time) for row in racing),
+        numbers=found.numbers(lambda group: of_group[id(group)].time),
         tests=found.tests,
         scope=contest_title(contest),
         groups=(first.group, *(row.group for row in racing if row is not first)),
@@ -109,7 +109,7 @@ def _fastest(
             ),
         ),
     )
-    yield from with_open(fastest, found, name)
+    yield from with_open(name, (fastest, found))
 
 
 def _poses(context: Context, of_group: dict[int, Contestant]) -> Iterator[Finding]:

@@ -34,10 +34,11 @@ def docking_body(context: Context) -> Iterator[Part]:
 
 def _columns(context: Context, contest: Contest) -> list[Column[Contestant]]:
     scale = scale_for([row.time for row in contest.rows], "s")
-    # Beside the reference kernel, or the model's own poses per work-item.
-    made = [*context.contrasts.of("docking.poses"), *context.contrasts.of("docking.fastest")]
-    pairs = {id(pair.group): pair for pair in made}
-    bases = {id(pair.base) for pair in made}
+    fastest = context.contrasts.of("docking.fastest")
+    # Without the reference kernel other poses per work-item have a base of each model's own, which is another thing.
+    bases = {id(pair.base) for pair in fastest}
+    made = [*context.contrasts.of("docking.poses"), *fastest]
+    pairs = {id(pair.group): pair for pair in made if id(pair.base) in bases}
 
     def times(row: Contestant) -> str | None:
         pair = pairs.get(id(row.group))

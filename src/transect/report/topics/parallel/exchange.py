@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors
-from transect.analysis.parallelism import STEP, division, median_of, points
+from transect.analysis.parallelism import STEP, division, points
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Column, Explained, Heading, Lead, Part, digits, table, words
 from transect.report.engine.columns import MARKS, NOT_TOLD, labelled, medians, metric_columns
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import contrast_columns, doubt_words, ratio_words
-from transect.report.engine.finding import Finding, joined, limited_confidence
+from transect.report.engine.finding import Finding, joined, limited_confidence, median
 from transect.report.engine.text import factor, in_unit, percent, quantity, scale_for
 from transect.report.topics.parallel.words import scope_of, strategy_words
 
@@ -68,16 +68,18 @@ def _made(members: Sequence[TrainGroup], floors: Floors, asked: bool) -> Exchang
     blocking = [g for g in members if g.cell.strategy == BLOCKING and not g.wrong and g.ok]
     # Its usual options, where it ran with several.
     base = min(blocking, key=lambda group: (len(group.cell.options), group.cell.id), default=None)
-    compute = median_of(base, "compute_time") if base else None
-    communication = median_of(base, "communication_total_time") if base else None
+    compute = median(base, "compute_time") if base else None
+    communication = median(base, "communication_total_time") if base else None
     least = None if compute is None or communication is None else max(compute, communication)
     variants = [group for group in members if group.cell.strategy in VARIANTS]
 
     def row(group: TrainGroup) -> OverlapRow:
-        step = median_of(group, "step_time")
+        step = median(group, "step_time")
         result = None
         if base is not None and group is not base:
-            result = contrast(group, base, floors, STEP, varies="strategy", candidates=len(variants), asked=asked)
+            # The finding takes the shortest of all but the base.
+            several = 2 * max(1, len(variants) - 1)
+            result = contrast(group, base, floors, STEP, varies="strategy", candidates=several, asked=asked)
         return OverlapRow(
             group=group,
             variant=VARIANTS.get(group.cell.strategy, ""),
@@ -113,7 +115,7 @@ def _exchange_finding(exchange: Exchange) -> Finding | None:
     row: OverlapRow = min(variants, key=lambda each: each[:2])[2]
     assert row.result is not None
     result = row.result
-    overlap = median_of(row.group, "overlap")
+    overlap = median(row.group, "overlap")
     least = (
         f"; {factor(row.over_least)} times the longer of its computing and its communication"
         if row.over_least is not None
@@ -140,7 +142,7 @@ def exchange_body(context: Context) -> Iterator[Part]:
     found = [
         exchange
         for workload in context.workloads("train")
-        for exchange in exchanges(context.of("train", workload), context.floors)
+        for exchange in exchanges(context.of("train", workload), context.floors, asked=context.asks("exchange"))
     ]
     if not found:
         return
@@ -161,7 +163,7 @@ def exchange_body(context: Context) -> Iterator[Part]:
 def _exchange(exchange: Exchange) -> Iterator[Part]:
     groups = [row.group for row in exchange.rows]
     label = labelled(groups, "Strategy", never=("ranks", "nodes", "framework", "workload", "batch"))
-    scale = scale_for([median_of(group, "step_time") for group in groups], "s")
+    scale = scale_for([median(group, "step_time") for group in groups], "s")
     columns: list[Column[OverlapRow]] = [
         label,
         words("Variant", lambda row: row.variant or None),
@@ -170,7 +172,7 @@ def _exchange(exchange: Exchange) -> Iterator[Part]:
         medians(f"Waited ({scale.unit})", "communication_time", scale, NOT_TOLD),
         medians(f"Under way ({scale.unit})", "communication_total_time", scale, NOT_TOLD),
         medians("Overlap", "overlap", percent, NOT_TOLD),
-        digits("Gradient", lambda row: median_of(row.group, "gradient_bytes"), in_unit("B")),
+        digits("Gradient", lambda row: median(row.group, "gradient_bytes"), in_unit("B")),
     ]
     if exchange.base is not None:
         columns += [

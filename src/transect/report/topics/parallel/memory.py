@@ -10,18 +10,18 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.labels import word
-from transect.analysis.parallelism import STEP, median_of
+from transect.analysis.parallelism import STEP
 from transect.analysis.scaling import TrainGroup
 from transect.domain.record import Cause, Status
 from transect.report.engine.blocks import Chip, Column, Explained, Lead, Part, digits, table, words
 from transect.report.engine.columns import ended
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import doubt_words, ratio_words, verdict_chip
-from transect.report.engine.finding import Finding, joined, limited_confidence
+from transect.report.engine.finding import Finding, joined, limited_confidence, median
 from transect.report.engine.text import clean, count, factor, in_unit, quantity, scale_for, spread, with_ends
 from transect.report.topics.parallel.words import strategy_words
 from transect.stats.comparisons import Confidence
-from transect.stats.samples import summarise
+from transect.stats.samples import Summary, summarise
 
 PLAIN = "plain"
 # What tells a run's numbers from another's, to the last digit.
@@ -94,7 +94,7 @@ def _memory_row(group: TrainGroup, members: Sequence[TrainGroup], floors: Floors
     free = [rival for rival in _plain(members, None) if rival.cell.batch == group.cell.batch]
 
     def against(rival: TrainGroup | None) -> Contrast | None:
-        if rival is None or rival is group or not _fits(group) or median_of(rival, STEP) is None:
+        if rival is None or rival is group or not _fits(group) or median(rival, STEP) is None:
             return None
         return contrast(group, rival, floors, STEP, varies="memory", of=per_sample, asked=asked)
 
@@ -164,7 +164,9 @@ def _past(rows: Sequence[MemoryRow], budget: int) -> Finding:
 
 def memory_body(context: Context) -> Iterator[Part]:
     """List each sweep of batch, memory and budget; nothing without one."""
-    found = [rows for name in context.workloads("train") for rows in sweeps(context.of("train", name), context.floors)]
+    asked = context.asks("memory")
+    trained = [context.of("train", name) for name in context.workloads("train")]
+    found = [rows for groups in trained for rows in sweeps(groups, context.floors, asked=asked)]
     if not found:
         return
     yield Lead(
@@ -209,8 +211,8 @@ def _table(rows: Sequence[MemoryRow]) -> Part:
         digits("Held in a step", lambda row: _memory_bytes(row.group, "step_bytes"), in_unit("B")),
         digits("Offloaded", lambda row: _memory_bytes(row.group, "offloaded_bytes"), in_unit("B")),
         digits(f"Per sample ({scale.unit})", _median, scale),
-        digits("Range or interval", lambda row: spread(summarise(per_sample(row.group)), scale)),
-        digits("Runs", lambda row: len(per_sample(row.group))),
+        digits("Range or interval", lambda row: spread(_summary(row), scale)),
+        digits("Runs", lambda row: found.count if (found := _summary(row)) else 0),
         digits("Times what fits", lambda row: row.times_what_fits, factor),
         digits("Beside what fits", lambda row: _ratio(row.beside_fitting)),
         digits("Beside no limit", lambda row: _ratio(row.beside_free)),
@@ -225,8 +227,14 @@ def _ratio(result: Contrast | None) -> str | None:
     return with_ends(result.ratio) if result is not None else None
 
 
+def _summary(row: MemoryRow) -> Summary | None:
+    """Summarise the times per sample of the runs that a comparison counts."""
+    batch = row.group.cell.batch
+    return summarise(step / batch for step in row.group.counted(STEP)) if batch else None
+
+
 def _median(row: MemoryRow) -> float | None:
-    summary = summarise(per_sample(row.group))
+    summary = _summary(row)
     return summary.median if summary else None
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from transect.analysis.contrasts import Contrast, contrast
-from transect.analysis.parallelism import STEP, Division, best_of, divided, division, median_of, points, rivalries
+from transect.analysis.parallelism import STEP, Division, best_of, divided, division, points, rivalries
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Chip, Column, Explained, Heading, Lead, Part, digits, table, words
 from transect.report.engine.columns import MARKS, NOT_TOLD, ended, labelled, medians, metric_columns
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import contrast_columns, doubt_words, ratio_words
-from transect.report.engine.finding import Finding, joined, limited_confidence
+from transect.report.engine.finding import Finding, joined, limited_confidence, median
 from transect.report.engine.text import Writer, count, in_unit, percent, plain, quantity, scale_for
 from transect.report.topics.parallel.words import scope_of, strategy_words
 
@@ -34,7 +34,7 @@ def _rivalry(result: Contrast) -> Finding:
         if parts.hybrid
         else f"one model in {parts.parts} parts"
     )
-    bubble, overlap = median_of(best, "bubble"), median_of(best, "overlap")
+    bubble, overlap = median(best, "bubble"), median(best, "overlap")
     ideal = parts.bubble
     return Finding(
         subject=str(best.cell.workload),
@@ -45,7 +45,7 @@ def _rivalry(result: Contrast) -> Finding:
         f"{strategy_words(rival)}, the best that shares the data alone{doubt_words(result)}.",
         confidence=limited_confidence(result.confidence, best, rival),
         evidence=joined(
-            f"steps {quantity(median_of(best, 'step_time'), 's')} and {quantity(median_of(rival, 'step_time'), 's')}",
+            f"steps {quantity(median(best, 'step_time'), 's')} and {quantity(median(rival, 'step_time'), 's')}",
             f"bubble {percent(bubble)}" + (f", of equal stages {percent(ideal)}" if ideal is not None else "")
             if bubble is not None
             else "",
@@ -92,18 +92,18 @@ def _told(title: str, of: Callable[[Division], Any], write: Writer | None = None
 def _point(context: Context, members: Sequence[TrainGroup]) -> Iterator[Part]:
     able = [group for group in members if not group.wrong]
     label = labelled(members, "Strategy", never=("ranks", "nodes", "framework", "workload", "batch"))
-    scale = scale_for([median_of(group, STEP) for group in able], "s")
+    scale = scale_for([median(group, STEP) for group in able], "s")
     rival = best_of(
         group for group in able if group.cell.ranks > 1 and (cut := division(group)) is not None and cut.parts == 1
     )
     against = {
-        id(group): contrast(group, rival, context.floors, STEP, varies="strategy", candidates=len(members))
+        id(group): contrast(group, rival, context.floors, STEP, varies="strategy", asked=context.asks("pipeline"))
         for group in members
         if rival is not None and group is not rival and not group.wrong
     }
     alone = "; nothing shares the data alone on as many ranks, so there is no rival to stand beside"
     yield table(
-        sorted(members, key=lambda group: (group.wrong, median_of(group, STEP) or float("inf"))),
+        sorted(members, key=lambda group: (group.wrong, median(group, STEP) or float("inf"))),
         [
             label,
             _told("Replicas x parts", lambda cut: f"{cut.replicas} x {cut.parts}"),
@@ -115,7 +115,7 @@ def _point(context: Context, members: Sequence[TrainGroup]) -> Iterator[Part]:
                 if rival is not None
                 else []
             ),
-            digits("Bubble", lambda group: median_of(group, "bubble"), percent),
+            digits("Bubble", lambda group: median(group, "bubble"), percent),
             _told("of equal stages", lambda cut: cut.bubble, percent),
             medians("Waited", "communication_time", in_unit("s"), NOT_TOLD),
             medians("Overlap", "overlap", percent, NOT_TOLD),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from transect.analysis.contrasts import in_common
 from transect.analysis.entries import AnyRecord
 from transect.analysis.quality import TIME, quality_target
 from transect.analysis.scaling import TrainGroup
@@ -33,10 +32,8 @@ def accuracy_charts(context: Context) -> Iterator[Part]:
 
 def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Part:
     # Those that are there first are named; then those that train fastest.
-    alike = in_common([group for group in groups if group.values(TIME)], TIME)
-    shown = [alike.get(id(group), group) for group in groups]
-    ordered = ranked(shown, TIME)
-    ordered += [group for group in ranked(shown, "step_time") if group not in ordered]
+    ordered = ranked(groups, TIME)
+    ordered += [group for group in ranked(groups, "step_time") if group not in ordered]
     curves = {group: points for group in ordered[:_MAX_LINES] if (points := curve(context, group))}
     if not curves:
         return None

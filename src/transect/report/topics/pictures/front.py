@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group, grouped
 from transect.analysis.kinds import compared, main_kind
 from transect.analysis.labels import people_name, settings_of
@@ -20,7 +19,7 @@ from transect.report.engine.columns import MARKS, metric_columns, ranked
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
 from transect.report.engine.text import clean, count, scale_for
-from transect.report.topics.pictures.words import who_is_first
+from transect.report.topics.pictures.words import best_of, who_is_first
 
 # Panels of the first screen, and rows of one.
 MAX_PANELS, _MAX_ROWS = 4, 8
@@ -86,34 +85,35 @@ def _panels(context: Context, stage: str) -> Iterator[_Panel]:
 
 
 def _drawn(context: Context, panel: _Panel, place: int) -> Part:
-    alike = in_common([group for group in panel.groups if not group.over_subscribed], panel.metric)
-    every = ranked([alike.get(id(group), group) for group in panel.groups], panel.metric)
+    found = best_of(context, [group for group in panel.groups if not group.over_subscribed], panel.metric)
+    by_pairs = {id(g): value for g, value in found.numbers(lambda g: median(g, panel.metric))} if found else {}
+
+    def reached(group: Group[Any]) -> float:
+        return by_pairs.get(id(group), median(group, panel.metric) or 0.0)
+
+    every = sorted(ranked(panel.groups, panel.metric), key=reached)
     groups = _spread(every)
     others = [group for group in every if group not in groups]
     cells = [group.cell for group in (*groups, *others)]
     several = len({_head(group) for group in groups}) > 1
-    scale = scale_for([median(group, panel.metric) for group in groups], "s")
+    scale = scale_for(map(reached, groups), "s")
     hidden = ("ranks", "threads", "nodes", "ranks_per_node") if several else ()
 
     def name(group: Group[Any]) -> str:
         return clean(people_name(group.cell, cells, never=hidden))
 
     def dot(group: Group[Any]) -> Dot:
-        summary = group.summary(panel.metric)
-        assert summary is not None
         return Dot(
             label=name(group),
-            value=scale(summary.median) or 0.0,
-            low=scale(summary.low),
-            high=scale(summary.high),
+            value=reached(group) / scale.factor,
             points=[value / scale.factor for value in group.values(panel.metric)],
             style=context.style(group),
-            right=f"{scale.text(summary.median)} {scale.unit}",
+            right=f"{scale.text(reached(group))} {scale.unit}",
             hollow=group.over_subscribed,
             head=_head(group) if several else "",
         )
 
-    title = "" if panel.missed else who_is_first(context, panel.groups)
+    title = "" if panel.missed else who_is_first(found, panel.groups)
     return dot_chart(
         groups,
         dot,
@@ -123,7 +123,7 @@ def _drawn(context: Context, panel: _Panel, place: int) -> Part:
         name=f"front-{place}",
         others=others,
         notes=[
-            "Symbol: the median of the runs, which are the small dots; of those that all have, where three are quiet.",
+            "Small dots: single runs. Symbol: their median; of who is paired with the best, that one's times the ratio.",
             f"{len(others)} more stand in the numbers." if others else "",
             "Hollow: processes share cores, so it claims nothing." if any(g.over_subscribed for g in groups) else "",
         ],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from transect.analysis.contrasts import best
+from transect.analysis.best import Best, best
 from transect.analysis.groups import Group
 from transect.analysis.labels import people_name
+from transect.analysis.quality import TIME
 from transect.report.engine.context import Context
 from transect.report.engine.finding import names
 from transect.report.engine.text import clean, number
@@ -16,21 +17,24 @@ from transect.report.engine.text import clean, number
 _MAX_NAMED = 3
 
 
-def who_is_first(context: Context, groups: Sequence[Group[Any]], metric: str = "") -> str:
-    """Return who is best, and the nearest that is shown to be worse: `PyTorch leads; numpy takes 1.9 times as long`.
-
-    With `metric` only pairs that it decides count. Who may be as good is named as well. Empty where the pairs of the study do not show most of it.
-    """
+def best_of(context: Context, groups: Sequence[Group[Any]], metric: str) -> Best | None:
+    """Return who is best by the pairs of the study which decide this metric; None without any."""
+    # Where each start takes as many steps in all ways, pairs of times to the target are decided by the step.
+    decide = context.contrasts.of("training.fastest") if metric == TIME else context.contrasts
     ids = {id(group) for group in groups}
     between = [
-        made
-        for made in context.contrasts
-        if id(made.group) in ids and id(made.base) in ids and metric in ("", made.metric)
+        made for made in decide if id(made.group) in ids and id(made.base) in ids and metric in (TIME, made.metric)
     ]
-    found = best(between, list(groups)) if between else None
+    return best(between, list(groups)) if between else None
+
+
+def who_is_first(found: Best | None, groups: Sequence[Group[Any]]) -> str:
+    """Write who is best, and the nearest that is shown to be worse: `PyTorch leads; numpy takes 1.9 times as long`.
+
+    Who may be as good is named as well. Empty where the pairs of the study do not show most of it.
+    """
     if found is None or not found.excluded or len(found.unknown) > len(found.excluded):
         return ""
-    # Where each start takes as many steps in all ways, pairs are compared by the step.
     long = " as long per step" if {made.metric for made in found.contrasts} == {"step_time"} else " as long"
     leading = list(dict.fromkeys(map(_name, (found.first, *found.tied))))
     perhaps = [name for name in dict.fromkeys(map(_name, found.unknown)) if name not in leading]

@@ -36,11 +36,6 @@ class SerialPart:
     ranks: tuple[int, ...]
     reason: str = ""
 
-    @property
-    def limit(self) -> float:
-        """The speed-up over one rank that no number of ranks exceeds; infinite without a serial part."""
-        return 1 / self.share if self.share else math.inf
-
 
 def serial_part(points: Iterable[tuple[int, float]]) -> SerialPart:
     """Fit (ranks, seconds > 0), repeats each for itself, up to the fastest number of ranks.

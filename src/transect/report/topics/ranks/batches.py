@@ -10,12 +10,12 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.labels import word
-from transect.analysis.parallelism import median_of
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Chip, Explained, Part, digits, table, words
 from transect.report.engine.columns import ACCURACY, NOT_TOLD
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence, names
+from transect.report.engine.finding import median as median_of
 from transect.report.engine.text import clean, count, factor, number, percent, quantity, scale_for
 from transect.report.topics.parallel.words import strategy_words
 from transect.stats.comparisons import Confidence
@@ -168,11 +168,8 @@ def _batch_quality(sweep: BatchSweep) -> tuple[Confidence, str]:
 def _row_words(row: BatchRow) -> str:
     if not row.reached:
         return "target not reached"
-    values = sorted(row.to_quality.values())
-    steps = sorted(row.steps.values())
-    return (
-        f"{number(steps[len(steps) // 2])} steps and {quantity(values[len(values) // 2], 's')} of waiting to the target"
-    )
+    steps, waited = _middle(row.steps) or 0.0, _middle(row.to_quality)
+    return f"{number(steps)} steps and {quantity(waited, 's')} of waiting to the target"
 
 
 def batch_blocks(context: Context) -> Iterator[Part]:

@@ -9,13 +9,13 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
 from transect.analysis.groups import grouped
 from transect.analysis.labels import word
-from transect.analysis.parallelism import median_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.engine.blocks import Part, digits, table, words
 from transect.report.engine.columns import NOT_TOLD
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import doubt_words, verdict_chip
 from transect.report.engine.finding import Finding, joined, limited_confidence
+from transect.report.engine.finding import median as median_of
 from transect.report.engine.text import clean, ends, factor, in_unit, quantity, with_ends
 from transect.report.topics.parallel.words import strategy_words
 from transect.report.topics.ranks.published_series import GO_WITH_MPI, PUBLISHED, differences

@@ -14,8 +14,9 @@ from typing import Any
 
 from transect.analysis.groups import grouped
 from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
-from transect.analysis.parallelism import division, median_of
+from transect.analysis.parallelism import division
 from transect.analysis.scaling import TrainGroup
+from transect.report.engine.finding import median as median_of
 from transect.report.topics.parallel.memory import per_sample
 from transect.report.topics.ranks.amdahl import SerialPart, serial_part
 from transect.report.topics.ranks.published_series import PUBLISHED, SUMMING, PublishedSeries, differences

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from transect.analysis.groups import grouped
 from transect.analysis.labels import word
-from transect.analysis.parallelism import median_of
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Chip, Part, digits, table, words
 from transect.report.engine.finding import Finding, joined, names
+from transect.report.engine.finding import median as median_of
 from transect.report.engine.text import clean, count, number
 from transect.report.topics.parallel.words import strategy_words
 from transect.report.topics.ranks.published_series import GO_WITH_MPI, SUMMING

@@ -21,11 +21,12 @@ from transect.report.topics.retraining.facts import (
     Effect,
     RetrainGroup,
     attribution,
-    crosses,
     designs,
     effects,
+    summary_of,
 )
 from transect.stats.comparisons import Confidence
+from transect.stats.estimates import shows_shift
 from transect.stats.samples import Spread, Summary
 from transect.stats.verdicts import Chance, chance_of_shift
 
@@ -53,13 +54,18 @@ def _ends(summary: Summary) -> str:
         return "one seed"
     if summary.low == summary.high:
         return "in every seed"
-    what = "95 % interval" if summary.spread is Spread.INTERVAL else "range"
-    return f"{what} {signed(summary.low)} to {signed(summary.high)}"
+    return f"{summary.word} {signed(summary.low)} to {signed(summary.high)}"
 
 
-def _value(summary: Summary) -> str:
-    """Write a difference with its ends, and say where these leave open which way it goes."""
-    around = ", which contains 0" if crosses(summary) and summary.low < summary.high else ""
+def doubt_words(summary: Summary) -> str:
+    """Say why a difference over several seeds is not shown."""
+    return ", which contains 0" if summary.low <= 0 <= summary.high else ", which may be chance"
+
+
+def _value(values: Sequence[float]) -> str:
+    """Write a difference with its ends, and say where seeds leave open which way it goes."""
+    summary = summary_of(values)
+    around = "" if summary.low == summary.high or shows_shift(values) else doubt_words(summary)
     return f"{signed(summary.median)} ({_ends(summary)}{around})"
 
 
@@ -112,6 +118,7 @@ def _published(design: Design) -> Attribution | None:
 
 
 def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
+    shown = shows_shift(share.gains)
     parts = [f"the {name}'s part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b)
     reached = [
@@ -119,7 +126,7 @@ def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
     ]
     claim = (
         f"changing {changed} at once moves the accuracy after {design.cell.steps} steps from "
-        f"{tenths(reached[0])} to {tenths(reached[1])}, {signed(share.gain.median)} points "
+        f"{tenths(reached[0])} to {tenths(reached[1])}, seed by seed {signed(share.gain.median)} points "
         f"({_ends(share.gain)}): {names(parts, 9)}"
     )
     return Finding(
@@ -127,8 +134,8 @@ def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
         kind="retraining-gain",
         claim=f"{claim}.",
         scope=_scope(design),
-        confidence=_confidence(design, share.gain),
-        tests=_tests([(share.gains, not crosses(share.gain))]),
+        confidence=_confidence(design, share.gain) if shown else Confidence.INCONCLUSIVE,
+        tests=_tests([(share.gains, shown)]),
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
             _seeds(design),
@@ -140,7 +147,7 @@ def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
 def _effects(design: Design, found: list[Effect]) -> Finding:
     main = grouped((effect for effect in found if not effect.apart), lambda effect: effect.factor)
     listed = {
-        factor: names([f"{_change(effect)} {_value(effect.summary)}" for effect in members], 9)
+        factor: names([f"{_change(effect)} {_value(effect.values)}" for effect in members], 9)
         for factor, members in main.items()
     }
     said = "; ".join(f"{factor}: {text}" for factor, text in listed.items())
@@ -155,15 +162,13 @@ def _effects(design: Design, found: list[Effect]) -> Finding:
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds",
             _seeds(design),
-            names([f"{e.factor}: {_change(e)} {_value(e.summary)}" for e in found if e.apart], 9),
+            names([f"{e.factor}: {_change(e)} {_value(e.values)}" for e in found if e.apart], 9),
         ),
     )
 
 
 def _confidence(design: Design, *summaries: Summary) -> Confidence:
-    """Confirmed: six seeds or more, of which the interval is without 0, and checks that could tell."""
-    if any(crosses(summary) or summary.count == 1 for summary in summaries):
-        return Confidence.INCONCLUSIVE
+    """Return how sure shown differences are: confirmed by six seeds or more, and checks that could tell."""
     whole = all(summary.spread is Spread.INTERVAL for summary in summaries) and not design.lacking
     return limited_confidence(Confidence.CONFIRMED if whole else Confidence.PROVISIONAL, *design.groups)
 
@@ -210,11 +215,11 @@ def factor_parts(workload: str, groups: Sequence[RetrainGroup]) -> Iterator[Part
 def _verdict(effect: Effect) -> Chip:
     if effect.shown:
         return Chip("shown", "good" if effect.summary.spread is Spread.INTERVAL else "plain")
-    return Chip("one seed" if effect.summary.count == 1 else "contains 0")
+    return Chip("one seed" if effect.summary.count == 1 else "may be chance")
 
 
 def _chart(design: Design, found: Sequence[Effect], name: str) -> Part:
-    """Draw a row for each effect below its factor, its interval as a line; what crosses 0 is hollow."""
+    """Draw a row for each effect below its factor, its interval as a line; what may be chance is hollow."""
     shown = [effect for effect in found if effect.shown]
     most = max(shown, key=lambda effect: abs(effect.summary.median), default=None)
     title = (
@@ -256,7 +261,6 @@ def _chart(design: Design, found: Sequence[Effect], name: str) -> Part:
         axis=f"points of accuracy on the test rows after {design.cell.steps} steps",
         notes=[
             "Each seed gives one difference, the mean over all combinations of what is not named; "
-            "the symbol is the median over seeds, the line the interval or range. Hollow: it "
-            "crosses 0."
+            "the symbol is the median over seeds, the line the interval or range. Hollow: it may be chance."
         ],
     )

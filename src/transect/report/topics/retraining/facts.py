@@ -9,6 +9,7 @@ from itertools import permutations
 
 from transect.analysis.groups import Group, grouped
 from transect.domain.axes.retrain import RetrainCell
+from transect.stats.estimates import shows_shift
 from transect.stats.noise import middle
 from transect.stats.samples import Summary, summarise
 
@@ -130,8 +131,8 @@ class Effect:
 
     @property
     def shown(self) -> bool:
-        """Whether 0 lies outside of the interval, or range of two repeats and more."""
-        return self.summary.count > 1 and not crosses(self.summary)
+        """Whether the repeats show which way it goes."""
+        return shows_shift(self.values)
 
 
 def summary_of(values: Sequence[float]) -> Summary:
@@ -139,11 +140,6 @@ def summary_of(values: Sequence[float]) -> Summary:
     found = summarise(values)
     assert found is not None
     return found
-
-
-def crosses(summary: Summary) -> bool:
-    """Whether several values leave open which way a difference goes."""
-    return summary.count > 1 and summary.low <= 0 <= summary.high
 
 
 def effects(design: Design) -> list[Effect]:
@@ -188,7 +184,7 @@ def _put(levels: Levels, place: int, level: str) -> Levels:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attribution:
-    """A gain between two combinations, by repeat in `gains`, and what of it is due to each factor that differs.
+    """A gain between two combinations, and what of it is due to each factor that differs, by repeat.
 
     The parts of a repeat sum up to its gain; medians over repeats need not.
     """
@@ -196,7 +192,7 @@ class Attribution:
     before: Levels
     after: Levels
     gains: tuple[float, ...]
-    parts: Mapping[str, Summary]
+    parts: Mapping[str, tuple[float, ...]]
 
     @property
     def gain(self) -> Summary:
@@ -223,5 +219,5 @@ def attribution(design: Design, before: Levels, after: Levels) -> Attribution | 
     way = {levels for of_place in moves.values() for move in of_place for levels in move}
     if not way or not way <= set(design.combinations):
         return None
-    parts = {FACTORS[place]: summary_of(design.differences(of_place)) for place, of_place in moves.items()}
+    parts = {FACTORS[place]: design.differences(of_place) for place, of_place in moves.items()}
     return Attribution(before=before, after=after, gains=design.differences([(before, after)]), parts=parts)

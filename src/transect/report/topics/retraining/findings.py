@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.contrasts import best, in_common
+from transect.analysis.contrasts import best
 from transect.analysis.groups import Group
 from transect.analysis.labels import people_name, word
 from transect.domain.axes.retrain import RetrainCell
@@ -77,7 +77,7 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
     groups = next(iter(points(context.of("retrain", workload))), [])
     timed = sorted_by_time(group for group in groups if group.ok and not group.wrong)
     pairs = [c for c in context.contrasts.of("retraining.speed", workload) if c.group in timed and c.base in timed]
-    found = best(pairs, timed) if pairs else None
+    found = best(pairs, timed, metric=STEP_TIME) if len(timed) > 1 else None
     if found is None:
         return
     cell = found.first.cell
@@ -85,8 +85,7 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
     def name(group: Group) -> str:
         return people_name(group.cell, never=("optimiser", "rate", "threads"))
 
-    alike = in_common(timed, STEP_TIME)[id(found.first)]
-    short = f"{name(found.first)} takes {quantity(median(alike, STEP_TIME), 's')} a step"
+    short = f"{name(found.first)} takes {quantity(median(found.first, STEP_TIME), 's')} a step"
     short += beside(found, name)
     fastest = Finding(
         subject=workload,
@@ -101,7 +100,7 @@ def _speed(context: Context, workload: str) -> Iterator[Finding]:
         groups=tuple(timed),
         evidence=joined(*(f"{name(c.group)} beside {name(c.base)}: {c.reason}" for c in found.contrasts)),
     )
-    yield from with_open(fastest, found, name)
+    yield from with_open(name, (fastest, found))
 
 
 def relay_words(cell: RetrainCell) -> str:

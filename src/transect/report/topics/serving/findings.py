@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.best import best
+from transect.analysis.best import Best, best
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import all_joined, contrast
 from transect.analysis.groups import grouped
@@ -49,19 +49,21 @@ def serving_findings(context: Context) -> list[Finding]:
         conditions = comparable(faithful)
         if not conditions and left_out:
             found.append(_nothing(workload, left_out))
+        raced, exported = list[tuple[Finding, Best]](), list[Finding]()
         for words, groups in conditions.items():
             smallest = min(group.cell.batch for group in groups)
             first = _at_best_threads(context, [group for group in groups if group.cell.batch == smallest])
             # What could not be used is named once, with the first of its conditions.
             apart = left_out if words == next(iter(conditions)) else ()
-            found += _best(context, workload, first, groups, SERVE_ONE, f"on {words}, batch {smallest}", apart)
+            raced += _best(context, workload, first, groups, SERVE_ONE, f"on {words}, batch {smallest}", apart)
             most = max(groups, key=lambda group: middle(rates(group, RUN) or [0.0]))
             if most.cell.batch > smallest:
                 many = [g for g in groups if (g.cell.batch, g.cell.threads) == (most.cell.batch, most.cell.threads)]
-                found += _best(
+                raced += _best(
                     context, workload, many, groups, SERVE_MANY, f"on {words}, batch {most.cell.batch}", apart
                 )
-            found += _exporters(context, workload, first, f"on {words}, batch {smallest}")
+            exported += _exporters(context, workload, first, f"on {words}, batch {smallest}")
+        found += [*with_open(runtime_name, *raced), *exported]
     return found
 
 
@@ -145,7 +147,7 @@ def _best(
     column: str,
     scope: str,
     left_out: tuple[LeftOut, ...],
-) -> Iterator[Finding]:
+) -> Iterator[tuple[Finding, Best]]:
     """Compare the runtimes of one point."""
     metric = measure_of(group for group in groups if group.values(RUN))
     timed = sorted((g for g in groups if g.values(metric)), key=lambda g: (middle(g.counted(metric)), g.cell.id))
@@ -173,7 +175,7 @@ def _best(
         confidence=confidence,
         kind="runtime",
         contrasts=found.contrasts,
-        numbers=tuple((group, _number(group, metric, column)) for group in racing),
+        numbers=found.numbers(lambda group: _number(group, metric, column), rate=column != SERVE_ONE),
         tests=found.tests,
         groups=(first, *(group for group in racing if group is not first)),
         decision=Decision(
@@ -195,7 +197,7 @@ def _best(
             *(f"{runtime_name(c.group)} beside {runtime_name(c.base)}: {c.reason}" for c in found.contrasts),
         ),
     )
-    yield from with_open(made, found, runtime_name)
+    yield made, found
 
 
 def _value(group: InferGroup, metric: str, column: str) -> str:

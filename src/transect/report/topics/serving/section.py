@@ -18,7 +18,7 @@ from transect.report.engine.columns import medians, metric_columns, ranked
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median, names
 from transect.report.engine.text import clean, count, in_unit, scale_for
-from transect.report.topics.pictures.words import who_is_first
+from transect.report.topics.pictures.words import best_of, who_is_first
 from transect.report.topics.serving.calls import call_blocks, option_blocks
 from transect.report.topics.serving.conditions import condition_blocks
 from transect.report.topics.serving.facts import Measure, faithful_groups, measure_for, place_of
@@ -109,8 +109,8 @@ def _latency(context: Context, name: str, batch: int, groups: list[InferGroup], 
         return row.percentile(0.95) or (quantile(row.samples, 0.75) if row.samples else row.high)
 
     where = place_of(first[0]) if len({cell.threads for cell in cells}) == 1 else f"batch {batch}"
-    seen = who_is_first(context, groups, measure.name)
-    if not seen and (whole := who_is_first(context, groups, WHOLE)):
+    seen = who_is_first(best_of(context, groups, measure.name), groups)
+    if not seen and (whole := who_is_first(best_of(context, groups, WHOLE), groups)):
         seen = f"{whole}, in whole calls"
     title = f"{where.capitalize()}: {seen or 'time of a call'}"
     columns = [

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from transect.analysis.best import Best, best
 from transect.analysis.contrast import Contrast
-from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
@@ -81,8 +80,7 @@ def _fastest(context: Context, workload: str, every: list[Group], kind: Kind) ->
         instead = Decision(column=COLUMN, instead=claim.removesuffix("."), left_out=left_out)
         return [_nobody(workload, _with(kind) + claim, apart_words, instead)]
     first, name = found.first, namer(able)
-    alike = in_common(able, TIME)
-    took = quantity(median(alike[id(first)], TIME), "s")
+    took = quantity(median(first, TIME), "s")
     # What its own framework gains by more ranks is a sentence of its own, with a confidence of its own.
     ways = [c for c in found.contrasts if c.base is first and c.group.cell.ranks > first.cell.ranks]
     others = {group.cell.get("framework") for group in able} - {first.cell.get("framework")}
@@ -99,10 +97,10 @@ def _fastest(context: Context, workload: str, every: list[Group], kind: Kind) ->
         claim=f"{claim.replace(took, f'{took} to {target}', 1)}.",
         confidence=_held(race, first, len(able)),
         contrasts=race.contrasts,
-        numbers=tuple((g, value) for g in able if (value := median(alike[id(g)], TIME)) is not None),
+        numbers=found.numbers(lambda group: median(group, TIME)),
         tests=race.tests,
         groups=(first, *(group for group in able if group is not first)),
-        evidence=joined(*_evidence(race, alike[id(first)], name), apart_words),
+        evidence=joined(*_evidence(race, first, name), apart_words),
         decision=Decision(
             column=COLUMN,
             scope=_with(kind).removesuffix(", "),
@@ -115,7 +113,7 @@ def _fastest(context: Context, workload: str, every: list[Group], kind: Kind) ->
         ),
     )
     return [
-        *with_open(fastest, race, unknown_namer(race, able)),
+        *with_open(unknown_namer(race, able), (fastest, race)),
         *limit_finding(context, workload, first),
         *([_second(fastest, ways)] if race is not found and ways else []),
     ]

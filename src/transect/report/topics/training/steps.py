@@ -8,7 +8,6 @@ from typing import Any
 from transect.analysis.best import Best, best
 from transect.analysis.bounds import step_bound
 from transect.analysis.contrast import Contrast
-from transect.analysis.contrasts import in_common
 from transect.analysis.groups import Group
 from transect.analysis.labels import people_name
 from transect.analysis.scaling import METRIC, TrainGroup
@@ -145,7 +144,7 @@ def _first_of(found: Best, ways: Sequence[Contrast], workload: str, left: tuple[
     """Say which of several ways is first on the most ranks."""
     pool = [made.group for made in ways]
     joining = {id(made.base): made.base for made in ways}
-    name, alike = namer(pool), in_common(pool, METRIC)
+    name = namer(pool)
     way = next(made for made in ways if made.group is found.first)
     claim = first_words(found, pool, f"{quantity(median(found.first, 'step_time'), 's')} a step")
     fastest = Finding(
@@ -158,7 +157,7 @@ def _first_of(found: Best, ways: Sequence[Contrast], workload: str, left: tuple[
         confidence=limited_confidence(said_confidence(found), found.first),
         contrasts=found.contrasts,
         tests=found.tests,
-        numbers=tuple((g, value) for g in pool if (value := median(alike[id(g)], METRIC)) is not None),
+        numbers=found.numbers(lambda group: median(group, METRIC), rate=True),
         groups=(found.first, *(g for g in (*pool, *joining.values()) if g is not found.first)),
         evidence=joined(
             *(
@@ -175,4 +174,4 @@ def _first_of(found: Best, ways: Sequence[Contrast], workload: str, left: tuple[
             unknown=tuple(people_name(g.cell, (group.cell for group in pool)) for g in found.unknown),
         ),
     )
-    yield from with_open(fastest, found, unknown_namer(found, pool))
+    yield from with_open(unknown_namer(found, pool), (fastest, found))
