@@ -8,8 +8,10 @@ import pytest
 from co_design_records import changed, measured
 from said_of_records import Made, context, findings, only, prose
 
-from transect.analysis.parallelism import division, ideal_bubble, rivalries
+from transect.analysis.parallelism import best_of, division, ideal_bubble, rivalries
 from transect.domain.record import Cause, Status
+from transect.report.engine.blocks import Chip
+from transect.report.engine.finding import median
 from transect.report.topics.asynchronous import asynchronous_groups
 from transect.report.topics.claims.facts import Judgement
 from transect.report.topics.claims.findings import claim_answers
@@ -265,3 +267,37 @@ def test_its_steps_are_compared_with_nobodys():
             assert finding.confidence is not Confidence.CONFIRMED or "async" not in finding.text, finding.text
             if kind not in ("asynchronous", "fastest", "equality"):
                 assert "async" not in finding.text, finding.text
+
+
+@pytest.mark.parametrize(
+    ("slow", "judgement"), [((), Judgement.NONE), ((0.002, 0.011, 0.004, 0.03, 0.001, 0.02), Judgement.OPEN)]
+)
+def test_no_gain_is_not_said_where_another_comparison_may_reach_it(slow, judgement):
+    records = [*against_ddp(0.012, over=False)]
+    other = against_ddp(0.012, over=False)
+    if slow:
+        other = [
+            changed(run, {"step_time": slow[run.cell.repeat]}) if run.cell.strategy == HYBRID.cell.strategy else run
+            for run in other
+        ]
+    records += [changed(run, axes={"batch": 128}) for run in other]
+    [answer] = [claim for claim in claim_answers(context(*records)) if claim.claim.key == "hybrid"]
+    assert answer.judgement == judgement and "the most that is shown of 2 comparisons" in answer.compared
+
+
+def test_the_median_of_a_cell_is_that_of_the_runs_that_are_compared():
+    loud = [
+        changed(run, {"step_time": 0.09}, details={"disturbed": True}) if run.cell.repeat > 2 else run
+        for run in quiet(PIPELINE, 0.008)
+    ]
+    [group] = context(*loud).of("train")
+    assert median(group, "step_time") == pytest.approx(0.008, rel=0.01)
+    [other] = [g for g in context(*loud, *quiet(RIVAL, 0.01)).of("train") if g.cell.strategy == RIVAL.cell.strategy]
+    assert best_of([group, other]) is group
+
+
+def test_a_section_knows_that_its_comparisons_are_asked_for():
+    for key, records in (("exchange", OVERLAPPED), ("pipelines", BESIDE), ("memory", PAST)):
+        chips = [v for table in Made(key, *records).tables for row in table.rows for v in row if isinstance(v, Chip)]
+        assert any("p = " in chip.title for chip in chips)
+        assert not [chip.title for chip in chips if "no question" in chip.title]

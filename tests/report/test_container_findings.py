@@ -6,12 +6,14 @@ import functools
 import random
 from typing import Any
 
-from said_of_records import Made, prose
+from said_of_records import Made, findings, prose
 
 from factories import bench_cell, make_record, train_cell
 from transect.analysis.groups import group_records
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
+from transect.report.engine.finding import Finding
 from transect.report.topics.containers import ContainerCost, container_costs
+from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Answer
 
 mlp_cell = functools.partial(train_cell, workload="digits-mlp", batch=64)
@@ -62,6 +64,10 @@ def sweep(factor: float) -> list[Record]:
 def costs(made: list[Record]) -> dict[tuple[str, int | None], ContainerCost]:
     groups = group_records(made)
     return {(cost.contrast.metric, cost.size): cost for cost in container_costs(groups)}
+
+
+def written_findings(made: list[Record]) -> list[Finding]:
+    return [finding for of_kind in findings(*made).values() for finding in of_kind]
 
 
 SETS = {
@@ -116,3 +122,33 @@ def test_a_container_without_its_twin_costs_nothing_that_is_known():
         run for run in records(batch=128) if not run.cell.container
     ]
     assert costs(unlike) == {}
+
+
+def disturbed(made: list[Record], *repeats: int, slower: float = 1.0) -> list[Record]:
+    """The same with others at work during some repeats, of which those inside of the container suffer."""
+    found = []
+    for run in made:
+        loud = run.cell.repeat in repeats
+        times = slower if loud and run.cell.get("container") else 1.0
+        values = [MetricValue.of(m.name, m.value * times) for m in run.metrics]
+        found.append(run.model_copy(update={"metrics": values, "details": run.details | {"disturbed": loud}}))
+    return found
+
+
+def test_a_disturbed_pair_is_left_out() -> None:
+    [plain, loud] = [costs(disturbed(records(repeats=7), *which, slower=3.0)) for which in ((), (6,))]
+    step = loud["step_time", None].contrast
+    assert (step.pairs, step.left_out, step.quiet) == (6, 1, True)
+    assert step.ratio.value < 1.01 and plain["step_time", None].contrast.pairs == 7
+
+
+def test_that_a_container_costs_little_is_not_sure_of_disturbed_runs() -> None:
+    found = {f.kind: f for f in written_findings(disturbed(SETS["little"], *range(6)))}["container claim"]
+    assert "costs little here" in found.claim and found.confidence is Confidence.PROVISIONAL
+
+
+def test_the_most_that_is_shown_is_not_said_to_be_the_most() -> None:
+    # A small cost that is sure, and a larger one that is not.
+    made = [*records(step=1.08, noise=0.001), *records(step=1.5, noise=0.6, batch=128)]
+    [found] = [f for f in written_findings(made) if f.kind == "container" and f.topic == "step"]
+    assert "; the most that is shown of 2 comparisons" in found.claim

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from make_records import make_record
-from said_of_records import Made, context, prose, written
+from said_of_records import Made, context, prose, rows, written
 from said_of_records import context as context_of
 
 from factories import bench_cell, log_run
@@ -226,3 +226,14 @@ def test_prose_of_ported_models(snapshot: Any) -> None:
     skipped = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no such operator"}
     records = ported({}, failed, skipped)
     assert {key: Made(key, *records).prose for key in ("models", "conversions", "roundtrips", "steps")} == snapshot
+
+
+def test_without_the_reference_kernel_nothing_is_told_in_times_of_it() -> None:
+    records = [*ran("rust", 1, 4e-6), *ran("rust", 1, 8e-6, per_item=1), *ran("numba", 1, 6e-6, per_item=256)]
+    records += ran("numba", 1, 3e-6, per_item=4)
+    beside = [*records, *ran("openmp", 1, 5e-6)]
+    of_reference = [
+        {row["times the reference"] for chart in Made("docking", *some).charts for row in rows(chart.table)}
+        for some in (records, beside)
+    ]
+    assert of_reference[0] == {"–"} and "reference" in of_reference[1] and len(of_reference[1]) == 5

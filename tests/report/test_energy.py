@@ -92,13 +92,14 @@ def _finding(*tests: Chance, claim: str = "it is so.") -> Finding:
 
 
 def test_tests_are_counted_and_one_of_very_many_is_not_confirmed() -> None:
-    [held] = corrected([_finding(Chance(p=0.04))])
+    study = context(asks=["training.k"])
+    [held] = corrected([_finding(Chance(p=0.04))], study)
     assert held.confidence is Confidence.CONFIRMED
-    [held, _] = corrected([_finding(Chance(p=0.04)), _finding(Chance(p=0.04))])
+    [held, _] = corrected([_finding(Chance(p=0.04)), _finding(Chance(p=0.04))], study)
     assert held.confidence is Confidence.PROVISIONAL and "0.08 (Holm)" in held.evidence
     # One that claims nothing only counts.
     unclaimed = tuple(Chance(p=0.5, claimed=False) for _ in range(9))
-    [held] = corrected([_finding(Chance(p=0.01), *unclaimed)])
+    [held] = corrected([_finding(Chance(p=0.01), *unclaimed)], study)
     assert held.confidence is Confidence.PROVISIONAL and "of 10 comparisons" in held.evidence
 
 

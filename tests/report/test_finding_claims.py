@@ -142,13 +142,13 @@ def test_a_way_of_which_nothing_is_known_is_not_named_with_the_first() -> None:
     words = first_words(found, pool, "1 s")
     assert " or " not in words
     said = Finding(subject="w", claim=f"{words}.", evidence="", confidence=Confidence.CONFIRMED, kind="fastest")
-    likely, unsure = with_open(said, found, unknown_namer(found, pool))
+    likely, unsure = with_open(unknown_namer(found, pool), (said, found))
     assert likely == replace(said, confidence=Confidence.PROVISIONAL), "the other may be the first"
-    assert [*with_open(said, replace(found, unknown=()), unknown_namer(found, pool))] == [said]
+    assert [*with_open(unknown_namer(found, pool), (said, replace(found, unknown=())))] == [said]
     assert unsure.confidence is Confidence.INCONCLUSIVE and "as fast as torch" not in unsure.claim
     assert unsure.claim.startswith("whether MPI all-reduce") and "no pair" in unsure.claim
     # What claims nothing that is surer is one sentence with it.
-    [both] = with_open(replace(said, confidence=Confidence.INCONCLUSIVE), found, unknown_namer(found, pool))
+    [both] = with_open(unknown_namer(found, pool), (replace(said, confidence=Confidence.INCONCLUSIVE), found))
     assert both.claim.startswith(words) and "as fast is not known" in both.claim
 
 

@@ -197,6 +197,9 @@ def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:
     assert system("/data/b.txt", "b.txt") == "b.txt"
     assert system("../logs/NCCL-tests/birch/b.txt") == "birch"
     assert system("/data/logs/NCCL-tests/b.txt") == "b.txt"
+    # Days, numbers and words of any log are no systems, as in the findings.
+    assert [system(f"/data/logs/2026-08/{name}/b.txt") for name in ("aster", "birch")] == ["aster", "birch"]
+    assert system("/data/logs/2026-08-01/run-2.out") == "logs"
 
 
 def ingested(runs: dict[str, dict[str, Any]]) -> Record:

@@ -142,15 +142,31 @@ def test_a_decision_its_finding_and_its_bars_name_one_winner_and_none_is_sure_be
     assert any(one.decision.unknown for one in cells)
 
 
-def test_what_stands_beside_each_other_is_of_the_same_starts() -> None:
-    # Two more starts of one framework take twice as many steps.
+def test_what_stands_beside_each_other_differs_by_the_ratio_of_the_pairs() -> None:
+    # More starts of one framework take twice as many steps.
     longer = [
         make_record(train_cell("numpy", n), {"step_time": 1e-3, "time_to_quality": 0.2, "steps_to_quality": 200})
-        for n in range(5, 9)
+        for n in range(5, 12)
     ]
     made = context(*trained("numpy", 1e-3), *longer, *trained("torch", 2e-3))
     [chart] = charts(front_body(made))
-    assert [row[2] for row in chart.table.rows] == ["100", "200"], chart.table.rows
+    # The medians of their own runs are the same, and stand in the table.
+    assert [row[2] for row in chart.table.rows] == ["200", "200"], chart.table.rows
+    assert [round(mark.value or 0.0, 3) for mark in chart.marks if mark.label] == [200.0, 400.0]
+
+
+def test_a_time_to_the_target_is_no_multiple_by_a_ratio_of_steps() -> None:
+    # Twice as fast a step, and four times as many of them.
+    many = [
+        make_record(
+            train_cell("torch", n), {"step_time": 5e-4, "time_to_quality": 0.2 + n / 1e4, "steps_to_quality": 400 + n}
+        )
+        for n in range(5)
+    ]
+    made = context(*trained("numpy", 1e-3), *many)
+    [chart] = charts(front_body(made))
+    values = {mark.label: mark.value for mark in chart.marks if mark.label}
+    assert values["numpy"] < 110 < 190 < values["PyTorch"] < 210 and "PyTorch leads" not in chart.title
 
 
 def test_a_title_names_no_leader_that_the_runs_do_not_show() -> None:

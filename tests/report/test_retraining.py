@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
 from functools import partial
 
 import pytest
 from make_retrain_records import factor_records, lacking, published_like, retrain_record
 from said_of_records import Made as Section
-from said_of_records import Sets, context, prose
+from said_of_records import Sets, context, only, prose
 
 from transect.domain.record import Cause, Status
 from transect.report.topics.retraining.facts import attribution, designs, effects
+from transect.stats.comparisons import Confidence
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "the loss is 9 at step 4"}
 DIVERGED = {"status": Status.FAILED, "cause": Cause.DIVERGED, "message": "not finite at step 3"}
@@ -94,10 +96,10 @@ def test_a_gain_is_shared_out_to_its_factors_with_intervals():
     found = design("factors")
     share = attribution(found, ("sgd", "old", "torch-eager"), ("adamw", "new", "python"))
     # .45 -> .75: with both at once AdamW gains .25, and then the rate .05, or .20 and then .10.
-    parts = {factor: part.median for factor, part in share.parts.items()}
+    parts = {factor: statistics.median(part) for factor, part in share.parts.items()}
     assert parts == pytest.approx({"optimiser": 0.175, "rate": 0.125, "runtime": 0.0}, abs=0.01)
     assert sum(parts.values()) == pytest.approx(share.gain.median, abs=0.01)
-    assert share.parts["runtime"].low < 0 < share.parts["runtime"].high
+    assert min(share.parts["runtime"]) < 0 < max(share.parts["runtime"])
     assert len(found.absent) == 3
     assert not set(found.scores[0]) & {("sgd", rate, "ort-training") for rate in ("old", "new")}
     alone = {e.given["optimiser"]: e.summary.median for e in effects(found) if e.apart and e.after == "new"}
@@ -108,3 +110,16 @@ def test_a_seed_that_lacks_a_combination_is_left_out_and_counted():
     found = design("one_lacks")
     assert (len(found.scores), found.lacking, 2 in found.scores) == (5, 1, False)
     assert not design("two_seeds_apart").scores
+
+
+def test_an_interval_has_its_level_and_what_two_seeds_agree_on_may_be_chance():
+    assert "96.9 % interval" in SETS.only("retraining-gain", "factors").claim
+    gain = only("retraining-gain", *factor_records(published_like() | {("sgd", "old", "torch-eager"): 0.73}, 2))
+    assert "range +0." in gain.claim and gain.confidence is Confidence.INCONCLUSIVE
+
+
+def test_of_runtimes_whose_base_gave_nothing_it_is_said_that_nobody_knows():
+    gone = [retrain_record("torch-eager", n, fields=DIVERGED) for n in range(6)]
+    found = only("retraining-speed", *runs("c", 1e-4), *runs("rust", 2e-4), *gone)
+    assert found.confidence is Confidence.INCONCLUSIVE
+    assert "whether ONNX Runtime (Rust) is as fast is not known" in found.claim

@@ -17,6 +17,7 @@ from transect.domain.record import Record
 from transect.report.topics.serving.load_facts import highest_load, is_saturated
 from transect.runtimes.prepare import arrival_times
 
+WIDE = (1.0, 1.3, 0.8, 1.1, 0.9, 1.2)
 TIMES = (1.0, 1.001, 1.002, 1.003, 1.004, 1.005)
 IDENTITY = {"workload": "identity-1k", "exporter": "onnx"}
 COMPARED = ("top1_agreement", "max_abs_difference", "max_rel_difference")
@@ -62,6 +63,12 @@ SETS = Sets(
         *inside("go", 1e-4, ["copy"]),
         *runs("cpp", 4e-4, batch=8),
         *inside("go", 8e-4, ["copy"], batch=8),
+    ],
+    # Nothing is told apart at either batch: one sentence.
+    open_at_both=lambda: [
+        *(infer_record("c", 1e-4 * t, n, batch=b) for b in (1, 8) for n, t in enumerate(WIDE)),
+        *(infer_record("python", 1.1e-4 * t, n, batch=b) for b in (1, 8) for n, t in enumerate(WIDE[::-1])),
+        *(infer_record("go", 5e-4 * t, n, batch=b) for b in (1, 8) for n, t in enumerate(TIMES)),
     ],
     same_parts=lambda: [*inside("python", 1e-4, ["bind"]), *inside("go", 2e-4, ["bind"])],
     run_alone=lambda: [*without(runs("cpp", 1e-4), "end_to_end_time"), *inside("go", 2e-4, ["copy"])],

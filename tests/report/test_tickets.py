@@ -14,6 +14,7 @@ from transect.report.engine.deciding import tally_of
 from transect.report.engine.parts import all_parts
 from transect.report.topics.classifiers.doubt_facts import DOUBTS, cases
 from transect.report.topics.classifiers.facts import selected
+from transect.stats.comparisons import Confidence
 from transect.stats.samples import Spread
 
 SWEEPS = "classifier-hyperparameters"
@@ -213,3 +214,28 @@ def test_an_effect_is_the_difference_within_a_seed(doubt, after, points):
 def test_a_model_that_differs_in_more_than_the_reshape_decides_nothing():
     assert "doubt-heads" in findings(*seeds(0.8), *seeds(0.7, model="published"))
     assert "doubt-heads" not in findings(*other_width())
+
+
+def test_two_seeds_that_agree_tell_nothing():
+    # Half of all pairs of seeds agree where there is no difference at all.
+    two = [classify_record(right, repeat, names="kept") for repeat, right in enumerate((0.80, 0.82))]
+    other = [classify_record(right, repeat, names="removed") for repeat, right in enumerate((0.805, 0.84))]
+    [found] = findings(*two, *other)["doubt-names"]
+    assert found.confidence is Confidence.INCONCLUSIVE
+    assert "range of 2 seeds +0.5 to +2.0, which may be chance" in found.claim
+    assert "0 lies within" not in found.claim
+
+
+def test_nobody_is_said_to_be_first_whom_their_common_seeds_show_to_be_behind():
+    lucky = [*seeds(0.6, 7, tickets=9000), *(classify_record(0.95, n, tickets=9000) for n in range(7, 17))]
+    [chart, *_] = Made("classifiers", *lucky, *seeds(0.7, 7, model="tfidf", tickets=9000)).charts
+    assert (
+        chart.title
+        == "Which of the transformer and TF-IDF with logistic regression tells most tickets right is not known"
+    )
+
+
+def test_who_is_beside_the_second_best_only_is_not_first_of_three():
+    far = [classify_record(right, n, model="majority") for n, right in enumerate((0.2, 0.4, 0.5, 0.95, 0.95, 0.97))]
+    [chart, *_] = Made("classifiers", *seeds(0.8), *seeds(0.75, model="tfidf"), *far).charts
+    assert chart.title == "Which of the transformer and the largest class for all tells most tickets right is not known"

@@ -500,3 +500,16 @@ def test_a_pair_does_not_end_early_where_a_rival_is_compared_along_it() -> None:
     # A pair of their own tells the two apart.
     own = contrast(rival, first, Floors([first, rival], MARGIN), STEP, varies="framework")
     assert own is not None and {id(made) for made in near} <= ends_early([*near, own])
+
+
+def test_the_doubt_is_that_of_the_answer_at_the_level_of_all() -> None:
+    def beside(cell: Cell, middle: float, swing: float) -> Group:
+        runs = [run(cell, n, [math.exp(middle + swing * (-1) ** n) * t for t in TURNS], heat=f"h{n}") for n in range(8)]
+        return group(cell, runs)
+
+    # Of one alone it is the same within the margin with p = 0.04; of two the level is lower, and it is a difference.
+    sides = beside(NUMPY, 0.0, 0.0), beside(TORCH, 0.077, 0.0193), beside(JAX, 0.0, 0.3)
+    [alone] = evaluated(*sides[:2])
+    made, _ = evaluated(*sides)
+    assert (alone.answer, made.answer) == (Answer.SAME, Answer.DIFFERENT)
+    assert (made.doubt, made.confidence) == ("", Confidence.CONFIRMED)
