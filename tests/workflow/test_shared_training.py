@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import isclose
 
 import pytest
@@ -123,7 +124,12 @@ def test_a_record_tells_what_has_to_be_installed_and_what_it_holds_at_rest(langu
 def test_the_report_says_what_was_published_beside_what_ran(shared):
     summary = json.loads((shared.folder / "results/shared/summary.json").read_text())
     found = {finding["kind"]: finding for finding in summary["findings"]}
-    assert found["near-linear"]["confidence"] == "confirmed" and found["sum-rate"]["confidence"] == "provisional"
+    # What was published is arithmetic; that more ranks are faster here, where they are, is put to no test.
+    text = found["near-linear"]["text"]
+    faster_here = re.search("; here [^;]* times as fast on ", text) is not None
+    assert faster_here or "; here no number of ranks" in text or "beyond the first shares cores" in text, text
+    assert found["near-linear"]["confidence"] == ("provisional" if faster_here else "confirmed")
+    assert found["sum-rate"]["confidence"] == "provisional"
     # Point to point beside the collective is a finding where a question asks for it.
     assert {"rank-stop", "language", "installed"} <= found.keys()
 

@@ -30,7 +30,8 @@ from transect.stages.bench import run as bench
 from transect.stages.ingest.result import result_of
 
 ROOT = Path(__file__).resolve().parents[3]
-QUICK = (("max_size", 4096), ("seconds", 1))
+# Of larger sizes a busy machine leaves out what does not fit into the time.
+QUICK = (("compared_size", 1024), ("max_size", 4096), ("seconds", 1))
 METRICS = {"latency": {"message_time"}, "bw": {"network_bandwidth"}, "iallreduce": {"collective_time", "overlap"}}
 
 LAUNCH = [sys.executable, "-m", "transect", "launch", "--framework", "torch", "--strategy", "ddp", "--no-label"]
@@ -50,7 +51,7 @@ def check(done: Result, test: str, library: str, folder: Path, ranks: int = 2) -
     sizes = {metric.size for metric in run.metrics}
     assert sizes >= {4, 16, 64, 256, 1024}, "these are measured whatever the budget"
     assert {str(size) for size in sizes} == set(run.samples) - {COMPARED}
-    # The largest of these sizes again, by which libraries are compared.
+    # One of these sizes again, by which libraries are compared.
     assert len(run.samples[COMPARED].values) == 50
     assert all(len(series.values) >= 3 for series in run.samples.values())
     metrics = result_of([run], must_have=True).metrics
