@@ -284,8 +284,9 @@ def test_without_an_open_standard_input_ranks_run(base_python, arguments):
 
 # Notes how long the ranks that are left have, and ends them at once.
 NOTED = """
-import sys
+import signal, sys
 from transect.launch import supervise
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests may run under nohup
 real = supervise.end_all
 def end_all(roots, session, grace_s):
     print(grace_s)
