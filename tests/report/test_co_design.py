@@ -270,7 +270,9 @@ def test_its_steps_are_compared_with_nobodys():
 
 
 @pytest.mark.parametrize(
-    ("slow", "judgement"), [((), Judgement.NONE), ((0.002, 0.011, 0.004, 0.03, 0.001, 0.02), Judgement.OPEN)]
+    ("slow", "judgement"),
+    # Of one run a side nobody knows how far it may be off.
+    [((), Judgement.NONE), ((0.002, 0.011, 0.004, 0.03, 0.001, 0.02), Judgement.OPEN), ((0.0105,), Judgement.OPEN)],
 )
 def test_no_gain_is_not_said_where_another_comparison_may_reach_it(slow, judgement):
     records = [*against_ddp(0.012, over=False)]
@@ -279,6 +281,7 @@ def test_no_gain_is_not_said_where_another_comparison_may_reach_it(slow, judgeme
         other = [
             changed(run, {"step_time": slow[run.cell.repeat]}) if run.cell.strategy == HYBRID.cell.strategy else run
             for run in other
+            if run.cell.repeat < len(slow)
         ]
     records += [changed(run, axes={"batch": 128}) for run in other]
     [answer] = [claim for claim in claim_answers(context(*records)) if claim.claim.key == "hybrid"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from co_design_records import measured
+from co_design_records import changed, measured
 from rank_records import data_record, probe, rank_record, repeated, scaling
 from said_of_records import Made, Sets, context, findings, prose
 
@@ -180,6 +180,35 @@ def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
     # An epoch of 14, 7 and 3 steps that wait as long each.
     waited = [row.waited_s for row in sweep.rows]
     assert waited == pytest.approx([14 * 1.0025e-4, 7 * 1.0025e-4, 3 * 1.0025e-4])
+
+
+def loud(records: list[Record], **axes: int) -> list[Record]:
+    """Return them, and of those on these axes three of six beside others at work, which makes them five times as slow."""
+    times = ("step_time", "communication_time", "compute_time", "samples_per_second")
+
+    def one(run: Record) -> Record:
+        if run.repeat < 3 or any(run.cell.get(axis) != value for axis, value in axes.items()):
+            return run
+        slow = {
+            name: value * (0.2 if name == "samples_per_second" else 5.0)
+            for name in times
+            if (value := run.value(name)) is not None
+        }
+        return changed(run, slow, details=run.details | {"disturbed": True})
+
+    return [one(run) for run in records]
+
+
+def test_disturbed_runs_decide_no_batch_and_no_number_of_ranks():
+    given = loud(COSTS_SETS["batches"], batch=32)
+    [sweep] = batch_sweeps((made := context(*given)).of("train"), made.floors, asked=True)
+    assert sweep.best.batch == 32 and sweep.result.cost.value == pytest.approx(0.4, rel=1e-2)
+    quiet, disturbed = (
+        problems(context(*records).of("train"), [])[0].measured
+        for records in (SETS["exact"], loud(SETS["exact"], ranks_per_node=4))
+    )
+    assert [line.stop.fastest for line in disturbed] == [line.stop.fastest for line in quiet]
+    assert [line.stop.speed_up for line in disturbed] == pytest.approx([line.stop.speed_up for line in quiet], rel=0.02)
 
 
 MPI = [*scaling((1, 2, 4)), *repeated(strategy="mpi-sendrecv", ranks=4)]

@@ -136,14 +136,14 @@ def best(contrasts: Iterable[Contrast], groups: Sequence[Group[Any]], *, metric:
     def place(group: Group[Any]) -> tuple[bool, float, int]:
         """Rank where paths start: of parts that nothing joins, that with the best value; without a metric, the largest."""
         known = [other for other in able if id(other) in every[id(group)]]
-        values = [median(found) for other in known if metric and (found := other.values(metric))]
+        values = [median(found) for other in known if metric and (found := other.counted(metric))]
         return len(known) > 1, -min(values, default=math.inf if metric else 0.0), len(known)
 
     paths = every[id(max(able, key=place))]
     joined = [group for group in able if id(group) in paths]
     if len(joined) < 2 and metric is not None:
         having = [group for group in able if group.values(metric)] or able
-        joined = [min(having, key=lambda g: (median(g.values(metric) or [0.0]), g.cell.id))]
+        joined = [min(having, key=lambda g: (median(g.counted(metric) or [0.0]), g.cell.id))]
     # A wide path may tell less than the direct contrast with another one, which shows who is slower.
     able_first = [group for group in joined if not _is_beaten(every[id(group)], joined)] or joined
     fastest = min(able_first, key=lambda group: (paths[id(group)].log if id(group) in paths else 0.0, group.cell.id))

@@ -133,7 +133,7 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
     for group in groups:
         # What hides behind computing is under way all the same.
         names = ("communication_total_time", "communication_time")
-        time = summarise(next((known for name in names if (known := group.values(name))), []))
+        time = summarise(next((known for name in names if (known := group.counted(name))), []))
         if group.cell.ranks < 2 or group.wrong or time is None or divided([group]):
             continue
         share, size = group.summary("communication_share"), group.summary("gradient_bytes")

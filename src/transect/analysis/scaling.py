@@ -65,7 +65,7 @@ def efficiencies(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list
         rate, base_rate = group.summary(METRIC), base.summary(METRIC)
         if rate is None or base_rate is None or base_rate.median <= 0:
             continue
-        ratio = ratio_of(group.values(METRIC), base.values(METRIC))
+        ratio = ratio_of(group.counted(METRIC), base.counted(METRIC))
         gain = ratio.value if ratio is not None else rate.median / base_rate.median
         value = gain / (group.cell.ranks / base.cell.ranks)
         gains.append(

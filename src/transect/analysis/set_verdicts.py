@@ -163,7 +163,8 @@ def _line(pair: Pair, choice: Chosen, sides: tuple[ResultSet, ResultSet], margin
         both = pair.other, pair.base
         # Others at work on the machine change no quality.
         quiet = [group.by_repeat(choice.metric, quiet=choice.role is Role.SPEED) for group in both]
-        repeats = quiet if min(map(len, quiet)) >= MIN_RUNS else [group.by_repeat(choice.metric) for group in both]
+        enough = len(quiet[0].keys() & quiet[1].keys()) >= MIN_RUNS
+        repeats = quiet if enough else [group.by_repeat(choice.metric) for group in both]
         comparison = compare_paired(*repeats, direction=choice.direction, floor=floor)
     if comparison is None:
         # Without a common repeat, what seeds do is a part of the noise.

@@ -59,7 +59,8 @@ def planned_analysis(paths: StudyPaths) -> AnalysisPlan:
 
 def planned_margin(paths: StudyPaths) -> float | None:
     """Return within what the study calls two the same; None where no plan tells."""
-    plan = _facts(paths).get("analysis_plan")
+    facts = _facts(paths)
+    plan = facts.get("analysis_plan", facts.get("aims"))
     margin = plan.get("margin") if isinstance(plan, dict) else None
     return float(margin) if isinstance(margin, int | float) and 0 < margin < 1 else None
 

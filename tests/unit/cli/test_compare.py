@@ -238,12 +238,14 @@ def test_records_that_lack_what_their_payload_was_told_give_nothing_confirmed(tm
     assert "settings may differ" in line["reason"]
 
 
+# Plans of before 2026-11-26 call it aims.
+@pytest.mark.parametrize("key", ["analysis_plan", "aims"])
 def test_without_an_option_the_margin_is_the_base_studys_and_another_studys_own_is_named(
-    tmp_path, both, compared, transect
+    tmp_path, both, compared, transect, key
 ):
     both(torch=0.93)
     for folder, margin in (("a", 0.2), ("b", 0.05)):
-        plan = {"study": {"name": folder}, "analysis_plan": {"margin": margin, "pairs": []}}
+        plan = {"study": {"name": folder}, key: {"margin": margin, "pairs": []}}
         (tmp_path / folder / "plan.json").write_text(json.dumps(plan))
     code, facts = compared()
     assert (code, lines_of(facts, "worse"), facts["margin"]) == (0, [], 0.2)

@@ -58,13 +58,12 @@ def export_findings(context: Context) -> list[Finding]:
         right = "the one ONNX export computes" if len(known) == 1 else f"all {len(known)} ONNX exports compute"
     listed = names([f"{r.cell_id.split('~')[0]} ({verdict.reason})" for r, verdict in bad])
     claim = f"{right} what the framework computes" + (f"; not {listed}" if bad else "")
-    claim += f"; {unknown} gave no result to judge." if unknown else "."
-    evidence = f"largest output difference {number(worst)}, same test inputs on both sides"
+    claim += f"; {unknown} could not be judged." if unknown else "."
     return [
         Finding(
             subject="export",
             claim=claim,
-            evidence=evidence,
+            evidence=f"largest output difference {number(worst)}, same test inputs on both sides",
             confidence=Confidence.CONFIRMED,
             kind="export",
             alarm=bool(bad),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import log, log1p
+from math import inf, log, log1p
 
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
@@ -109,7 +109,8 @@ def _measured(claim: Claim, evidence: Evidence) -> Answer:
     if len(results) > 1:
         compared += f" (the most {'that is shown ' if result.shown else ''}of {len(results)} comparisons)"
         result = replace(result, candidates=result.candidates * len(results))
-    gain, most = result.ratio.inverse, max(each.ratio.inverse.high for each, _ in results)
+    gain = result.ratio.inverse  # what has no interval may be anything
+    most = max(each.ratio.inverse.high if each.ratio.spread is Spread.INTERVAL else inf for each, _ in results)
     judgement = Judgement.OPEN
     if reaching:
         judgement = Judgement.REACHED

@@ -11,6 +11,7 @@ from transect.analysis.contrasts import contrast
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.labels import word
 from transect.analysis.scaling import TrainGroup
+from transect.domain.until import MIN_RUNS
 from transect.report.engine.blocks import Chip, Explained, Part, digits, table, words
 from transect.report.engine.columns import ACCURACY, NOT_TOLD
 from transect.report.engine.context import Context
@@ -84,9 +85,9 @@ def batch_sweeps(groups: Iterable[TrainGroup], floors: Floors, *, asked: bool = 
 
 
 def _row(group: TrainGroup) -> BatchRow:
-    per_epoch, step = group.detail("steps_per_epoch"), median_of(group, "step_time")
-    waited = median_of(group, _WAITED)
-    each, steps = group.by_repeat(_WAITED), group.by_repeat("steps_to_quality")
+    per_epoch, step, waited = group.detail("steps_per_epoch"), median_of(group, "step_time"), median_of(group, _WAITED)
+    quiet, steps = group.by_repeat(_WAITED, quiet=True), group.by_repeat("steps_to_quality")
+    each = quiet if len(quiet) >= MIN_RUNS else group.by_repeat(_WAITED)
     # A run that did not reach it took infinitely many.
     able = len(steps) == len(group.ok)
     return BatchRow(
@@ -95,7 +96,7 @@ def _row(group: TrainGroup) -> BatchRow:
         epoch_s=per_epoch * step if per_epoch and step is not None else None,
         waited_s=per_epoch * waited if per_epoch and waited is not None else None,
         to_quality={seed: each[seed] * steps[seed] for seed in each if able and seed in steps},
-        steps=steps if able else {},
+        steps={seed: steps[seed] for seed in each if able and seed in steps},
     )
 
 

@@ -14,10 +14,9 @@ from typing import Any
 
 from transect.analysis.groups import grouped
 from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
-from transect.analysis.parallelism import division
+from transect.analysis.parallelism import STEP, division
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.finding import median as median_of
-from transect.report.topics.parallel.memory import per_sample
 from transect.report.topics.ranks.amdahl import SerialPart, serial_part
 from transect.report.topics.ranks.published_series import PUBLISHED, SUMMING, PublishedSeries, differences
 from transect.stats.noise import middle
@@ -177,7 +176,7 @@ def _point(group: TrainGroup) -> RankPoint:
     return RankPoint(
         ranks=group.cell.ranks,
         training=replicas(group),
-        times=tuple(per_sample(group)),
+        times=tuple(value / group.cell.batch for value in group.counted(STEP)) if group.cell.batch else (),
         group=group,
         hollow=group.over_subscribed,
     )
