@@ -64,6 +64,7 @@ class Registry(Generic[T]):
         self.base = base
         self._entries: dict[str, type[T]] = {}
         self._files: dict[str, Path] = {}
+        self._described: set[str] = set()
         self._discovered = False
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
@@ -88,6 +89,19 @@ class Registry(Generic[T]):
             return cls
 
         return add
+
+    def define(self, name: str, cls: type[T], source: Path) -> None:
+        """Make a class known that a study describes and no file registers; its next description replaces it.
+
+        `source` stands for its file. Raises BadInput where a file has registered the name, or it cannot be one.
+        """
+        self._discover()
+        if not _NAME.fullmatch(name):
+            raise BadInput(f"{self.kind} {name!r}: expected a name of letters, digits and ._+-")
+        if name in self._entries and name not in self._described:
+            raise BadInput(f"{self.kind} '{name}' is there already, in {self._files[name]}: expected another name")
+        self._described.add(name)
+        self._entries[name], self._files[name] = cls, source
 
     def _discover(self) -> None:
         if self._discovered:

@@ -19,6 +19,7 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.domain.registry import plugin_folders
 from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
+from transect.training.own_workload import define_from
 
 C = TypeVar("C", bound=Cell)
 M = TypeVar("M", bound=BaseModel)
@@ -154,6 +155,7 @@ def _facts_of(stamp: Path) -> dict[str, Any]:
 
 def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
     """Make the job of a spec. Raises BadInput when its environment's stamp cannot be read."""
+    define_from(spec)
     python, facts = sys.executable, dict[str, Any]()
     bin_folder: Path | None = Path(python).parent
     if spec["environment"]:

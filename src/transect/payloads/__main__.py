@@ -36,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
         module, _, function = given.payload.partition(":")
         spec = json.loads(given.spec.read_text(encoding="utf-8")) if given.spec else {}
         folders = {role: Path(folder) for role, _, folder in (take.partition("=") for take in given.take)}
+        if "own_workload" in spec:
+            # By its name: of all payloads few train, and what they run is in their own sources.
+            importlib.import_module("transect.training.own_workload").define_from(spec)
         result = getattr(importlib.import_module(module), function)(spec | {"run": given.run}, folders, given.out)
         if result is None:
             return 0

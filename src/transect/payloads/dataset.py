@@ -7,6 +7,7 @@ Leaves `data.npz`,
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,8 @@ from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.training.datasets import DATASETS, DerivedDataset, Division, LoadedDataset, Samples, Stored, StoredDataset
 from transect.training.layers import Shape
-from transect.training.models import Model
+from transect.training.models import Arrays, Model
+from transect.training.module_model import MODULE_FACTS
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 
@@ -100,6 +102,12 @@ def _store(dataset: StoredDataset, options: dict[str, Any], sample: Shape, divid
     return stored
 
 
+def drawn_weights(inspected: Path, repeat: int) -> Arrays:
+    """Return what the stage `inspect` drew for a repeat."""
+    with np.load(inspected / f"weights-{repeat}.npz") as file:
+        return {name: file[name] for name in file.files}
+
+
 def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Make one cell; return its result."""
     return {"details": prepare(spec, out, folders)}
@@ -112,7 +120,8 @@ def prepare(spec: dict[str, Any], out: Path, folders: Mapping[str, Path] | None 
     """
     name, seed, repeats = spec["workload"], spec["seed"], spec["repeats"]
     workload = WORKLOADS.get(name)
-    model = model_of(workload)
+    inspected = (folders or {}).get("module")
+    model = model_of(workload, inspected)
     # The spec has only what the data depends on; the rest of the parameters does not matter here.
     parameters = workload.defaults.model_copy(update=spec["parameters"])
     dataset, options = DATASETS.get(workload.dataset), parameters.dataset_options
@@ -127,8 +136,10 @@ def prepare(spec: dict[str, Any], out: Path, folders: Mapping[str, Path] | None 
     for repeat in range(repeats):
         generator = np.random.default_rng([seed, repeat])
         order = np.stack([generator.permutation(len(data.train)) for _ in range(parameters.epochs)])
-        weights = model.initial_weights(seed + repeat)
+        weights = model.initial_weights(seed + repeat) if inspected is None else drawn_weights(inspected, repeat)
         np.savez(out / f"start-{repeat}.npz", order=order, **weights)  # type: ignore[arg-type]
+    if inspected is not None:
+        shutil.copyfile(inspected / MODULE_FACTS, out / MODULE_FACTS)
     files = ["data.npz", *data.files, *(f"start-{r}.npz" for r in range(repeats))]
     return {
         "workload": name,

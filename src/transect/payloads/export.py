@@ -63,7 +63,7 @@ def export(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[st
     stored = load_arrays(folders["data"], np.float32)["x_test"]
     rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(stored.shape[1:])))
     x_test = stored[:rows]
-    model, exporter = model_of(WORKLOADS.get(cell.workload)), EXPORTERS.get(cell.exporter)
+    model, exporter = model_of(WORKLOADS.get(cell.workload), folders["data"]), EXPORTERS.get(cell.exporter)
     if reason := exporter.supports(cell) or no_module(model):
         return result(skipped=reason)
     assert isinstance(model, TorchModel)

@@ -33,7 +33,7 @@ import numpy as np
 
 from transect.domain.axes.train import ReferenceCell
 from transect.domain.precisions import PRECISIONS
-from transect.payloads.reference_path import Path64, Problem, trajectory, with_rate
+from transect.payloads.reference_path import Path64, Problem, gradient_rounding, trajectory, with_rate
 from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.inputs import load_data, load_weights
@@ -48,7 +48,7 @@ PROBED_ERROR = 1e-3
 
 def _problem(spec: dict[str, Any], folder: Path) -> Problem:
     cell = ReferenceCell.of(**spec["cell"])
-    model = model_of(WORKLOADS.get(cell.workload))
+    model = model_of(WORKLOADS.get(cell.workload), folder)
     parameters = Parameters.model_validate(spec["parameters"])
     data, weights = load_data(folder, cell.repeat), load_weights(folder, cell.repeat)
     plan = ModelPlan(
@@ -74,6 +74,7 @@ def _finite(value: float) -> float | None:
 def reference(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
     """Compute the float64 path of one cell, and how far from it each precision may lie; return the result."""
     problem = _problem(spec, folders["data"])
+    problem = replace(problem, rounding=gradient_rounding(problem))
     plan = problem.plan
     exact = trajectory(problem, keep=even_points(problem))
     loss = exact.loss

@@ -181,7 +181,7 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
     states = folders["reference"] / RESTARTS if "reference" in folders else None
     memory_plan = folders["memory"] / MEMORY_PLAN if "memory" in folders else None
     cell = TrainCell.of(**spec["cell"])
-    model = model_of(WORKLOADS.get(cell.workload))
+    model = model_of(WORKLOADS.get(cell.workload), data_folder)
     parameters = Parameters.model_validate(spec["parameters"])
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)
     reason = reason_to_skip(cell, parameters)

@@ -8,6 +8,7 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.training.datasets import DATASETS
+from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 
@@ -55,7 +56,8 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
                 raise BadInput(f"{where}: {key}.{name}': {path}: no such file or folder")
             options = instead
     try:
-        dataset.check(options, model_of(described).sample)
+        # What a user's module takes is known when it has been tried.
+        dataset.check(options, () if isinstance(described, OwnWorkload) else model_of(described).sample)
     except BadInput as error:
         raise BadInput(f"{where}: {key}': {error}") from None
     return parameters.model_copy(update={"dataset_options": options})

@@ -33,6 +33,7 @@ from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES, Stage
 from transect.planning.study import read_study
 from transect.planning.until import analysis_plan_of, repeat_until_spec
+from transect.training.own_workload import definition_of
 from transect.training.workloads import WORKLOADS
 
 
@@ -167,7 +168,7 @@ class _Planner:
         }
         if taken_names := sorted(spec.keys() & parameters.keys()):
             raise BadInput(f"stage '{cell.stage}': `spec` has keys that every spec has: {', '.join(taken_names)}")
-        spec |= parameters
+        spec |= parameters | definition_of(cell.get("workload"))
         others = sorted({self._inside(cell, name) for name in stage.other_environments(cell)} - {environment, ""})
         if others:
             spec["other_environments"] = {name: self._lock(name) for name in others}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transect.domain.axes.data import DataCell
+from transect.domain.axes.data import DataCell, inspect_of
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.domain.takes import AllFiles, Takes
@@ -13,6 +13,7 @@ from transect.planning.context import Context
 from transect.planning.parameters import dataset_paths
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.training.datasets import DATASETS, DerivedDataset
+from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS
 
 # What the split, the order and the initial weights depend on, and no more.
@@ -34,11 +35,14 @@ class Data(Stage[DataCell]):
     def __init__(self) -> None:
         # Whatever any dataset takes its samples from.
         derived = (dataset for dataset in map(DATASETS.get, DATASETS) if isinstance(dataset, DerivedDataset))
-        self.needs = tuple(sorted({stage for dataset in derived for stage in dataset.stages}))
+        self.needs = ("inspect", *sorted({stage for dataset in derived for stage in dataset.stages}))
 
     def inputs(self, cell: DataCell, context: Context) -> dict[str, Cell]:
         """What the dataset takes."""
-        dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
+        workload = WORKLOADS.get(cell.workload)
+        if isinstance(workload, OwnWorkload):
+            return {"module": inspect_of(cell.workload)}
+        dataset = DATASETS.get(workload.dataset)
         if not isinstance(dataset, DerivedDataset):
             return {}
         return dataset.cells(context.parameters(cell.workload).dataset_options)

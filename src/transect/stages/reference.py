@@ -17,6 +17,7 @@ from transect.stages.dataset import workload_plugins
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layout import Layout
 from transect.training.optimisers import OPTIMISERS
+from transect.training.own_workload import OwnWorkload
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, model_of
 
@@ -84,5 +85,5 @@ class Reference(Stage[ReferenceCell]):
         return [FRAMEWORKS.source("numpy"), *(OPTIMISERS.source(name) for name in OPTIMISERS)]
 
     def environment(self, cell: ReferenceCell) -> str:
-        """Where numpy is."""
-        return "base"
+        """Where numpy is; torch's for a module of torch."""
+        return "torch" if isinstance(WORKLOADS.get(cell.workload), OwnWorkload) else "base"

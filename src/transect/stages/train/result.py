@@ -44,7 +44,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     A time that the library does not tell is NaN in the series and stands in no metric.
     """
     cell = cell_of(job, TrainCell)
-    model = model_of(WORKLOADS.get(cell.workload))
+    model = model_of(WORKLOADS.get(cell.workload), job.input("data"))
     parameters = Parameters.model_validate(job.spec["parameters"])
     strategy = STRATEGIES.get(cell.strategy)
     layout, unchecked = strategy.layout(cell), strategy.unchecked(cell)

@@ -138,7 +138,7 @@ def only_layers(model: Model) -> str | None:
     """Return the reason why a framework that builds lists of layers cannot build the model."""
     if isinstance(model, LayeredModel):
         return None
-    return f"it builds lists of layers, not a {type(model).__name__}"
+    return f"it builds transect's own layers, not a {type(model).__name__}"
 
 
 def runs_on(

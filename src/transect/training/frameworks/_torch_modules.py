@@ -107,7 +107,8 @@ def load_weights(module: torch.nn.Module, weights: dict[str, np.ndarray], dtype:
 
     module.to(dtype)
     parameters = dict(module.named_parameters())
-    parameters |= {name: b for name, b in module.named_buffers() if is_statistic(name)}
+    # Of a user's module more may be given: whatever it saves.
+    parameters |= {name: b for name, b in module.named_buffers() if is_statistic(name) or name in weights}
     if parameters.keys() != weights.keys():
         raise ValueError(
             f"weights do not fit the model: missing {sorted(parameters.keys() - weights.keys())}, "
@@ -155,6 +156,18 @@ def set_optimiser_state(
                 _copy(kept[buffer_name], given[name])
             if rule.optimiser == "adamw":
                 kept["step"] = torch.tensor(float(state.updates))
+
+
+def loss_function(name: str) -> Any:
+    """Return the mean loss of outputs (n, classes) and class numbers (n,) as a function of tensors."""
+    import torch
+
+    def half_squared_distance(outputs: Any, y: Any) -> Any:
+        # torch's mse_loss averages over classes too and has no half: the published loss does not.
+        one_hot = torch.nn.functional.one_hot(y, outputs.shape[1]).to(outputs.dtype)
+        return 0.5 * (outputs - one_hot).square().sum() / len(y)
+
+    return half_squared_distance if name == "mse" else torch.nn.functional.cross_entropy
 
 
 def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:

@@ -28,6 +28,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
 
         from transect.training.frameworks._torch_modules import (
             load_weights,
+            loss_function,
             make_optimiser,
             module_dtype,
             set_optimiser_state,
@@ -49,6 +50,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self._set_optimiser_state = set_optimiser_state
         self._rule = plan.parameters
         assert isinstance(plan.model, TorchModel)
+        self._names = plan.weights.keys()
         self.model: Any = plan.model.torch_module().to(self.device, self.dtype)
         self.load(plan.weights)
         self._as_it_is = nullcontext()
@@ -60,10 +62,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self.parameters: list[Any] = []
         self.optimiser: Any = None
         self.rebind(self.model.parameters())
-        if self._rule.loss == "mse":
-            self._loss = self._half_squared_distance
-        else:
-            self._loss = torch.nn.functional.cross_entropy
+        self._loss = loss_function(self._rule.loss)
         total = sum(parameter.numel() for parameter in self.parameters)
         self._flat = np.empty(total, precision.array)
         self.activations = memory.arrange(self.model, plan)
@@ -82,11 +81,6 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def wrap_optimiser(self, optimiser: Any) -> None:
         """Update with `optimiser`, which holds the trainer's own."""
         self.optimiser = optimiser
-
-    def _half_squared_distance(self, outputs: Any, y: Any) -> Any:
-        # torch's mse_loss averages over classes too and has no half: the published loss does not.
-        one_hot = self.torch.nn.functional.one_hot(y, outputs.shape[1]).to(outputs.dtype)
-        return 0.5 * (outputs - one_hot).square().sum() / len(y)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         self._load(self.model, weights, self.dtype)
@@ -177,7 +171,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         """
         whole = {}
         for name, tensor in self.model.state_dict().items():
-            if not name.endswith("num_batches_tracked"):
+            if name in self._names:
                 full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
                 whole[name] = full.detach().cpu().numpy().copy()
         return whole

@@ -14,6 +14,7 @@ from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.frameworks._numpy_layers import loss_and_gradient
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.models import Model
+from transect.training.module_model import ModuleModel
 from transect.training.optimisers import OPTIMISERS
 from transect.training.parts import PartByTrainer
 
@@ -131,8 +132,8 @@ class NumpyFramework(PartFramework):
         return runs_on(cell, "numpy")
 
     def builds(self, model: Model) -> str | None:
-        """Any model: each says in numpy what it computes."""
-        return None
+        """Any model that says in numpy what it computes."""
+        return "it has no autograd for a module of torch" if isinstance(model, ModuleModel) else None
 
     def trainer(self, plan: ModelPlan) -> NumpyTrainer:
         return NumpyTrainer(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -72,10 +73,14 @@ class Workload(Plugin, ABC):
         """Return the model: that of `layers`, unless it is another one."""
         return LayeredModel(self.layers, self.sample)
 
+    def model_in(self, data: Path | None) -> Model:
+        """Return the model where a folder of the data stage is at hand, or None is."""
+        return self.model
 
-def model_of(workload: Workload) -> Model:
-    """Return the workload's model."""
-    return workload.model
+
+def model_of(workload: Workload, data: Path | None = None) -> Model:
+    """Return the workload's model, with what the data stage's folder tells of it where planning knows little."""
+    return workload.model_in(data)
 
 
 WORKLOADS: Registry[Workload] = Registry("workload", "transect.training.workloads", Workload)

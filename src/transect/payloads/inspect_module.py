@@ -1,0 +1,169 @@
+"""A module of the user's, asked once: its weights, shapes, operations, and what its data looks like.
+
+Leaves `module.json` and `weights-R.npz`, the initial weights of every repeat R.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.domain.errors import FAULTS, BadInput
+from transect.domain.files import write_atomic
+from transect.training.datasets import DATASETS, LoadedDataset, Samples
+from transect.training.frameworks._module_files import called, member_of
+from transect.training.frameworks._torch_modules import loss_function
+from transect.training.module_model import MODULE_FACTS
+from transect.training.own_workload import OwnWorkload
+from transect.training.workloads import WORKLOADS, Parameters
+
+if TYPE_CHECKING:
+    import torch
+
+# Samples of the batch that the module is tried with: two, so that the batch is seen to be an axis.
+_TRIED = 2
+
+
+def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Inspect one module. Raises BadInput naming what cannot be trained."""
+    import torch
+
+    workload = WORKLOADS.get(spec["workload"])
+    assert isinstance(workload, OwnWorkload)
+    parameters = Parameters.model_validate(spec["parameters"])
+    dataset = DATASETS.get(workload.dataset)
+    assert isinstance(dataset, LoadedDataset)
+    samples = dataset.load(parameters.dataset_options)
+    where = f"{workload.module_file}:{workload.module_name}"
+    maker = member_of(workload.module_file, workload.module_name)
+    for repeat in range(spec["repeats"]):
+        torch.manual_seed(spec["seed"] + repeat)
+        module = called(maker, where, workload.options).train()
+        if repeat == 0:
+            facts = facts_of(module, samples, parameters, where)
+            torch.manual_seed(spec["seed"])
+            module = called(maker, where, workload.options)
+        arrays = {name: tensor.detach().numpy().astype(np.float64) for name, tensor in _weights(module)}
+        np.savez(out / f"weights-{repeat}.npz", **arrays)  # type: ignore[arg-type]
+    write_atomic(out / MODULE_FACTS, json.dumps(facts, indent=1) + "\n")
+    shown = {name: value for name, value in facts.items() if name != "weights"}
+    return {
+        "details": shown | {"arrays": len(facts["weights"])},
+        "metrics": [{"name": "parameters", "value": facts["costs"]["parameters"]}],
+        "libraries": {"torch": torch.__version__},
+    }
+
+
+def _weights(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """Return parameters, each once, and those buffers of real numbers that are saved with them."""
+    saved = module.state_dict().keys()
+    buffers = [(name, b) for name, b in module.named_buffers() if name in saved and b.is_floating_point()]
+    return [*module.named_parameters(), *buffers]
+
+
+def facts_of(module: torch.nn.Module, samples: Samples, parameters: Parameters, where: str) -> dict[str, Any]:
+    """Train one step on two samples, and count. Raises BadInput where that is not possible."""
+    import torch
+
+    dtype = torch.get_default_dtype()
+    x = torch.from_numpy(samples.x[:_TRIED])
+    x = x.to(dtype) if x.is_floating_point() else x
+    y = torch.from_numpy(samples.y[:_TRIED])
+    trained = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    if not trained:
+        raise BadInput(f"{where}: has no parameter that requires a gradient: there is nothing to train")
+    odd = sorted({str(p.dtype) for _, p in _weights(module)} - {str(dtype)})
+    if odd:
+        raise BadInput(f"{where}: has weights of {', '.join(odd)}: expected {dtype}, each cell has its own precision")
+    counted = Counting()
+    saved: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        saved[tensor.untyped_storage().data_ptr()] = tensor.numel()
+        return tensor
+
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), counted.mode():
+            outputs = module(x)
+            forward = counted.total
+            loss = loss_function(parameters.loss)(outputs, y)
+            loss.backward()
+    except FAULTS as error:
+        raise BadInput(
+            f"{where}: one step on {_TRIED} samples of shape {tuple(x.shape[1:])}, {x.dtype}, fails: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2 or len(outputs) != _TRIED:
+        shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+        raise BadInput(f"{where}: gives {shape} for {_TRIED} samples: expected ({_TRIED}, classes)")
+    idle = [name for name, parameter in trained if parameter.grad is None]
+    if idle:
+        raise BadInput(f"{where}: the loss does not depend on {', '.join(idle)}: expected requires_grad_(False) there")
+    held = {p.untyped_storage().data_ptr() for _, p in module.named_parameters()} | {x.untyped_storage().data_ptr()}
+    number = sum(parameter.numel() for _, parameter in trained)
+    return {
+        "sample": list(x.shape[1:]),
+        "inputs": "float" if x.is_floating_point() else "int64",
+        "output": list(outputs.shape[1:]),
+        "range": [float(samples.x.min()), float(samples.x.max())]
+        if x.is_floating_point()
+        else [int(samples.x.min()), int(samples.x.max())],
+        "weights": [
+            {"name": name, "shape": list(tensor.shape), "trained": bool(tensor.requires_grad)}
+            for name, tensor in _weights(module)
+        ],
+        "random": sorted(counted.random),
+        "operations": dict(sorted(counted.operations.items())),
+        "longest_sum": counted.longest,
+        "costs": {
+            "parameters": number,
+            "training_flops": counted.total // _TRIED,
+            "prediction_flops": forward // _TRIED,
+            "prediction_weights": number,
+            "activations": sum(size for storage, size in saved.items() if storage not in held) // _TRIED,
+            "inputs": x[0].numel(),
+            "outputs": outputs[0].numel(),
+        },
+    }
+
+
+class Counting:
+    """Operations of a step by name; of products, convolutions and attention also how many, and the longest sum."""
+
+    def __init__(self) -> None:
+        self.total, self.longest = 0, 1
+        self.operations: Counter[str] = Counter()
+        self.random: set[str] = set()
+
+    def mode(self) -> Any:
+        """Return what counts while it is entered."""
+        import torch
+        from torch.utils._python_dispatch import TorchDispatchMode
+        from torch.utils.flop_counter import flop_registry
+
+        counted = self
+
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                found = func(*args, **(kwargs or {}))
+                packet = func._overloadpacket
+                counted.operations[str(packet)] += 1
+                if torch.Tag.nondeterministic_seeded in func.tags:
+                    counted.random.add(str(packet))
+                if packet in flop_registry:
+                    flops = int(flop_registry[packet](*args, **(kwargs or {}), out_val=found))
+                    counted.total += flops
+                    size = sum(
+                        t.numel()
+                        for t in (found if isinstance(found, tuple) else (found,))
+                        if t is not None and torch.is_tensor(t)
+                    )
+                    # A number that is the sum of K products takes 2 K operations.
+                    counted.longest = max(counted.longest, flops // (2 * max(1, size)))
+                return found
+
+        return Mode()

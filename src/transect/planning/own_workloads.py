@@ -1,0 +1,80 @@
+"""What a study says of a workload of its own: which module, which data, which hyper-parameters."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from transect.domain.errors import BadInput, unknown_name
+from transect.domain.strict_yaml import validate
+from transect.training.own_workload import register_own
+from transect.training.workloads import Parameters
+
+_PYTHON = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
+
+
+class Definition(BaseModel):
+    """What `workloads.NAME` of a study says of a module of the user's, besides hyper-parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    module: str = Field(description="`FILE.py:NAME`, relative to the study: a class or function that gives the module")
+    module_options: dict[str, Any] = Field(default={}, description="arguments that the class or function is given")
+    data: str = Field(description="`FILE.npz` with arrays x and y, or `FILE.py:NAME`, a function that gives a dataset")
+    data_options: dict[str, Any] = Field(default={}, description="arguments that the function is given")
+
+
+def is_own(keys: dict[str, Any]) -> bool:
+    """Whether a study's `workloads.NAME` describes a workload, and does not change a known one's parameters."""
+    return bool({"module", "data"} & keys.keys())
+
+
+def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
+    """Make a study's own workload known; return its hyper-parameters.
+
+    Raises BadInput naming file and key.
+    """
+    where = f"workloads.{name}."
+    given = {key: value for key, value in keys.items() if key in Definition.model_fields}
+    definition = validate(Definition, given, str(study), where)
+    place = f"{study}: key '{where}"
+    file, member = _python(definition.module, f"{place}module'", study)
+    parameters = {key: value for key, value in keys.items() if key not in given}
+    if "target" in parameters:
+        parameters["quality_target"] = parameters.pop("target")
+    if "quality_target" not in parameters:
+        raise BadInput(f"{place}target': expected the score of the test set at which training is done, such as 0.9")
+    if "dataset_options" in parameters:
+        raise BadInput(f"{place}dataset_options': expected data_options beside `data`")
+    for key in parameters:
+        if key not in Parameters.model_fields:
+            known = [*Definition.model_fields, "target", *Parameters.model_fields]
+            raise unknown_name("key", key, known, f"{study}: workloads.{name}")
+    dataset, options = _data(definition, f"{place}data'", study)
+    register_own(name, {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset})
+    return parameters | {"dataset_options": options}
+
+
+def _python(given: str, where: str, study: Path) -> tuple[Path, str]:
+    found = _PYTHON.fullmatch(given)
+    if found is None:
+        raise BadInput(f"{where}: expected FILE.py:NAME, got {given!r}")
+    file = (study.parent / Path(found["file"]).expanduser()).resolve()
+    if not file.is_file():
+        raise BadInput(f"{where}: {file}: no such file")
+    return file, found["name"]
+
+
+def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[str, Any]]:
+    """Return the dataset's name and options."""
+    if _PYTHON.fullmatch(definition.data):
+        file, member = _python(definition.data, where, study)
+        return "python", {"path": str(file), "name": member, "arguments": definition.data_options}
+    if definition.data_options:
+        raise BadInput(f"{where[:-1]}_options': only a function takes arguments, and `data` is {definition.data!r}")
+    if definition.data.endswith(".npz"):
+        return "arrays", {"path": definition.data}
+    raise BadInput(f"{where}: expected FILE.npz, or FILE.py:NAME of a function, got {definition.data!r}")

@@ -1,0 +1,74 @@
+"""Arrays of the user's, in one NPZ file."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.errors import BadInput
+from transect.training.datasets import DATASETS, LoadedDataset, Samples
+
+_TOGETHER, _APART = {"x", "y"}, {"x_train", "y_train", "x_test", "y_test"}
+
+
+def samples_of(arrays: dict[str, np.ndarray], path: Path, source: str) -> Samples:
+    """Return arrays as samples: `x` and `y`, or these of a training and a test part, and `classes` if they have names.
+
+    Real numbers are taken as they are, bytes as pixels in 0..1, other whole numbers as tokens. Raises BadInput for
+    anything else.
+    """
+    names = arrays.keys() - {"classes"}
+    if names not in (_TOGETHER, _APART):
+        raise BadInput(
+            f"{path}: holds {', '.join(sorted(arrays)) or 'nothing'}: expected x and y, or "
+            "x_train, y_train, x_test and y_test; and `classes` if they have names"
+        )
+    test = None
+    if names == _APART:
+        first = len(arrays["x_train"])
+        x, y = (np.concatenate([arrays[f"{name}_train"], arrays[f"{name}_test"]]) for name in "xy")
+        test = np.arange(first, len(x))
+    else:
+        x, y = arrays["x"], arrays["y"]
+    if len(x) != len(y) or not len(x):
+        raise BadInput(f"{path}: {len(x)} samples x for {len(y)} targets y: expected one for each")
+    if x.dtype.kind not in "fiub" or not np.isfinite(x).all():
+        raise BadInput(f"{path}: x is {x.dtype}: expected finite numbers")
+    if y.dtype.kind not in "iu" or y.ndim != 1 or y.min() < 0:
+        raise BadInput(
+            f"{path}: y is {y.dtype} of shape {y.shape}: expected class numbers from 0 on, one for each sample"
+        )
+    count = int(y.max()) + 1
+    classes = tuple(map(str, arrays.get("classes", np.arange(count))))
+    if len(classes) < count:
+        raise BadInput(f"{path}: {len(classes)} names of classes, and y has a class {count - 1}")
+    if x.dtype.kind == "f":
+        x = x.astype(np.float64)
+    else:
+        x = x / 255.0 if x.dtype == np.uint8 else x.astype(np.int64)
+    return Samples(x=x, y=y.astype(np.int64), classes=classes, source=source, file=path, test=test)
+
+
+@DATASETS.register("arrays")
+class Arrays(LoadedDataset):
+    """Samples that a file holds, used as they are."""
+
+    option_names = ("path",)
+    paths = ("path",)
+
+    def load(self, options: dict[str, Any]) -> Samples:
+        """Read the file; nothing in it is run."""
+        path = Path(options["path"])
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise BadInput(f"{path}: cannot be read as NPZ: {error}") from None
+        return samples_of(arrays, path, path.name)
+
+    def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Leave both as they are: the user has decided."""
+        return train, other

@@ -1,0 +1,50 @@
+"""A module of torch as the reference computes it: autograd in the arrays' own precision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.training.models import Arrays
+
+if TYPE_CHECKING:
+    import torch
+
+    from transect.training.workloads import Parameters
+
+
+class TorchComputation:
+    """The module's parameters and gradients are the arrays themselves, which others read and write."""
+
+    def __init__(self, module: torch.nn.Module, parameters: Parameters, weights: Arrays, gradients: Arrays) -> None:
+        import torch
+
+        from transect.training.frameworks._torch_modules import loss_function
+
+        self._torch = torch
+        dtype = torch.from_numpy(next(iter(weights.values()))).dtype
+        self._module = module.to(dtype).train()
+        self._loss = loss_function(parameters.loss)
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            if name in weights:
+                tensor.data = torch.from_numpy(weights[name])
+            if name in gradients:
+                tensor.grad = torch.from_numpy(gradients[name])
+        self._gradients = list(gradients.values())
+
+    def loss(self, x: np.ndarray, y: np.ndarray) -> float:
+        """Return the mean loss over the batch; autograd adds to gradients that begin as zeros."""
+        for gradient in self._gradients:
+            gradient.fill(0)
+        loss = self._loss(self._module(self._torch.from_numpy(x)), self._torch.from_numpy(y))
+        loss.backward()
+        return float(loss.item())
+
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, ...), as in prediction."""
+        self._module.eval()
+        with self._torch.no_grad():
+            outputs: Any = self._module(self._torch.from_numpy(x)).numpy()
+        self._module.train()
+        return np.asarray(outputs)

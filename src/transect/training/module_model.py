@@ -1,0 +1,118 @@
+"""A module of torch as a workload's model: what planning cannot know of it comes from `module.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from transect.domain.errors import BadInput
+from transect.training.layers import Shape, Weight
+from transect.training.models import Arrays, Computation, ModelCosts
+
+if TYPE_CHECKING:
+    import torch
+
+    from transect.training.workloads import Parameters
+
+# What the stage `inspect` leaves, and the data stage beside its arrays.
+MODULE_FACTS = "module.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleModel:
+    """What `name` in `file` makes when it is called with `options`.
+
+    `facts` are those of `payloads.inspect_module`; empty while a study is planned.
+    """
+
+    file: Path
+    name: str
+    options: dict[str, Any]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    score: ClassVar[str] = "accuracy"
+    axes: ClassVar[Mapping[int, tuple[str, int]]] = {}
+    # Nobody knows before it has run: a batch norm, or a loss over pairs of samples.
+    parts_matter: ClassVar[bool] = True
+
+    @classmethod
+    def described(cls, file: Path, name: str, options: dict[str, Any], data: Path | None) -> ModuleModel:
+        """Return it with the facts in the data stage's folder, where there is one."""
+        facts = {} if data is None else json.loads((data / MODULE_FACTS).read_text(encoding="utf-8"))
+        return cls(file=file, name=name, options=options, facts=facts)
+
+    def known(self, key: str) -> Any:
+        """Return one of the facts. Raises BadInput where the module has not been inspected."""
+        if key not in self.facts:
+            raise BadInput(f"{self.file}:{self.name}: its {key} is known only after the stage `inspect`")
+        return self.facts[key]
+
+    @property
+    def sample(self) -> Shape:
+        """Return the shape of one input."""
+        return tuple(self.known("sample"))
+
+    @property
+    def inputs(self) -> Literal["float", "int64"]:
+        """Say what becomes of samples."""
+        inputs: Literal["float", "int64"] = self.known("inputs")
+        return inputs
+
+    def check_data(self, shape: Shape, y: np.ndarray, classes: tuple[str, ...]) -> None:
+        """Raise BadInput unless shape and number of classes are those that were inspected."""
+        if shape != self.sample:
+            raise BadInput(f"samples have shape {shape}, {self.name} was tried with {self.sample}")
+        if tuple(self.known("output")) != (len(classes),):
+            raise BadInput(f"{self.name} gives outputs of shape {self.known('output')} for {len(classes)} classes")
+
+    @cached_property
+    def _weights(self) -> list[Weight]:
+        return [Weight(each["name"], tuple(each["shape"]), trained=each["trained"]) for each in self.known("weights")]
+
+    def weight_shapes(self) -> list[Weight]:
+        """Return parameters in the module's order, each once, then its buffers of real numbers."""
+        return self._weights
+
+    def initial_weights(self, seed: int) -> Arrays:
+        """There are none without torch: the stage `inspect` has drawn them."""
+        raise BadInput(f"{self.file}:{self.name}: its weights are those that the stage `inspect` has drawn")
+
+    def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return standard normal numbers, or whole numbers in the range of the data's; and a class."""
+        low, high = self.known("range")
+        if self.inputs == "float":
+            x = generator.standard_normal(self.sample)
+        else:
+            x = generator.integers(low, high, self.sample, endpoint=True)
+        return x, np.asarray(generator.integers(self.known("output")[0]), np.int64)
+
+    def costs(self, parameters: Parameters) -> ModelCosts:
+        """Return what was counted of its matrix products, convolutions and attention."""
+        return ModelCosts(**self.known("costs"))
+
+    def longest_sum(self, batch: int) -> int:
+        """Return that of its products, forwards and backwards, or the batch."""
+        return max(batch, int(self.known("longest_sum")))
+
+    def computation(self, parameters: Parameters, weights: Arrays, gradients: Arrays) -> Computation:
+        """Bind torch's autograd to the arrays."""
+        computing = import_module("transect.training.frameworks._torch_computation")
+        bound: Computation = computing.TorchComputation(self.torch_module(), parameters, weights, gradients)
+        return bound
+
+    def torch_module(self) -> torch.nn.Module:
+        """Make the module; its weights are to be loaded."""
+        files = import_module("transect.training.frameworks._module_files")
+        module: torch.nn.Module = files.make_module(self.file, self.name, self.options)
+        return module
+
+    def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
+        """Count the samples whose largest output is that of their class."""
+        return float((outputs.argmax(axis=1) == y).sum())

@@ -1,0 +1,76 @@
+"""A study's own workload: a module of torch in the user's file, trained on the user's data.
+
+    workloads:
+      mine: {module: my_model.py:Net, data: my.npz, loss: cross-entropy, target: 0.9}
+
+Planning knows no more of the module than its file. The stage `inspect` makes it once, in torch's environment, and
+leaves `module.json`, from which `ModuleModel` answers everywhere else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from transect.training.datasets import DATASETS
+from transect.training.module_model import ModuleModel
+from transect.training.workloads import WORKLOADS, Parameters, Workload
+
+# Under which key of its cells' specs a payload finds the definition.
+SPEC_KEY = "own_workload"
+# What a user's module most often is trained with; whatever the study says replaces it.
+_DEFAULTS = {"batch": 32, "epochs": 10, "learning_rate": 1e-3, "optimiser": "adamw"}
+
+
+class OwnWorkload(Workload):
+    """One of a study; `module_file` and `module_name` lead to what makes the module, with `options`."""
+
+    module_file: ClassVar[Path]
+    module_name: ClassVar[str]
+    options: ClassVar[dict[str, Any]]
+    definition: ClassVar[dict[str, Any]]
+    dataset: ClassVar[str]  # type: ignore[assignment]
+    defaults: ClassVar[Parameters]  # type: ignore[assignment]
+
+    @property
+    def model(self) -> ModuleModel:
+        """Return the model as planning knows it."""
+        return self.model_in(None)
+
+    def model_in(self, data: Path | None) -> ModuleModel:
+        """Return the model, with what the data stage's folder knows of it."""
+        return ModuleModel.described(self.module_file, self.module_name, self.options, data)
+
+    def code_files(self) -> list[Path]:
+        """What makes and computes it: nothing imports that where other workloads run."""
+        training = Path(__file__).parent
+        computing = [training / "frameworks" / f"{name}.py" for name in ("_module_files", "_torch_computation")]
+        return [Path(__file__), *computing]
+
+
+def register_own(name: str, definition: dict[str, Any]) -> None:
+    """Make a workload known whose module is `name` in `file`, called with `options`, on samples of `dataset`."""
+    members = {
+        "module_file": Path(definition["file"]),
+        "module_name": definition["name"],
+        "options": definition["options"],
+        "dataset": definition["dataset"],
+        "definition": definition,
+        "defaults": Parameters.model_validate(_DEFAULTS | {"quality_target": 1.0}),
+    }
+    WORKLOADS.define(name, type("OwnWorkload", (OwnWorkload,), members), members["module_file"])
+
+
+def definition_of(workload: str | None) -> dict[str, Any]:
+    """Return what a spec says of a cell's workload where it is a study's own; else nothing."""
+    if workload is None or workload not in WORKLOADS:
+        return {}
+    known = WORKLOADS.get(workload)
+    return {SPEC_KEY: {"workload": workload, **known.definition}} if isinstance(known, OwnWorkload) else {}
+
+
+def define_from(spec: dict[str, Any]) -> None:
+    """Make the workload of a spec known in the process that works on its cell."""
+    if definition := spec.get(SPEC_KEY):
+        DATASETS.get(definition["dataset"])
+        register_own(definition["workload"], definition)
