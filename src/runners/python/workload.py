@@ -15,9 +15,11 @@ _OPTIMISERS = ("sgd", "momentum", "nesterov", "adamw")
 
 def read_model(path: str) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the model of the workload that `{"workload", "weights"}` names, and its arrays by neutral name."""
+    from transect.training.own_workload import define_from
     from transect.training.workloads import WORKLOADS, model_of
 
     told = json.loads(Path(path).read_text(encoding="utf-8"))
+    define_from(told)
     with np.load(told["weights"]) as file:
         return model_of(WORKLOADS.get(told["workload"])), dict(file)
 

@@ -48,7 +48,7 @@ def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
             torch.manual_seed(spec["seed"])
             module = called(maker, where, workload.options)
         arrays = {name: tensor.detach().numpy().astype(np.float64) for name, tensor in _weights(module)}
-        np.savez(out / f"weights-{repeat}.npz", **arrays)  # type: ignore[arg-type]
+        np.savez(out / f"weights-{repeat}.npz", **arrays)
     write_atomic(out / MODULE_FACTS, json.dumps(facts, indent=1) + "\n")
     shown = {name: value for name, value in facts.items() if name != "weights"}
     return {
@@ -147,7 +147,7 @@ class Counting:
 
         counted = self
 
-        class Mode(TorchDispatchMode):
+        class Mode(TorchDispatchMode):  # type: ignore[misc] # torch's is Any
             def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 found = func(*args, **(kwargs or {}))
                 packet = func._overloadpacket

@@ -23,6 +23,7 @@ from transect.runtimes.prepare import expected_outputs
 from transect.runtimes.programs import run_record
 from transect.runtimes.times import SAMPLES_OF_TURNS, load_samples, load_values, of_turns, run_samples, run_values
 from transect.training.costs import run_costs
+from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, model_of
 
 _SESSION = re.compile(r"Session Options \{(.*)")
@@ -105,7 +106,7 @@ def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
 
     Bytes are the least traffic: weights and inputs read once, outputs written once.
     """
-    if cell.exporter is None:
+    if cell.exporter is None and not isinstance(WORKLOADS.get(cell.workload), OwnWorkload):
         workload = WORKLOADS.get(cell.workload)
         model = model_of(workload)
         costs = run_costs(model, workload.defaults, cell.batch, cell.precision)

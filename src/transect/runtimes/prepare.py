@@ -22,6 +22,7 @@ from transect.runtimes._cuda import no_cuda_reason
 from transect.runtimes.given import Given, read_given
 from transect.runtimes.programs import start_command
 from transect.runtimes.serving_plans import Serving
+from transect.training.own_workload import definition_of
 from transect.training.workloads import WORKLOADS, model_of
 
 PROFILE = "profile"
@@ -72,7 +73,7 @@ def check_model(path: Path, inputs: Sequence[Given]) -> str:
     """
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-        model = model_of(WORKLOADS.get(told["workload"]))
+        model = model_of(WORKLOADS.get(told["workload"]), Path(told["data"]) if "data" in told else None)
         with np.load(told["weights"]) as file:
             given = {name: file[name].shape for name in file.files}
     except (OSError, EOFError, LookupError, TypeError, ValueError, RecursionError, zipfile.BadZipFile) as error:
@@ -91,13 +92,15 @@ def check_model(path: Path, inputs: Sequence[Given]) -> str:
     return OUTPUT
 
 
-def _model_file(cell: InferCell, model: Path, weights: Path | None, out: Path) -> Path:
+def _model_file(cell: InferCell, model: Path, beside: Mapping[str, Path], out: Path) -> Path:
     if RUNTIMES.get(cell.runtime).uses_exporter:
         return model / "model.onnx"
-    if weights is None:
+    if "weights" not in beside:
         raise BadInput(f"runtime '{cell.runtime}' builds the model itself, and there are no weights")
     path = out / "model.json"
-    text = json.dumps({"workload": cell.workload, "weights": str(weights.resolve())})
+    paths = {name: str(path.resolve()) for name, path in beside.items()}
+    described = {"workload": cell.workload} | paths | definition_of(cell.workload)
+    text = json.dumps(described)
     write_atomic(path, text + "\n")
     return path
 
@@ -115,11 +118,12 @@ def arrival_times(rate: float, seconds: float) -> np.ndarray:
 
 
 def prepare_run(
-    spec: Mapping[str, Any], cell: InferCell, model: Path, weights: Path | None, out: Path, python: str
+    spec: Mapping[str, Any], cell: InferCell, model: Path, beside: Mapping[str, Path], out: Path, python: str
 ) -> list[str]:
     """Write what the runner reads into `out`; return its argument list.
 
-    `model` is the folder of a cell that makes models. Raises BadInput when it cannot be used, and
+    `model` is the folder of a cell that makes models; `beside` has `weights`, a file, and of a user's module `data`, the
+    data stage's folder, for a runtime that builds the model. Raises BadInput when it cannot be used, and
     Unsupported when it has no batch of the cell's size.
     """
     runtime, facts = RUNTIMES.get(cell.runtime), facts_of_model(model)
@@ -133,7 +137,7 @@ def prepare_run(
     if cell.load is not None:
         arrivals.write_bytes(arrival_times(cell.load, limits["load_seconds"]).tobytes())
     serving = Serving(
-        model=_model_file(cell, model, weights, out),
+        model=_model_file(cell, model, beside, out),
         inputs=inputs,
         batch=batch,
         outputs=out / "outputs",

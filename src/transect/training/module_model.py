@@ -87,11 +87,9 @@ class ModuleModel:
     def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return standard normal numbers, or whole numbers in the range of the data's; and a class."""
         low, high = self.known("range")
-        if self.inputs == "float":
-            x = generator.standard_normal(self.sample)
-        else:
-            x = generator.integers(low, high, self.sample, endpoint=True)
-        return x, np.asarray(generator.integers(self.known("output")[0]), np.int64)
+        real = self.inputs == "float"
+        x = generator.standard_normal(self.sample) if real else generator.integers(low, high + 1, self.sample)
+        return np.asarray(x), np.asarray(generator.integers(self.known("output")[0]), np.int64)
 
     def costs(self, parameters: Parameters) -> ModelCosts:
         """Return what was counted of its matrix products, convolutions and attention."""

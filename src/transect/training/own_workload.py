@@ -29,8 +29,8 @@ class OwnWorkload(Workload):
     module_name: ClassVar[str]
     options: ClassVar[dict[str, Any]]
     definition: ClassVar[dict[str, Any]]
-    dataset: ClassVar[str]  # type: ignore[assignment]
-    defaults: ClassVar[Parameters]  # type: ignore[assignment]
+    dataset: ClassVar[str]
+    defaults: ClassVar[Parameters]
 
     @property
     def model(self) -> ModuleModel:

@@ -20,9 +20,11 @@ class InferRunner(StageRunner):
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """One process, limited to the cell's threads."""
-        weights = need(job, "weights") / "weights.npz" if "weights" in job.spec["inputs"] else None
+        beside = {role: need(job, role) for role in ("weights", "data") if role in job.spec["inputs"]}
+        if "weights" in beside:
+            beside["weights"] /= "weights.npz"
         wrap, variables = job.wrap()
-        command = prepare_run(job.spec, cell_of(job, InferCell), need(job, "export"), weights, job.folder, job.python)
+        command = prepare_run(job.spec, cell_of(job, InferCell), need(job, "export"), beside, job.folder, job.python)
         return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin, wrap=wrap, variables=variables)
 
     def turns(self, job: Job) -> Turns | None:

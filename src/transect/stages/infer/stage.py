@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from transect.domain.axes.data import data_of
 from transect.domain.axes.export import ConvertCell, ExportCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.cell import Cell
@@ -23,6 +24,8 @@ from transect.stages.convert import exported_model
 from transect.stages.dataset import workload_plugins
 from transect.stages.infer.grids import InferSection, check_grid, exporters_of
 from transect.stages.train.stage import trained
+from transect.training.module_model import MODULE_FACTS
+from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS
 
 # Beside whom runtimes of ONNX models are set, and beside whom languages.
@@ -60,11 +63,12 @@ class Infer(Stage[InferCell]):
             "model.onnx", "inputs", "expected", FACTS, more=lambda spec: _own_batch(Cell.of(**spec["cell"]))
         ),
         "weights": Takes("weights.npz"),
+        "data": Takes(MODULE_FACTS),
     }
     measures = True
     key = "infer"
     section = InferSection
-    needs = ("export", "train", "generated-model", "convert")
+    needs = ("export", "train", "generated-model", "convert", "dataset")
     placement = Placement(by_workload=True)
     pairs = (
         # Each runtime beside the framework's own, whoever exported its file.
@@ -164,7 +168,9 @@ class Infer(Stage[InferCell]):
         export = context.first("export", _workload, cell.workload) or ExportCell(
             workload=cell.workload, framework=framework, exporter=_any_exporter(framework, context)
         )
-        return {"export": export, "weights": trained(cell.workload, framework, context)}
+        own = isinstance(WORKLOADS.get(cell.workload), OwnWorkload)
+        data = {"data": data_of(cell.workload)} if own else {}
+        return data | {"export": export, "weights": trained(cell.workload, framework, context)}
 
     def plugins(self, cell: InferCell) -> list[tuple[Registry[Any], str]]:
         """The runtime; where it builds the model itself, workload and dataset."""

@@ -238,8 +238,8 @@ class Train(Stage[TrainCell]):
         ]
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Files can be decoded, the batch divided, and a layer held."""
-        return cannot_be_cut(cell)
+        """The framework builds the model; files can be decoded, the batch divided, and a layer held."""
+        return FRAMEWORKS.get(cell.framework).builds(WORKLOADS.get(cell.workload).model) or cannot_be_cut(cell)
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters."""
