@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.training.own_workload import register_own
 from transect.training.workloads import Parameters
@@ -39,22 +39,28 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
     """
     where = f"workloads.{name}."
     given = {key: value for key, value in keys.items() if key in Definition.model_fields}
-    definition = validate(Definition, given, str(study), where)
-    place = f"{study}: key '{where}"
-    file, member = _python(definition.module, f"{place}module'", study)
     parameters = {key: value for key, value in keys.items() if key not in given}
     if "target" in parameters:
         parameters["quality_target"] = parameters.pop("target")
-    if "quality_target" not in parameters:
-        raise BadInput(f"{place}target': expected the score of the test set at which training is done, such as 0.9")
-    if "dataset_options" in parameters:
-        raise BadInput(f"{place}dataset_options': expected data_options beside `data`")
-    for key in parameters:
-        if key not in Parameters.model_fields:
-            known = [*Definition.model_fields, "target", *Parameters.model_fields]
+    complaints, place = Complaints(), f"{study}: key '{where}"
+    with complaints.noted():
+        definition = validate(Definition, given, str(study), where)
+        with complaints.noted():
+            file, member = _python(definition.module, f"{place}module'", study)
+        with complaints.noted():
+            dataset, options = _data(definition, f"{place}data'", study)
+    with complaints.noted():
+        if "quality_target" not in parameters:
+            raise BadInput(f"{place}target': expected the score of the test set at which training is done, such as 0.9")
+    for key in parameters.keys() - Parameters.model_fields.keys() | parameters.keys() & {"dataset_options"}:
+        known = {*Definition.model_fields, "target", *Parameters.model_fields} - {"dataset_options", "quality_target"}
+        with complaints.noted():
             raise unknown_name("key", key, known, f"{study}: workloads.{name}")
-    dataset, options = _data(definition, f"{place}data'", study)
-    register_own(name, {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset})
+    complaints.end()
+    told = {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset}
+    if dataset == "python":
+        told["data_file"] = options["path"]
+    register_own(name, told)
     return parameters | {"dataset_options": options}
 
 

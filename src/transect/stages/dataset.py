@@ -69,8 +69,8 @@ class Data(Stage[DataCell]):
         }
 
     def environment(self, cell: DataCell) -> str:
-        """numpy and scikit-learn."""
-        return "base"
+        """The dataset's."""
+        return DATASETS.get(WORKLOADS.get(cell.workload).dataset).environment
 
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """Files and folders that the dataset's options name."""

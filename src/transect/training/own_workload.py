@@ -45,7 +45,8 @@ class OwnWorkload(Workload):
         """What makes and computes it: nothing imports that where other workloads run."""
         training = Path(__file__).parent
         computing = [training / "frameworks" / f"{name}.py" for name in ("_module_files", "_torch_computation")]
-        return [Path(__file__), *computing]
+        data = [Path(file)] if (file := self.definition.get("data_file")) else []
+        return [Path(__file__), *computing, *data]
 
 
 def register_own(name: str, definition: dict[str, Any]) -> None:

@@ -40,6 +40,8 @@ class Dataset(Plugin, ABC):
     `options` are the workload's dataset options, e.g. a path.
     """
 
+    # Where it is read: a folder below `envs/`.
+    environment: str = "base"
     # Names of all options that it has; None: any.
     option_names: tuple[str, ...] | None = None
     # Options that are files or folders: a study gives them relative to its own file.

@@ -56,7 +56,7 @@ def samples_of(arrays: dict[str, np.ndarray], path: Path, source: str) -> Sample
 class Arrays(LoadedDataset):
     """Samples that a file holds, used as they are."""
 
-    option_names = ("path",)
+    option_names: tuple[str, ...] = ("path",)
     paths = ("path",)
 
     def load(self, options: dict[str, Any]) -> Samples:

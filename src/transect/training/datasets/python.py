@@ -1,0 +1,68 @@
+"""Samples that a function of the user's gives: arrays, or datasets as torch has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.errors import FAULTS, BadInput
+from transect.training.datasets import DATASETS, Samples
+from transect.training.datasets.arrays import Arrays, samples_of
+
+
+@DATASETS.register("python")
+class PythonDataset(Arrays):
+    """What `name` in the file `path` returns for `arguments`: (x, y) or a mapping of arrays as in an NPZ file; a dataset
+    of pairs, or two of them, for training and for the test. Every pair is asked for once, in order.
+    """
+
+    option_names = ("path", "name", "arguments")
+    environment = "torch"
+
+    def load(self, options: dict[str, Any]) -> Samples:
+        """Call the function. Raises BadInput naming it where it raises or gives something else."""
+        path, name = Path(options["path"]), options["name"]
+        member_of = import_module("transect.training.frameworks._module_files").member_of
+        where = f"{path}:{name}"
+        try:
+            arrays = _arrays(member_of(path, name)(**options.get("arguments", {})), where)
+        except BadInput:
+            raise
+        except FAULTS as error:
+            raise BadInput(f"{where}: {type(error).__name__}: {error}") from error
+        return samples_of(arrays, path, where)
+
+
+def _arrays(given: Any, where: str) -> dict[str, np.ndarray]:
+    """Return what was given as arrays by name."""
+    if isinstance(given, Mapping):
+        return {str(name): np.asarray(array) for name, array in given.items()}
+    if not isinstance(given, tuple):
+        return dict(zip("xy", _pairs(given, where), strict=True))
+    if len(given) == 2 and all(hasattr(part, "shape") for part in given):
+        return {"x": np.asarray(given[0]), "y": np.asarray(given[1])}
+    if len(given) == 2:
+        (x, y), (x_test, y_test) = (_pairs(part, where) for part in given)
+        return {"x_train": x, "y_train": y, "x_test": x_test, "y_test": y_test}
+    raise BadInput(f"{where}: gives {len(given)} parts: expected arrays x and y, or a training and a test dataset")
+
+
+def _pairs(dataset: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return all samples of a dataset, and their targets."""
+    if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+        raise BadInput(
+            f"{where}: gives a {type(dataset).__name__}: expected arrays, or a dataset with a length and an index"
+        )
+    pairs = [dataset[number] for number in range(len(dataset))]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise BadInput(f"{where}: expected pairs of a sample and its target, {len(dataset)} of them")
+    x, y = ([np.asarray(part) for part in column] for column in zip(*pairs, strict=True))
+    if len(shapes := {sample.shape for sample in x}) > 1:
+        raise BadInput(
+            f"{where}: samples have {len(shapes)} shapes, such as {' and '.join(map(str, sorted(shapes)[:2]))}"
+        )
+    return np.stack(x), np.stack(y)
