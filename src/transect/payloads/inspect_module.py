@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import write_atomic
 from transect.training.datasets import DATASETS, LoadedDataset, Samples
 from transect.training.frameworks._module_files import called, member_of
-from transect.training.frameworks._torch_modules import loss_function
+from transect.training.frameworks._torch_modules import draw_from, loss_function
 from transect.training.module_model import MODULE_FACTS
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Samples of the batch that the module is tried with: two, so that the batch is seen to be an axis.
 _TRIED = 2
+# How far outputs of one seed in two precisions may lie apart, as a part of what another seed does to them.
+_SAME_DRAWN = 0.01
 
 
 def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
@@ -40,13 +43,14 @@ def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
     samples = dataset.load(parameters.dataset_options)
     where = f"{workload.module_file}:{workload.module_name}"
     maker = member_of(workload.module_file, workload.module_name)
+
+    def made(repeat: int) -> torch.nn.Module:
+        draw_from(spec["seed"] + repeat)
+        return called(maker, where, workload.options).train()
+
+    facts = facts_of(made(0), samples, parameters, where) | drawing(lambda: made(0), samples, where)
     for repeat in range(spec["repeats"]):
-        torch.manual_seed(spec["seed"] + repeat)
-        module = called(maker, where, workload.options).train()
-        if repeat == 0:
-            facts = facts_of(module, samples, parameters, where)
-            torch.manual_seed(spec["seed"])
-            module = called(maker, where, workload.options)
+        module = made(repeat)
         arrays = {name: tensor.detach().numpy().astype(np.float64) for name, tensor in _weights(module)}
         np.savez(out / f"weights-{repeat}.npz", **arrays)
     write_atomic(out / MODULE_FACTS, json.dumps(facts, indent=1) + "\n")
@@ -116,7 +120,6 @@ def facts_of(module: torch.nn.Module, samples: Samples, parameters: Parameters, 
             {"name": name, "shape": list(tensor.shape), "trained": bool(tensor.requires_grad)}
             for name, tensor in _weights(module)
         ],
-        "random": sorted(counted.random),
         "operations": dict(sorted(counted.operations.items())),
         "longest_sum": counted.longest,
         "costs": {
@@ -131,13 +134,35 @@ def facts_of(module: torch.nn.Module, samples: Samples, parameters: Parameters, 
     }
 
 
+def drawing(make: Callable[[], torch.nn.Module], samples: Samples, where: str) -> dict[str, Any]:
+    """Return whether forward passes draw, and why what they draw cannot be that of the float64 reference, or None.
+
+    It is tried: two seeds in one precision, and one seed in two. Dropout draws the same in both, `torch.randn` does not.
+    """
+    import torch
+
+    def outputs(seed: int, dtype: torch.dtype) -> torch.Tensor:
+        module = make().to(dtype)
+        x = torch.from_numpy(samples.x[:_TRIED])
+        draw_from(seed)
+        with torch.no_grad():
+            found: torch.Tensor = module(x.to(dtype) if x.is_floating_point() else x)
+        return found.double()
+
+    first, other, rounded = outputs(1, torch.float64), outputs(2, torch.float64), outputs(1, torch.float32)
+    if torch.equal(first, other):
+        return {"draws": False, "not_checkable": None}
+    apart = float((rounded - first).norm() / (other - first).norm())
+    reason = f"what {where} draws in its forward pass depends on the precision: dropout's would not"
+    return {"draws": True, "not_checkable": reason if apart > _SAME_DRAWN else None}
+
+
 class Counting:
     """Operations of a step by name; of products, convolutions and attention also how many, and the longest sum."""
 
     def __init__(self) -> None:
         self.total, self.longest = 0, 1
         self.operations: Counter[str] = Counter()
-        self.random: set[str] = set()
 
     def mode(self) -> Any:
         """Return what counts while it is entered."""
@@ -152,8 +177,6 @@ class Counting:
                 found = func(*args, **(kwargs or {}))
                 packet = func._overloadpacket
                 counted.operations[str(packet)] += 1
-                if torch.Tag.nondeterministic_seeded in func.tags:
-                    counted.random.add(str(packet))
                 if packet in flop_registry:
                     flops = int(flop_registry[packet](*args, **(kwargs or {}), out_val=found))
                     counted.total += flops

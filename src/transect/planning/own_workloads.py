@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,9 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
         known = {*Definition.model_fields, "target", *Parameters.model_fields} - {"dataset_options", "quality_target"}
         with complaints.noted():
             raise unknown_name("key", key, known, f"{study}: workloads.{name}")
+    if complaints:
+        # Grids that name it are read on, and complain of what is theirs.
+        register_own(name, {"file": str(study), "name": name, "options": {}, "dataset": "arrays"})
     complaints.end()
     told = {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset}
     if dataset == "python":
@@ -71,7 +75,37 @@ def _python(given: str, where: str, study: Path) -> tuple[Path, str]:
     file = (study.parent / Path(found["file"]).expanduser()).resolve()
     if not file.is_file():
         raise BadInput(f"{where}: {file}: no such file")
+    known = _defined(file)
+    if known is not None and found["name"] not in known:
+        raise unknown_name("member", found["name"], known, f"{where}: {file}")
     return file, found["name"]
+
+
+def _defined(file: Path) -> set[str] | None:
+    """Return what a file defines or imports at its top, None where that is not known without running it.
+
+    Raises BadInput where it is no Python.
+    """
+    try:
+        body = ast.parse(file.read_bytes(), str(file)).body
+    except (SyntaxError, ValueError) as error:
+        raise BadInput(f"{file}: is no Python: {error}") from None
+    names: set[str] = set()
+    for statement in body:
+        match statement:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {alias.asname or alias.name.split(".")[0] for alias in aliases}
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case _:
+                return None
+    return None if "*" in names else names
 
 
 def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[str, Any]]:

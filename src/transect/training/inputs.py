@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,14 @@ def load_data(folder: Path, repeat: int, dtype: Any = np.float64) -> dict[str, A
         return load_arrays(folder, dtype) | {"order": file["order"]}
 
 
+def drawn_for(samples: np.ndarray) -> int:
+    """Return the seed of what a step draws: it follows from the numbers of a rank's samples, in their order.
+
+    So it is another one in each epoch, repeat and rank, and the same one in the reference, and after a restart.
+    """
+    return zlib.crc32(samples.tobytes())
+
+
 class StoredBatches(Batches):
     """Batches of the data stage's arrays, cut out and brought to the device in each step.
 
@@ -101,6 +110,7 @@ class StoredBatches(Batches):
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
         for i in map(self.indices, range(first, first + count)):
+            self._trainer.seed(drawn_for(i))
             yield self._trainer.batch(self._x[i], self._y[i])
 
 
@@ -117,8 +127,12 @@ class FileBatches(StoredBatches):
     def __iter__(self) -> Iterator[Iterator[Batch]]:
         for epoch in range(self.epochs):
             steps = [self.indices(epoch * self.steps_per_epoch + step) for step in range(self.steps_per_epoch)]
-            pixels = self._reader.read(steps)
-            yield (self._trainer.batch(x, self._y[i]) for x, i in zip(pixels, steps, strict=True))
+            yield self._read(steps)
+
+    def _read(self, steps: list[np.ndarray]) -> Iterator[Batch]:
+        for x, i in zip(self._reader.read(steps), steps, strict=True):
+            self._trainer.seed(drawn_for(i))
+            yield self._trainer.batch(x, self._y[i])
 
     def close(self) -> None:
         self._reader.close()
@@ -168,9 +182,11 @@ class SyntheticBatches(Batches):
         self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
         local = batch // share.count
         mine = range(share.number * local, (share.number + 1) * local)
-        self._batches = []
+        self._trainer, self._mine, self._batches = trainer, np.arange(mine.start, mine.stop), []
         for number in range(min(steps, SYNTHETIC_BATCHES)):
             self._batches.append(trainer.batch(*draw_batch(model, seed, number, mine, dtype)))
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        return (self._batches[i % len(self._batches)] for i in range(first, first + count))
+        for number in range(first, first + count):
+            self._trainer.seed(drawn_for(self._mine + number * self._mine.size))
+            yield self._batches[number % len(self._batches)]

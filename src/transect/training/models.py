@@ -45,6 +45,13 @@ class Computation(Protocol):
         """Return the outputs (n, ...), as in prediction."""
 
 
+@runtime_checkable
+class Drawing(Protocol):
+    """A computation whose forward pass draws, such as dropout: from `seed`, where one is set, and then goes on."""
+
+    seed: int | None
+
+
 class Model(Protocol):
     """Inputs, weights, loss, score, costs, and what the reference's tolerance follows from.
 

@@ -65,6 +65,18 @@ class ModuleModel:
         inputs: Literal["float", "int64"] = self.known("inputs")
         return inputs
 
+    @property
+    def draws(self) -> bool:
+        """Whether its forward pass draws random numbers, as dropout does."""
+        return bool(self.facts.get("draws"))
+
+    def not_checkable(self, device: str) -> str | None:
+        """Return why a run on the device cannot follow the float64 reference, which is a CPU's, or None."""
+        if self.draws and device != "cpu":
+            return f"the forward pass of {self.name} draws random numbers, and those of a {device} device are others"
+        reason: str | None = self.facts.get("not_checkable")
+        return reason
+
     def check_data(self, shape: Shape, y: np.ndarray, classes: tuple[str, ...]) -> None:
         """Raise BadInput unless shape and number of classes are those that were inspected."""
         if shape != self.sample:

@@ -58,6 +58,9 @@ class BaseTrainer(ABC):
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Bring a batch, x (n, ...) and y (n, ...) int64, to device and precision."""
 
+    def seed(self, seed: int) -> None:
+        """Draw what the next batch's forward pass draws, such as dropout, from there; most models draw nothing."""
+
     @abstractmethod
     def gradient(self) -> np.ndarray:
         """Return the flat gradient, one contiguous buffer in a fixed order."""

@@ -25,13 +25,16 @@ def equality_findings(context: Context) -> list[Finding]:
     leaving = {id(record) for record in trained if leaves_reference(record)}
     checked = [r for r in trained if id(r) in leaving or r.value("equality_ratio") is not None]
     apart = [record for record in trained if record.status is Status.OK and "not_checkable" in record.details]
-    asynchronous = f"{count(len(apart), 'run')} not checkable: asynchronous ({names(_called(apart))}); all their gradients were applied"
+    unheld = "; ".join(
+        f"{count(len(runs), 'run')} not checkable ({names(_called(runs))}): {clean(reason)}"
+        for reason, runs in _by_reason(apart).items()
+    )
     if not checked:
         alone = Finding(
             subject="equality",
             kind="equality",
             confidence=Confidence.INCONCLUSIVE,
-            evidence=asynchronous,
+            evidence=unheld,
             claim="no training run can be held to the reference step by step; time to quality judges them.",
         )
         return [alone] if apart else []
@@ -72,7 +75,7 @@ def equality_findings(context: Context) -> list[Finding]:
     if unrestarted := sum(bool(record.details.get("restarts_not_checkable")) for record in checked):
         evidence.append(f"{count(unrestarted, 'run')} could not be checked by restarts")
     if apart:
-        evidence.append(f"{asynchronous}, and time to quality judges them")
+        evidence.append(f"{unheld}; time to quality judges them")
     return [
         Finding(
             subject="equality",
@@ -83,6 +86,14 @@ def equality_findings(context: Context) -> list[Finding]:
             evidence=joined(*evidence) or "by the status of the records",
         )
     ]
+
+
+def _by_reason(records: Sequence[AnyRecord]) -> dict[str, list[AnyRecord]]:
+    """Return records that are held to no reference, by why not."""
+    runs: dict[str, list[AnyRecord]] = {}
+    for record in records:
+        runs.setdefault(str(record.details["not_checkable"]), []).append(record)
+    return runs
 
 
 def _called(records: Sequence[AnyRecord]) -> list[str]:

@@ -31,6 +31,7 @@ from transect.training.costs import step_costs
 from transect.training.divergence import divergence
 from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
 from transect.training.models import Model
+from transect.training.module_model import ModuleModel
 from transect.training.rank_files import RANK_SERIES
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -54,7 +55,8 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     telling = [arrays for arrays, rank_facts in zip(series, facts, strict=True) if rank_facts.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)
     reference = None
-    if "reference" in job.spec["inputs"] and unchecked is None:
+    not_checkable = unchecked or (model.not_checkable(cell.device) if isinstance(model, ModuleModel) else None)
+    if "reference" in job.spec["inputs"] and not_checkable is None:
         reference = Reference(job)
     bubble = np.stack([rank["bubble"] for rank in series])
     values = speed_values(cell.batch, merged) | overlap_values(working, bubble[layout.servers :]) | _usage(facts)
@@ -138,7 +140,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             **effective_rate(cell.reduce, layout.replicas),
             **({} if reference is None else reference.facts(job)),
             **({} if equality is None else equality.details()),
-            **({} if unchecked is None else {"not_checkable": unchecked}),
+            **({} if not_checkable is None else {"not_checkable": not_checkable}),
             **({} if updates is None else {"updates": updates.details()}),
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
             "rank_usage": [rank["usage"] for rank in facts],
@@ -150,7 +152,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     _judge(result, loss, equality)
     if updates is not None and (fault := updates.fault()) and result.status is Status.OK:
         result.status, result.cause, result.message = Status.FAILED, Cause.WRONG_RESULT, fault
-    if unchecked is not None:
+    if not_checkable is not None:
         _not_finite(result, job.folder / "weights.npz")
     _diverged(result, loss, reference)
     return result

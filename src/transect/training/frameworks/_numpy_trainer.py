@@ -14,6 +14,7 @@ from transect.training.frameworks import (
     TrainingState,
     _numpy_chain,  # noqa: F401
 )
+from transect.training.models import Drawing
 from transect.training.optimisers import OPTIMISERS
 
 
@@ -67,6 +68,10 @@ class NumpyTrainer(Trainer, ResumableTrainer):
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Round to this trainer's precision; integers stay."""
         return (x.astype(self.dtype, copy=False) if x.dtype.kind == "f" else x), y
+
+    def seed(self, seed: int) -> None:
+        if isinstance(self.computation, Drawing):
+            self.computation.seed = seed
 
     def forward_backward(self, x: np.ndarray, y: np.ndarray) -> float:
         """Compute the mean loss; gradients land in the flat buffer."""

@@ -20,9 +20,10 @@ class TorchComputation:
     def __init__(self, module: torch.nn.Module, parameters: Parameters, weights: Arrays, gradients: Arrays) -> None:
         import torch
 
-        from transect.training.frameworks._torch_modules import loss_function
+        from transect.training.frameworks._torch_modules import draw_from, loss_function
 
-        self._torch = torch
+        self._torch, self._draw_from = torch, draw_from
+        self.seed: int | None = None
         dtype = torch.from_numpy(next(iter(weights.values()))).dtype
         self._module = module.to(dtype).train()
         self._loss = loss_function(parameters.loss)
@@ -37,6 +38,9 @@ class TorchComputation:
         """Return the mean loss over the batch; autograd adds to gradients that begin as zeros."""
         for gradient in self._gradients:
             gradient.fill(0)
+        if self.seed is not None:
+            self._draw_from(self.seed)
+            self.seed = None
         loss = self._loss(self._module(self._torch.from_numpy(x)), self._torch.from_numpy(y))
         loss.backward()
         return float(loss.item())

@@ -158,6 +158,17 @@ def set_optimiser_state(
                 kept["step"] = torch.tensor(float(state.updates))
 
 
+def draw_from(seed: int) -> None:
+    """Let all that modules draw from begin anew: torch's generators, Python's and numpy's."""
+    import random
+
+    import torch
+
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
 def loss_function(name: str) -> Any:
     """Return the mean loss of outputs (n, classes) and class numbers (n,) as a function of tensors."""
     import torch

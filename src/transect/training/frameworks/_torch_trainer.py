@@ -14,6 +14,7 @@ from transect.training.frameworks import ModelPlan, ResumableTrainer, Trainer, T
 from transect.training.memory import MEMORIES
 from transect.training.memory._limit import MemoryLimit
 from transect.training.models import TorchModel
+from transect.training.module_model import ModuleModel
 
 
 class TorchTrainer(Trainer, ResumableTrainer):
@@ -27,6 +28,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         import torch
 
         from transect.training.frameworks._torch_modules import (
+            draw_from,
             load_weights,
             loss_function,
             make_optimiser,
@@ -56,6 +58,8 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self._as_it_is = nullcontext()
         # Only a batch norm does otherwise in prediction, and going through all modules takes time.
         self._has_modes = plan.model.parts_matter
+        self._draw_from = draw_from if isinstance(plan.model, ModuleModel) and plan.model.draws else None
+        self._seed: int | None = None
         precision = find_precision(plan.precision)
         self._autocast = precision.multiplied != precision.stored
         self._computes: Any = self.model.train()
@@ -90,6 +94,10 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self.load(state.weights)
         self._set_optimiser_state(self._rule, self.optimiser, self.model, state)
 
+    def seed(self, seed: int) -> None:
+        """Keep it for the next forward pass, if anything draws there."""
+        self._seed = seed
+
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Copy to device and precision; integers stay."""
         inputs = self.torch.from_numpy(x).to(self.device)
@@ -110,6 +118,10 @@ class TorchTrainer(Trainer, ResumableTrainer):
 
     def compute(self, x: Any, y: Any = None) -> Any:
         """Return the outputs, or the mean loss where there is a `y`, as tensors of autograd."""
+        if self._draw_from is not None and self._seed is not None:
+            self._draw_from(self._seed)
+            # The micro-batches that follow go on from there.
+            self._seed = None
         with self._precision():
             outputs = self._computes(x)
             return outputs if y is None else self.loss_of(outputs, y)
