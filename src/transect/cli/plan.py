@@ -15,6 +15,7 @@ from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from transect.cli.planned_training import Answer, Wanted
+    from transect.domain.record import Record
     from transect.planner.auto import Plan
     from transect.planner.problem import Link
 
@@ -191,7 +192,7 @@ def plan(
 
 
 def train(
-    workload: Workload,
+    workload: Annotated[str, typer.Argument(help="a workload's name, or FILE.py:NAME of a module of torch")],
     framework: Framework = "torch",
     ranks: Ranks = 2,
     nodes: Nodes = 1,
@@ -206,20 +207,38 @@ def train(
     measure: Annotated[bool, typer.Option(help="profile the layers first, and plan with what was measured")] = False,
     system: SystemName = "laptop",
     results: Annotated[Path, typer.Option(help="folder of all results")] = Path("results"),
-    repeats: Annotated[int, typer.Option(help="runs, each with its own weights and order")] = 1,
+    repeats: Annotated[
+        int | None, typer.Option(help="runs, each with its own weights and order [default: 1, of a module 5]")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="a module's: FILE.npz, or FILE.py:NAME of a function")] = None,
+    target: Annotated[float | None, typer.Option(help="a module's: the score at which training is done")] = None,
     as_json: Json = False,
 ) -> None:
     """Plan a training as `transect plan` does, and run it: the one call. Exit code 1 unless it ended well.
 
-    The plan becomes a study in its results' folder, which runs as any other: with data, reference and check.
+    The plan becomes a study in its results' folder, which runs as any other: with data, reference and check. A module
+    is trained alone and data parallel, exported and served, and its report made.
     Example: transect train digits-cnn --framework torch --ranks 4 --plan auto
+    Example: transect train my_model.py:Net --data my.npz --target 0.9 --ranks 2
     """
+    from transect.cli.own_training import names_a_module, study_of_module
     from transect.cli.planned_training import answer, profile_study, run_study, study_of
     from transect.domain.paths import ROOT
     from transect.domain.record import Status
 
-    if repeats < 1:
+    if repeats is not None and repeats < 1:
         raise BadInput(f"--repeats {repeats}: expected 1 or more")
+    os.environ["PYTHONPATH"] = str(ROOT / "src")
+    if names_a_module(workload):
+        study = study_of_module(workload, data, target, ranks=ranks, batch=batch, repeats=repeats)
+        records = run_study(study, system, results)
+        report = results / study["name"] / "report.html"
+        if not as_json:
+            print_lines(f"report: {report}")
+        _say_ended(records, {"report": str(report)} if as_json else None)
+        return
+    if data is not None or target is not None:
+        raise BadInput(f"--data and --target are of a module: expected FILE.py:NAME, got {workload!r}")
     if measure and profile is not None:
         raise BadInput("--measure and --profile: expected one of them")
     given: dict[str, Any] = {
@@ -237,7 +256,6 @@ def train(
         "solver": solver,
     }
     wanted = _wanted(system, **given)
-    os.environ["PYTHONPATH"] = str(ROOT / "src")
     if measure:
         name = f"{_name(wanted)}-profile"
         profiles = run_study(profile_study(wanted, name), system, results)
@@ -250,8 +268,15 @@ def train(
     found = _found(planned)
     if not as_json:
         _say(planned, found, wanted)
-    records = run_study(study_of(wanted, found, _name(wanted), repeats), system, results)
-    if as_json:
+    records = run_study(study_of(wanted, found, _name(wanted), repeats or 1), system, results)
+    _say_ended(records, {"plan": found.json()} if as_json else None)
+
+
+def _say_ended(records: list[Record], facts: dict[str, Any] | None) -> None:
+    """Print how each cell ended, as JSON beside `facts` where there are any; exit code 1 unless all ended well."""
+    from transect.domain.record import Status
+
+    if facts is not None:
         ended = [
             {
                 "cell": record.cell_id,
@@ -261,11 +286,11 @@ def train(
             }
             for record in records
         ]
-        print(json.dumps({"plan": found.json(), "records": ended}, indent=1))
+        print(json.dumps(facts | {"records": ended}, indent=1))
     else:
         for record in records:
             step = record.value("step_time")
             text = record.message if step is None else f"step {step:.4g} s"
-            print_lines(f"{record.cell_id}: {record.status.value}, {text}")
+            print_lines(f"{record.cell_id}: {record.status.value}" + (f", {text}" if text else ""))
     if any(record.status is not Status.OK for record in records):
         raise typer.Exit(1)

@@ -109,10 +109,13 @@ def not_ok(job: Job) -> list[str]:
     return lines
 
 
+_TAKES = "it takes its"
+
+
 def need(job: Job, role: str) -> Path:
     """Return the folder of an input cell. Raises MissingDependency unless that cell is ok."""
     folder = job.input(role)
-    takes = f"it takes its {role} from {folder.name}, which"
+    takes = f"{_TAKES} {role} from {folder.name}, which"
     try:
         record = record_of(folder / "record.json")
     except FileNotFoundError:
@@ -121,6 +124,11 @@ def need(job: Job, role: str) -> Path:
         raise MissingDependency(f"{takes} has a record that cannot be read: {error}") from None
     if record.status is not Status.OK:
         cause = record.cause.value if record.cause else ""
+        if _TAKES in record.message:
+            # Of a chain only where it begins.
+            raise MissingDependency(
+                f"{takes} is {record.status.value}: {record.message[record.message.rindex(_TAKES) :]}"
+            )
         raise MissingDependency(f"{takes} is {record.status.value} ({cause}: {record.message})")
     return folder
 

@@ -14,7 +14,8 @@ from transect.domain.strict_yaml import validate
 from transect.training.own_workload import register_own
 from transect.training.workloads import Parameters
 
-_PYTHON = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
+# Something that a file of Python has.
+PYTHON_MEMBER = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
 
 class Definition(BaseModel):
@@ -69,7 +70,7 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
 
 
 def _python(given: str, where: str, study: Path) -> tuple[Path, str]:
-    found = _PYTHON.fullmatch(given)
+    found = PYTHON_MEMBER.fullmatch(given)
     if found is None:
         raise BadInput(f"{where}: expected FILE.py:NAME, got {given!r}")
     file = (study.parent / Path(found["file"]).expanduser()).resolve()
@@ -110,7 +111,7 @@ def _defined(file: Path) -> set[str] | None:
 
 def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[str, Any]]:
     """Return the dataset's name and options."""
-    if _PYTHON.fullmatch(definition.data):
+    if PYTHON_MEMBER.fullmatch(definition.data):
         file, member = _python(definition.data, where, study)
         return "python", {"path": str(file), "name": member, "arguments": definition.data_options}
     if definition.data_options:

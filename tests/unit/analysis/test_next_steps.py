@@ -73,7 +73,7 @@ def test_failures_come_first_and_one_that_holds_up_others_counts_them() -> None:
         status=Status.SKIPPED,
     )
     second = ended(
-        f"it takes its step from {first.cell_id}, which is skipped (missing-dependency: {first.message})",
+        f"it takes its step from {first.cell_id}, which is skipped: {first.message}",
         Cause.MISSING_DEPENDENCY,
         3,
         status=Status.SKIPPED,

@@ -1,0 +1,103 @@
+"""What a study says of its own workloads: all that is wrong with it at once, and a study of one call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transect.cli.own_training import names_a_module, study_of_module
+from transect.domain.errors import BadInput
+from transect.planning.own_workloads import define
+from transect.planning.study import load_study
+from transect.training.datasets.arrays import samples_of
+
+pytestmark = pytest.mark.fast
+
+MODEL = "from torch import nn\n\nclass Net(nn.Module):\n    pass\n"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "my_model.py").write_text(MODEL)
+    (tmp_path / "broken.py").write_text("class Net(:\n")
+    (tmp_path / "made.py").write_text(MODEL + "for name in ('A', 'B'):\n    globals()[name] = Net\n")
+    return tmp_path / "study.yaml"
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaints"),
+    [
+        (
+            {"module": "my_model.py:Nett", "data": "my.npz", "target": 0.9},
+            ["unknown member 'Nett': did you mean 'Net'?"],
+        ),
+        ({"module": "my_model.py", "data": "my.npz", "target": 0.9}, ["expected FILE.py:NAME, got 'my_model.py'"]),
+        ({"module": "gone.py:Net", "data": "my.npz", "target": 0.9}, ["gone.py: no such file"]),
+        ({"module": "broken.py:Net", "data": "my.npz", "target": 0.9}, ["broken.py: is no Python: "]),
+        ({"module": "my_model.py:Net", "data": "my.csv", "target": 0.9}, ["expected FILE.npz, or FILE.py:NAME"]),
+        ({"module": "my_model.py:Net", "target": 0.9}, ["workloads.mine.data"]),
+        (
+            {"module": "my_model.py:Nett", "data": "my.csv", "losses": "mse"},
+            ["unknown member 'Nett'", "expected FILE.npz", "target': expected the score", "unknown key 'losses'"],
+        ),
+        (
+            {"module": "my_model.py:Net", "data": "my.npz", "data_options": {"n": 1}, "target": 0.9},
+            ["data_options': only a function takes arguments"],
+        ),
+    ],
+)
+def test_all_that_is_wrong_is_told_at_once(study, keys, complaints):
+    with pytest.raises(BadInput) as raised:
+        define("mine", keys, study)
+    lines = str(raised.value).split("\n")
+    assert len(lines) == len(complaints)
+    for complaint in complaints:
+        assert sum(complaint in line for line in lines) == 1
+
+
+def test_names_that_only_running_a_file_tells_are_left_to_the_stage_inspect(study):
+    assert define("mine", {"module": "made.py:A", "data": "my.npz", "target": 0.9}, study)["quality_target"] == 0.9
+
+
+def test_a_broken_workload_leaves_no_complaint_of_the_grids_that_name_it(study):
+    study.write_text(
+        "name: s\nworkloads:\n  mine: {module: my_model.py:Nett, data: my.npz, target: 0.9}\n"
+        "train: {grids: [{workloads: [mine], frameworks: [torch], strategies: [single]}]}\n"
+    )
+    with pytest.raises(BadInput) as raised:
+        load_study(study)
+    assert len(str(raised.value).split("\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"x": np.zeros((4, 2))}, "holds x: expected x and y"),
+        ({"x": np.zeros((4, 2)), "y": np.zeros(3, int)}, "4 samples x for 3 targets y"),
+        ({"x": np.full((4, 2), np.nan), "y": np.zeros(4, int)}, "expected finite numbers"),
+        ({"x": np.zeros((4, 2)), "y": np.array([0, 1, 2, 0]), "classes": np.array(["a", "b"])}, "2 names of classes"),
+        ({"x": np.zeros((0, 2)), "y": np.zeros(0, int)}, "0 samples x"),
+    ],
+)
+def test_arrays_that_cannot_be_used_are_named(arrays, complaint):
+    with pytest.raises(BadInput, match=complaint):
+        samples_of(arrays, Path("my.npz"), "my.npz")
+
+
+def test_arrays_with_a_test_part_keep_it():
+    x, y = np.arange(8, dtype=np.uint8).reshape(4, 2), np.array([0, 1, 0, 1])
+    samples = samples_of({"x_train": x[:3], "y_train": y[:3], "x_test": x[3:], "y_test": y[3:]}, Path("a"), "a")
+    assert samples.test is not None and samples.test.tolist() == [3]
+    # Bytes are pixels.
+    assert samples.x.max() == 7 / 255 and samples.classes == ("0", "1")
+
+
+def test_one_call_is_a_study_of_a_module_alone_and_data_parallel(tmp_path):
+    assert names_a_module("my_model.py:Net") and not names_a_module("iris-mlp")
+    study = study_of_module("m.py:My_Net", "my.npz", 0.9, ranks=2, batch=None, repeats=None)
+    assert [grid["strategies"] for grid in study["train"]["grids"]] == [["single"], ["ddp-gloo"]]
+    assert study["workloads"]["my-net"]["data"] == str(Path("my.npz").resolve())
+    with pytest.raises(BadInput, match="expected --data"):
+        study_of_module("m.py:Net", None, 0.9, ranks=1, batch=None, repeats=None)
