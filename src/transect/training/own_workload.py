@@ -22,6 +22,10 @@ SPEC_KEY = "own_workload"
 _DEFAULTS = {"batch": 32, "epochs": 10, "learning_rate": 1e-3, "optimiser": "adamw"}
 
 
+# What makes a module and computes it: loaded by name, where torch is.
+COMPUTING = [Path(__file__).parent / "frameworks" / f"{name}.py" for name in ("_module_files", "_torch_computation")]
+
+
 class OwnWorkload(Workload):
     """One of a study; `module_file` and `module_name` lead to what makes the module, with `options`."""
 
@@ -43,10 +47,8 @@ class OwnWorkload(Workload):
 
     def code_files(self) -> list[Path]:
         """What makes and computes it: nothing imports that where other workloads run."""
-        training = Path(__file__).parent
-        computing = [training / "frameworks" / f"{name}.py" for name in ("_module_files", "_torch_computation")]
         data = [Path(file)] if (file := self.definition.get("data_file")) else []
-        return [Path(__file__), *computing, *data]
+        return [Path(__file__), *COMPUTING, *data]
 
 
 def register_own(name: str, definition: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from transect.planning.code_hash import PACKAGE, closure, hash_sources
 from transect.planning.sources import plugin_files, roots_of
 from transect.planning.stage import STAGES
 from transect.training.frameworks import FRAMEWORKS
+from transect.training.own_workload import COMPUTING
 from transect.training.strategies import STRATEGIES
 
 LAPTOP = System(name="laptop")
@@ -36,6 +37,7 @@ CELLS = {
         "memory_budget": 1 << 30,
     },
     "reference": TRAIN | {"stage": "reference", "precision": "fp64"},
+    "inspect": {"stage": "inspect", "workload": "iris-mlp-ce"},
     "dataset": {"stage": "dataset", "workload": "iris-mlp-ce"},
     "export": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
     "infer": {
@@ -100,6 +102,8 @@ def of_stage(stage: str) -> frozenset[str]:
     for registry, _ in STAGES.get(stage).plugins(cell):
         for name in registry:
             roots |= set(plugin_files(registry, name))
+    # Of a study's own workload.
+    roots |= set(COMPUTING) if stage == "reference" else set()
     return frozenset(relative(path for root in roots for path in of_root(root)))
 
 
