@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from checkouts import Place, edited
+from warm import warm
 
 pytestmark = pytest.mark.study
 
@@ -26,6 +27,11 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.head(self.block(self.stem(x)).flatten(1))
+
+
+class Rows(nn.Sequential):
+    def __init__(self, features, classes):
+        super().__init__(nn.Flatten(), nn.Linear(features, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, classes))
 
 
 class Noisy(Net):
@@ -48,6 +54,8 @@ DATA = """
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch.utils.data import DataLoader
 
 
 class Pairs:
@@ -65,6 +73,16 @@ class Pairs:
 
 def dataset(flipped=False):
     return Pairs(0, 96, flipped), Pairs(96, 144, flipped)
+
+
+class Augmented(Pairs):
+    def __getitem__(self, number):
+        x, y = super().__getitem__(number)
+        return x + 0.3 * torch.randn(x.shape).numpy() + 0.3 * np.random.rand(), y
+
+
+def loader():
+    return DataLoader(Augmented(0, 96, False), num_workers=2, shuffle=True), Pairs(96, 144, False)
 """
 COMMON = {"batch": 16, "epochs": 2, "learning_rate": 0.003, "target": 0.5}
 STUDY = {
@@ -80,11 +98,39 @@ STUDY = {
             "optimiser": "sgd",
             **COMMON,
         },
+        "augmented": {"module": "my_model.py:Net", "data": "my_data.py:loader", **COMMON},
+        "rows": {
+            "module": "my_model.py:Rows",
+            "module_options": {"features": 2, "classes": 3},
+            "data": "rows.csv",
+            "data_options": {"target": "kind", "features": ["a", "b"]},
+            **COMMON,
+        },
+        "photos": {
+            "module": "my_model.py:Rows",
+            "module_options": {"features": 192, "classes": 2},
+            "data": "photos/",
+            "data_options": {"size": 8},
+            **COMMON,
+        },
     },
     "train": {
         "repeats": 1,
         "grids": [
-            {"workloads": ["mine", "noisy", "wide"], "frameworks": ["torch"], "strategies": ["single"]},
+            {"workloads": ["mine", "noisy", "wide", "rows"], "frameworks": ["torch"], "strategies": ["single"]},
+            {
+                "workloads": ["augmented", "photos"],
+                "frameworks": ["torch"],
+                "strategies": ["single"],
+                "inputs": ["files"],
+            },
+            {
+                "workloads": ["augmented"],
+                "frameworks": ["torch"],
+                "strategies": ["ddp-gloo"],
+                "ranks": [2],
+                "inputs": ["files"],
+            },
             {"workloads": ["mine"], "frameworks": ["torch"], "strategies": ["ddp-gloo"], "ranks": [2]},
             {"workloads": ["mine"], "frameworks": ["tensorflow"], "strategies": ["single"]},
         ],
@@ -98,19 +144,29 @@ STUDY = {
 }
 
 
+EVERY = set(STUDY["workloads"])
+
+
 def workload_of(name: str) -> str:
     """Return the workload of `STAGE/ID`."""
     return name.split("/")[1].split(".")[0].split("~")[0]
 
 
 @pytest.fixture(scope="module")
-def own(place: Place) -> Place:
+def own(place: Place, base_python: str) -> Place:
     """The study, made once."""
     generator = np.random.default_rng(7)
     y = np.arange(144) % 3
     x = generator.standard_normal((144, 1, 6, 6)) + y[:, None, None, None]
     np.savez(place.folder / "my.npz", x=x.astype(np.float32), y=y)
     (place.folder / "parts").mkdir()
+    lines = (
+        f"{a:.3f},{b:.3f},n{number},{'xyz'[label]}"
+        for number, (label, (a, b)) in enumerate(zip(y, x[:, 0, 0, :2], strict=True))
+    )
+    (place.folder / "rows.csv").write_text("a,b,note,kind\n" + "\n".join(lines) + "\n")
+    make = "import sys, pathlib; from transect.training.datasets.images import generate as g; g(pathlib.Path(sys.argv[1]), classes=2, per_class=40)"
+    warm(base_python).check("-c", make, str(place.folder / "photos"))
     for name, text in {
         "my_model.py": MODEL,
         "my_data.py": DATA,
@@ -138,7 +194,7 @@ def test_module_and_data_are_trained_exported_and_served(own):
 def test_single_and_data_parallel_runs_are_held_to_autograd_in_float64(own):
     trained = {name: r for name, r in own.records("own", "train").items() if r["status"] == "ok"}
     held = {name: r for name, r in trained.items() if "/noisy" not in name}
-    assert len(held) == 3
+    assert len(held) == 7
     for record in held.values():
         values = {metric["name"]: metric["value"] for metric in record["metrics"]}
         assert values["equality_ratio"] <= 1 and values["weights_equality_ratio"] <= 1
@@ -157,10 +213,11 @@ def test_single_and_data_parallel_runs_are_held_to_autograd_in_float64(own):
 @pytest.mark.parametrize(
     ("file", "old", "new", "workloads"),
     [
-        ("my_model.py", "width * 16, 3", "width * 16, 3, True", {"mine", "noisy", "wide"}),
-        ("parts/block.py", "0.25", "0.26", {"mine", "noisy", "wide"}),
-        ("my_data.py", "96, 144", "96, 143", {"wide"}),
+        ("my_model.py", "width * 16, 3", "width * 16, 3, True", EVERY),
+        ("parts/block.py", "0.25", "0.26", EVERY),
+        ("my_data.py", "96, 144", "96, 143", {"wide", "augmented"}),
         ("own.yaml", "width: 6", "width: 8", {"wide"}),
+        ("rows.csv", "n7", "n8", {"rows"}),
     ],
 )
 def test_an_edit_of_what_a_workload_is_made_of_runs_its_cells_again(own, file, old, new, workloads):
@@ -182,5 +239,6 @@ def test_zeroed_samples_are_seen(own):
         again, verified = own.why("own.yaml"), own.transect("verify", "own.yaml")
     finally:
         path.write_bytes(before)
-    assert {workload_of(name) for name in again} == {"mine", "noisy"}
+    # The function's file names it.
+    assert {workload_of(name) for name in again} == {"mine", "noisy", "wide", "augmented"}
     assert verified.returncode == 1 and "my.npz" in verified.stdout

@@ -76,7 +76,10 @@ def _load(
     train, test = divide(samples.x.shape[1:], samples.y, samples.classes, samples.test)
     x_train, x_test = dataset.normalise(samples.x[train], samples.x[test])
     out.mkdir(parents=True, exist_ok=True)
-    np.savez(out / "data.npz", x_train=x_train, y_train=samples.y[train], x_test=x_test, y_test=samples.y[test])
+    arrays = {"x_train": x_train, "y_train": samples.y[train], "x_test": x_test, "y_test": samples.y[test]}
+    # Which samples of the dataset they are, where a step may ask for them again.
+    rows = {"train_rows": train} if dataset.files else {}
+    np.savez(out / "data.npz", **arrays, **rows)  # type: ignore[arg-type]
     return Stored(
         y=samples.y,
         train=train,
@@ -84,7 +87,7 @@ def _load(
         shape=samples.x.shape[1:],
         classes=samples.classes,
         source=samples.source,
-        source_sha256=sha256_file(samples.file),
+        source_sha256=sha256_file(samples.file) if samples.file.is_file() else "",
     )
 
 

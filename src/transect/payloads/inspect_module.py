@@ -15,7 +15,7 @@ import numpy as np
 
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import write_atomic
-from transect.training.datasets import DATASETS, LoadedDataset, Samples
+from transect.training.datasets import DATASETS, LoadedDataset, Samples, StoredDataset
 from transect.training.frameworks._module_files import called, member_of
 from transect.training.frameworks._torch_modules import draw_from, loss_function
 from transect.training.module_model import MODULE_FACTS
@@ -39,8 +39,9 @@ def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
     assert isinstance(workload, OwnWorkload)
     parameters = Parameters.model_validate(spec["parameters"])
     dataset = DATASETS.get(workload.dataset)
-    assert isinstance(dataset, LoadedDataset)
-    samples = dataset.load(parameters.dataset_options)
+    assert isinstance(dataset, LoadedDataset | StoredDataset)
+    options = parameters.dataset_options
+    samples = dataset.load(options) if isinstance(dataset, LoadedDataset) else dataset.few(options)
     where = f"{workload.module_file}:{workload.module_name}"
     maker = member_of(workload.module_file, workload.module_name)
 

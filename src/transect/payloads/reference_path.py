@@ -142,7 +142,15 @@ class _Parts:
         self.trainers = [NumpyTrainer(plan) for _ in range(cell.shards)]
         self._problem = problem
         self._shares = [
-            make_batches(cell, plan.model, trainer, problem.data, problem.folder, Share(number, cell.shards))
+            make_batches(
+                cell,
+                plan.model,
+                trainer,
+                problem.data,
+                problem.folder,
+                Share(number, cell.shards),
+                plan.parameters.dataset_options,
+            )
             for number, trainer in enumerate(self.trainers)
         ]
 

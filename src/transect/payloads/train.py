@@ -31,9 +31,9 @@ from transect.domain.precisions import find_precision
 from transect.measure.turns import Turns
 from transect.measure.usage import Usage, resident_bytes
 from transect.payloads.train_restarts import restart
+from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
-from transect.training.images import FileReader
 from transect.training.inputs import (
     Batches,
     FileBatches,
@@ -146,8 +146,9 @@ def make_batches(
     data: dict[str, Any],
     folder: Path,
     share: Share | None,
+    options: dict[str, Any],
 ) -> Batches:
-    """Return the batches of the cell's `input`; without a share, steps without any.
+    """Return the batches of the cell's `input`; without a share, steps without any. `options` are the dataset's.
 
     Raises BadInput when not one batch is there.
     """
@@ -170,8 +171,10 @@ def make_batches(
                 dtype=dtype,
             )
         case "files":
-            reader = FileReader(folder, dtype, threads=cell.threads)
-            return FileBatches(trainer, data, cell.batch, share, reader)
+            dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
+            reader = dataset.reader(folder, options, cell.repeat, dtype, cell.threads)
+            drawn = not isinstance(dataset, StoredDataset)
+            return FileBatches(trainer, data, cell.batch, share, reader, drawn=drawn)
     return StoredBatches(trainer, data, cell.batch, share)
 
 
@@ -218,7 +221,9 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
     write_place(out, place.rank, strategy.details())
-    batches = make_batches(cell, model, trainer, data, data_folder, layout.share(place.rank))
+    batches = make_batches(
+        cell, model, trainer, data, data_folder, layout.share(place.rank), parameters.dataset_options
+    )
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.registry import plugin_folders
+from transect.training.own_workload import SPEC_KEY
 
 # Keys of a spec that name no files of the user.
 _NO_OPTIONS = frozenset({"study", "cell_id", "system", "inputs", "environment", "lock", "sources"})
-_OPTIONS = frozenset({"options", "dataset_options"})
+_OPTIONS = frozenset({"options", "dataset_options", SPEC_KEY})
 _WALKED = frozenset({str, dict, list, tuple})
 _MAX_LENGTH = 4096
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.strict_yaml import validate
+from transect.training.datasets.table import SAVED
 from transect.training.own_workload import register_own
 from transect.training.workloads import Parameters
 
+# A longer text names no file.
+_LONGEST_NAME = 256
 # Something that a file of Python has.
 PYTHON_MEMBER = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
@@ -25,8 +29,12 @@ class Definition(BaseModel):
 
     module: str = Field(description="`FILE.py:NAME`, relative to the study: a class or function that gives the module")
     module_options: dict[str, Any] = Field(default={}, description="arguments that the class or function is given")
-    data: str = Field(description="`FILE.npz` with arrays x and y, or `FILE.py:NAME`, a function that gives a dataset")
-    data_options: dict[str, Any] = Field(default={}, description="arguments that the function is given")
+    data: str = Field(
+        description="`FILE.npz` with arrays x and y; `FILE.csv`, `FILE.parquet` or a folder that `datasets` saved; `FOLDER/CLASS/FILE` of images; `FILE.py:NAME`, a function that gives a dataset"
+    )
+    data_options: dict[str, Any] = Field(
+        default={}, description="of tables `target` and `features`, of images `size`, of a function its arguments"
+    )
 
 
 def is_own(keys: dict[str, Any]) -> bool:
@@ -62,9 +70,10 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
         # Grids that name it are read on, and complain of what is theirs.
         register_own(name, {"file": str(study), "name": name, "options": {}, "dataset": "arrays"})
     complaints.end()
-    told = {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset}
+    told: dict[str, Any] = {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset}
     if dataset == "python":
         told["data_file"] = options["path"]
+    told["reads"] = _read_by({Path(told[key]) for key in ("file", "data_file") if key in told}, study)
     register_own(name, told)
     return parameters | {"dataset_options": options}
 
@@ -111,11 +120,41 @@ def _defined(file: Path) -> set[str] | None:
 
 def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[str, Any]]:
     """Return the dataset's name and options."""
-    if PYTHON_MEMBER.fullmatch(definition.data):
-        file, member = _python(definition.data, where, study)
-        return "python", {"path": str(file), "name": member, "arguments": definition.data_options}
-    if definition.data_options:
-        raise BadInput(f"{where[:-1]}_options': only a function takes arguments, and `data` is {definition.data!r}")
-    if definition.data.endswith(".npz"):
-        return "arrays", {"path": definition.data}
-    raise BadInput(f"{where}: expected FILE.npz, or FILE.py:NAME of a function, got {definition.data!r}")
+    given, options = definition.data, definition.data_options
+    if PYTHON_MEMBER.fullmatch(given):
+        file, member = _python(given, where, study)
+        return "python", {"path": str(file), "name": member, "arguments": options}
+    path = (study.parent / Path(given).expanduser()).resolve()
+    if path.is_dir():
+        if any((path / name).is_file() for name in SAVED):
+            return "table", {"path": given, **options}
+        return "images", {"folder": given, **options}
+    if path.suffix in (".csv", ".parquet"):
+        return "table", {"path": given, **options}
+    if path.suffix != ".npz":
+        raise BadInput(
+            f"{where}: expected FILE.npz, FILE.csv, FILE.parquet, a folder of images FOLDER/CLASS/FILE or one that "
+            f"`datasets` has saved, or FILE.py:NAME of a function, got {given!r}"
+        )
+    if options:
+        raise BadInput(f"{where[:-1]}_options': arrays take none, and `data` is {given!r}")
+    return "arrays", {"path": given}
+
+
+def _read_by(files: Iterable[Path], study: Path) -> list[str]:
+    """Return the files and folders that texts in files of Python name, from beside these or the study: they count."""
+    found = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _LONGEST_NAME:
+                for place in {file.parent, study.parent.resolve()}:
+                    found |= _there(place, node.value)
+    return sorted(found)
+
+
+def _there(place: Path, text: str) -> set[str]:
+    try:
+        path = (place / text).resolve()
+        return {str(path)} if path.is_relative_to(place) and path != place and path.exists() else set()
+    except (OSError, ValueError):
+        return set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from transect.domain.axes.data import data_of
 from transect.domain.axes.train import ReferenceCell, TrainCell
@@ -14,6 +14,7 @@ from transect.domain.takes import DataArrays, own_repeat
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.dataset import workload_plugins
+from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layout import Layout
 from transect.training.optimisers import OPTIMISERS
@@ -25,6 +26,12 @@ from transect.training.workloads import WORKLOADS, model_of
 @cache
 def _parts_matter(workload: str) -> bool:
     return model_of(WORKLOADS.get(workload)).parts_matter
+
+
+def _input(cell: TrainCell) -> Literal["stored", "files", "synthetic"]:
+    """Return the cell's, but stored arrays where files have the same: what an own dataset gives may differ by epoch."""
+    dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
+    return "stored" if cell.input == "files" and isinstance(dataset, StoredDataset) else cell.input
 
 
 @cache
@@ -52,7 +59,7 @@ def reference_of(cell: TrainCell) -> ReferenceCell:
         micro_batches=micro_batches,
         reduce=cell.reduce if shards > 1 else "mean",
         learning_rate_rule=cell.learning_rate_rule,
-        input="synthetic" if cell.input == "synthetic" else "stored",
+        input=_input(cell),
     )
 
 

@@ -90,11 +90,11 @@ class FileReader:
         except Unusable as error:
             raise BadInput(f"{path}: {error}, since the data stage read it") from None
 
-    def read(self, steps: list[np.ndarray]) -> Iterator[np.ndarray]:
-        """Yield the normalised pixels of each step's samples, dtype (n, 3, size, size)."""
+    def read(self, steps: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
+        """Yield the normalised pixels of each step's samples, dtype (n, 3, size, size); they are the same in each epoch."""
         waiting: deque[tuple[np.ndarray, list[Future[None]]]] = deque()
         try:
-            for step in steps:
+            for _, step in steps:
                 rows = np.empty((len(step), 3, self._size, self._size), np.uint8)
                 pairs = zip(step.tolist(), rows, strict=True)
                 waiting.append((rows, [self._pool.submit(self._decode, *pair) for pair in pairs]))

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from transect.training.datasets import Reader
 from transect.training.frameworks import Trainer
-from transect.training.images import FileReader, Images
+from transect.training.images import Images
 from transect.training.layout import Share
 from transect.training.models import Model
 
@@ -115,24 +116,34 @@ class StoredBatches(Batches):
 
 
 class FileBatches(StoredBatches):
-    """The same batches, but decoded from the image files again, ahead of the step, by threads.
+    """The same samples, but read again ahead of the step: `train_rows` are their numbers where they were divided.
 
-    `steps` takes them from the data stage's arrays, whose pixels they are.
+    `drawn`: reading draws, as augmentation does, so restarts read them too. Image files have the pixels of the data
+    stage's arrays, which `steps` takes.
     """
 
-    def __init__(self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share, reader: FileReader) -> None:
+    def __init__(
+        self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share, reader: Reader, *, drawn: bool
+    ) -> None:
         super().__init__(trainer, data, batch, share)
-        self._reader = reader
+        self._reader, self._drawn, self._rows = reader, drawn, data.get("train_rows")
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
         for epoch in range(self.epochs):
-            steps = [self.indices(epoch * self.steps_per_epoch + step) for step in range(self.steps_per_epoch)]
-            yield self._read(steps)
+            yield self._read(epoch * self.steps_per_epoch, self.steps_per_epoch)
 
-    def _read(self, steps: list[np.ndarray]) -> Iterator[Batch]:
-        for x, i in zip(self._reader.read(steps), steps, strict=True):
+    def _read(self, first: int, count: int) -> Iterator[Batch]:
+        numbers = range(first, first + count)
+        chosen = [self.indices(number) for number in numbers]
+        rows = chosen if self._rows is None else [self._rows[i] for i in chosen]
+        epochs = [number // self.steps_per_epoch for number in numbers]
+        read = self._reader.read(list(zip(epochs, rows, strict=True)))
+        for x, i in zip(read, chosen, strict=True):
             self._trainer.seed(drawn_for(i))
             yield self._trainer.batch(x, self._y[i])
+
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        return self._read(first, count) if self._drawn else super().steps(first, count)
 
     def close(self) -> None:
         self._reader.close()

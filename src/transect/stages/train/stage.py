@@ -74,7 +74,7 @@ class TrainGrid(Section):
     inputs: list[Literal["stored", "files", "synthetic"]] = Field(
         default=["stored"],
         min_length=1,
-        description="stored: the data stage's arrays; files: decoded in each step; "
+        description="stored: the data stage's arrays; files: read anew in each step, images decoded, an own dataset asked; "
         "synthetic: random numbers that lie on the device",
     )
     options: list[dict[str, Value | None]] = Field(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,17 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Plugin, Registry
 from transect.training.layers import Shape
 
-__all__ = ["DATASETS", "Dataset", "DerivedDataset", "Division", "LoadedDataset", "Samples", "Stored", "StoredDataset"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "DerivedDataset",
+    "Division",
+    "LoadedDataset",
+    "Reader",
+    "Samples",
+    "Stored",
+    "StoredDataset",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +44,16 @@ class Samples:
     test: np.ndarray | None = None
 
 
+class Reader(Protocol):
+    """Reads samples again, ahead of the steps that need them."""
+
+    def read(self, steps: list[tuple[int, np.ndarray]]) -> Iterator[np.ndarray]:
+        """Yield the samples (n, ...) of each step, given its epoch and their numbers in the training part."""
+
+    def close(self) -> None:
+        """End what reads ahead. May be called again."""
+
+
 class Dataset(Plugin, ABC):
     """Where samples come from: `LoadedDataset`, `DerivedDataset` or `StoredDataset`.
 
@@ -46,11 +66,15 @@ class Dataset(Plugin, ABC):
     option_names: tuple[str, ...] | None = None
     # Options that are files or folders: a study gives them relative to its own file.
     paths: tuple[str, ...] = ()
-    # Whether FileReader can decode the samples again, from what `images.FILE_LIST` lists.
+    # Whether samples can be read again in each step: `reader`.
     files: bool = False
 
     def check(self, options: dict[str, Any], sample: Shape) -> None:
-        """Raise BadInput when the options cannot be used for samples of that shape; reads no file."""
+        """Raise BadInput when the options cannot be used for samples of that shape, () if unknown; reads no file."""
+
+    def reader(self, folder: Path, options: dict[str, Any], repeat: int, dtype: Any, threads: int) -> Reader:
+        """Return what reads the training part's samples again; `folder` is the data stage's."""
+        raise NotImplementedError
 
     def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
         """Return options to go on with when what the path `name` leads to is not there; None: it is needed."""
@@ -119,6 +143,10 @@ class StoredDataset(Dataset):
 
     `mean` and `deviation` are those of the training part scaled to 0..1, per channel.
     """
+
+    def few(self, options: dict[str, Any]) -> Samples:
+        """Return a few samples as they will be, to try a module of the user's with."""
+        raise NotImplementedError
 
     @abstractmethod
     def store(self, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:

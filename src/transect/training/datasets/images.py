@@ -7,6 +7,8 @@ training folder, 6 classes) and of most others.
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,8 +16,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transect.domain.errors import BadInput
-from transect.training.datasets import DATASETS, Division, Stored, StoredDataset
+from transect.training.datasets import DATASETS, Division, Samples, Stored, StoredDataset
 from transect.training.datasets._image_folder import printable, scan, store
+from transect.training.decoding import Unusable, decode, read_bytes
+from transect.training.images import FileReader
 from transect.training.layers import Shape
 
 # The generated folder, inside the data stage's own.
@@ -66,11 +70,32 @@ class ImageFolder(StoredDataset):
     option_names = tuple(ImageOptions.model_fields)
 
     def check(self, options: dict[str, Any], sample: Shape) -> None:
-        _options(options, sample)
+        if not sample and not options.get("size"):
+            # A module of the user's says nothing of its own.
+            raise BadInput("expected data_options.size, the height and width in pixels")
+        _options(options, sample or (3, options["size"], options["size"]))
 
     def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
         """Return options to go on with when what `name` leads to is not there; None: it is needed."""
         return {**options, name: None} if options.get("otherwise") == "generate" else None
+
+    def reader(self, folder: Path, options: dict[str, Any], repeat: int, dtype: Any, threads: int) -> FileReader:
+        """Decode the files again."""
+        return FileReader(folder, dtype, threads=threads)
+
+    def few(self, options: dict[str, Any]) -> Samples:
+        """Return one sample of each of two classes. Raises BadInput where there are none, or no size is given."""
+        used = ImageOptions.model_validate(options)
+        assert used.folder is not None and used.size is not None, "as `check` found"
+        folder = Path(used.folder)
+        classes = scan(folder).candidates
+        usable = (
+            some for name, files in classes.items() if (some := _first(folder / name, files, used.size)) is not None
+        )
+        x = list(islice(usable, 2))
+        if len(x) < 2:
+            raise BadInput(f"{folder}: fewer than two classes with an image that can be used")
+        return Samples(x=np.stack(x) / 255, y=np.arange(2), classes=tuple(classes), source=str(folder), file=folder)
 
     def store(self, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:
         """Generate files where no folder is given, then read, check and convert all of them."""
@@ -99,6 +124,14 @@ class ImageFolder(StoredDataset):
             source=f"generated: {used.classes} procedural textures, {used.generate} JPEG files each",
             details={"generated": True, "generated_seed": SEED},
         )
+
+
+def _first(folder: Path, files: list[str], size: int) -> np.ndarray | None:
+    """Return the pixels of the first file that can be used, uint8 (3, size, size), or None."""
+    for file in files:
+        with suppress(Unusable):
+            return decode(read_bytes(folder / file), size)
+    return None
 
 
 # As large as the files of the Intel natural-scenes set.

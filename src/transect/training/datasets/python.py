@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from transect.domain.errors import FAULTS, BadInput
-from transect.training.datasets import DATASETS, Samples
+from transect.training.datasets import DATASETS, Reader, Samples
 from transect.training.datasets.arrays import Arrays, samples_of
 
 
 @DATASETS.register("python")
 class PythonDataset(Arrays):
     """What `name` in the file `path` returns for `arguments`: (x, y) or a mapping of arrays as in an NPZ file; a dataset
-    of pairs, or two of them, for training and for the test. Every pair is asked for once, in order.
+    of pairs or its DataLoader, or two of them, for training and for the test. Every pair is asked for once, in order.
     """
 
     option_names = ("path", "name", "arguments")
     environment = "torch"
+    files = True
 
     def load(self, options: dict[str, Any]) -> Samples:
         """Call the function. Raises BadInput naming it where it raises or gives something else."""
@@ -35,6 +36,12 @@ class PythonDataset(Arrays):
         except FAULTS as error:
             raise BadInput(f"{where}: {type(error).__name__}: {error}") from error
         return samples_of(arrays, path, where)
+
+    def reader(self, folder: Path, options: dict[str, Any], repeat: int, dtype: Any, threads: int) -> Reader:
+        """Ask the dataset again, with the workers of its loader where it has one."""
+        module = import_module("transect.training.frameworks._dataset_reader")
+        reader: Reader = module.DatasetReader(options, repeat, dtype)
+        return reader
 
 
 def _arrays(given: Any, where: str) -> dict[str, np.ndarray]:
@@ -53,6 +60,7 @@ def _arrays(given: Any, where: str) -> dict[str, np.ndarray]:
 
 def _pairs(dataset: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Return all samples of a dataset, and their targets."""
+    dataset = dataset.dataset if hasattr(dataset, "num_workers") else dataset
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise BadInput(
             f"{where}: gives a {type(dataset).__name__}: expected arrays, or a dataset with a length and an index"
