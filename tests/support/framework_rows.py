@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thirds import THIRD
 
-FRAMEWORKS = ("numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2", "mxnet")
+FRAMEWORKS = ("numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "jax", "keras-2", "mxnet")
 SINGLE = [(name, "single") for name in FRAMEWORKS]
 ROWS = [
     *((name, strategy) for name in FRAMEWORKS for strategy in ("mpi-allreduce", "mpi-sendrecv")),
@@ -12,6 +12,7 @@ ROWS = [
     *(("tensorflow", name) for name in ("multiworker-ring", "horovod-gloo", "horovod-mpi")),
     ("keras-torch", "ddp-gloo"),
     ("keras-jax", "jax-data-parallel"),
+    ("jax", "jax-data-parallel"),
     *(("keras-2", name) for name in ("horovod-gloo", "horovod-mpi")),
     *(("mxnet", name) for name in ("kvstore-dist-sync", "horovod-gloo", "horovod-mpi")),
 ]

@@ -30,6 +30,7 @@ _FRAMEWORKS = {
     "tensorflow": "TensorFlow",
     "mxnet": "MXNet",
     "keras-2": "Keras 2",
+    "jax": "JAX",
     "keras-jax": "Keras on JAX",
     "keras-tensorflow": "Keras on TensorFlow",
     "keras-torch": "Keras on PyTorch",

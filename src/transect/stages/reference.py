@@ -45,7 +45,7 @@ def reference_of(cell: TrainCell) -> ReferenceCell:
     if layout.complaint(cell.batch) is not None:
         # The cell will be skipped: what it would have been cut into cannot be computed.
         layout = Layout(1)
-    shards = layout.replicas if cut else 1
+    shards = layout.copies if cut else 1
     # Summed or averaged, micro-batches of one part give its mean: they matter to batch norm alone.
     micro_batches = layout.micro_batches if _parts_matter(cell.workload) else 1
     return ReferenceCell(

@@ -24,13 +24,20 @@ class Layout:
     (D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
     Megatron-LM", 2021, section 3). Parameters that are only stored in parts, as FSDP does, are
     no model parts: each rank computes with all of them. `servers` come before all replicas: ranks that
-    hold weights or pass them on, and compute no part of a batch.
+    hold weights or pass them on, and compute no part of a batch. Of a replica's share each of the rank's
+    `devices` computes an equal part, with a copy of the model of its own.
     """
 
     replicas: int
     model_parts: int = 1
     micro_batches: int = 1
     servers: int = 0
+    devices: int = 1
+
+    @property
+    def copies(self) -> int:
+        """Models that compute equal parts of a batch, each with its own statistics."""
+        return self.replicas * self.devices
 
     @property
     def ranks(self) -> int:
@@ -45,8 +52,8 @@ class Layout:
 
     def complaint(self, batch: int) -> str | None:
         """Return why a global batch cannot be cut like this, or None."""
-        if batch % self.replicas:
-            return f"a global batch of {batch} cannot be cut in {self.replicas} equal parts"
+        if batch % self.copies:
+            return f"a global batch of {batch} cannot be cut in {self.copies} equal parts"
         if batch // self.replicas < self.micro_batches:
             return f"a replica's {batch // self.replicas} samples cannot be cut in {self.micro_batches} micro-batches"
         return None

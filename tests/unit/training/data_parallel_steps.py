@@ -15,27 +15,40 @@ from typing import Any
 import numpy as np
 from trainer_checks import NumpyTrainer, apart, data, plan
 
+from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory._limit import status_bytes
-from transect.training.strategies import STRATEGIES
+from transect.training.strategies import STRATEGIES, strategy_options
 
 RATES = (0.05, 0.05, 0.1, 0.02, 0.02)
 
 
 def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> dict[str, float]:
-    """Train both ways; return the largest difference of each kind."""
-    model, strategy.operation = case.split()
+    """Train both ways; return the largest difference of each kind. A case's number is that of a rank's devices."""
+    model, strategy.operation, *number = case.split()
+    devices = int(number[0]) if number else 1
+    options = strategy_options(name, {"devices": devices} if number else {}, case)
+    cell = Cell.of(
+        stage="train",
+        workload="none",
+        framework=framework,
+        strategy=name,
+        batch=6,
+        ranks_per_node=place.world_size,
+        options=options,
+    )
     precision = "fp32" if name == "kvstore-dist-sync" else "fp64"
     # Each rank begins with weights of its own: those of rank 0 must win.
     given = replace(plan(model, precision=precision, seed=3 + place.rank), batch=6 // place.world_size)
     if name.startswith("horovod") and framework == "torch":
         given = replace(given, memory_budget=1 << 30)
-    trainer: Any = FRAMEWORKS.get(framework).trainer(given)
+    trainer: Any = strategy.trainer(FRAMEWORKS.get(framework), given, cell)
     strategy.start(trainer)
     strategy.barrier()
     begun = status_bytes("VmData")[0]
-    ranks = [NumpyTrainer(plan(model)) for _ in range(place.world_size)]
-    parts = [slice(r * given.batch, (r + 1) * given.batch) for r in range(place.world_size)]
+    ranks = [NumpyTrainer(plan(model)) for _ in range(place.world_size * devices)]
+    size, first = 6 // len(ranks), place.rank * devices
+    parts = [slice(r * size, (r + 1) * size) for r in range(len(ranks))]
     off = {"loss": 0.0}
     for number, rate in enumerate(RATES):
         x, y = data(model, number)
@@ -44,15 +57,16 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
         for peer in ranks:
             peer.set_gradient(total)
             peer.update(rate)
-        mine = parts[place.rank]
+        mine = slice(place.rank * given.batch, (place.rank + 1) * given.batch)
         batch = trainer.batch(x[mine].astype(np.float32 if precision == "fp32" else np.float64), y[mine])
         done = strategy.step(trainer, *batch, rate)
-        off["loss"] = max(off["loss"], abs(done.loss - losses[place.rank]))
-        assert done.compute > 0 and done.communication >= 0 and done.bubble == 0, done
+        off["loss"] = max(off["loss"], abs(done.loss - float(np.mean(losses[first : first + devices]))))
         # NaN where the library does not tell.
+        assert not done.compute <= 0 and not done.communication < 0 and done.bubble == 0, done
         assert not done.under_way < done.communication, done
+        assert (framework == "jax") == bool(np.isnan(done.compute)), done
     # Running statistics too, which are those of each rank.
-    off["weights"] = apart(ranks[place.rank].weights(), trainer.weights())
+    off["weights"] = apart(ranks[first].weights(), trainer.weights())
     if place.rank == 0:
         off["predict"] = float(np.abs(ranks[0].predict(x) - strategy.predict(trainer, x)).max())
     # Horovod's own buffer of 128 MiB is there before a budget begins.

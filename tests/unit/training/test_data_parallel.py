@@ -24,6 +24,9 @@ CASES = ("cnn mean", "cnn sum", "residual mean")
 ROWS: list[Any] = [
     ("keras-torch", "ddp-gloo", CASES),
     ("keras-jax", "jax-data-parallel", CASES[1:]),
+    ("jax", "jax-data-parallel", CASES),
+    # Two ranks of three devices each.
+    ("jax", "jax-data-parallel", ("residual mean 3", "cnn sum 3")),
     ("tensorflow", "multiworker-ring", CASES),
     # A store has the keys of one model.
     ("mxnet", "kvstore-dist-sync", CASES[:1]),

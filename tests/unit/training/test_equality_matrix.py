@@ -35,6 +35,7 @@ ROWS: list[tuple[str, str, str, dict[int, int]]] = [
     ("mxnet", "mxnet", "mpi", {1: 7, 2: 7, 3: 7}),
     ("tensorflow", "tensorflow", "mpi", {2: 25, 3: 29}),
     ("keras-jax", "keras-jax", "mpi", {2: 41, 3: 47}),
+    ("jax", "keras-jax", "mpi", {2: 29, 3: 41}),
     ("keras-torch", "torch", "mpi", {2: 29}),
     ("keras-tensorflow", "tensorflow", "mpi", {2: 41}),
     ("keras-2", "horovod-tensorflow", "mpi", {3: 41}),

@@ -19,6 +19,7 @@ ENVIRONMENTS = {
     "keras-tensorflow": ("tensorflow", "fp64 fp32"),
     "keras-torch": ("torch", "fp64 fp32"),
     "keras-jax": ("keras-jax", "fp64 fp32"),
+    "jax": ("keras-jax", "fp64 fp32 amp-bf16"),
     "keras-2": ("horovod-tensorflow", "fp64 fp32"),
 }
 # bfloat16 has 8 bits, which the divisions of a batch norm of few samples amplify.
@@ -50,7 +51,7 @@ def test_a_trainer_computes_what_numpy_computes(framework, tmp_path):
 
 
 @pytest.mark.env
-@pytest.mark.parametrize("framework", [name for name in ENVIRONMENTS if name.startswith("keras")])
+@pytest.mark.parametrize("framework", [name for name in ENVIRONMENTS if name.startswith(("keras", "jax"))])
 def test_one_thread_computes_when_a_cell_has_one(framework, tmp_path):
     python = environment_python(ENVIRONMENTS[framework][0], tmp_path)
     done = warm(python).check(Path(__file__).with_name("trainer_checks.py"), framework, "threads")

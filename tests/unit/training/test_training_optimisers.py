@@ -19,6 +19,7 @@ ENVIRONMENTS = {
     "keras-tensorflow": "tensorflow",
     "keras-torch": "torch",
     "keras-jax": "keras-jax",
+    "jax": "keras-jax",
     "keras-2": "horovod-tensorflow",
     "mxnet": "mxnet",
 }

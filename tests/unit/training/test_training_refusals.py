@@ -69,6 +69,13 @@ def cell_of(strategy: str, options: dict[str, Any] | None = None, **axes: Any) -
         ("kvstore-dist-sync", {"framework": "mxnet", "precision": "fp64"}, "float32"),
         ("kvstore-dist-sync", {}, "not of torch"),
         ("jax-data-parallel", {"framework": "keras-jax"}, None),
+        ("jax-data-parallel", {"framework": "keras-jax", "options": {"devices": 2}}, "one device of each rank"),
+        ("jax-data-parallel", {"framework": "jax", "options": {"devices": 2}}, None),
+        ("jax-data-parallel", {"framework": "jax", "options": {"devices": 3}}, "64 cannot be cut in 6"),
+        ("jax-data-parallel", {"framework": "jax", "device": "cuda"}, "strategy single"),
+        ("single", {"framework": "jax", "device": "cuda", "precision": "amp-bf16"}, None),
+        ("single", TEXT | {"framework": "jax"}, None),
+        ("single", TEXT | {"framework": "keras-jax"}, "not a TextEncoder"),
         ("jax-data-parallel", {"framework": "keras-torch"}, "not of keras-torch"),
         (RING, {"framework": "tensorflow", "reduce": "sum", "precision": "fp64"}, None),
         (RING, {"framework": "tensorflow", "device": "cuda"}, "works on cpu"),
@@ -192,6 +199,7 @@ def test_options_have_one_way_to_be_written():
         ("async", {}, 4, Layout(3, servers=1)),
         (SENT, {}, 4, Layout(3, servers=1)),
         ("published-allreduce", {}, 4, Layout(4)),
+        ("jax-data-parallel", {"devices": 2}, 4, Layout(4, devices=2)),
     ],
 )
 def test_ranks_divide_and_the_reference_cuts_as_the_cell_does(strategy, options, ranks, layout):
@@ -199,7 +207,7 @@ def test_ranks_divide_and_the_reference_cuts_as_the_cell_does(strategy, options,
     cell = cell_of(strategy, options, ranks_per_node=ranks, workload="images-resnet20", batch=96, reduce=reduce)
     assert STRATEGIES.get(strategy).layout(cell) == layout
     reference = reference_of(cell)
-    assert (reference.shards, reference.micro_batches) == (layout.replicas, layout.micro_batches)
+    assert (reference.shards, reference.micro_batches) == (layout.replicas * layout.devices, layout.micro_batches)
 
 
 def test_ranks_share_the_data_where_they_do_not_share_the_model():

@@ -291,7 +291,7 @@ def main(framework: str, precision: str) -> None:
     if precision == "threads":
         return print(json.dumps(busy_threads(framework)))
     steps = [separate]
-    if framework.startswith(("keras", "tensorflow")):
+    if framework.startswith(("keras", "tensorflow", "jax")):
         steps.append(fused)
     cases = CASES if precision == "fp64" else [CASES[0], CASES[2]]
     every = [*product(cases, steps)]

@@ -16,6 +16,7 @@ class Tcp(Rendezvous):
         "torch": ("ddp-gloo", "ddp-nccl", "fsdp", "torch-pipeline", "tensor-parallel", "spatial"),
         "keras-torch": ("ddp-gloo",),
         "keras-jax": ("jax-data-parallel",),
+        "jax": ("jax-data-parallel",),
     }
 
     def common(self, world: World) -> dict[str, str]:

@@ -29,14 +29,14 @@ class JaxTrainer(KerasTrainer):
         self.flat_gradient = numpy.zeros(sum(self._sizes), self.dtype)
 
         def value(trained: Any, others: Any, x: Any, y: Any) -> tuple[Any, Any]:
-            outputs, others = model.stateless_call(trained, others, x, training=True)
+            outputs, others = self.training_outputs(trained, others, x)
             return self.loss(y, outputs), others
 
         gradients = jax.value_and_grad(value, has_aux=True)
 
         def backward(trained: Any, others: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
             (loss, others), parts = gradients(trained, others, x, y)
-            return loss, others, numpy.concatenate([part.ravel() for part in parts])
+            return loss, others, self.flat(parts)
 
         def apply(trained: Any, state: Any, flat: Any) -> tuple[Any, Any]:
             parts = zip(numpy.split(flat, ends), shapes, strict=True)
@@ -55,6 +55,17 @@ class JaxTrainer(KerasTrainer):
         self._step = jax.jit(step, donate_argnums=(0, 1, 2))
         self._predict = jax.jit(lambda *given: model.stateless_call(*given, training=False)[0])
         self.fetch()
+
+    def training_outputs(self, trained: Any, others: Any, x: Any) -> tuple[Any, Any]:
+        """Return the outputs for a batch in training, and the other weights after it; to be compiled."""
+        found: tuple[Any, Any] = self.model.stateless_call(trained, others, x, training=True)
+        return found
+
+    def flat(self, gradients: list[Any]) -> Any:
+        """Return the gradients side by side; to be compiled."""
+        import jax
+
+        return jax.numpy.concatenate([gradient.ravel() for gradient in gradients])
 
     def _held(self) -> tuple[list[Any], ...]:
         model = self.model

@@ -23,88 +23,29 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, PartTrainer, Trainer, runs_on
-from transect.training.frameworks._channels_last import samples_first
+from transect.training.frameworks import (
+    FRAMEWORKS,
+    ModelPart,
+    ModelPlan,
+    PartFramework,
+    PartTrainer,
+    Trainer,
+    _jax_setup,
+    runs_on,
+)
+from transect.training.frameworks._jax_part import JaxPart
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import TensorFlowTrainer, TorchTrainer
 from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
 from transect.training.frameworks._tensorflow_trainer import configure
 from transect.training.frameworks._torch_part import AutogradPart
-from transect.training.parts import PartByTrainer
 
 
-class _KerasJaxPart(PartByTrainer):
-    """`jax.vjp` within a jitted function gives a function as a result, with all that it has kept.
-
-    Functions are compiled once for each size of a micro-batch. The tape of one under way holds how to go back,
-    and the weight where the part ends the model.
-    """
-
-    trainer: JaxTrainer
+class _KerasJaxPart(JaxPart):
+    """A part as Keras computes it on JAX."""
 
     def __init__(self, plan: ModelPlan, part: ModelPart, keras: Any) -> None:
         super().__init__(plan, part, lambda part_plan: JaxTrainer(part_plan, keras))
-        import jax
-
-        numpy, trainer, inner = jax.numpy, self.trainer, not part.begins
-        self._trained = len(trainer.state[0])
-        self._none = trainer.flat_gradient
-
-        def outputs(trained: Any, others: Any, x: Any) -> Any:
-            return trainer.model.stateless_call(trained, others, x, training=True)
-
-        def loss(trained: Any, others: Any, x: Any, y: Any) -> Any:
-            found, others = outputs(trained, others, x)
-            return trainer.loss(y, found), others
-
-        def taped(function: Any) -> Any:
-            def run(trained: Any, others: Any, x: Any, *y: Any) -> Any:
-                if inner:
-                    return jax.vjp(lambda t, i: function(t, others, i, *y), trained, x, has_aux=True)
-                return jax.vjp(lambda t: function(t, others, x, *y), trained, has_aux=True)
-
-            return jax.jit(run)
-
-        def back(flat: Any, way: Any, g: Any) -> tuple[Any, ...]:
-            gradients, *rest = way(g)
-            if gradients:
-                flat = flat + numpy.concatenate([gradient.ravel() for gradient in gradients])
-            return flat, *rest
-
-        self._forward, self._loss = taped(outputs), taped(loss)
-        self._back = jax.jit(back)
-
-    def begin_step(self) -> None:
-        super().begin_step()
-        self.trainer.flat_gradient = self._none
-
-    def _pass(self, i: int, function: Any, x: Any, y: tuple[Any, ...], weight: float) -> Any:
-        trained, others, moving = self.trainer.state
-        end, way, others = function(trained, others, self.native(x), *y)
-        self.trainer.state = (trained, others, moving)
-        self.tapes[i] = way, weight
-        return end
-
-    def forward(self, i: int, x: Any) -> np.ndarray:
-        """Return the outputs: the array is JAX's own memory."""
-        return np.asarray(self._pass(i, self._forward, x, (), 1.0))
-
-    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
-        return float(self._pass(i, self._loss, x, (y,), weight))
-
-    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
-        way, weight = self.tapes.pop(i)
-        given = self.trainer.dtype.type(weight) if g is None else g
-        self.trainer.flat_gradient, *rest = self._back(self.trainer.flat_gradient, way, given)
-        return samples_first(np.asarray(rest[0])) if rest else None
-
-    def update(self, learning_rate: float) -> None:
-        if self._trained:
-            self.trainer.update(learning_rate)
-
-    def finish_step(self) -> None:
-        if self._trained:
-            self.trainer.finish_step()
 
 
 class _KerasTorchPart(AutogradPart):
@@ -227,14 +168,4 @@ class KerasJax(_Keras):
     whole, part = JaxTrainer, _KerasJaxPart
 
     def _configure(self, plan: ModelPlan) -> None:
-        # XLA has no option for it: its pools take their size from NPROC when the client is made.
-        os.environ["NPROC"] = str(plan.threads)
-        # Else XLA takes three quarters of a GPU's memory at once.
-        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-        import jax
-
-        jax.config.update("jax_platforms", plan.device)
-        if plan.device == "cuda":
-            # Else XLA rounds the factors of a product to TF32; float32 means float32 here.
-            jax.config.update("jax_default_matmul_precision", "highest")
-        jax.config.update("jax_enable_x64", plan.precision == "fp64")
+        _jax_setup.configure(plan.threads, plan.device, plan.precision)

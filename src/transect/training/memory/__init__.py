@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DIVIDED_LAYERS", "MEMORIES", "Activations", "Memory", "too_small", "whole_models"]
 
-# Strategies whose ranks compute whole models by `TorchTrainer.forward_backward`, though they have a trainer of their own.
-_WHOLE_MODELS = ("async", "mpi-bcast-reduce", "mpi-hierarchical", "published-sendrecv")
+# Strategies whose ranks compute whole models as the framework's own trainer does, though they have a trainer of their own.
+_WHOLE_MODELS = ("async", "jax-data-parallel", "mpi-bcast-reduce", "mpi-hierarchical", "published-sendrecv")
 # Those that compute by it too, but hold no layer whole. Others train parts of a model, which nothing holds to a budget.
 DIVIDED_LAYERS = ("fsdp", "spatial", "tensor-parallel")
 
