@@ -128,7 +128,8 @@ def _plugin_rows(registry: Registry[Any]) -> list[list[str]]:
             continue
         plugin = registry.get(name)
         file = source.relative_to(ROOT).as_posix()
-        row = [f"`{name}`", _first_line(type(plugin))]
+        others = ", ".join(f"`{other}`" for other in registry.called()[name])
+        row = [f"`{name}`" + (f" ({others})" if others else ""), _first_line(type(plugin))]
         # A stage's depends on the cell: it is a method there.
         if hasattr(plugin, "environment") and not callable(plugin.environment):
             row.append(f"`{plugin.environment}`" if plugin.environment else "the system's own")
@@ -147,7 +148,11 @@ def _option_rows(registry: Registry[Any]) -> list[list[str]]:
 
 def plugins_page() -> str:
     """Return docs/plugins.md: a table for each registry, and one of the strategies' options."""
-    parts = ["# Plug-ins", _NOTE, "What each registry holds. How to add one: [adding.md](adding.md)."]
+    parts = [
+        "# Plug-ins",
+        _NOTE,
+        "What each registry holds. How to add one: [adding.md](adding.md). Names in parentheses are understood too, whether in capitals or not, with\n`-` or `_`; one that stands beside several is an error that names these.",
+    ]
     for registry in _REGISTRIES:
         rows = _plugin_rows(registry)
         columns = ["name", "what", "environment", "file"]

@@ -88,10 +88,12 @@ def _system(name: str, nodes: int) -> dict[str, Any]:
 
 def _wanted(system: str, **given: Any) -> Wanted:
     from transect.cli.planned_training import Wanted
+    from transect.domain.precisions import named_precision
     from transect.planner.auto import MODES
     from transect.planner.partition import SOLVERS
     from transect.training.frameworks import FRAMEWORKS
 
+    given |= {"framework": FRAMEWORKS.named(given["framework"]), "precision": named_precision(given["precision"])}
     FRAMEWORKS.get(given["framework"], "--framework")
     for option, value, known in (("--plan", given["mode"], MODES), ("--solver", given["solver"], SOLVERS)):
         if value not in known:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from transect.domain.files import FULL
+from transect.domain.names import meant
 from transect.domain.terminal import complain, printable, say
 
 
@@ -86,17 +88,31 @@ def interruption_behind(error: BaseException) -> Interruption | None:
 FAULTS = (Exception, SystemExit)
 
 
-def unknown_name(kind: str, given: str, known: Iterable[str], where: str = "") -> BadInput:
-    """Make the error for a name that is not known, with the nearest known one.
+def unknown_name(
+    kind: str,
+    given: str,
+    known: Iterable[str],
+    where: str = "",
+    others: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> BadInput:
+    """Make the error for a name that is not known, with those that it may stand for, or the nearest one.
+
+    `others`: what people call some of the known ones besides.
 
     >>> str(unknown_name("framework", "troch", ["torch", "numpy"]))
     "unknown framework 'troch': did you mean 'torch'? Known: numpy, torch"
     """
-    names = sorted(known)
-    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
-    hint = f" did you mean '{near[0]}'?" if near else ""
+    names = {name: others.get(name, ()) for name in known}
+    found = meant(given, names)
+    if not found:
+        spellings = {spelling.casefold(): name for name, called in names.items() for spelling in (*called, name)}
+        near = difflib.get_close_matches(given.casefold(), spellings, n=1, cutoff=0.5)
+        found = [spellings[spelling] for spelling in near]
+    *first, last = (f"'{name}'" for name in found or [""])
+    either = f"{', '.join(first)} or {last}" if first else last
+    hint = f" did you mean {either}?" if found else ""
     prefix = f"{where}: " if where else ""
-    return BadInput(f"{prefix}unknown {kind} '{given}':{hint} Known: {', '.join(names) or 'none'}")
+    return BadInput(f"{prefix}unknown {kind} '{given}':{hint} Known: {', '.join(sorted(names)) or 'none'}")
 
 
 def error_facts(error: BaseException) -> dict[str, str]:

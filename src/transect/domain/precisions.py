@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from transect.domain.errors import unknown_name
+from transect.domain.names import only_meant
 
 # Bytes of a number, and unit roundoff u = 2^-p of a significand of p bits, rounded to nearest
 # (IEEE 754-2019, table 3.5; bfloat16: Intel, "BFLOAT16 hardware numerics definition", 2018).
@@ -30,6 +31,8 @@ class Precision:
     multiplied: str
     added: str
     array: str
+    # What people call it besides.
+    others: tuple[str, ...] = ()
 
     @property
     def bytes_per_number(self) -> int:
@@ -45,14 +48,57 @@ class Precision:
 PRECISIONS = {
     precision.name: precision
     for precision in (
-        Precision(name="fp64", stored="float64", multiplied="float64", added="float64", array="float64"),
-        Precision(name="fp32", stored="float32", multiplied="float32", added="float32", array="float32"),
-        Precision(name="fp16", stored="float16", multiplied="float16", added="float32", array="float32"),
-        Precision(name="bf16", stored="bfloat16", multiplied="bfloat16", added="float32", array="float32"),
+        Precision(
+            name="fp64",
+            stored="float64",
+            multiplied="float64",
+            added="float64",
+            array="float64",
+            others=("float64", "f64", "double"),
+        ),
+        Precision(
+            name="fp32",
+            stored="float32",
+            multiplied="float32",
+            added="float32",
+            array="float32",
+            others=("float32", "f32", "single"),
+        ),
+        Precision(
+            name="fp16",
+            stored="float16",
+            multiplied="float16",
+            added="float32",
+            array="float32",
+            others=("float16", "f16", "half"),
+        ),
+        Precision(
+            name="bf16",
+            stored="bfloat16",
+            multiplied="bfloat16",
+            added="float32",
+            array="float32",
+            others=("bfloat16",),
+        ),
         # Weights and updates in float32, products in bfloat16: torch's and TensorFlow's autocast.
-        Precision(name="amp-bf16", stored="float32", multiplied="bfloat16", added="float32", array="float32"),
+        Precision(
+            name="amp-bf16",
+            stored="float32",
+            multiplied="bfloat16",
+            added="float32",
+            array="float32",
+            others=("amp-bfloat16", "bf16-mixed", "mixed-bfloat16"),
+        ),
     )
 }
+
+
+_CALLED = {precision.name: precision.others for precision in PRECISIONS.values()}
+
+
+def named_precision(given: str) -> str:
+    """Return the name that is meant by what a person has typed, as `Registry.named` does."""
+    return only_meant(given, _CALLED)
 
 
 def find_precision(name: str, where: str = "") -> Precision:
@@ -60,7 +106,7 @@ def find_precision(name: str, where: str = "") -> Precision:
     try:
         return PRECISIONS[name]
     except KeyError:
-        raise unknown_name("precision", name, PRECISIONS, where) from None
+        raise unknown_name("precision", name, PRECISIONS, where, _CALLED) from None
 
 
 def check_precisions(names: Iterable[str], where: str) -> None:

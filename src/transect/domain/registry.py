@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from transect.domain.errors import FAULTS, BadInput, unknown_name
+from transect.domain.names import only_meant
 
 PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
@@ -63,12 +64,17 @@ class Registry(Generic[T]):
         self.package = package
         self.base = base
         self._entries: dict[str, type[T]] = {}
+        # What people call it besides.
+        self._others: dict[str, tuple[str, ...]] = {}
         self._files: dict[str, Path] = {}
         self._described: set[str] = set()
         self._discovered = False
 
-    def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Decorate a class to make it known as `name`."""
+    def register(self, name: str, *others: str) -> Callable[[type[T]], type[T]]:
+        """Decorate a class to make it known as `name`.
+
+        `others` is what people call it besides, as `named` says; several plug-ins may claim one of these.
+        """
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise ValueError(f"{self.kind}: expected a name of letters, digits and ._+- in register(...), got {name!r}")
 
@@ -85,6 +91,7 @@ class Registry(Generic[T]):
             if slips := sorted(_misspelt(cls)):
                 raise BadInput(*(f"{source}: {self.kind} '{name}' {slip}" for slip in slips))
             self._entries[name] = cls
+            self._others[name] = others
             self._files[name] = source
             return cls
 
@@ -118,13 +125,26 @@ class Registry(Generic[T]):
         self._discover()
         return sorted(self._entries)
 
+    def named(self, given: str) -> str:
+        """Return the name of the plug-in that is meant by what a person has typed: `PyTorch` is `torch`.
+
+        Called once, where it is read, so that ids and fingerprints know one name. The given one where no plug-in is
+        meant, or one of several may be: `get` then says what is known.
+        """
+        return only_meant(given, self.called())
+
+    def called(self) -> dict[str, tuple[str, ...]]:
+        """Return what people call each plug-in besides its name."""
+        self._discover()
+        return {name: self._others.get(name, ()) for name in self._entries}
+
     def get(self, name: str, where: str = "") -> T:
         """Make the plug-in of that name. Raises BadInput with the nearest name when unknown."""
         self._discover()
         try:
             return self._entries[name]()
         except KeyError:
-            raise unknown_name(self.kind, name, self._entries, where) from None
+            raise unknown_name(self.kind, name, self._entries, where, self.called()) from None
 
     def source(self, name: str) -> Path:
         """Return the file that defines the plug-in: it is part of a cell's fingerprint."""

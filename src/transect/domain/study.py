@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from transect.domain.errors import BadInput
 from transect.domain.until import Percent, RepeatUntil
@@ -14,6 +14,12 @@ from transect.domain.until import Percent, RepeatUntil
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
 Counts = Annotated[list[Count], Field(min_length=1)]
+
+
+def typed(name_of: Callable[[str], str]) -> AfterValidator:
+    """Make a list's names those that are meant by what was typed: `name_of` is a registry's `named`, or like it."""
+    return AfterValidator(lambda given: given and [name_of(name) for name in given])
+
 
 Containers = Annotated[
     list[str | None],

@@ -13,6 +13,8 @@ from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import unknown_name
+from transect.domain.names import only_meant
+from transect.domain.precisions import PRECISIONS
 from transect.domain.registry import Plugin, Registry
 from transect.runtimes._cuda import no_cuda_reason
 
@@ -24,11 +26,27 @@ __all__ = [
     "RUNTIMES",
     "Runtime",
     "cannot_train",
+    "check_onnx_precisions",
     "check_providers",
+    "named_onnx_precision",
 ]
 
 # Of ONNX files: what an exporter or a conversion makes.
 ONNX_PRECISIONS = ("fp32", "fp16", "int8-dynamic", "int8-static")
+_CALLED = {name: PRECISIONS[name].others if name in PRECISIONS else ("int8",) for name in ONNX_PRECISIONS}
+
+
+def named_onnx_precision(given: str) -> str:
+    """Return the name that is meant by what a person has typed, as `Registry.named` does."""
+    return only_meant(given, _CALLED)
+
+
+def check_onnx_precisions(names: Iterable[str], where: str) -> None:
+    """Raise BadInput for the first name that is none of them."""
+    for name in names:
+        if name not in ONNX_PRECISIONS:
+            raise unknown_name("precision", name, ONNX_PRECISIONS, where, _CALLED)
+
 
 # Execution providers that some runtime knows; a plug-in's own join them.
 PROVIDERS = ("cpu", "cuda", "tensorrt", "openvino", "webgpu")

@@ -17,7 +17,7 @@ _CHOICE = "TRANSECT_CHROMIUM"
 _FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 
 
-@RUNTIMES.register("browser")
+@RUNTIMES.register("browser", "web", "wasm")
 class BrowserRuntime(CompiledRuntime):
     """The package onnxruntime-web in headless Chromium: WebAssembly with SIMD and threads; WebGPU."""
 

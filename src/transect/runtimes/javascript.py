@@ -14,7 +14,7 @@ def node_files(python: str, *packages: str) -> list[Path]:
     return [runners / "javascript", *(runners / "node_modules" / name for name in packages)]
 
 
-@RUNTIMES.register("javascript")
+@RUNTIMES.register("javascript", "js", "node", "node.js", "nodejs")
 class JavaScriptRuntime(CompiledRuntime):
     """The package onnxruntime-node; inputs are bound over, outputs are copied inside of `run`."""
 

@@ -10,7 +10,7 @@ from transect.runtimes._programs import library_file
 from transect.runtimes.java import JavaRuntime
 
 
-@RUNTIMES.register("kotlin")
+@RUNTIMES.register("kotlin", "kt")
 class KotlinRuntime(JavaRuntime):
     """ONNX Runtime's Java API, called from Kotlin."""
 

@@ -7,7 +7,7 @@ from transect.runtimes import RUNTIMES
 from transect.runtimes._programs import CompiledRuntime, missing_tool
 
 
-@RUNTIMES.register("c")
+@RUNTIMES.register("c", "onnxruntime")
 class CRuntime(CompiledRuntime):
     """ONNX Runtime's C API, with I/O binding."""
 
@@ -16,7 +16,7 @@ class CRuntime(CompiledRuntime):
     trains = True
 
 
-@RUNTIMES.register("cpp")
+@RUNTIMES.register("cpp", "c++", "cxx", "onnxruntime")
 class CppRuntime(CompiledRuntime):
     """ONNX Runtime's C++ API, with I/O binding."""
 
@@ -25,7 +25,7 @@ class CppRuntime(CompiledRuntime):
     trains = True
 
 
-@RUNTIMES.register("go")
+@RUNTIMES.register("go", "golang")
 class GoRuntime(CompiledRuntime):
     """The module `onnxruntime_go`, into outputs of the program's own."""
 
@@ -34,7 +34,7 @@ class GoRuntime(CompiledRuntime):
     trains = True
 
 
-@RUNTIMES.register("rust")
+@RUNTIMES.register("rust", "rs")
 class RustRuntime(CompiledRuntime):
     """The crate `ort`."""
 

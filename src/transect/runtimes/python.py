@@ -11,7 +11,7 @@ from transect.runtimes._programs import CONTRACT, PythonProgram, missing_library
 _TENSORRT = "install TensorRT 10 for CUDA 13, and put its folder into LD_LIBRARY_PATH"
 
 
-@RUNTIMES.register("python")
+@RUNTIMES.register("python", "py", "onnxruntime")
 class PythonRuntime(PythonProgram):
     """The onnxruntime package, called with arrays."""
 
@@ -42,7 +42,7 @@ class PythonIoBindingRuntime(PythonRuntime):
     program = RUNNERS / "python" / "run_iobinding.py"
 
 
-@RUNTIMES.register("python-openvino")
+@RUNTIMES.register("python-openvino", "openvino")
 class PythonOpenVinoRuntime(PythonRuntime):
     """The onnxruntime-openvino package, with an older ONNX Runtime in it: 1.24.1; its device is the CPU."""
 

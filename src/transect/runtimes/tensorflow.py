@@ -8,7 +8,7 @@ from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
 
 
-@RUNTIMES.register("tensorflow")
+@RUNTIMES.register("tensorflow", "tf")
 class TensorflowRuntime(Baseline):
     """The workload's Keras model as a `tf.function`, with the weights that were trained."""
 

@@ -27,7 +27,7 @@ def _no_compiler() -> str | None:
     return missing
 
 
-@RUNTIMES.register("torch-compile")
+@RUNTIMES.register("torch-compile", "torch", "pytorch", "torch.compile", "compile")
 class TorchCompileRuntime(TorchEagerRuntime):
     """The model as trained, through `torch.compile` and its inductor."""
 

@@ -13,7 +13,7 @@ from transect.training.workloads import WORKLOADS, model_of
 _BUILDING = ("_torch_modules", "_torch_encoder")
 
 
-@RUNTIMES.register("torch-eager")
+@RUNTIMES.register("torch-eager", "torch", "pytorch", "eager")
 class TorchEagerRuntime(Baseline):
     """The model as trained, without an export."""
 
@@ -36,7 +36,7 @@ class TorchEagerRuntime(Baseline):
         return [*programs, *self.shared_files(*_BUILDING)]
 
 
-@RUNTIMES.register("torchscript")
+@RUNTIMES.register("torchscript", "torch", "pytorch")
 class TorchScriptRuntime(TorchEagerRuntime):
     """The model as trained, traced and frozen by `torch.jit`."""
 

@@ -12,7 +12,7 @@ from transect.domain.axes.text import HYPERPARAMETERS, ClassifyCell, EmbeddingsC
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.study import Count, Counts, Names, Section, typed
 from transect.domain.takes import AllFiles, Takes
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage, points
@@ -60,7 +60,7 @@ class ClassifyGrid(TextGrid):
     learning_rates: Annotated[list[Rate], Field(min_length=1)] | None = Field(
         default=None, description="null: the classifier's own"
     )
-    optimisers: Names | None = Field(
+    optimisers: Annotated[Names | None, typed(OPTIMISERS.named)] = Field(
         default=None, description="a file of `src/transect/training/optimisers` each; null: the classifier's own"
     )
     heads: Counts | None = Field(default=None, description="null: the classifier's own")

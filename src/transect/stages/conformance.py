@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from transect.domain.axes.export import ConformanceCell, NodeTestsCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
-from transect.domain.study import Section
+from transect.domain.study import Section, typed
 from transect.domain.takes import Takes
 from transect.onnx_models.node_tests import ARCHIVE
 from transect.planning.context import Context
@@ -24,7 +24,7 @@ from transect.runtimes.conformance import check_runtime
 class ConformanceSection(Section):
     """ONNX's operator tests: by which runtimes."""
 
-    runtimes: list[str] = Field(
+    runtimes: Annotated[list[str], typed(RUNTIMES.named)] = Field(
         default=[], description="names from [plugins.md](plugins.md#runtime) that take ONNX models"
     )
     providers: list[str] = Field(

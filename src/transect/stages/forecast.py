@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from transect.domain.axes.train import ForecastCell, TrainCell, forecast_of, tra
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Section
+from transect.domain.study import Count, Section, typed
 from transect.domain.takes import Metrics, Takes
 from transect.measure.provenance import available_cores
 from transect.payloads.forecast_prediction import COLLECTIVES, collectives_of
@@ -33,8 +33,8 @@ class ForecastGrid(Section):
     """Trainings of the study: those that every list allows; an empty list allows all."""
 
     workloads: list[str] = Field(default=[], description="only these workloads")
-    frameworks: list[str] = Field(default=[], description="only these frameworks")
-    strategies: list[str] = Field(default=[], description="only these strategies")
+    frameworks: Annotated[list[str], typed(FRAMEWORKS.named)] = Field(default=[], description="only these frameworks")
+    strategies: Annotated[list[str], typed(STRATEGIES.named)] = Field(default=[], description="only these strategies")
     ranks: list[Count] = Field(default=[], description="only so many ranks on each node")
     nodes: list[Count] = Field(default=[], description="only so many nodes")
 

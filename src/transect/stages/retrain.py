@@ -15,7 +15,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
+from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
 from transect.domain.takes import Takes
 from transect.planning.context import Context
 from transect.planning.environments import program_version
@@ -45,11 +45,15 @@ class RateRule(Section):
     )
 
 
+def _named_runtimes(given: str) -> str:
+    return ">".join(map(RUNTIMES.named, given.split(">")))
+
+
 class RetrainGrid(Section):
     """The cross product of its lists."""
 
     workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
-    runtimes: Names = Field(
+    runtimes: Annotated[Names, typed(_named_runtimes)] = Field(
         description="names from [plugins.md](plugins.md#runtime) that train; several that take turns "
         "are joined by `>`, as in `rust>javascript`, and each does as many steps"
     )
@@ -59,7 +63,7 @@ class RetrainGrid(Section):
         description="epochs of the base model's training: null: the workload's, by a train cell of "
         "torch, single, on one CPU rank, one thread; 0: none",
     )
-    optimisers: Names | None = Field(
+    optimisers: Annotated[Names | None, typed(OPTIMISERS.named)] = Field(
         default=None, description="a file of `src/transect/training/optimisers` each; null: the workload's own"
     )
     rates: Names = Field(default=[OLD], description=f"`{OLD}`: the workload's own, or names from `retrain.rates`")

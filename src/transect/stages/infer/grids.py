@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from transect.domain.errors import BadInput, unknown_name
-from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
+from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
-from transect.runtimes import ONNX_PRECISIONS, PROVIDERS, RUNTIMES, check_providers
+from transect.runtimes import PROVIDERS, RUNTIMES, check_onnx_precisions, check_providers, named_onnx_precision
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
 from transect.stages.generated_model import model_of
 from transect.stages.train.stage import trained
@@ -25,7 +25,7 @@ class InferGrid(Section):
     workloads: Names = Field(
         description="trained ones of `export.workloads`, and names from [plugins.md](plugins.md#model)"
     )
-    runtimes: Names = Field(description="names from [plugins.md](plugins.md#runtime)")
+    runtimes: Annotated[Names, typed(RUNTIMES.named)] = Field(description="names from [plugins.md](plugins.md#runtime)")
     exporters: Names | None = Field(
         default=None,
         description="each must stand in `export.exporters` or `models.exporters`; null: all of them; "
@@ -34,7 +34,9 @@ class InferGrid(Section):
     providers: Names = Field(default=["cpu"], description=", ".join(PROVIDERS))
     batches: Counts = Field(default=[1], description="samples per call")
     threads: Counts = Field(default=[1], description="intra-operator threads")
-    precisions: Names = Field(default=["fp32"], description="`fp32`; others are made from it by the stage `convert`")
+    precisions: Annotated[Names, typed(named_onnx_precision)] = Field(
+        default=["fp32"], description="`fp32`; others are made from it by the stage `convert`"
+    )
     options: Names = Field(
         default=[EQUAL],
         description="sets of session options: `equal`, `language-defaults` (none is set), or names "
@@ -110,9 +112,7 @@ def _check_names(section: InferSection, grid: InferGrid, where: str, context: Co
                 f"{context.section('export').exporters} and models.exporters "
                 f"{context.section('models').exporters}"
             )
-    for name in grid.precisions:
-        if name not in ONNX_PRECISIONS:
-            raise unknown_name("precision", name, ONNX_PRECISIONS, f"{where}.precisions")
+    check_onnx_precisions(grid.precisions, f"{where}.precisions")
     sets = [EQUAL, LANGUAGE_DEFAULTS, *section.options]
     for name in grid.options:
         if name not in sets:

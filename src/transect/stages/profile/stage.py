@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from transect.domain.axes.train import ProfileCell, profiled_training
-from transect.domain.precisions import PRECISIONS, check_precisions
+from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.study import Count, Counts, Names, Section, typed
 from transect.domain.system import System
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
@@ -28,11 +28,15 @@ class ProfileGrid(Section):
     """The cross product of its lists."""
 
     workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
-    frameworks: Names = Field(description="names from [plugins.md](plugins.md#framework)")
+    frameworks: Annotated[Names, typed(FRAMEWORKS.named)] = Field(
+        description="names from [plugins.md](plugins.md#framework)"
+    )
     batches: Counts = Field(description="samples of a micro-batch; from two sizes on, times of others lie on a line")
     threads: Counts = Field(default=[1], description="threads per rank")
     ranks: Counts = Field(default=[1], description="ranks on the node that do the same at once, each for itself")
-    precisions: Names = Field(default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports")
+    precisions: Annotated[Names, typed(named_precision)] = Field(
+        default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
+    )
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
 
 

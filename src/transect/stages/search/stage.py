@@ -18,7 +18,7 @@ from transect.domain.axes.text import SearchCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.study import Count, Counts, Names, Section, typed
 from transect.domain.takes import Takes
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
@@ -60,7 +60,9 @@ class SpaceRule(Section):
         default=None, description="a list, or `{low: …, high: …}`, drawn evenly in its logarithm"
     )
     batches: Counts | None = Field(default=None, description="tickets in a batch")
-    optimisers: Names | None = Field(default=None, description="a file of `src/transect/training/optimisers` each")
+    optimisers: Annotated[Names | None, typed(OPTIMISERS.named)] = Field(
+        default=None, description="a file of `src/transect/training/optimisers` each"
+    )
     heads: Counts | None = Field(default=None, description="of attention")
     layers: Counts | None = Field(default=None, description="of the encoder")
 

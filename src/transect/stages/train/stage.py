@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -14,9 +14,9 @@ from transect.domain.axes.train import MEMORY_PLAN, TrainCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.options import Value
-from transect.domain.precisions import PRECISIONS, check_precisions
+from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
-from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil, WhereItFits
+from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.launch.rendezvous import RENDEZVOUS
@@ -42,12 +42,18 @@ class TrainGrid(Section):
     """The cross product of its lists. The workload's batch is the global batch, or each replica's."""
 
     workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
-    frameworks: Names = Field(description="names from [plugins.md](plugins.md#framework)")
-    strategies: Names = Field(description="names from [plugins.md](plugins.md#strategy)")
+    frameworks: Annotated[Names, typed(FRAMEWORKS.named)] = Field(
+        description="names from [plugins.md](plugins.md#framework)"
+    )
+    strategies: Annotated[Names, typed(STRATEGIES.named)] = Field(
+        description="names from [plugins.md](plugins.md#strategy)"
+    )
     ranks: Counts = Field(default=[1], description="ranks per node")
     nodes: Counts = Field(default=[1], description="nodes; more than one needs a launcher that can")
     threads: Counts = Field(default=[1], description="threads per rank")
-    precisions: Names = Field(default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports")
+    precisions: Annotated[Names, typed(named_precision)] = Field(
+        default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
+    )
     networks: list[str | None] = Field(
         default=[None], min_length=1, description="names among the system's networks; null: its own choice"
     )
@@ -83,7 +89,7 @@ class TrainGrid(Section):
         description="one cell for each: options of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
         "auto, data, model or hybrid, which the planner turns into options of a pipeline ([parallelism.md](parallelism.md))",
     )
-    memories: Names = Field(
+    memories: Annotated[Names, typed(MEMORIES.named)] = Field(
         default=["plain"], description="what becomes of activations: names from [plugins.md](plugins.md#memory)"
     )
     memory_budgets: list[Count | None] = Field(

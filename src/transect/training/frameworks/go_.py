@@ -31,7 +31,7 @@ _OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyTyp
 )
 
 
-@FRAMEWORKS.register("go")
+@FRAMEWORKS.register("go", "golang")
 class GoFramework(ProgramFramework):
     """Own layers on gonum's matrix products, without a line of C; see docs/go.md."""
 

@@ -7,7 +7,7 @@ from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks.go_ import GoFramework
 
 
-@FRAMEWORKS.register("go-gorgonia")
+@FRAMEWORKS.register("go-gorgonia", "gorgonia")
 class GoGorgonia(GoFramework):
     """Gorgonia 0.9.18 in pure Go, or with its CUDA build; docs/go.md says what is wrong in it."""
 

@@ -118,7 +118,7 @@ class _Keras(PartFramework):
         return {name: str(import_module(name).__version__) for name in ("keras", *self.packages)}
 
 
-@FRAMEWORKS.register("keras-tensorflow")
+@FRAMEWORKS.register("keras-tensorflow", "keras", "keras-3", "keras-tf")
 class KerasTensorFlow(_Keras):
     """Keras 3 on TensorFlow."""
 
@@ -131,7 +131,7 @@ class KerasTensorFlow(_Keras):
         configure(plan.threads, plan.device)
 
 
-@FRAMEWORKS.register("keras-2")
+@FRAMEWORKS.register("keras-2", "keras2", "tf.keras", "tf-keras")
 class Keras2(KerasTensorFlow):
     """Keras 2, which TensorFlow has as tf.keras until 2.15."""
 
@@ -139,7 +139,7 @@ class Keras2(KerasTensorFlow):
     major = 2
 
 
-@FRAMEWORKS.register("keras-torch")
+@FRAMEWORKS.register("keras-torch", "keras", "keras-3", "keras-pytorch")
 class KerasTorch(_Keras):
     """Keras 3 on torch."""
 
@@ -158,7 +158,7 @@ class KerasTorch(_Keras):
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
 
-@FRAMEWORKS.register("keras-jax")
+@FRAMEWORKS.register("keras-jax", "keras", "keras-3")
 class KerasJax(_Keras):
     """Keras 3 on JAX."""
 

@@ -117,7 +117,7 @@ def kept_arrays(back: Any, weights: Iterable[np.ndarray]) -> dict[int, int]:
     return found
 
 
-@FRAMEWORKS.register("numpy")
+@FRAMEWORKS.register("numpy", "np")
 class NumpyFramework(PartFramework):
     """Reference and baseline; float64 gives the trajectory that all others must follow."""
 

@@ -8,7 +8,7 @@ from transect.training.frameworks._tensorflow_part import TensorflowPart
 from transect.training.frameworks._tensorflow_trainer import TensorflowTrainer
 
 
-@FRAMEWORKS.register("tensorflow")
+@FRAMEWORKS.register("tensorflow", "tf")
 class TensorflowFramework(PartFramework):
     """TensorFlow on a CPU or one GPU per rank."""
 

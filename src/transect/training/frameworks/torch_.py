@@ -9,7 +9,7 @@ from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.models import Model, no_module
 
 
-@FRAMEWORKS.register("torch")
+@FRAMEWORKS.register("torch", "pytorch")
 class TorchFramework(PartFramework):
     """PyTorch on a CPU or one GPU per rank."""
 

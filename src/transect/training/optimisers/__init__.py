@@ -63,8 +63,9 @@ OPTIMISERS: Registry[Optimiser] = Registry("optimiser", "transect.training.optim
 
 
 def _known(name: str) -> str:
-    OPTIMISERS.get(name)
-    return name
+    found = OPTIMISERS.named(name)
+    OPTIMISERS.get(found)
+    return found
 
 
 OptimiserName = Annotated[str, AfterValidator(_known)]

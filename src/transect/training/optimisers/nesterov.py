@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
 
-@OPTIMISERS.register("nesterov")
+@OPTIMISERS.register("nesterov", "nag")
 class Nesterov(Sgd):
     """g += weight_decay w; v = momentum v + g; w -= learning_rate (g + momentum v).
 

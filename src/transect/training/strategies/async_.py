@@ -20,7 +20,7 @@ from transect.training.strategies._parameter_server import Server, Worker
 UNBOUNDED = "unbounded"
 
 
-@STRATEGIES.register("async")
+@STRATEGIES.register("async", "parameter-server")
 class Async(MpiStrategy):
     """Rank 0 holds the weights and the optimiser, and applies each worker's gradient when it arrives.
 

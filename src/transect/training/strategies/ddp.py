@@ -81,14 +81,14 @@ class _Ddp(TorchDistributed):
         return Parts(loss, whole - waited, waited, under_way)
 
 
-@STRATEGIES.register("ddp-gloo")
+@STRATEGIES.register("ddp-gloo", "ddp", "DistributedDataParallel")
 class DdpGloo(_Ddp):
     """DDP over gloo: TCP between CPUs."""
 
     backend = "gloo"
 
 
-@STRATEGIES.register("ddp-nccl")
+@STRATEGIES.register("ddp-nccl", "ddp", "DistributedDataParallel")
 class DdpNccl(_Ddp):
     """DDP over NCCL: between GPUs."""
 

@@ -16,7 +16,7 @@ from transect.training.strategies._torch_groups import TimedCollective, TorchDis
 from transect.training.traffic import Traffic
 
 
-@STRATEGIES.register("fsdp")
+@STRATEGIES.register("fsdp", "fsdp2", "FullyShardedDataParallel")
 class Fsdp(TorchDistributed):
     """Each rank keeps a part of every parameter, gradient and momentum.
 

@@ -114,7 +114,7 @@ class _Horovod(Strategy):
         return found
 
 
-@STRATEGIES.register("horovod-gloo")
+@STRATEGIES.register("horovod-gloo", "horovod")
 class HorovodGloo(_Horovod):
     """Ranks meet at a key-value store and talk over Gloo."""
 
@@ -122,7 +122,7 @@ class HorovodGloo(_Horovod):
     controller = "gloo"
 
 
-@STRATEGIES.register("horovod-mpi")
+@STRATEGIES.register("horovod-mpi", "horovod")
 class HorovodMpi(_Horovod):
     """Ranks of one MPI program."""
 

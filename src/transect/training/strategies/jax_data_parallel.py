@@ -12,7 +12,7 @@ from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 
 
-@STRATEGIES.register("jax-data-parallel")
+@STRATEGIES.register("jax-data-parallel", "shard_map", "pmap")
 class JaxDataParallel(Strategy):
     """Divides each batch among the devices of all ranks by `shard_map`, as users of JAX do.
 

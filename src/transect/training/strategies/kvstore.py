@@ -12,7 +12,7 @@ from transect.training.layers import is_statistic
 from transect.training.strategies import STRATEGIES, Place, Strategy
 
 
-@STRATEGIES.register("kvstore-dist-sync")
+@STRATEGIES.register("kvstore-dist-sync", "kvstore", "dist_sync")
 class KvstoreDistSync(Strategy):
     """Servers add the workers' gradients, one key an array; the update stays with the workers.
 

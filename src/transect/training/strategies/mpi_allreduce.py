@@ -8,7 +8,7 @@ from transect.training.strategies._mpi import MpiStrategy
 from transect.training.traffic import Traffic
 
 
-@STRATEGIES.register("mpi-allreduce")
+@STRATEGIES.register("mpi-allreduce", "allreduce")
 class MpiAllreduce(MpiStrategy):
     """MPI_Allreduce(SUM) in place."""
 

@@ -30,7 +30,7 @@ from transect.training.workloads import WORKLOADS, model_of
 _OUTPUTS, _GRADIENTS = 0, 1
 
 
-@STRATEGIES.register("mpi-pipeline")
+@STRATEGIES.register("mpi-pipeline", "pipeline")
 class MpiPipeline(MpiStrategy):
     """GPipe or 1F1B over any framework that trains parts of a model.
 

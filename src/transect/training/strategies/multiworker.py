@@ -105,7 +105,7 @@ class _Multiworker(Strategy):
         return {"tf.distribute": f"MultiWorkerMirroredStrategy, {self.implementation}"}
 
 
-@STRATEGIES.register("multiworker-ring")
+@STRATEGIES.register("multiworker-ring", "multiworker", "MultiWorkerMirroredStrategy")
 class MultiworkerRing(_Multiworker):
     """Rings over gRPC."""
 
@@ -113,7 +113,7 @@ class MultiworkerRing(_Multiworker):
     device = "cpu"
 
 
-@STRATEGIES.register("multiworker-nccl")
+@STRATEGIES.register("multiworker-nccl", "multiworker", "MultiWorkerMirroredStrategy")
 class MultiworkerNccl(_Multiworker):
     """NCCL, one GPU per rank."""
 

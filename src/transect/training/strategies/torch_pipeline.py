@@ -33,7 +33,7 @@ class _Stages(PartChain):
     """The stages of this rank, each with an optimiser of its own; they need not be neighbours."""
 
 
-@STRATEGIES.register("torch-pipeline")
+@STRATEGIES.register("torch-pipeline", "pipeline")
 class TorchPipeline(ReplicaStrategy):
     """Stages pass micro-batches on as one of torch's own schedules says, over gloo.
 
