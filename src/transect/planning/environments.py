@@ -55,11 +55,14 @@ def has_environment(name: str) -> bool:
     return _find(name) is not None
 
 
-def environment_source(name: str) -> Path:
-    """Return the folder with requirements.txt: `envs/NAME`, or a plug-in folder's `envs/NAME`."""
+def environment_source(name: str, where: str = "") -> Path:
+    """Return the folder with requirements.txt: `envs/NAME`, or a plug-in folder's `envs/NAME`.
+
+    Raises BadInput for a name that neither has; `where` goes before its message.
+    """
     folder = _find(name)
     if folder is None:
-        raise unknown_name("environment", name, environment_names())
+        raise unknown_name("environment", name, environment_names(), where)
     return folder
 
 

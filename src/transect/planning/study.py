@@ -14,6 +14,7 @@ from transect.domain.paths import ROOT
 from transect.domain.registry import PLUGINS_VARIABLE
 from transect.domain.strict_yaml import load_yaml, validate
 from transect.domain.study import Study
+from transect.planning.own_scripts import define_scripts, is_script
 from transect.planning.own_workloads import define, is_own
 from transect.planning.stage import STAGES, ordered_stages
 from transect.training.workloads import WORKLOADS
@@ -85,7 +86,9 @@ def read_study(path: Path, complaints: Complaints) -> tuple[Study, frozenset[str
     broken = frozenset(content.keys() - usable.keys())
     for name, keys in list(usable.get("workloads", {}).items()):
         with complaints.noted():
-            if isinstance(keys, dict) and is_own(keys):
+            if isinstance(keys, dict) and is_script(keys):
+                usable["workloads"][name] = define_scripts(name, keys, path)
+            elif isinstance(keys, dict) and is_own(keys):
                 usable["workloads"][name] = define(name, keys, path)
             elif name not in WORKLOADS:
                 raise unknown_name("workload", name, WORKLOADS, f"{path}: workloads")

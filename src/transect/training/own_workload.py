@@ -9,6 +9,7 @@ leaves `module.json`, from which `ModuleModel` answers everywhere else.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -74,6 +75,12 @@ def definition_of(workload: str | None) -> dict[str, Any]:
 
 def define_from(spec: dict[str, Any]) -> None:
     """Make the workload of a spec known in the process that works on its cell."""
-    if definition := spec.get(SPEC_KEY):
+    definition = spec.get(SPEC_KEY)
+    if definition and "scripts" in definition:
+        # By its name: what runs other workloads does not depend on it.
+        import_module("transect.training.script_workload").register_scripts(
+            definition["workload"], definition, Path(spec["path"])
+        )
+    elif definition:
         DATASETS.get(definition["dataset"])
         register_own(definition["workload"], definition)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from transect.launch.rendezvous import KERAS, RENDEZVOUS, Rendezvous
 
-_EVERY = ("mpi-allreduce", "mpi-sendrecv", "mpi")
+# The last two are scripts of anybody's.
+_EVERY = ("mpi-allreduce", "mpi-sendrecv", "mpi", "mpirun")
 # Those of ranks that run our worker.
 _OURS = (
     *_EVERY,

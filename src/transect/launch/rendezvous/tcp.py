@@ -13,7 +13,7 @@ class Tcp(Rendezvous):
     """
 
     strategies = {  # noqa: RUF012 a constant
-        "torch": ("ddp-gloo", "ddp-nccl", "fsdp", "torch-pipeline", "tensor-parallel", "spatial"),
+        "torch": ("ddp-gloo", "ddp-nccl", "fsdp", "torch-pipeline", "tensor-parallel", "spatial", "torchrun"),
         "keras-torch": ("ddp-gloo",),
         "keras-jax": ("jax-data-parallel",),
         "jax": ("jax-data-parallel",),

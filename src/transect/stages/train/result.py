@@ -27,6 +27,7 @@ from transect.stages.train.result_times import (
     speed_values,
 )
 from transect.stages.train.result_updates import OF_EACH_GRADIENT, Updates
+from transect.stages.train.result_usage import energy_values, usage_values
 from transect.training.costs import step_costs
 from transect.training.divergence import divergence
 from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
@@ -59,7 +60,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     if "reference" in job.spec["inputs"] and not_checkable is None:
         reference = Reference(job)
     bubble = np.stack([rank["bubble"] for rank in series])
-    values = speed_values(cell.batch, merged) | overlap_values(working, bubble[layout.servers :]) | _usage(facts)
+    values = speed_values(cell.batch, merged) | overlap_values(working, bubble[layout.servers :]) | usage_values(facts)
     values |= _memory(facts) | input_overlap(facts)
     # Who divides layers, not a list of them, has no stages that wait.
     if layout.model_parts > 1 and bubble.any():
@@ -113,7 +114,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         for path in job.folder.glob(pattern):
             path.unlink()
     result = Result(
-        metrics=[*(MetricValue.of(n, v) for n, v in values.items() if np.isfinite(v)), *_energy(facts)],
+        metrics=[*(MetricValue.of(n, v) for n, v in values.items() if np.isfinite(v)), *energy_values(facts)],
         samples={
             name: Samples(
                 unit="s" if name.endswith("_time") or name == "epoch_end" else "1",
@@ -171,23 +172,6 @@ def _bound(settings: dict[str, Any]) -> int | None:
     return bound if isinstance(bound, int) else None
 
 
-_USAGE = {
-    "cpu_utilisation": "cpu_utilisation",
-    "gpu_utilisation": "gpu_utilisation_mean",
-    "gpu_memory": "gpu_memory_max_bytes",
-}
-
-
-def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the mean over ranks of what each used; nothing where one of them does not report it."""
-    means = {}
-    for name, key in _USAGE.items():
-        values = [rank["usage"].get(key) for rank in facts]
-        if None not in values:
-            means[name] = float(np.mean(values))
-    return means
-
-
 _MEMORY = {"training_memory": "step_bytes", "offloaded_bytes": "offloaded_bytes", "offload_wait_time": "waited_s"}
 
 
@@ -196,23 +180,6 @@ def _memory(facts: list[dict[str, Any]]) -> dict[str, float]:
     memories = [rank.get("memory", {}) for rank in facts]
     known = {name: key for name, key in _MEMORY.items() if all(key in memory for memory in memories)}
     return {name: max(memory[key] for memory in memories) for name, key in known.items()}
-
-
-def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
-    """Return the energy of all nodes by kind of counter: `nvml`, `rapl package`, `rapl dram`.
-
-    A counter belongs to a node, not to a rank: ranks that share a GPU read the same one.
-    """
-    counters = {
-        (rank["host"], counter["source"]): counter["joules"] for rank in facts for counter in rank["usage"]["energy"]
-    }
-    total: dict[str, float] = {}
-    for (_, source), joules in counters.items():
-        kind, _, place = source.partition(":")
-        if kind == "rapl":
-            kind = f"rapl {place.partition(':')[2] or place.partition('-')[0]}"
-        total[kind] = total.get(kind, 0.0) + joules
-    return [MetricValue.of("energy", joules, label=kind) for kind, joules in sorted(total.items())]
 
 
 def _quality(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from importlib import import_module
+from types import ModuleType
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.errors import Unsupported
@@ -17,6 +19,7 @@ from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
 from transect.stages.train.result_times import WARMUP_STEPS
 from transect.training.frameworks import FRAMEWORKS, ProgramFramework, RankFiles
+from transect.training.own_workload import SPEC_KEY
 from transect.training.rank_files import rank_place, read_places, read_rank
 from transect.training.raw_arrays import describe_npz
 from transect.training.restarts import RESTARTS
@@ -34,6 +37,12 @@ _DEAD_RANK = re.compile(
 )
 
 
+def _scripts(job: Job) -> ModuleType | None:
+    """Return what runs a study's own script, if the cell has one. By its name: no other cell depends on it."""
+    own = "scripts" in job.spec.get(SPEC_KEY, {})
+    return import_module("transect.stages.train.script") if own else None
+
+
 class TrainRunner(StageRunner):
     """Runs the payload, or a trainer's own program, on every rank."""
 
@@ -41,6 +50,9 @@ class TrainRunner(StageRunner):
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Ranks through the launcher that the strategy's rendezvous asks for."""
+        if (scripts := _scripts(job)) is not None:
+            prepared: tuple[str, Request] = scripts.prepare(job)
+            return prepared
         if "reference" in job.spec["inputs"]:
             need(job, "reference")
         cell = cell_of(job, TrainCell)
@@ -66,6 +78,8 @@ class TrainRunner(StageRunner):
         Not those that do not step together, whose next step another one's may wait for; nor where threads read ahead.
         """
         cell = cell_of(job, TrainCell)
+        if _scripts(job) is not None:
+            return None
         framework = FRAMEWORKS.get(cell.framework)
         able = framework.takes_turns if isinstance(framework, ProgramFramework) else True
         if not able or cell.input == "files" or STRATEGIES.get(cell.strategy).unchecked(cell) is not None:
@@ -75,6 +89,8 @@ class TrainRunner(StageRunner):
 
     def who(self, job: Job, outcome: Outcome) -> str:
         """Name the rank: by its process, or by what the launcher says of it."""
+        if (scripts := _scripts(job)) is not None:
+            return str(scripts.who(job))
         places = read_places(job.folder)
         for place in places:
             if place["pid"] == outcome.pid:
@@ -97,6 +113,9 @@ class TrainRunner(StageRunner):
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Merge the ranks' files; name the cause when a rank failed."""
+        if (scripts := _scripts(job)) is not None:
+            made: Result = scripts.collect(job, outcome)
+            return made
         errors = [json.loads(p.read_text()) for p in sorted(job.folder.glob("rank-*.error.json"))]
         if errors:
             # The others' may be no more than that it has gone.

@@ -29,10 +29,12 @@ from transect.stages.memory_plan.stage import memory_of
 from transect.stages.reference import reference_of
 from transect.stages.train.options import PLAN, PlannerSection, check_plan, planned_options
 from transect.stages.train.pairs import TRAIN_PAIRS
+from transect.stages.train.script_plan import check_environments, script_files, script_spec
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
 from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import RESTARTS
+from transect.training.script_workload import ScriptWorkload, script_of
 from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.support import cannot_be_cut
 from transect.training.workloads import WORKLOADS
@@ -171,6 +173,7 @@ class Train(Stage[TrainCell]):
                 (MEMORIES, grid.memories, "memories"),
             ):
                 context.knows(registry, names, f"train.grids.{number}.{key}")
+            check_environments(grid.workloads, context)
             if context.knows(STRATEGIES, grid.strategies, f"train.grids.{number}.strategies"):
                 with context.complaints.noted():
                     self._check_options(grid, section, context.where(f"train.grids.{number}.options"))
@@ -223,7 +226,12 @@ class Train(Stage[TrainCell]):
                     yield cell
 
     def inputs(self, cell: TrainCell, context: Context) -> dict[str, Cell]:
-        """Data and reference; a workload whose reference would take days, and what cannot follow one, go without."""
+        """Data and reference; a workload whose reference would take days, and what cannot follow one, go without.
+
+        A script reads its own data.
+        """
+        if isinstance(WORKLOADS.get(cell.workload), ScriptWorkload):
+            return {}
         inputs: dict[str, Cell] = {"data": data_of(cell.workload)}
         unchecked = STRATEGIES.get(cell.strategy).unchecked(cell)
         if unchecked is None and context.parameters(cell.workload).reference_steps != 0:
@@ -248,12 +256,15 @@ class Train(Stage[TrainCell]):
         return FRAMEWORKS.get(cell.framework).builds(WORKLOADS.get(cell.workload).model) or cannot_be_cut(cell)
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
-        """The hyper-parameters."""
+        """The hyper-parameters; of a script those that are known, and how it is started."""
+        if (script := script_of(cell)) is not None:
+            return script_spec(cell, script, context)
         return {"parameters": context.values(cell.workload)}
 
     def sources(self, cell: TrainCell) -> list[Path]:
-        """The optimisers, and what starts its ranks."""
-        return [PACKAGE / "launch" / "processes.py", *(OPTIMISERS.source(name) for name in OPTIMISERS)]
+        """What starts its ranks, and the optimisers; or a study's own script, and what runs and reads it."""
+        own = script_files(cell)
+        return [PACKAGE / "launch" / "processes.py", *(own or (OPTIMISERS.source(name) for name in OPTIMISERS))]
 
     def launchers(self, cell: TrainCell, system: System) -> tuple[str, ...]:
         """The system's, for MPI or without."""
@@ -268,7 +279,8 @@ class Train(Stage[TrainCell]):
 
     def environment(self, cell: TrainCell) -> str:
         """The framework's, or another one that the strategy or a GPU needs."""
-        default = FRAMEWORKS.get(cell.framework).environment
+        script = script_of(cell)
+        default = script.environment if script is not None else FRAMEWORKS.get(cell.framework).environment
         name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, default)
         # Where one lock file cannot serve both, `envs/NAME-cuda` is the one for GPUs.
         on_gpu = cell.device == "cuda" and has_environment(f"{name}-cuda")

@@ -1,0 +1,51 @@
+"""A study's own scripts as planning sees them: what a cell's spec says, and which files its outcome depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from transect.domain.axes.train import TrainCell
+from transect.planning.code_hash import PACKAGE
+from transect.planning.context import Context
+from transect.planning.environments import environment_source
+from transect.training.own_workload import SPEC_KEY
+from transect.training.script_workload import FOLDER, SCRIPTS, Script, ScriptWorkload, script_of, script_workload
+from transect.training.workloads import WORKLOADS
+
+# What starts a script, and what reads what it tells.
+_RUNNING = ("stages/train/script.py", "payloads/script_rank.py")
+
+
+def check_environments(workloads: Iterable[str], context: Context) -> None:
+    """Note environments of scripts that neither the project, a plug-in folder nor the system has."""
+    for name in workloads:
+        known = WORKLOADS.get(name) if name in WORKLOADS else None
+        for script in known.scripts.values() if isinstance(known, ScriptWorkload) else ():
+            if script.environment not in context.system.environments:
+                with context.complaints.noted():
+                    environment_source(script.environment, context.where(f"workloads.{name}.environment"))
+
+
+def script_spec(cell: TrainCell, script: Script, context: Context) -> dict[str, Any]:
+    """Return what a cell's spec says of its workload: this script alone, so that another one's edit changes nothing.
+
+    No hyper-parameter is known but the batch: the others are the script's.
+    """
+    workload = script_workload(cell)
+    batch, target = workload.defaults.batch, workload.defaults.quality_target
+    told = {"score": workload.score, "label": workload.label, "batch": batch, "target": target}
+    return {
+        "parameters": {"batch": batch, "quality_target": target},
+        "seed": context.study.seed,
+        FOLDER: str(workload.folder),
+        SPEC_KEY: {"workload": cell.workload, SCRIPTS: {cell.framework: script.model_dump(mode="json")}, **told},
+    }
+
+
+def script_files(cell: TrainCell) -> list[Path]:
+    """Return the script of a cell, and what runs and reads it; nothing where it has none."""
+    if (script := script_of(cell)) is None:
+        return []
+    return [(script_workload(cell).folder / script.file).resolve(), *(PACKAGE / name for name in _RUNNING)]
