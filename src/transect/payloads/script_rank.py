@@ -26,6 +26,8 @@ EPOCHS = "epochs.jsonl"
 # Who numbers ranks: the launch layer, or an MPI.
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+# What torchrun numbers ranks by.
+_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
 _PIECE = 65536
 # More of a line than this is no line of a log.
 _MAX_LINE = 65536
@@ -84,7 +86,10 @@ def main() -> int:
     given = parser.parse_args()
     rank = _number(_RANK)
     epochs: Path = given.out / EPOCHS
-    variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    # One process alone has numbers, and nobody to meet: libraries would wait for others.
+    left_out = () if "MASTER_ADDR" in os.environ else _TORCHRUN
+    variables = {name: value for name, value in os.environ.items() if name not in left_out}
+    variables["PYTHONUNBUFFERED"] = "1"
     pattern = given.epoch_line if rank == 0 else None
     if rank == 0 and pattern is None:
         variables["TRANSECT_EPOCHS"] = str(epochs)

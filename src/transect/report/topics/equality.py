@@ -25,16 +25,13 @@ def equality_findings(context: Context) -> list[Finding]:
     leaving = {id(record) for record in trained if leaves_reference(record)}
     checked = [r for r in trained if id(r) in leaving or r.value("equality_ratio") is not None]
     apart = [record for record in trained if record.status is Status.OK and "not_checkable" in record.details]
-    unheld = "; ".join(
-        f"{count(len(runs), 'run')} not checkable ({names(_called(runs))}): {clean(reason)}"
-        for reason, runs in _by_reason(apart).items()
-    )
+    why_apart = "; ".join(_why_apart(apart))
     if not checked:
         alone = Finding(
             subject="equality",
             kind="equality",
             confidence=Confidence.INCONCLUSIVE,
-            evidence=unheld,
+            evidence=why_apart,
             claim="no training run can be held to the reference step by step; time to quality judges them.",
         )
         return [alone] if apart else []
@@ -75,7 +72,7 @@ def equality_findings(context: Context) -> list[Finding]:
     if unrestarted := sum(bool(record.details.get("restarts_not_checkable")) for record in checked):
         evidence.append(f"{count(unrestarted, 'run')} could not be checked by restarts")
     if apart:
-        evidence.append(f"{unheld}; time to quality judges them")
+        evidence.append(f"{why_apart}, and time to quality judges them")
     return [
         Finding(
             subject="equality",
@@ -88,12 +85,16 @@ def equality_findings(context: Context) -> list[Finding]:
     ]
 
 
-def _by_reason(records: Sequence[AnyRecord]) -> dict[str, list[AnyRecord]]:
-    """Return records that are held to no reference, by why not."""
-    runs: dict[str, list[AnyRecord]] = {}
-    for record in records:
-        runs.setdefault(str(record.details["not_checkable"]), []).append(record)
-    return runs
+def _why_apart(apart: Sequence[AnyRecord]) -> Iterator[str]:
+    """Say which runs have no step to be held to the reference's: asynchronous updates, and what has no reference."""
+    asynchronous = [record for record in apart if "updates" in record.details]
+    if asynchronous:
+        named = names(_called(asynchronous))
+        yield f"{count(len(asynchronous), 'run')} not checkable: asynchronous ({named}); all their gradients were applied"
+    others = [record for record in apart if "updates" not in record.details]
+    for reason in sorted({str(record.details["not_checkable"]) for record in others}):
+        members = [record for record in others if record.details["not_checkable"] == reason]
+        yield f"{count(len(members), 'run')} not checkable: {reason} ({names(_called(members))})"
 
 
 def _called(records: Sequence[AnyRecord]) -> list[str]:

@@ -28,6 +28,14 @@ def check_environments(workloads: Iterable[str], context: Context) -> None:
                     environment_source(script.environment, context.where(f"workloads.{name}.environment"))
 
 
+def no_script(cell: TrainCell) -> str | None:
+    """Return why a framework that is no script cannot train a workload of scripts, or None."""
+    workload = WORKLOADS.get(cell.workload)
+    if not isinstance(workload, ScriptWorkload) or cell.framework in workload.scripts:
+        return None
+    return f"{cell.workload} is trained by its scripts alone: {', '.join(workload.scripts)}"
+
+
 def script_spec(cell: TrainCell, script: Script, context: Context) -> dict[str, Any]:
     """Return what a cell's spec says of its workload: this script alone, so that another one's edit changes nothing.
 

@@ -29,7 +29,7 @@ from transect.stages.memory_plan.stage import memory_of
 from transect.stages.reference import reference_of
 from transect.stages.train.options import PLAN, PlannerSection, check_plan, planned_options
 from transect.stages.train.pairs import TRAIN_PAIRS
-from transect.stages.train.script_plan import check_environments, script_files, script_spec
+from transect.stages.train.script_plan import check_environments, no_script, script_files, script_spec
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
 from transect.training.optimisers import OPTIMISERS
@@ -253,7 +253,8 @@ class Train(Stage[TrainCell]):
 
     def supports(self, cell: TrainCell) -> str | None:
         """The framework builds the model; files can be decoded, the batch divided, and a layer held."""
-        return FRAMEWORKS.get(cell.framework).builds(WORKLOADS.get(cell.workload).model) or cannot_be_cut(cell)
+        builds = FRAMEWORKS.get(cell.framework).builds(WORKLOADS.get(cell.workload).model)
+        return no_script(cell) or builds or cannot_be_cut(cell)
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters; of a script those that are known, and how it is started."""
