@@ -26,8 +26,11 @@ EPOCHS = "epochs.jsonl"
 # Who numbers ranks: the launch layer, or an MPI.
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-# What torchrun numbers ranks by.
-_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
+# What torchrun tells ranks.
+_TORCHRUN = (
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"),
+    *("MASTER_ADDR", "MASTER_PORT"),
+)
 _PIECE = 65536
 # More of a line than this is no line of a log.
 _MAX_LINE = 65536
@@ -81,13 +84,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the cell")
     parser.add_argument("--work", type=Path, required=True, help="folder in which the script runs")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--alone", action="store_true", help="as without a launcher: it is told of no ranks")
     parser.add_argument("--epoch-line", help="regular expression of lines that it prints")
     parser.add_argument("command", nargs="+", metavar="FILE.py")
     given = parser.parse_args()
     rank = _number(_RANK)
     epochs: Path = given.out / EPOCHS
-    # One process alone has numbers, and nobody to meet: libraries would wait for others.
-    left_out = () if "MASTER_ADDR" in os.environ else _TORCHRUN
+    left_out = _TORCHRUN if given.alone else ()
     variables = {name: value for name, value in os.environ.items() if name not in left_out}
     variables["PYTHONUNBUFFERED"] = "1"
     pattern = given.epoch_line if rank == 0 else None

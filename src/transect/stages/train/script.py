@@ -50,7 +50,7 @@ def prepare(job: Job) -> tuple[str, Request]:
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             (work / path).symlink_to((study / path).resolve())
     command = [job.python, "-m", "transect.payloads.script_rank", "--out", str(job.folder), "--work", str(work)]
-    command += ["--device", cell.device]
+    command += ["--device", cell.device, *(["--alone"] if cell.strategy == "single" else [])]
     if script.epoch_line is not None:
         command += [f"--epoch-line={script.epoch_line}"]
     command += ["--", str(file), *(script.filled(text, cell, seed) for text in script.arguments)]
