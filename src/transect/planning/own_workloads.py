@@ -35,6 +35,9 @@ class Definition(BaseModel):
     data_options: dict[str, Any] = Field(
         default={}, description="of tables `target` and `features`, of images `size`, of a function its arguments"
     )
+    environment: str = Field(
+        default="torch", description="a folder of `envs/`, or of a plug-in folder's, with what the files import"
+    )
 
 
 def is_own(keys: dict[str, Any]) -> bool:
@@ -71,6 +74,7 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
         register_own(name, {"file": str(study), "name": name, "options": {}, "dataset": "arrays"})
     complaints.end()
     told: dict[str, Any] = {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset}
+    told["environment"] = definition.environment
     if dataset == "python":
         told["data_file"] = options["path"]
     told["reads"] = _read_by({Path(told[key]) for key in ("file", "data_file") if key in told}, study)

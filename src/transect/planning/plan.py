@@ -33,7 +33,7 @@ from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES, Stage
 from transect.planning.study import read_study
 from transect.planning.until import analysis_plan_of, repeat_until_spec
-from transect.training.own_workload import definition_of
+from transect.training.own_workload import definition_of, environment_of
 from transect.training.workloads import WORKLOADS
 
 
@@ -150,7 +150,8 @@ class _Planner:
         context = self._context
         stage = STAGES.get(cell.stage)
         taken = {role: (source.stage, source.id) for role, source in inputs.items()}
-        given, parameters = stage.environment(cell), stage.spec(cell, context)
+        given = environment_of(cell.get("workload"), stage.environment(cell))
+        parameters = stage.spec(cell, context)
         if not isinstance(given, str):
             raise BadInput(f"stage '{cell.stage}': `environment` gives {given!r:.100}: expected a name, or '' for none")
         environment = self._inside(cell, given)

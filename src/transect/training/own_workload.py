@@ -19,6 +19,8 @@ from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 # Under which key of its cells' specs a payload finds the definition.
 SPEC_KEY = "own_workload"
+# Where modules are made, unless the study names another environment.
+TORCH = "torch"
 # What a user's module most often is trained with; whatever the study says replaces it.
 _DEFAULTS = {"batch": 32, "epochs": 10, "learning_rate": 1e-3, "optimiser": "adamw"}
 
@@ -35,6 +37,7 @@ class OwnWorkload(Workload):
     options: ClassVar[dict[str, Any]]
     definition: ClassVar[dict[str, Any]]
     dataset: ClassVar[str]
+    environment: ClassVar[str]
     defaults: ClassVar[Parameters]
 
     @property
@@ -59,10 +62,17 @@ def register_own(name: str, definition: dict[str, Any]) -> None:
         "module_name": definition["name"],
         "options": definition["options"],
         "dataset": definition["dataset"],
+        "environment": definition.get("environment", TORCH),
         "definition": definition,
         "defaults": Parameters.model_validate(_DEFAULTS | {"quality_target": 1.0}),
     }
     WORKLOADS.define(name, type("OwnWorkload", (OwnWorkload,), members), members["module_file"])
+
+
+def environment_of(workload: str | None, environment: str) -> str:
+    """Return where a cell's payload runs: an own workload may have another environment with torch."""
+    known = WORKLOADS.get(workload) if environment == TORCH and workload is not None and workload in WORKLOADS else None
+    return known.environment if isinstance(known, OwnWorkload) else environment
 
 
 def definition_of(workload: str | None) -> dict[str, Any]:

@@ -1,0 +1,46 @@
+"""docs/your-model.md as it stands: its files, and its commands in their order."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from checkouts import ROOT, Place
+
+pytestmark = pytest.mark.study
+
+PAGE = (ROOT / "docs" / "your-model.md").read_text()
+FILES = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+RUNS = [block.split("\n") for block in re.findall(r"<!-- run -->\n((?:    .*\n)+)", PAGE)]
+
+
+def test_from_a_module_to_a_decision(place: Place) -> None:
+    for name, text in FILES.items():
+        (place.folder / name).write_text(text)
+    commands = [line.split() for block in RUNS for line in block if line]
+    assert [command[:2] for command in commands] == [
+        ["python", "make_data.py"],
+        ["transect", "train"],
+        ["transect", "check"],
+        ["make", "report"],
+    ]
+    made, trained, checked, reported = commands
+    subprocess.run([sys.executable, *made[1:]], cwd=place.folder, check=True)
+    done = place.transect(*trained[1:], "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    ended = json.loads(done.stdout)
+    assert len(ended["records"]) == 13 and {record["status"] for record in ended["records"]} == {"ok"}
+    assert (place.folder / ended["report"]).stat().st_size > 100_000
+    summary = json.loads((place.folder / "results/own-net/summary.json").read_text())
+    assert {decision["question"] for decision in summary["decisions"]} >= {"train", "serve-one"}
+    check = place.transect(*checked[1:])
+    assert check.returncode == 0 and "0 of them would be skipped" in check.stdout
+    report = place.make(reported[-1].removeprefix("STUDY="))
+    assert report.returncode == 0, report.stdout + report.stderr
+    records = place.records("mine").values()
+    assert [record["message"] for record in records if record["status"] != "ok"] == []
+    assert {record["cell"]["precision"] for record in records if record["stage"] == "train"} == {"fp32", "amp-bf16"}
