@@ -115,6 +115,18 @@ def unknown_name(
     return BadInput(f"{prefix}unknown {kind} '{given}':{hint} Known: {', '.join(sorted(names)) or 'none'}")
 
 
+def check_known(
+    kind: str,
+    given: Iterable[str],
+    known: Collection[str],
+    where: str = "",
+    others: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> None:
+    """Raise BadInput for all names that are not known, as `unknown_name` has it."""
+    if wrong := [str(unknown_name(kind, name, known, where, others)) for name in given if name not in known]:
+        raise BadInput(*wrong)
+
+
 def error_facts(error: BaseException) -> dict[str, str]:
     """Name the cause of an exception in the words of the record."""
     name, text = type(error).__name__, str(error)

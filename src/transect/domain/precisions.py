@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from transect.domain.errors import unknown_name
+from transect.domain.errors import check_known, unknown_name
 from transect.domain.names import only_meant
 
 # Bytes of a number, and unit roundoff u = 2^-p of a significand of p bits, rounded to nearest
@@ -110,6 +110,5 @@ def find_precision(name: str, where: str = "") -> Precision:
 
 
 def check_precisions(names: Iterable[str], where: str) -> None:
-    """Raise BadInput for the first unknown name; `where` is the study's file and key."""
-    for name in names:
-        find_precision(name, where)
+    """Raise BadInput for all unknown names; `where` is the study's file and key."""
+    check_known("precision", names, PRECISIONS, where, _CALLED)

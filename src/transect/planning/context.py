@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ class Context:
         self.study, self.file, self.system = study, file, system
         # What is wrong with the study: checks note it here, so that all of it is told at once.
         self.complaints = complaints or Complaints()
+        # Of names: they are wrong whatever other parts of the study say.
+        self._of_names = self.complaints
         self.cells: dict[str, list[Cell]] = defaultdict(list)
         self._parameters: dict[str, Parameters] = {}
         self.left_out = 0
@@ -56,11 +59,30 @@ class Context:
 
     def knows(self, registry: Registry[Any], names: Iterable[str], key: str) -> bool:
         """Whether a registry has all names that stand under a key of the study; note those that it has not."""
-        before = len(self.complaints)
+        before = self.unknown
         for name in names:
-            with self.complaints.noted():
+            with self.naming():
                 registry.get(name, self.where(key))
-        return len(self.complaints) == before
+        return self.unknown == before
+
+    @property
+    def unknown(self) -> int:
+        """How many complaints there are by now, of names that no stage knows among them."""
+        return len(self._of_names)
+
+    def naming(self) -> AbstractContextManager[None]:
+        """Note a BadInput for names that no other part of the study could make right, in place of passing it on."""
+        return self._of_names.noted()
+
+    @contextmanager
+    def names_only(self) -> Iterator[None]:
+        """Note nothing but names: all else that is wrong may come from what is wrong in a stage before."""
+        noted, self.complaints = self.complaints, Complaints()
+        try:
+            with self.complaints.noted():
+                yield
+        finally:
+            self.complaints = noted
 
     def parameters(self, workload: str) -> Parameters:
         """Return a workload's hyper-parameters with the study's changes."""

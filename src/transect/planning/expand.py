@@ -153,7 +153,11 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
     for name, stage in stages:
         if stage.key in broken or unsound & {*stage.needs, *stage.precedes}:
             unsound.add(name)
-        if stage.section is None or name in unsound:
+        if stage.section is None or stage.key in broken:
+            continue
+        if name in unsound:
+            with context.names_only(), hook_of(name):
+                stage.check(context.section(stage.key), context)
             continue
         section, noted = context.section(stage.key), len(context.complaints)
         cells: list[Cell] | None = None

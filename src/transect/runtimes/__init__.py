@@ -12,7 +12,7 @@ from pathlib import Path
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.cell import GPU_PROVIDERS
-from transect.domain.errors import unknown_name
+from transect.domain.errors import check_known
 from transect.domain.names import only_meant
 from transect.domain.precisions import PRECISIONS
 from transect.domain.registry import Plugin, Registry
@@ -42,10 +42,8 @@ def named_onnx_precision(given: str) -> str:
 
 
 def check_onnx_precisions(names: Iterable[str], where: str) -> None:
-    """Raise BadInput for the first name that is none of them."""
-    for name in names:
-        if name not in ONNX_PRECISIONS:
-            raise unknown_name("precision", name, ONNX_PRECISIONS, where, _CALLED)
+    """Raise BadInput for all names that are none of them."""
+    check_known("precision", names, ONNX_PRECISIONS, where, _CALLED)
 
 
 # Execution providers that some runtime knows; a plug-in's own join them.
@@ -116,11 +114,9 @@ RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes", Runtime)
 
 
 def check_providers(names: Iterable[str], where: str) -> None:
-    """Raise BadInput for an execution provider that no runtime knows; `where` is file and key."""
+    """Raise BadInput for execution providers that no runtime knows; `where` is file and key."""
     known = dict.fromkeys([*PROVIDERS, *(provider for name in RUNTIMES for provider in RUNTIMES.get(name).providers)])
-    for name in names:
-        if name not in known:
-            raise unknown_name("execution provider", name, known, where)
+    check_known("execution provider", names, known, where)
 
 
 def cannot_train(name: str, cell: RetrainCell) -> str | None:

@@ -199,14 +199,13 @@ class Classify(Stage[ClassifyCell]):
                 CLASSIFIERS.get(rule.kind, f"{where}.kind").check(rule.options, f"{where}.options")
         for number, grid in enumerate(section.grids):
             with context.complaints.noted():
-                self._check_grid(grid, section, context.where(f"classify.grids.{number}"), context)
+                if context.knows(OPTIMISERS, grid.optimisers or (), f"classify.grids.{number}.optimisers"):
+                    self._check_grid(grid, section, context.where(f"classify.grids.{number}"), context)
 
     def _check_grid(self, grid: ClassifyGrid, section: ClassifySection, where: str, context: Context) -> None:
         check_text(grid, where, context)
         for name in grid.models:
             check_model(name, grid.splits, f"{where}.models", context)
-        for name in grid.optimisers or ():
-            OPTIMISERS.get(name, f"{where}.optimisers")
         if grid.epochs is not None and grid.updates is not None:
             raise BadInput(f"{where}.updates: stands in the place of `epochs`, and both are given")
         varied = {axis for name in grid.models for axis in classifier_of(context, name).hyperparameters}

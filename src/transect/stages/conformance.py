@@ -46,8 +46,10 @@ class Conformance(Stage[ConformanceCell]):
     def check(self, section: ConformanceSection, context: Context) -> None:
         """Runtimes are there, and take ONNX models."""
         for name in section.runtimes:
-            check_runtime(name, context.where("conformance.runtimes"))
-        check_providers(section.providers, context.where("conformance.providers"))
+            with context.naming():
+                check_runtime(name, context.where("conformance.runtimes"))
+        with context.naming():
+            check_providers(section.providers, context.where("conformance.providers"))
         if section.only != "*" and not section.runtimes:
             raise BadInput(f"{context.where('conformance.only')}: gives no cell without `runtimes`")
 

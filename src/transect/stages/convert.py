@@ -65,9 +65,11 @@ class Convert(Stage[ConvertCell]):
         for name in section.workloads:
             if name in MODELS:
                 continue
-            with context.complaints.noted():
+            with context.naming():
                 WORKLOADS.get(name, f"{where}: no model of plugins.md, so a workload")
-                trained(name, framework, context, where)
+            with context.complaints.noted():
+                if name in WORKLOADS:
+                    trained(name, framework, context, where)
 
     def size(self, section: ConvertSection) -> int:
         """Count the cross product."""

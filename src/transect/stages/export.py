@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from transect.domain.axes.data import data_of
 from transect.domain.axes.export import ExportCell
@@ -28,7 +28,9 @@ class ExportSection(Section):
     workloads: list[str] = Field(
         default=[], description="each must be trained by `framework` with `single` on one CPU rank, one thread"
     )
-    framework: str = Field(default="torch", description="whose weights are exported")
+    framework: Annotated[str, AfterValidator(FRAMEWORKS.named)] = Field(
+        default="torch", description="whose weights are exported"
+    )
     exporters: list[str] = Field(default=[], description="names from [plugins.md](plugins.md#exporter)")
 
 
@@ -46,11 +48,11 @@ class Export(Stage[ExportCell]):
         """Exporters and framework are there, and every workload is trained."""
         context.knows(EXPORTERS, section.exporters, "export.exporters")
         where = context.where("export.workloads")
-        FRAMEWORKS.get(section.framework, context.where("export.framework"))
-        for workload in section.workloads:
-            with context.complaints.noted():
-                WORKLOADS.get(workload, where)
-                trained(workload, section.framework, context, where)
+        if context.knows(FRAMEWORKS, [section.framework], "export.framework"):
+            for workload in section.workloads:
+                with context.complaints.noted():
+                    if context.knows(WORKLOADS, [workload], "export.workloads"):
+                        trained(workload, section.framework, context, where)
 
     def cells(self, section: ExportSection, context: Context) -> Iterable[ExportCell]:
         """Every workload by every exporter."""

@@ -12,7 +12,7 @@ from pydantic import Field
 from transect.domain.axes.data import data_of
 from transect.domain.axes.retrain import RELAY, RetrainCell, StepCell
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput, check_known
 from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
@@ -46,7 +46,7 @@ class RateRule(Section):
 
 
 def _named_runtimes(given: str) -> str:
-    return ">".join(map(RUNTIMES.named, given.split(">")))
+    return RELAY.join(map(RUNTIMES.named, given.split(RELAY)))
 
 
 class RetrainGrid(Section):
@@ -149,13 +149,14 @@ class Retrain(Stage[RetrainCell]):
         """Names are known, bases are trained, and steps can be shared."""
         for name in section.rates:
             where = context.where(f"retrain.rates.{name}")
-            if name == OLD:
-                raise BadInput(f"{where}: this rate is the workload's own: choose another name")
-            if not _NAME.fullmatch(name):
-                raise BadInput(f"{where}: expected letters, digits, _ and -")
+            with context.complaints.noted():
+                if name == OLD:
+                    raise BadInput(f"{where}: this rate is the workload's own: choose another name")
+                if not _NAME.fullmatch(name):
+                    raise BadInput(f"{where}: expected letters, digits, _ and -")
         for number, grid in enumerate(section.grids):
             with context.complaints.noted():
-                _check_grid(section, grid, context.where(f"retrain.grids.{number}"), context)
+                _check_grid(section, grid, f"retrain.grids.{number}", context)
 
     def cells(self, section: RetrainSection, context: Context) -> Iterable[RetrainCell]:
         """The cross product of each grid, with its repeats."""
@@ -233,27 +234,33 @@ class Retrain(Stage[RetrainCell]):
         return {name: RUNTIMES.get(name).environment for name in (*cell.runtimes, EVALUATION)}
 
 
-def _check_grid(section: RetrainSection, grid: RetrainGrid, where: str, context: Context) -> None:
-    """Raise BadInput for what nothing in the study has, or what would give no cell."""
-    check_providers(grid.providers, f"{where}.providers")
-    for name in grid.workloads:
-        WORKLOADS.get(name, f"{where}.workloads")
-        _check_bases(name, grid, where, context)
-    for name in grid.optimisers or ():
-        OPTIMISERS.get(name, f"{where}.optimisers")
-    for name in grid.rates:
-        if name not in (OLD, *section.rates):
-            raise unknown_name("rate", name, [OLD, *section.rates], f"{where}.rates")
+def _check_grid(section: RetrainSection, grid: RetrainGrid, key: str, context: Context) -> None:
+    """Raise BadInput for what nothing in the study has, or what would give no cell; note unknown names."""
+    where, noted = context.where(key), context.unknown
+    with context.naming():
+        check_providers(grid.providers, f"{where}.providers")
+    context.knows(WORKLOADS, grid.workloads, f"{key}.workloads")
+    context.knows(OPTIMISERS, grid.optimisers or (), f"{key}.optimisers")
     for turns in grid.runtimes:
-        names = turns.split(RELAY)
-        for name in names:
-            RUNTIMES.get(name, f"{where}.runtimes")
-            if not RUNTIMES.get(name).trains:
-                able = ", ".join(runtime for runtime in RUNTIMES if RUNTIMES.get(runtime).trains)
-                raise BadInput(f"{where}.runtimes: '{name}' does not train; those that do: {able}")
-        for steps in grid.steps:
-            if steps % len(names):
-                raise BadInput(f"{where}.steps: {steps} cannot be shared by the {len(names)} of '{turns}'")
+        if context.knows(RUNTIMES, turns.split(RELAY), f"{key}.runtimes"):
+            with context.naming():
+                _check_turns(turns.split(RELAY), grid, where)
+    with context.complaints.noted():
+        check_known("rate", grid.rates, [OLD, *section.rates], f"{where}.rates")
+    for name in grid.workloads if context.unknown == noted else ():
+        with context.complaints.noted():
+            _check_bases(name, grid, where, context)
+
+
+def _check_turns(names: list[str], grid: RetrainGrid, where: str) -> None:
+    able = [runtime for runtime in RUNTIMES if RUNTIMES.get(runtime).trains]
+    for name in names:
+        if name not in able:
+            raise BadInput(f"{where}.runtimes: '{name}' does not train; those that do: {', '.join(able)}")
+    for steps in grid.steps:
+        if steps % len(names):
+            turns = RELAY.join(names)
+            raise BadInput(f"{where}.steps: {steps} cannot be shared by the {len(names)} of '{turns}'")
 
 
 def _check_bases(workload: str, grid: RetrainGrid, where: str, context: Context) -> None:

@@ -176,6 +176,57 @@ def test_check_tells_all_at_once(tmp_path: Path) -> None:
     assert len(lines) == 13
 
 
+EVERYWHERE = """
+name: everywhere
+train:
+  grids:
+    - {workloads: [digits-cn], frameworks: [troch], strategies: [singel], precisions: [fp31, fp30]}
+export: {workloads: [digits-cnn], exporters: [dynmo], framework: Keras}
+convert: {workloads: [digits-cm], exporters: [dynamoo]}
+infer:
+  grids:
+    - {workloads: [digits-cnm], runtimes: [pythn, cpp], precisions: [int8, fp12], providers: [cpuu]}
+retrain:
+  rates: {"a b": {factor: 1.0}}
+  grids:
+    - {workloads: [digits-cnl], runtimes: [rusty, "rust>jss", torch-compile], optimisers: [lion]}
+conformance: {runtimes: [rustt, gos], providers: [zz]}
+classify:
+  models: {m: {kind: foo}}
+  grids: [{corpora: [a], splits: [r], embeddings: [q], models: [m], optimisers: [adamx]}]
+"""
+
+
+@pytest.mark.parametrize(
+    "more", ["", "tickets: {splits: {r: {train: 2.0}}}"], ids=["read", "another section is unread"]
+)
+def test_names_are_told_though_what_they_need_is_wrong(tmp_path: Path, more: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        plan_study(tmp_path, EVERYWHERE + more)
+    told = [str(line).split(": ", 1)[1].split(" Known:")[0] for line in caught.value.args]
+    for name in (
+        *("digits-cn", "troch", "singel", "fp31", "fp30", "dynmo", "Keras", "digits-cm", "dynamoo"),
+        *(
+            "digits-cnm",
+            "pythn",
+            "int8",
+            "fp12",
+            "cpuu",
+            "digits-cnl",
+            "rusty",
+            "jss",
+            "lion",
+            "rustt",
+            "gos",
+            "zz",
+            "adamx",
+        ),
+    ):
+        assert sum(f"'{name}'" in line for line in told) == 1, (name, told)
+    # Nothing is said of what only follows: that nobody trains what they name.
+    assert not [line for line in told if "no train grid" in line or "not among" in line]
+
+
 def test_a_workload_whose_cells_need_a_larger_system_may_be_changed(tmp_path: Path) -> None:
     grid = "}\n    - {workloads: [digits-mlp], frameworks: [numpy], strategies: [single], threads: [4000], where_it_fits: true"
     usual = {"published": "", "more": "", "workloads": "digits-mlp: {epochs: 2}"}

@@ -114,31 +114,21 @@ class Corpora(Stage[CorpusCell]):
         """Names can stand in ids, formats and splitters are known, shares add up."""
         for key in ("corpora", "splits", "embeddings", "lengths"):
             for name in getattr(section, key):
-                if not _NAME.fullmatch(name):
-                    raise BadInput(
-                        f"{context.where(f'tickets.{key}')}: name '{name}': expected letters, digits, _ and -"
-                    )
+                with context.complaints.noted():
+                    if not _NAME.fullmatch(name):
+                        where = context.where(f"tickets.{key}")
+                        raise BadInput(f"{where}: name '{name}': expected letters, digits, _ and -")
         for name, corpus in section.corpora.items():
-            where = context.where(f"tickets.corpora.{name}")
-            kind = FORMATS.get(corpus.format, f"{where}.format")
-            kind.check(corpus.options, f"{where}.options")
-            _check_path(corpus.path, kind.reads, context, f"{where}.path")
-            if kind.reads and salt_file().exists():
-                # Found out by a cell it would take the results of all that follow with it.
-                read_salt(salt_file())
+            with context.complaints.noted():
+                _check_corpus(corpus, context.where(f"tickets.corpora.{name}"), context)
         for name, split in section.splits.items():
-            where = context.where(f"tickets.splits.{name}")
-            SPLITTERS.get(split.by, f"{where}.by")
-            shares = sum(getattr(split, part) for part in ("train", "validation", "test", "inference", "on_device"))
-            if shares > 1 + 1e-9:
-                raise BadInput(f"{where}: the shares add up to {shares:g}: expected at most 1")
-            if split.clients and not split.on_device:
-                raise BadInput(f"{where}.clients: {split.clients}, and there is no share `on_device` to cut")
+            with context.complaints.noted():
+                _check_split(split, context.where(f"tickets.splits.{name}"))
         for name, length in section.lengths.items():
-            if (length.words is None) == (length.rule == "fixed"):
-                raise BadInput(
-                    f"{context.where(f'tickets.lengths.{name}')}: `words` goes with rule `fixed`, and only with it"
-                )
+            with context.complaints.noted():
+                if (length.words is None) == (length.rule == "fixed"):
+                    where = context.where(f"tickets.lengths.{name}")
+                    raise BadInput(f"{where}: `words` goes with rule `fixed`, and only with it")
 
     def spec(self, cell: CorpusCell, context: Context) -> dict[str, Any]:
         """The source's rule, with its path made absolute."""
@@ -162,6 +152,24 @@ class Corpora(Stage[CorpusCell]):
         salt = salt_file()
         read_salt(salt)
         return [Path(path), salt]
+
+
+def _check_corpus(corpus: CorpusRule, where: str, context: Context) -> None:
+    kind = FORMATS.get(corpus.format, f"{where}.format")
+    kind.check(corpus.options, f"{where}.options")
+    _check_path(corpus.path, kind.reads, context, f"{where}.path")
+    if kind.reads and salt_file().exists():
+        # Found out by a cell it would take the results of all that follow with it.
+        read_salt(salt_file())
+
+
+def _check_split(split: SplitRule, where: str) -> None:
+    SPLITTERS.get(split.by, f"{where}.by")
+    shares = sum(getattr(split, part) for part in ("train", "validation", "test", "inference", "on_device"))
+    if shares > 1 + 1e-9:
+        raise BadInput(f"{where}: the shares add up to {shares:g}: expected at most 1")
+    if split.clients and not split.on_device:
+        raise BadInput(f"{where}.clients: {split.clients}, and there is no share `on_device` to cut")
 
 
 def _check_path(given: str | None, reads: bool, context: Context, where: str) -> None:

@@ -84,13 +84,25 @@ class InferSection(Section):
     grids: list[InferGrid] = Field(default=[], description="see below")
 
 
-def check_grid(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:
-    """Raise BadInput for what nothing in the study has, or what would give no cell.
+def check_grid(section: InferSection, grid: InferGrid, key: str, context: Context) -> None:
+    """Raise BadInput for what nothing in the study has, or what would give no cell; note unknown names.
 
-    `where` is the study's file and the grid.
+    `key` is the grid's in the study.
     """
-    takes_onnx = any(RUNTIMES.get(n, f"{where}.runtimes").uses_exporter for n in grid.runtimes)
-    _check_names(section, grid, where, context)
+    where, noted = context.where(key), context.unknown
+    context.knows(RUNTIMES, grid.runtimes, f"{key}.runtimes")
+    with context.naming():
+        check_providers(grid.providers, f"{where}.providers")
+    with context.naming():
+        check_onnx_precisions(grid.precisions, f"{where}.precisions")
+    for name in grid.workloads:
+        with context.naming():
+            if name not in MODELS:
+                WORKLOADS.get(name, f"{where}.workloads: no model of plugins.md, so a workload")
+    if context.unknown != noted:
+        return
+    takes_onnx = any(RUNTIMES.get(name).uses_exporter for name in grid.runtimes)
+    _check_sets(section, grid, where, context)
     if grid.sessions != [1] and not grid.loads:
         raise BadInput(f"{where}.sessions: {grid.sessions} serve an offered load: expected `loads` beside it")
     for name in grid.workloads:
@@ -101,9 +113,8 @@ def check_grid(section: InferSection, grid: InferGrid, where: str, context: Cont
     _check_each(grid, where, context)
 
 
-def _check_names(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:
-    """Raise BadInput for an exporter, precision or set of options that nothing in the study has."""
-    check_providers(grid.providers, f"{where}.providers")
+def _check_sets(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:
+    """Raise BadInput for an exporter or a set of options that the study does not have."""
     exporters = [*context.section("export").exporters, *context.section("models").exporters]
     for name in grid.exporters or ():
         if name not in exporters:
@@ -112,7 +123,6 @@ def _check_names(section: InferSection, grid: InferGrid, where: str, context: Co
                 f"{context.section('export').exporters} and models.exporters "
                 f"{context.section('models').exporters}"
             )
-    check_onnx_precisions(grid.precisions, f"{where}.precisions")
     sets = [EQUAL, LANGUAGE_DEFAULTS, *section.options]
     for name in grid.options:
         if name not in sets:
@@ -145,7 +155,6 @@ def _check_trained(name: str, grid: InferGrid, where: str, context: Context, tak
             f"{where}.runtimes: {grid.runtimes} take ONNX models, and export.exporters names no "
             "exporter that would make them"
         )
-    WORKLOADS.get(name, f"{where}.workloads: no model of plugins.md, so a workload")
     if takes_onnx and name not in export.workloads:
         raise BadInput(f"{where}.workloads: '{name}' is not among export.workloads {export.workloads}")
     trained(name, export.framework, context, f"{where}.workloads")

@@ -9,7 +9,7 @@ from transect.domain.axes.data import data_of
 from transect.domain.axes.export import ConvertCell, ExportCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput, check_known
 from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
 from transect.domain.takes import Takes
@@ -122,16 +122,14 @@ class Infer(Stage[InferCell]):
             with context.complaints.noted():
                 check_options({name: given}, context.where("infer.options"))
         used = {name for grid in section.grids for name in grid.options}
-        for name in section.options:
-            if name not in used:
-                raise unknown_name("set of a grid", name, used, context.where("infer.options"))
+        with context.complaints.noted():
+            check_known("set of a grid", section.options, used, context.where("infer.options"))
         measured = {name for grid in section.grids for name in grid.workloads}
-        for name in section.measure:
-            if name not in measured:
-                raise unknown_name("workload", name, measured, context.where("infer.measure"))
+        with context.complaints.noted():
+            check_known("workload", section.measure, measured, context.where("infer.measure"))
         for number, grid in enumerate(section.grids):
             with context.complaints.noted():
-                check_grid(section, grid, context.where(f"infer.grids.{number}"), context)
+                check_grid(section, grid, f"infer.grids.{number}", context)
 
     def cells(self, section: InferSection, context: Context) -> Iterable[InferCell]:
         """The cross product of each grid, with its repeats."""

@@ -62,7 +62,7 @@ class Profile(Stage[ProfileCell]):
     def check(self, section: ProfileSection, context: Context) -> None:
         """Workloads and frameworks are there."""
         for number, grid in enumerate(section.grids):
-            with context.complaints.noted():
+            with context.naming():
                 check_precisions(grid.precisions, context.where(f"profile.grids.{number}.precisions"))
             for registry, names, key in (
                 (WORKLOADS, grid.workloads, "workloads"),

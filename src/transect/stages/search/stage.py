@@ -126,26 +126,30 @@ class Search(Stage[SearchCell]):
     def check(self, section: SearchSection, context: Context) -> None:
         """Names are known, the classifier has the hyper-parameters, and the budget reaches the last rung."""
         for name, rule in section.searches.items():
-            where = context.where(f"search.searches.{name}")
-            if not _NAME.fullmatch(name):
-                raise BadInput(f"{where}: expected letters, digits, _ and - in its name")
-            named = {"splits": [rule.split], "embeddings": [rule.embeddings], "lengths": [rule.words]}
-            check_names(context.section("tickets"), where, corpora=rule.corpora, **named)
-            check_model(rule.model, [rule.split], f"{where}.model", context)
-            check_valid([rule.split], f"{where}: points are compared", context)
-            classifier = classifier_of(context, rule.model)
-            for axis in ("epochs", *_space(rule)):
-                if axis not in classifier.hyperparameters:
-                    raise BadInput(f"{where}: classifier '{rule.model}' has no hyper-parameter '{axis}'")
-            for optimiser in rule.space.optimisers or ():
-                OPTIMISERS.get(optimiser, f"{where}.space.optimisers")
-            if not places_of(rule):
-                raise BadInput(
-                    f"{where}.budget: {rule.budget} epochs do not pay for a point in each of "
-                    f"{rule.rungs} rungs: expected {_cost(rule, rule.keep ** (rule.rungs - 1))} or more"
-                )
-            points = draw_points(rule, name, context.study.seed)
-            check_points(rule.model, points, [rule.embeddings], f"{where}.space", context)
+            with context.complaints.noted():
+                key = f"search.searches.{name}.space.optimisers"
+                if context.knows(OPTIMISERS, rule.space.optimisers or (), key):
+                    self._check_search(name, rule, context)
+
+    def _check_search(self, name: str, rule: SearchRule, context: Context) -> None:
+        where = context.where(f"search.searches.{name}")
+        if not _NAME.fullmatch(name):
+            raise BadInput(f"{where}: expected letters, digits, _ and - in its name")
+        named = {"splits": [rule.split], "embeddings": [rule.embeddings], "lengths": [rule.words]}
+        check_names(context.section("tickets"), where, corpora=rule.corpora, **named)
+        check_model(rule.model, [rule.split], f"{where}.model", context)
+        check_valid([rule.split], f"{where}: points are compared", context)
+        classifier = classifier_of(context, rule.model)
+        for axis in ("epochs", *_space(rule)):
+            if axis not in classifier.hyperparameters:
+                raise BadInput(f"{where}: classifier '{rule.model}' has no hyper-parameter '{axis}'")
+        if not places_of(rule):
+            raise BadInput(
+                f"{where}.budget: {rule.budget} epochs do not pay for a point in each of "
+                f"{rule.rungs} rungs: expected {_cost(rule, rule.keep ** (rule.rungs - 1))} or more"
+            )
+        points = draw_points(rule, name, context.study.seed)
+        check_points(rule.model, points, [rule.embeddings], f"{where}.space", context)
 
     def cells(self, section: SearchSection, context: Context) -> Iterable[SearchCell]:
         """Every place of every rung, for each corpus."""

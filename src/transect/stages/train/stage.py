@@ -165,7 +165,7 @@ class Train(Stage[TrainCell]):
     def check(self, section: TrainSection, context: Context) -> None:
         """Workloads, frameworks and strategies are there."""
         for number, grid in enumerate(section.grids):
-            with context.complaints.noted():
+            with context.naming():
                 check_precisions(grid.precisions, context.where(f"train.grids.{number}.precisions"))
             for registry, names, key in (
                 (WORKLOADS, grid.workloads, "workloads"),
