@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from transect.cli.output import Json, print_lines, print_table
-from transect.domain.errors import FAULTS, BadInput, Complaints, MissingDependency
+from transect.domain.errors import BadInput, Complaints, MissingDependency
 from transect.domain.until import MIN_RUNS
 
 StudyName = Annotated[str, typer.Argument(help="a study's name or file")]
@@ -50,23 +50,16 @@ def _chosen(plan: Any, patterns: Iterable[str]) -> list[Any]:
     return list(chosen.values())
 
 
-def _reason_to_skip(cell: Any) -> str | None:
-    from transect.planning.expand import reason_to_skip
-
-    try:
-        return reason_to_skip(cell)
-    except FAULTS as error:  # a plug-in's own fault: in a run it becomes the cell's record
-        return f"a plug-in raised {type(error).__name__}: {error}"
-
-
 def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False) -> None:
     """Validate a study; print the cells it would run, and which would be skipped and why.
 
-    Shows the same messages as a run. Exit code 2 when the study cannot be used.
+    Shows the same messages as a run. Exit code 2 when the study cannot be used, 1 when nothing of one of its grids
+    would run here (on a cluster 0: its nodes are asked when they run it).
     Example: transect check config/studies/quick.yaml
     """
     from transect.engine.questions import check_questions
     from transect.planning.blocks import make_blocks
+    from transect.planning.skips import empty_grids, skips_of
     from transect.planning.study import find_study, read_study
 
     complaints, plan = Complaints(), None
@@ -79,13 +72,17 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     assert plan is not None
     # On a cluster: what no node can hold is refused here too.
     blocks = make_blocks(plan)
+    skips = skips_of(plan)
+    empty = empty_grids(plan, skips)
+    # Of a cluster's nodes this machine does not know what they lack.
+    end = int(bool(empty) and plan.system.scheduler == "none")
     rows = [
-        {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver", "skip": _reason_to_skip(p.cell)}
+        {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver", "skip": skips[p.key]}
         for p in plan
     ]
     if as_json:
-        print(json.dumps({"study": plan.study.name, "cells": rows}, indent=1))
-        return
+        print(json.dumps({"study": plan.study.name, "cells": rows, "empty_grids": empty}, indent=1))
+        raise typer.Exit(end)
     print_table(
         ("stage", "cell", "environment", "skip reason"), [[text or "" for text in row.values()] for row in rows]
     )
@@ -104,6 +101,9 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
         jobs = [block for block in blocks if not block.shape.local]
         minutes = sum(block.minutes * block.shape.nodes for block in jobs)
         print_lines(f"{len(jobs)} jobs, which ask for {minutes / 60:.1f} node-hours at most")
+    for key, reasons in empty.items():
+        print_lines(f"{plan.file}: {key}: no cell of it would run: {'; '.join(reasons)}")
+    raise typer.Exit(end)
 
 
 def why(
