@@ -88,7 +88,7 @@ def define_from(spec: dict[str, Any]) -> None:
     definition = spec.get(SPEC_KEY)
     if definition and "scripts" in definition:
         # By its name: what runs other workloads does not depend on it.
-        import_module("transect.training.script_workload").register_scripts(
+        import_module("transect.training.script_workload").add_script(
             definition["workload"], definition, Path(spec["path"])
         )
     elif definition:

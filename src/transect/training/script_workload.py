@@ -166,6 +166,13 @@ def script_workload(cell: TrainCell) -> ScriptWorkload:
     return workload
 
 
+def add_script(name: str, told: Mapping[str, Any], folder: Path) -> None:
+    """Make known what a cell's spec says of its workload, beside what other cells' specs have said."""
+    known = WORKLOADS.get(name) if name in WORKLOADS else None
+    others = known.scripts if isinstance(known, ScriptWorkload) else {}
+    register_scripts(name, {**told, SCRIPTS: {**others, **told[SCRIPTS]}}, folder)
+
+
 def register_scripts(name: str, told: Mapping[str, Any], folder: Path) -> None:
     """Make a workload, its scripts and their data known; `told` as a spec has it (`stages.train.script_plan`).
 

@@ -18,8 +18,9 @@ from transect.engine.stage_helpers import ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.script_result import script_result
+from transect.training.own_workload import SPEC_KEY
 from transect.training.rank_files import rank_name
-from transect.training.script_workload import script_workload
+from transect.training.script_workload import FOLDER, SCRIPTS, Script
 from transect.training.strategies import STRATEGIES
 
 # What the script finds where it runs: `data` of the study, and what it writes itself.
@@ -37,8 +38,8 @@ _TRACEBACK = "Traceback (most recent call last):"
 def prepare(job: Job) -> tuple[str, Request]:
     """Return the launcher's name and the request; `work` holds links to what `data` names."""
     cell = cell_of(job, TrainCell)
-    workload, seed = script_workload(cell), job.spec["seed"]
-    script, study = workload.scripts[cell.framework], workload.folder
+    study, seed = Path(job.spec[FOLDER]), job.spec["seed"]
+    script = Script.model_validate(job.spec[SPEC_KEY][SCRIPTS][cell.framework])
     file, work = (study / script.file).resolve(), job.folder / _WORK
     if not file.is_file():
         raise BadInput(f"{file}: no such file, which is the script of {cell.workload}")
