@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from transect.analysis.groups import Group
 
@@ -17,12 +18,24 @@ def quality_target(groups: Sequence[Group]) -> str:
 
 
 def target_of(group: Group) -> str:
-    """Return a group's own target in words; empty where no record tells it."""
-    for record in group.records:
-        quality = record.details.get("quality")
-        if isinstance(quality, dict) and quality.get("target") is not None:
-            return f"{quality.get('metric', 'quality')} {quality['target']}"
-    return ""
+    """Return a group's own target in words, with what its times count from where that is unusual; empty where no record tells it."""
+    quality = _quality(group)
+    if not quality:
+        return ""
+    since = f" since {quality['since']}" if quality.get("since") else ""
+    return f"{quality.get('metric', 'quality')} {quality['target']}{since}"
+
+
+def least_accuracy(group: Group) -> float | None:
+    """Return the accuracy that is a group's target, or None where it has another one."""
+    quality = _quality(group)
+    return float(quality["target"]) if quality.get("metric") == "accuracy" else None
+
+
+def _quality(group: Group) -> dict[str, Any]:
+    told = (record.details.get("quality") for record in group.records)
+    known = (quality for quality in told if isinstance(quality, dict) and quality.get("target") is not None)
+    return next(known, {})
 
 
 def reaches_target(group: Group) -> bool:

@@ -68,6 +68,11 @@ class TargetDefinition(BaseModel):
     metric: str | MetricDefinition = Field(
         default="accuracy", description="a quality of [metrics.md](metrics.md), or `name` and `better`"
     )
+    clock: Literal["start", "told"] = Field(
+        default="start",
+        description="what times count from: `start`: the script's, with all that it loads and tests; `told`: each script tells "
+        "`seconds` of training alone",
+    )
     scripts: dict[str, dict[str, Any]] = Field(
         default={},
         description="several scripts for the same target, by names of your own, each with its keys; what stands beside "
@@ -95,7 +100,7 @@ def define_scripts(name: str, keys: dict[str, Any], study: Path) -> dict[str, An
         given = {key: value for key, value in keys.items() if key in TargetDefinition.model_fields}
         target = validate(TargetDefinition, given, str(study), f"workloads.{name}.")
         score, label = _score(target, where)
-        told = {"score": score, "label": label, "batch": target.batch, "target": target.target}
+        told = {"score": score, "label": label, "batch": target.batch, "target": target.target, "clock": target.clock}
     told["scripts"] = {}
     for script, (place, own) in _each(keys, where, complaints).items():
         with complaints.noted():

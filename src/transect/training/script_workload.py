@@ -110,6 +110,8 @@ class ScriptWorkload(Workload):
     score: ClassVar[str]
     # What a record calls the score.
     label: ClassVar[str]
+    # From what times count: the script's `start`, or what it has `told`.
+    clock: ClassVar[str]
 
     @property
     def model(self) -> Any:
@@ -184,6 +186,7 @@ def register_scripts(name: str, told: Mapping[str, Any], folder: Path) -> None:
         "folder": folder,
         "score": told["score"],
         "label": told["label"],
+        "clock": told["clock"],
         # What else a workload has is nobody's: a script has its own.
         "defaults": Parameters(
             batch=told["batch"], quality_target=told["target"], epochs=1, learning_rate=1.0, reference_steps=0

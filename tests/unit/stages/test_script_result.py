@@ -26,17 +26,18 @@ def line(epoch: Any, at: float = 10.0, **more: Any) -> dict[str, Any]:
     return {"epoch": epoch, "metric": 0.5, "at": BEGAN + at} | more
 
 
-def test_its_own_clock_counts_and_else_the_time_since_it_began(tmp_path: Path) -> None:
-    own = read_epochs(told(tmp_path, line(1, 10, seconds=2), line(3, 20, seconds=8)), BEGAN)
+def test_the_study_says_which_clock_counts(tmp_path: Path) -> None:
+    path = told(tmp_path, line(1, 10, seconds=2), line(3, 20, seconds=8))
+    own = read_epochs(path, BEGAN, "told")
     assert own.ends.tolist() == [2, 8]
     # Two epochs lie between the lines.
     assert own.took.tolist() == [2, 3]
-    ours = read_epochs(told(tmp_path, line(0, 10), line(1, 24)), BEGAN)
-    assert ours.ends.tolist() == [10, 24] and ours.took.tolist() == [10, 14]
+    ours = read_epochs(path, BEGAN, "start")
+    assert ours.ends.tolist() == [10, 20] and ours.took.tolist() == [10, 5]
 
 
 def test_numbers_may_be_text_as_a_pattern_finds_them(tmp_path: Path) -> None:
-    found = read_epochs(told(tmp_path, line("1", metric="0.5", loss="1e-3")), BEGAN)
+    found = read_epochs(told(tmp_path, line("1", metric="0.5", loss="1e-3")), BEGAN, "start")
     assert found.loss is not None and found.loss.tolist() == [0.001]
 
 
@@ -49,6 +50,7 @@ WRONG = {
     "doubled": ([line(1), line(2), line(2)], "line 3: epoch 2 follows 2: expected one line of each epoch"),
     "of each epoch": ([line(1, seconds=3), line(2, seconds=2.9)], "line 2: seconds 2.9 follows 3"),
     "now and then": ([line(1, loss=1), line(2)], "line 2: loss stands in this line or in line 1 alone"),
+    "no clock": ([line(1)], "line 1: no seconds: the workload's `clock` is `told`"),
     "no samples": ([line(1, samples=0)], "line 1: samples is 0"),
     "below 0": ([line(-1)], "line 1: epoch is -1: expected a number of 0 or more"),
     "milliseconds": ([line(1, 10, seconds=9000)], "line 1: seconds 9000, and the script began 10 s before"),
@@ -59,7 +61,7 @@ WRONG = {
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, case: str) -> None:
     lines, message = WRONG[case]
     with pytest.raises(ValueError) as caught:
-        read_epochs(told(tmp_path, *lines), BEGAN)
+        read_epochs(told(tmp_path, *lines), BEGAN, "told" if case == "no clock" else "start")
     assert message in str(caught.value)
 
 
@@ -67,8 +69,8 @@ def test_the_helper_writes_what_is_read(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "epochs.jsonl"
     monkeypatch.setenv("TRANSECT_EPOCHS", str(path))
     transect.log_epoch(epoch=1, metric=0.25, loss=float("nan"))
-    found = read_epochs(path, BEGAN)
-    assert found.metric.tolist() == [0.25] and found.seconds is None and found.samples is None
+    found = read_epochs(path, BEGAN, "start")
+    assert found.metric.tolist() == [0.25] and found.samples is None
 
 
 def test_the_helper_writes_nothing_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def script_spec(cell: TrainCell, script: Script, context: Context) -> dict[str, 
     """
     workload = script_workload(cell)
     batch, target = workload.defaults.batch, workload.defaults.quality_target
-    told = {"score": workload.score, "label": workload.label, "batch": batch, "target": target}
+    told = {"score": workload.score, "label": workload.label, "clock": workload.clock, "batch": batch, "target": target}
     return {
         "parameters": {"batch": batch, "quality_target": target},
         "seed": context.study.seed,

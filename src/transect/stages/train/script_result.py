@@ -38,14 +38,10 @@ class Epochs:
     epoch: np.ndarray
     metric: np.ndarray
     at: np.ndarray
+    # Seconds up to each line that count: what the script tells of its training, or all since it began.
+    ends: np.ndarray
     loss: np.ndarray | None = None
-    seconds: np.ndarray | None = None
     samples: np.ndarray | None = None
-
-    @property
-    def ends(self) -> np.ndarray:
-        """Return the seconds of training up to each line: the script's own, or those since it began."""
-        return self.at if self.seconds is None else self.seconds
 
     @property
     def took(self) -> np.ndarray:
@@ -53,8 +49,11 @@ class Epochs:
         return np.diff(self.ends, prepend=0.0) / np.diff(self.epoch, prepend=self.epoch[0] - 1)
 
 
-def read_epochs(path: Path, started: float) -> Epochs:
-    """Read what a script told since `started`, in seconds since 1970. Raises ValueError naming the line."""
+def read_epochs(path: Path, started: float, clock: str) -> Epochs:
+    """Read what a script told since `started`, in seconds since 1970; `clock` is its workload's.
+
+    Raises ValueError naming the line.
+    """
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     if not lines:
         raise _Wrong(
@@ -73,15 +72,18 @@ def read_epochs(path: Path, started: float) -> Epochs:
         ):
             if key in one and one[key] <= told[number - 2][key]:
                 raise _Wrong(f"{where}: {key} {one[key]:g} follows {told[number - 2][key]:g}: {why}, so that they grow")
+    if clock == "told" and "seconds" not in told[0]:
+        raise _Wrong(
+            f"{path.name}, line 1: no seconds: the workload's `clock` is `told`, so expected those of training so far"
+        )
     arrays = {key: np.array([one[key] for one in told]) for key in told[0]}
     arrays["at"] = arrays["at"] - started
-    found = Epochs(**arrays)
-    if (late := np.flatnonzero(found.ends > found.at + _ROUNDED_S)).size:
+    ends = arrays.pop("seconds", arrays["at"])
+    if (late := np.flatnonzero(ends > arrays["at"] + _ROUNDED_S)).size:
         number = int(late[0])
-        raise _Wrong(
-            f"{path.name}, line {number + 1}: seconds {found.ends[number]:g}, and the script began {found.at[number]:g} s before"
-        )
-    return found
+        began = f"and the script began {arrays['at'][number]:g} s before"
+        raise _Wrong(f"{path.name}, line {number + 1}: seconds {ends[number]:g}, {began}")
+    return Epochs(**arrays, ends=ends if clock == "told" else arrays["at"])
 
 
 def _read(line: str, where: str) -> dict[str, float]:
@@ -113,7 +115,7 @@ def script_result(job: Job, ranks: list[dict[str, Any]]) -> Result:
     cell = cell_of(job, TrainCell)
     workload = script_workload(cell)
     try:
-        epochs = read_epochs(job.folder / EPOCHS, ranks[0]["started"])
+        epochs = read_epochs(job.folder / EPOCHS, ranks[0]["started"], workload.clock)
     except _Wrong as error:
         return Result.failed(Cause.BAD_INPUT, str(error))
     target, reached = workload.defaults.quality_target, _reached(epochs, workload)
@@ -135,9 +137,14 @@ def script_result(job: Job, ranks: list[dict[str, Any]]) -> Result:
             "over_subscribed": over_subscribed(job),
             "layout": asdict(Layout(cell.ranks)),
             "installed": installed,
-            "quality": {"metric": workload.label, "target": target, "reached": reached is not None},
+            "quality": {
+                "metric": workload.label,
+                "target": target,
+                "reached": reached is not None,
+                **({"since": "the script began"} if workload.clock == "start" else {}),
+            },
             "epochs": [int(number) for number in epochs.epoch],
-            "clock": "since the script began" if epochs.seconds is None else "the script's own",
+            "clock": workload.clock,
             "not_checkable": NO_REFERENCE,
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in ranks],
             "rank_usage": [rank["usage"] for rank in ranks],
@@ -161,7 +168,7 @@ def _reached(epochs: Epochs, workload: ScriptWorkload) -> int | None:
 
 
 def _values(epochs: Epochs, batch: int) -> dict[str, float]:
-    # The first epoch loads and compiles; without a clock of the script's it also holds its start.
+    # The first epoch loads and compiles, and may hold the script's start.
     steady = slice(min(1, len(epochs.epoch) - 1), None)
     took = epochs.took[steady]
     values = {"train_time": float(epochs.ends[-1]), "epoch_time": float(np.median(took))}

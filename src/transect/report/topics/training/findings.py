@@ -9,7 +9,7 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
-from transect.analysis.quality import TIME, may_be_ranked, quality_target, target_of
+from transect.analysis.quality import TIME, least_accuracy, may_be_ranked, quality_target, target_of
 from transect.analysis.scaling import METRIC
 from transect.domain.cell import Cell
 from transect.report.engine.best_words import with_open
@@ -145,8 +145,8 @@ def _held(found: Best, first: Group, amount: int) -> Confidence:
 def _reached(group: Group) -> str:
     accuracy = group.summary("accuracy")
     words = f"accuracy at the end {number(accuracy.median)}" if accuracy else "accuracy unknown"
-    _, _, least = target_of(group).rpartition(" ")
-    below = accuracy is not None and target_of(group).startswith("accuracy ") and accuracy.median < float(least)
+    least = least_accuracy(group)
+    below = accuracy is not None and least is not None and accuracy.median < least
     return joined(words + (", below the target" if below else ""), lost_runs(group), _unchecked(group))
 
 
