@@ -30,6 +30,7 @@ from transect.launch.wrapping import WRAPPERS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
+from transect.planning.own_scripts import ScriptDefinition, TargetDefinition
 from transect.planning.stage import STAGES, ordered_stages
 from transect.planning.study import study_model
 from transect.report.engine.formats import REPORT_FORMATS
@@ -99,6 +100,8 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
     return [
         *models,
         ("workloads.NAME", "workloads.NAME", Parameters),
+        ("workloads.NAME of scripts", "workloads.NAME", TargetDefinition),
+        ("scripts.NAME", "workloads.NAME.scripts.NAME", ScriptDefinition),
         ("A system", "", system.System),
         ("networks.NAME", "networks.NAME", system.Network),
         ("environments.NAME", "environments.NAME", system.EnvironmentChoice),

@@ -64,7 +64,7 @@ class TargetDefinition(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     batch: int = Field(ge=1, description="samples in a step, of all ranks together")
-    target: float = Field(description="of the metric: when training is done")
+    target: float = Field(gt=0, description="of the metric: when training is done")
     metric: str | MetricDefinition = Field(
         default="accuracy", description="a quality of [metrics.md](metrics.md), or `name` and `better`"
     )
