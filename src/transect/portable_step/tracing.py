@@ -239,7 +239,7 @@ def _make_graph(
     before = python_values(module, functions)
     with forgetting(module, functions):
         table = decomposition_table()
-        with mode, ours_first(), enable_python_dispatcher():
+        with mode, ours_first(), enable_python_dispatcher(), _known_as_export():
             graph = make_fx(whole, decomposition_table=table)(*fakes)
         graph.graph.eliminate_dead_code()
         refuse_changed(before, python_values(module, functions))
@@ -270,6 +270,25 @@ def _fakes(arguments: Tensors, axes: Axes, mode: Any) -> tuple[list[torch.Tensor
         with mode:
             fakes.append(torch.empty(shape, dtype=tensor.dtype))
     return fakes, symbols
+
+
+@contextmanager
+def _known_as_export() -> Iterator[None]:
+    """Answer that this is an export to code that asks, and so leaves out what depends on values.
+
+    `torch.compiler.is_compiling()` and `is_exporting()` are what libraries ask before they look into a
+    mask for a faster kernel. torch's own transformer layers do not ask, and answers alike.
+    """
+    from torch._export.utils import _compiling_state_context
+    from torch.nn.modules import transformer
+
+    detect = transformer._detect_is_causal_mask
+    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    try:
+        with _compiling_state_context():
+            yield
+    finally:
+        transformer._detect_is_causal_mask = detect
 
 
 @contextmanager
