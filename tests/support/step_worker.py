@@ -23,7 +23,7 @@ from transect.onnx_models.graph_writer import GraphWriter, value_info
 from transect.portable_step.assembly import clip_by_norm
 from transect.portable_step.decompositions import DECOMPOSITIONS, decomposition_table
 from transect.portable_step.diagnosis import OperatorError
-from transect.portable_step.tracing import OPSET
+from transect.portable_step.translation import OPSET
 from worker_calls import answer_calls
 
 ATEN = torch.ops.aten

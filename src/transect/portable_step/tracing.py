@@ -18,6 +18,7 @@ from transect.portable_step.modules import forgetting, python_values, refuse_cha
 from transect.portable_step.randomness import Draws, drawing
 from transect.portable_step.scalars import keep_precision
 from transect.portable_step.simplification import clean
+from transect.portable_step.translation import translatable, translate
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -96,8 +97,6 @@ def refuse_fixed(lengths: Any, symbols: Mapping[str, Any]) -> None:
         )
 
 
-OPSET = 20
-
 Tensors = Mapping[str, "torch.Tensor"]
 Axes = Mapping[str, Mapping[int, str]]
 Function = Callable[[Tensors], Tensors]
@@ -133,7 +132,7 @@ def make_graph(
 ) -> tuple[torch.fx.GraphModule, list[str]]:
     """Return the graph of ATen that `trace` exports, and the names of its outputs."""
     with _quiet(), _plain_kernels(), following(module) as places:
-        return _make_graph(module, function, arguments, axes, None, places, {})
+        return _make_graph(module, function, arguments, axes, None, places, {})[:2]
 
 
 def _trace(
@@ -145,31 +144,18 @@ def _trace(
     places: Places,
     functions: Mapping[str, Any],
 ) -> ModelProto:
-    import torch
-
-    graph, outputs = _make_graph(module, function, arguments, axes, masks, places, functions)
+    graph, outputs, symbols = _make_graph(module, function, arguments, axes, masks, places, functions)
     _refuse_random(graph)
     _refuse_types(graph)
     keep_precision(graph)
-    dims = {name: torch.export.Dim(name) for names in axes.values() for name in names.values()}
-    dynamic = tuple({axis: dims[name] for axis, name in axes.get(key, {}).items()} for key in arguments)
-    # Tensors of their own: export takes arguments that are one tensor for one argument.
-    blanks = tuple(torch.empty_like(tensor) for tensor in arguments.values())
-    program = torch.export.export(graph, blanks, dynamic_shapes=dynamic, strict=False)
-    exported = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
-    assert exported is not None
-    _name_lengths(exported.model.graph, program, arguments, axes)
-    return clean(exported.model, list(arguments), outputs)
+    model = translate(graph)
+    _name_lengths(model.graph, symbols)
+    return clean(model, list(arguments), outputs)
 
 
-def _name_lengths(graph: ir.Graph, program: torch.export.ExportedProgram, arguments: Tensors, axes: Axes) -> None:
-    """Give axes of results the names of the arguments' axes; the exporter leaves torch's symbols."""
-    places = [node for node in program.graph.nodes if node.op == "placeholder"]
-    # Constants that the trace lifted come before the arguments.
-    given = zip(arguments, places[-len(arguments) :], strict=True)
-    names = {
-        str(place.meta["val"].shape[axis]): name for key, place in given for axis, name in axes.get(key, {}).items()
-    }
+def _name_lengths(graph: ir.Graph, symbols: Mapping[str, Any]) -> None:
+    """Give axes of results the names of the arguments' axes; the translation leaves torch's symbols."""
+    names = {str(symbol): name for name, symbol in symbols.items()}
     for node in graph.all_nodes():
         for value in node.outputs:
             if value.shape is not None:
@@ -211,8 +197,9 @@ def _make_graph(
     masks: Masks | None,
     places: Places,
     functions: Mapping[str, Any],
-) -> tuple[torch.fx.GraphModule, list[str]]:
-    """Trace over tensors without content; return the graph and the names of its outputs."""
+) -> tuple[torch.fx.GraphModule, list[str], dict[str, Any]]:
+    """Trace over tensors without content; return the graph, the names of its outputs, and torch's symbols of axes."""
+    import torch
     from torch._dispatch.python import enable_python_dispatcher
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch._subclasses.functional_tensor import dispatch_functionalize
@@ -233,18 +220,37 @@ def _make_graph(
         with drawing(Draws(drawn[0], drawn[1], drawn[2])) if masks else nullcontext():
             return dispatch_functionalize(flat)(*tensors)
 
+    def is_written(node: torch.fx.Node) -> bool:
+        return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
     lengths = watched_lengths(places)
     mode = FakeTensorMode(shape_env=lengths, allow_non_fake_inputs=True)
     fakes, symbols = _fakes(arguments, axes, mode)
     before = python_values(module, functions)
     with forgetting(module, functions):
-        table = decomposition_table()
+        table = translatable(decomposition_table())
         with mode, ours_first(), enable_python_dispatcher(), _known_as_export():
             graph = make_fx(whole, decomposition_table=table)(*fakes)
+            _drop_detached(graph)
+            if any(is_written(node) for node in graph.graph.nodes):
+                # Decompositions run below what takes writes out of the module's own operators.
+                graph = make_fx(dispatch_functionalize(graph), decomposition_table=table)(*fakes)
         graph.graph.eliminate_dead_code()
         refuse_changed(before, python_values(module, functions))
     refuse_fixed(lengths, symbols)
-    return graph, outputs
+    return graph, outputs, symbols
+
+
+def _drop_detached(graph: torch.fx.GraphModule) -> None:
+    """Leave out what only says that a tensor, such as a constant, has no gradient: there is no autograd here."""
+    import torch
+
+    aten = torch.ops.aten
+    for node in graph.graph.nodes:
+        if node.target in (aten.detach_.default, aten.detach.default, aten.lift_fresh_copy.default):
+            node.replace_all_uses_with(node.args[0])
+            graph.graph.erase_node(node)
+    graph.recompile()
 
 
 def _fakes(arguments: Tensors, axes: Axes, mode: Any) -> tuple[list[torch.Tensor], dict[str, Any]]:

@@ -76,9 +76,7 @@ def _swin(block: str) -> Example:
     if block == "v2":
         swin = torchvision.models.swin_transformer
         made |= {"block": swin.SwinTransformerBlockV2, "downsample_layer": swin.PatchMergingV2}
-    module = torchvision.models.SwinTransformer(
-        **made, window_size=[4, 4], stochastic_depth_prob=0.0, num_classes=5
-    )
+    module = torchvision.models.SwinTransformer(**made, window_size=[4, 4], stochastic_depth_prob=0.0, num_classes=5)
     return classified(module, torch.randn(4, 3, 32, 32))
 
 

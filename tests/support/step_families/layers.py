@@ -45,7 +45,9 @@ def _sequences(forward: Forward, make: Callable[[], Any], *, dynamic: bool = Fal
         return nn.functional.cross_entropy(outputs.flatten(0, 1), y.flatten())
 
     axes = {"x": {0: "batch", 1: "time"}, "y": {0: "batch", 1: "time"}} if dynamic else None
-    return Example(module=Tagger(), loss=loss, data=(torch.randn(3, 5, 8), torch.arange(15).reshape(3, 5) % 5), dynamic=axes)
+    return Example(
+        module=Tagger(), loss=loss, data=(torch.randn(3, 5, 8), torch.arange(15).reshape(3, 5) % 5), dynamic=axes
+    )
 
 
 def _square(x: Any) -> Any:
