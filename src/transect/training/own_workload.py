@@ -26,7 +26,10 @@ _DEFAULTS = {"batch": 32, "epochs": 10, "learning_rate": 1e-3, "optimiser": "ada
 
 
 # What makes a module and computes it: loaded by name, where torch is.
-COMPUTING = [Path(__file__).parent / "frameworks" / f"{name}.py" for name in ("_module_files", "_torch_computation")]
+COMPUTING = [
+    Path(__file__).parent / "frameworks" / f"{name}.py"
+    for name in ("_module_files", "_torch_computation", "_dataset_reader")
+]
 
 
 class OwnWorkload(Workload):

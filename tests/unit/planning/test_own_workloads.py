@@ -36,15 +36,15 @@ def study(tmp_path: Path) -> Path:
         ({"module": "my_model.py", "data": "my.npz", "target": 0.9}, ["expected FILE.py:NAME, got 'my_model.py'"]),
         ({"module": "gone.py:Net", "data": "my.npz", "target": 0.9}, ["gone.py: no such file"]),
         ({"module": "broken.py:Net", "data": "my.npz", "target": 0.9}, ["broken.py: is no Python: "]),
-        ({"module": "my_model.py:Net", "data": "my.csv", "target": 0.9}, ["expected FILE.npz, or FILE.py:NAME"]),
+        ({"module": "my_model.py:Net", "data": "my.txt", "target": 0.9}, ["expected FILE.npz, FILE.csv"]),
         ({"module": "my_model.py:Net", "target": 0.9}, ["workloads.mine.data"]),
         (
-            {"module": "my_model.py:Nett", "data": "my.csv", "losses": "mse"},
+            {"module": "my_model.py:Nett", "data": "my.txt", "losses": "mse"},
             ["unknown member 'Nett'", "expected FILE.npz", "target': expected the score", "unknown key 'losses'"],
         ),
         (
             {"module": "my_model.py:Net", "data": "my.npz", "data_options": {"n": 1}, "target": 0.9},
-            ["data_options': only a function takes arguments"],
+            ["data_options': arrays take none"],
         ),
     ],
 )
