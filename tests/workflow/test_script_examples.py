@@ -1,4 +1,4 @@
-"""Training scripts as people write them, with six libraries, and the one that docs/studies.md has, run as they stand."""
+"""Training scripts as people write them, with seven libraries, and the one that docs/studies.md has, run as they stand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOGETHER = {"torch-ddp", "lightning", "hf-trainer", "accelerate", "deepspeed"}
 
 @pytest.fixture(scope="module")
 def records(place: Place) -> dict[tuple[str, str, int], Any]:
-    """Return the records of the study of six libraries, each cell once, by script, strategy and ranks."""
+    """Return the records of the study of seven libraries, each cell once, by script, strategy and ranks."""
     shutil.copytree(STUDIES / "own-scripts", place.folder / "own-scripts", ignore=shutil.ignore_patterns("__pycache__"))
     text = (STUDIES / "own-scripts.yaml").read_text()
     assert "repeats: 3" in text and "seconds: 120" in text
@@ -34,11 +34,14 @@ def records(place: Place) -> dict[tuple[str, str, int], Any]:
 
 def test_each_script_reaches_the_target_alone_and_with_two_ranks(records: dict[tuple[str, str, int], Any]) -> None:
     wanted = {(name, "single", 1) for name in ALONE} | {(name, "torchrun", 2) for name in TOGETHER}
-    assert records.keys() == wanted | {("deepspeed", "torchrun", 1)}
+    # torchtitan's parts have a workload of their own, with one script.
+    assert records.keys() == wanted | {("deepspeed", "torchrun", 1), ("script", "single", 1)}
     for key, record in records.items():
         assert record["status"] == "ok", (key, record["message"])
-        assert record["details"]["quality"] == {"metric": "accuracy", "target": 0.9, "reached": True}, key
-        assert record["details"]["epochs"] == list(range(1, 9)), key
+        titan = key[0] == "script"
+        told = {"metric": "accuracy", "target": 0.3 if titan else 0.9, "reached": True}
+        assert record["details"]["quality"] == told, key
+        assert record["details"]["epochs"] == list(range(1, 4 if titan else 9)), key
 
 
 def test_two_ranks_share_the_samples(records: dict[tuple[str, str, int], Any]) -> None:

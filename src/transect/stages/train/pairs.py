@@ -7,6 +7,7 @@ from transect.domain.pairs import PairRule
 _ALONE = {"strategy": ("single",), "nodes": (1,), "ranks_per_node": (1,)}
 # Only who learns reaches a target.
 _LEARNS = {"input": ("stored", "files")}
+_SCRIPTS = {"strategy": ("torchrun", "mpirun")}
 _RANKS = ("strategy", "options", "nodes", "ranks_per_node", "network")
 # In which a training differs that keeps its batch for each rank, and so does other work in a step.
 _WEAK = (*_RANKS, "batch", "reduce", "learning_rate_rule")
@@ -16,6 +17,8 @@ TRAIN_PAIRS = (
     # Frameworks beside each other, and each way of more ranks beside its framework alone: who is first to the target …
     PairRule(metric="time_to_quality", rules=("training.fastest",), varies=("framework",), both=_ALONE | _LEARNS),
     PairRule(metric="time_to_quality", rules=("training.fastest",), varies=_RANKS, base=_ALONE, both=_LEARNS),
+    # … scripts of a study's own beside each other on as many ranks …
+    PairRule(metric="time_to_quality", rules=("training.fastest",), varies=("framework",), both=_SCRIPTS | _LEARNS),
     # … of ways to the same ranks one beside another, as they are near each other …
     PairRule(
         metric="time_to_quality",
