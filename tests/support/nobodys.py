@@ -16,6 +16,7 @@ NO_CELLS_OWN = {
     "stages/*/pairs.py": "which cells are compared, and none of them runs otherwise; the block's state has it",
     "stages/infer/grids.py": "what it decides stands in the cell's spec, which is hashed",
     "stages/train/options.py": "what it decides stands in the cell's spec, which is hashed",
+    "stages/train/script_plan.py": "what it decides stands in the cell's spec, which is hashed",
     **{
         f"stages/{path.name}": "what it decides stands in the cell's spec, which is hashed"
         for path in (ROOT / "src" / "transect" / "stages").glob("[!_]*.py")

@@ -119,6 +119,10 @@ def _each(keys: dict[str, Any], where: str, complaints: Complaints) -> dict[str,
             raise BadInput(f"{where}.scripts: expected a mapping of names to scripts, found {several!r}")
         if "scripts" in keys and "script" in keys:
             raise BadInput(f"{where}: has both `script` and `scripts`: expected one of them")
+        if wrong := [str(name) for name, value in several.items() if not isinstance(value, Mapping)]:
+            raise BadInput(
+                f"{where}.scripts: expected the keys of a script below each name, and not below {', '.join(wrong)}"
+            )
         inside = f"{where}.scripts" if "scripts" in keys else ""
         return {str(key): (f"{inside}.{key}" if inside else where, shared | value) for key, value in several.items()}
     return {}

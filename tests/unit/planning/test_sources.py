@@ -18,6 +18,7 @@ from transect.launch.wrapping import WRAPPERS
 from transect.planning.code_hash import PACKAGE, closure, hash_sources
 from transect.planning.sources import plugin_files, roots_of
 from transect.planning.stage import STAGES
+from transect.stages.train.script_plan import RUNNING
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.own_workload import COMPUTING
 from transect.training.strategies import STRATEGIES
@@ -103,7 +104,7 @@ def of_stage(stage: str) -> frozenset[str]:
         for name in registry:
             roots |= set(plugin_files(registry, name))
     # Of a study's own workload.
-    roots |= set(COMPUTING) if stage == "reference" else set()
+    roots |= set({"reference": COMPUTING, "train": RUNNING}.get(stage, ()))
     return frozenset(relative(path for root in roots for path in of_root(root)))
 
 

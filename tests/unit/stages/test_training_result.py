@@ -9,8 +9,9 @@ from typing import Any
 from factories import train_cell
 from transect.engine.stage import RUNNERS
 from transect.launch.processes import Outcome
-from transect.stages.train.result import _energy, _quality, _usage
+from transect.stages.train.result import _quality
 from transect.stages.train.result_times import overlap_values
+from transect.stages.train.result_usage import energy_values, usage_values
 from transect.training.rank_files import rank_place, read_places, write_place
 
 
@@ -25,15 +26,15 @@ def test_energy_counts_each_counter_of_a_node_once():
         rank("a", ("nvml:0", 10.0)),
         rank("b", ("rapl:package-0", 7.0), ("rapl:package-1", 1.0), ("nvml:0", 20.0)),
     ]
-    found = {metric.label: metric.value for metric in _energy(facts)}
+    found = {metric.label: metric.value for metric in energy_values(facts)}
     assert found == {"rapl package": 13.0, "rapl dram": 1.0, "nvml": 30.0}
-    assert _energy([rank("a")]) == []
+    assert energy_values([rank("a")]) == []
 
 
 def test_usage_is_told_by_all_ranks_or_by_none():
     facts = [rank("a", gpu_utilisation_mean=0.5), rank("a", gpu_utilisation_mean=0.7)]
-    assert _usage(facts) == {"cpu_utilisation": 1.0, "gpu_utilisation": 0.6}
-    assert _usage([facts[0], rank("a")]) == {"cpu_utilisation": 1.0}
+    assert usage_values(facts) == {"cpu_utilisation": 1.0, "gpu_utilisation": 0.6}
+    assert usage_values([facts[0], rank("a")]) == {"cpu_utilisation": 1.0}
 
 
 def test_waiting_for_a_rank_that_loads_its_libraries_last_is_not_on_the_way_to_the_target():
@@ -72,7 +73,7 @@ def test_of_several_ranks_errors_the_first_one_counts(tmp_path):
     for number, (message, at) in errors.items():
         error = {"rank": number, "cause": "crash", "message": message, "at": at}
         (tmp_path / f"rank-00{number}.error.json").write_text(json.dumps(error))
-    job: Any = SimpleNamespace(folder=tmp_path)
+    job: Any = SimpleNamespace(folder=tmp_path, spec={})
     result = RUNNERS.get("train").collect(job, Outcome(end="exited", code=1, seconds=1.0, peak_bytes=0))
     assert result.message == "rank 1: the disk is full"
 

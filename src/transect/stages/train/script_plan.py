@@ -15,7 +15,7 @@ from transect.training.script_workload import FOLDER, SCRIPTS, Script, ScriptWor
 from transect.training.workloads import WORKLOADS
 
 # What starts a script, and what reads what it tells.
-_RUNNING = ("stages/train/script.py", "payloads/script_rank.py")
+RUNNING = tuple(PACKAGE / name for name in ("stages/train/script.py", "payloads/script_rank.py"))
 
 
 def check_environments(workloads: Iterable[str], context: Context) -> None:
@@ -56,4 +56,4 @@ def script_files(cell: TrainCell) -> list[Path]:
     """Return the script of a cell, and what runs and reads it; nothing where it has none."""
     if (script := script_of(cell)) is None:
         return []
-    return [(script_workload(cell).folder / script.file).resolve(), *(PACKAGE / name for name in _RUNNING)]
+    return [(script_workload(cell).folder / script.file).resolve(), *RUNNING]
