@@ -40,7 +40,10 @@ from transect.text.formats import FORMATS
 from transect.text.splitters import SPLITTERS
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
+from transect.training.losses import LOSSES
 from transect.training.memory import MEMORIES
+from transect.training.optimisers import OPTIMISERS
+from transect.training.schedules import SCHEDULES
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters
 
@@ -62,6 +65,9 @@ _REGISTRIES: tuple[Registry[Any], ...] = (
     MEMORIES,
     WORKLOADS,
     DATASETS,
+    LOSSES,
+    OPTIMISERS,
+    SCHEDULES,
     MODELS,
     EXPORTERS,
     LOADERS,
@@ -118,6 +124,10 @@ def _table(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
 
 
+def _plural(kind: str) -> str:
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+
+
 def _first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").split("\n", 1)[0]
 
@@ -150,7 +160,7 @@ def _option_rows(registry: Registry[Any]) -> list[list[str]]:
 
 
 def plugins_page() -> str:
-    """Return docs/plugins.md: a table for each registry, and one of the strategies' options."""
+    """Return docs/plugins.md: a table for each registry, and those of options."""
     parts = [
         "# Plug-ins",
         _NOTE,
@@ -162,9 +172,9 @@ def plugins_page() -> str:
         if rows and len(rows[0]) == 3:
             columns.remove("environment")
         parts += [f"## {registry.kind}", _table(columns, rows)]
-        if registry is STRATEGIES:
-            names = ["strategy", "option", "default", "takes", "meaning"]
-            parts += ["### Options of strategies", _table(names, _option_rows(registry))]
+        if registry in (STRATEGIES, SCHEDULES):
+            names = [registry.kind, "option", "default", "takes", "meaning"]
+            parts += [f"### Options of {_plural(registry.kind)}", _table(names, _option_rows(registry))]
     return "\n\n".join(parts) + "\n"
 
 

@@ -33,7 +33,7 @@ from transect.payloads.train import train
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import StoredBatches, load_data, load_weights
 from transect.training.layout import Share
-from transect.training.schedule import learning_rates
+from transect.training.learning_rates import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, model_of
 

@@ -104,7 +104,8 @@ def numpy_mlp(task: Task) -> Run:
 
 def numpy_cnn(task: Task) -> Run:
     """The layers' arithmetic is transect's own; the loop and the update are plain."""
-    from transect.training.frameworks._numpy_layers import forward, loss_and_gradient
+    from transect.training.frameworks._numpy_layers import forward
+    from transect.training.losses.cross_entropy import cross_entropy
     from transect.training.workloads import WORKLOADS
 
     layers = WORKLOADS.get("digits-cnn").layers
@@ -120,7 +121,7 @@ def numpy_cnn(task: Task) -> Run:
         for layer, own in zip(layers, weights, strict=True):
             x, backward = forward(layer, x, own)
             tape.append(backward)
-        loss, gradient = loss_and_gradient("cross-entropy", x, y)
+        loss, gradient = cross_entropy(x, y, 0.0)
         gradients: dict[str, np.ndarray] = {}
         inner: Any = gradient
         for i in reversed(range(len(layers))):

@@ -17,7 +17,9 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import write_atomic
 from transect.training.datasets import DATASETS, LoadedDataset, Samples, StoredDataset
 from transect.training.frameworks._module_files import called, member_of
-from transect.training.frameworks._torch_modules import draw_from, loss_function
+from transect.training.frameworks._torch_losses import loss_function
+from transect.training.frameworks._torch_modules import draw_from
+from transect.training.losses import check_targets
 from transect.training.module_model import MODULE_FACTS
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters
@@ -95,16 +97,16 @@ def facts_of(module: torch.nn.Module, samples: Samples, parameters: Parameters, 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), counted.mode():
             outputs = module(x)
             forward = counted.total
-            loss = loss_function(parameters.loss)(outputs, y)
+            _check_outputs(outputs, samples, parameters, where)
+            loss = loss_function(parameters)(outputs, y)
             loss.backward()
+    except BadInput:
+        raise
     except FAULTS as error:
         raise BadInput(
             f"{where}: one step on {_TRIED} samples of shape {tuple(x.shape[1:])}, {x.dtype}, fails: "
             f"{type(error).__name__}: {error}"
         ) from error
-    if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2 or len(outputs) != _TRIED:
-        shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
-        raise BadInput(f"{where}: gives {shape} for {_TRIED} samples: expected ({_TRIED}, classes)")
     idle = [name for name, parameter in trained if parameter.grad is None]
     if idle:
         raise BadInput(f"{where}: the loss does not depend on {', '.join(idle)}: expected requires_grad_(False) there")
@@ -133,6 +135,18 @@ def facts_of(module: torch.nn.Module, samples: Samples, parameters: Parameters, 
             "outputs": outputs[0].numel(),
         },
     }
+
+
+def _check_outputs(outputs: Any, samples: Samples, parameters: Parameters, where: str) -> None:
+    import torch
+
+    if not isinstance(outputs, torch.Tensor) or outputs.ndim < 1 or len(outputs) != _TRIED:
+        shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+        raise BadInput(f"{where}: gives {shape} for {_TRIED} samples: expected ({_TRIED}, ...)")
+    try:
+        check_targets(parameters.loss, tuple(outputs.shape[1:]), samples.y, samples.classes)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from None
 
 
 def drawing(make: Callable[[], torch.nn.Module], samples: Samples, where: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from transect.payloads.train import make_batches, score_test
 from transect.training.frameworks import ModelPlan, TrainingState
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout, Share
-from transect.training.schedule import learning_rates
+from transect.training.learning_rates import learning_rates
 
 # Of how many batches gradients are computed in float32 to see what rounding does.
 _ROUNDED_BATCHES = 3
@@ -73,8 +73,9 @@ def trajectory(
     parts = _Parts(problem)
     cuts = Layout(problem.cell.shards, 1, problem.cell.micro_batches)
     rule, batch = problem.plan.parameters, problem.cell.batch
-    end = problem.first + problem.steps
-    rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, end)
+    # A schedule counts all steps of the training, also where the path ends early.
+    epochs, samples = problem.data["order"].shape
+    rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, epochs * (samples // batch))
     first = parts.trainers[0]
     if problem.state is not None:
         first.resume(problem.state)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.domain.axes.retrain import StepCell
+from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.onnx_models.exporters import OUTPUT
 from transect.payloads.step_path import trainer_of
 from transect.portable_step.export import export_step
 from transect.training.inputs import load_data, load_weights
+from transect.training.learning_rates import learning_rates
 from transect.training.models import Model, TorchModel
 from transect.training.workloads import Parameters
 
@@ -114,12 +116,14 @@ class Bases:
         """Go through the first epochs of the training's own order, with the workload's own rule."""
         data = load_data(self.data, repeat, np.float32)
         trainer = trainer_of(self.model, self.parameters, start, "fp32")
-        batch = self.parameters.batch
-        for epoch in data["order"][: self.cell.base_epochs]:
+        batch, order = self.parameters.batch, data["order"]
+        epochs, samples = order.shape
+        rates = iter(learning_rates(self.parameters, "none", batch, epochs * (samples // batch)).tolist())
+        for epoch in order[: self.cell.base_epochs]:
             for first in range(0, len(epoch) - batch + 1, batch):
                 rows = epoch[first : first + batch]
                 trainer.forward_backward(*trainer.batch(data["x_train"][rows], data["y_train"][rows]))
-                trainer.update(self.parameters.learning_rate)
+                trainer.update(next(rates))
         weights: Arrays = trainer.weights()
         return weights
 
@@ -130,7 +134,8 @@ def export(
     """Write the step's folder, with `workload.json` beside the manifest."""
     import torch
 
-    from transect.training.frameworks._torch_modules import load_weights, make_optimiser
+    from transect.training.frameworks._torch_modules import load_weights
+    from transect.training.frameworks._torch_optimisers import make_optimiser
 
     assert isinstance(model, TorchModel)
     torch.set_num_threads(1)
@@ -161,7 +166,14 @@ def export(
 
 
 def _loss(parameters: Parameters) -> Callable[[Any, Any], Any]:
+    """Return the loss. Raises BadInput for one that the runtimes, which get its name alone, do not know."""
     import torch
+
+    if parameters.loss not in ("cross-entropy", "mse") or parameters.label_smoothing:
+        raise BadInput(
+            f"a training step is exported for cross-entropy without smoothing, or mse: the workload has {parameters.loss}"
+            f", label_smoothing {parameters.label_smoothing:g}"
+        )
 
     def half_squared_distance(outputs: Any, y: Any) -> Any:
         # Of the class's unit vector, without `one_hot`, whose result depends on the data.

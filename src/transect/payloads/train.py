@@ -44,10 +44,10 @@ from transect.training.inputs import (
     load_weights,
 )
 from transect.training.layout import Share
+from transect.training.learning_rates import learning_rates
 from transect.training.models import Model
 from transect.training.rank_files import rank_name, write_arrays, write_facts, write_place
 from transect.training.restarts import RESTARTS
-from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS, Parameters, model_of

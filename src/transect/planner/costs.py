@@ -40,8 +40,9 @@ from transect.training.layers import (
     shapes,
     weight_shapes,
 )
+from transect.training.losses import LOSSES
 from transect.training.models import Model
-from transect.training.operations import layer_operations, loss_operations
+from transect.training.operations import layer_operations
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
@@ -176,7 +177,7 @@ def counted_costs(
         needed = needed or bool(weight_shapes((layer,)))
         if index == len(layers) - 1:
             # Forwards and backwards in one number: the loss is a few operations.
-            count += _Count(forward=loss_operations(parameters.loss, prod(after)))
+            count += _Count(forward=LOSSES.get(parameters.loss).operations(prod(after)))
         found.append(
             LayerCosts(
                 name=str(index),

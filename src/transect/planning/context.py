@@ -22,7 +22,19 @@ from transect.planning.parameters import resolve
 from transect.training.workloads import WORKLOADS, Parameters
 
 # What a step computes, but for its batch, which is an axis.
-_OF_A_STEP = ("optimiser", "momentum", "weight_decay", "beta1", "beta2", "epsilon", "loss")
+_OF_A_STEP = (
+    "optimiser",
+    "momentum",
+    "weight_decay",
+    "decay",
+    "beta1",
+    "beta2",
+    "alpha",
+    "epsilon",
+    "loss",
+    "label_smoothing",
+    "delta",
+)
 
 # Stands for a system whose file cannot be used: nothing that depends on it is held against a study.
 NO_SYSTEM = System(name="unknown")

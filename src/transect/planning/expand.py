@@ -11,10 +11,12 @@ from typing import Any
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError, unknown_name
 from transect.domain.metrics import METRICS
+from transect.domain.registry import Registry
 from transect.domain.study import Published
 from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.stage import STAGES, ordered_stages, running_order
 from transect.planning.until import check_repeat_until, more_repeats, note_prerequisites
+from transect.training.losses import LOSSES
 from transect.training.optimisers import OPTIMISERS
 
 # Keys of a figure's `measured` that are no axes.
@@ -68,7 +70,7 @@ def _check_networks(cells: Iterable[Cell], context: Context) -> None:
 
 
 def _check_overrides(cells: Iterable[Cell], context: Context) -> None:
-    """Note changes of workloads that no cell has, and of what the optimisers of its cells do not read."""
+    """Note changes of workloads that no cell has, and of what their losses and the optimisers of their cells do not read."""
     optimisers: dict[str, set[str]] = {}
     for cell in cells:
         if cell.workload is not None:
@@ -77,17 +79,19 @@ def _check_overrides(cells: Iterable[Cell], context: Context) -> None:
         where = context.where(f"workloads.{workload}")
         with context.complaints.noted():
             if workload in optimisers:
-                usual = context.parameters(workload).optimiser
-                _check_read(changes, {optimiser or usual for optimiser in optimisers[workload]}, where)
+                parameters = context.parameters(workload)
+                used = {optimiser or parameters.optimiser for optimiser in optimisers[workload]}
+                _check_read(OPTIMISERS, changes, used, where)
+                _check_read(LOSSES, changes, {parameters.loss}, where)
             elif not context.left_out:
                 raise unknown_name("workload of this study's grids", workload, optimisers, context.where("workloads"))
 
 
-def _check_read(changes: Iterable[str], optimisers: Iterable[str], where: str) -> None:
-    """Raise BadInput for a change of what some optimiser reads, and none of these."""
-    takes = {name: OPTIMISERS.get(name).takes for name in OPTIMISERS}
+def _check_read(registry: Registry[Any], changes: Iterable[str], chosen: Iterable[str], where: str) -> None:
+    """Raise BadInput for a change of what some optimiser or loss reads, and none of those that were chosen."""
+    takes = {name: registry.get(name).takes for name in registry}
     known = {key for keys in takes.values() for key in keys}
-    used = sorted(optimisers)
+    used = sorted(chosen)
     # A plug-in's stage may have optimisers of its own, which may read anything.
     if not set(used) <= set(takes):
         return

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.training.datasets.table import SAVED
+from transect.training.losses import LOSSES
 from transect.training.own_workload import register_own
 from transect.training.workloads import Parameters
 
@@ -75,6 +76,7 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
     complaints.end()
     told: dict[str, Any] = {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset}
     told["environment"] = definition.environment
+    told["loss"] = LOSSES.named(str(parameters.get("loss", Parameters.model_fields["loss"].default)))
     if dataset == "python":
         told["data_file"] = options["path"]
     told["reads"] = _read_by({Path(told[key]) for key in ("file", "data_file") if key in told}, study)

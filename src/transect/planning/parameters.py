@@ -8,6 +8,7 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.training.datasets import DATASETS
+from transect.training.losses import LOSSES
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -19,14 +20,19 @@ def dataset_paths(workload: str) -> tuple[str, ...]:
 
 def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
     """Return the hyper-parameters of a workload. Raises BadInput naming key and value."""
-    defaults = WORKLOADS.get(workload, str(where)).defaults.model_dump()
+    # Those that the workload says: what else is usual may follow from the optimiser.
+    defaults = WORKLOADS.get(workload, str(where)).defaults.model_dump(exclude_unset=True)
     for key in override:
-        if key not in defaults:
-            raise unknown_name("key", key, defaults, f"{where}: workloads.{workload}")
+        if key not in Parameters.model_fields:
+            raise unknown_name("key", key, Parameters.model_fields, f"{where}: workloads.{workload}")
     below = f"workloads.{workload}."
     parameters = validate(Parameters, defaults | override, str(where), below)
+    if LOSSES.get(parameters.loss).targets == "tokens" and not isinstance(WORKLOADS.get(workload), OwnWorkload):
+        raise BadInput(
+            f"{where}: key 'workloads.{workload}.loss': {workload} has classes, {parameters.loss} takes tokens"
+        )
     target = parameters.quality_target
-    if model_of(WORKLOADS.get(workload)).score == "accuracy" and target > 1:
+    if model_of(WORKLOADS.get(workload)).score.endswith("accuracy") and target > 1:
         raise BadInput(
             f"{where}: key 'workloads.{workload}.quality_target': an accuracy is at most 1, found {target:g}"
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from transect.simulation.networks import Machine, Network, Ranks
 from transect.simulation.work import Messages, Step, Work
-from transect.training.schedules import SCHEDULES as TRAINED
+from transect.training.pipeline_schedules import SCHEDULES as TRAINED
 
 
 class Pass(NamedTuple):

@@ -12,6 +12,7 @@ from transect.domain.registry import Registry
 from transect.domain.takes import DataArrays, Takes
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
+from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Stage
 from transect.stages.dataset import workload_plugins
 from transect.stages.train.stage import trained
@@ -62,8 +63,8 @@ class Step(Stage[StepCell]):
         }
 
     def sources(self, cell: StepCell) -> list[Path]:
-        """The decompositions, which a registry imports."""
-        return sorted((PACKAGE / "portable_step" / "decompositions").glob("*.py"))
+        """The decompositions, which a registry imports, and the rules that parameters name."""
+        return [*sorted((PACKAGE / "portable_step" / "decompositions").glob("*.py")), *rule_sources()]
 
     def environment(self, cell: StepCell) -> str:
         """Where torch is."""

@@ -12,12 +12,12 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.domain.takes import DataArrays, own_repeat
 from transect.planning.context import Context
+from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.dataset import workload_plugins
 from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layout import Layout
-from transect.training.optimisers import OPTIMISERS
 from transect.training.own_workload import OwnWorkload
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, model_of
@@ -88,8 +88,8 @@ class Reference(Stage[ReferenceCell]):
         }
 
     def sources(self, cell: ReferenceCell) -> list[Path]:
-        """The framework that computes it, and the optimisers: which one is a parameter."""
-        return [FRAMEWORKS.source("numpy"), *(OPTIMISERS.source(name) for name in OPTIMISERS)]
+        """The framework that computes it, and the rules: which ones are parameters."""
+        return [FRAMEWORKS.source("numpy"), *rule_sources()]
 
     def environment(self, cell: ReferenceCell) -> str:
         """Where numpy is; torch's for a module of torch."""

@@ -12,7 +12,8 @@ Every place of a text counts, padding too: rows of a batch are as long as one an
 
 from __future__ import annotations
 
-from transect.training.operations import Operations, loss_operations
+from transect.training.losses import LOSSES
+from transect.training.operations import Operations
 from transect.training.text_encoder import EncoderConfig
 
 
@@ -23,7 +24,7 @@ def encoder_operations(config: EncoderConfig, loss: str) -> tuple[int, int]:
     parts = [_ends(config, tuned), first, *[others] * (config.layers - 1)]
     prediction = sum(part.prediction for part in parts)
     training = sum(part.forward + part.weights + part.inputs for part in parts)
-    return prediction, training + loss_operations(loss, config.classes)
+    return prediction, training + LOSSES.get(loss).operations(config.classes)
 
 
 def _layer(config: EncoderConfig, needed: bool) -> Operations:

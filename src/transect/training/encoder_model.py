@@ -102,7 +102,7 @@ class TextEncoder:
         """Bind numpy's encoder to the arrays."""
         from transect.training.frameworks._numpy_encoder import EncoderComputation
 
-        return EncoderComputation(self.config, parameters.loss, weights, gradients)
+        return EncoderComputation(self.config, parameters, weights, gradients)
 
     def torch_module(self) -> torch.nn.Module:
         """Make torch's encoder, whose weights are to be loaded."""

@@ -24,6 +24,7 @@ from transect.training.layers import (
     walk,
     weight_shapes,
 )
+from transect.training.losses import LOSSES
 from transect.training.models import Computation, ModelCosts
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class LayeredModel:
         # By its name, as below.
         count = import_module("transect.training.operations")
         training: int = count.training_operations(self.layers, self.sample)
-        loss: int = count.loss_operations(parameters.loss, prod(self.output))
+        loss = LOSSES.get(parameters.loss).operations(prod(self.output))
         written = (
             prod(placed.after) for placed in walk(self.layers, self.sample) if not isinstance(placed.layer, Flatten)
         )
@@ -114,7 +115,7 @@ class LayeredModel:
         # By its name: `_numpy_trainer` imports it, and what only asks a model for its shapes does
         # not run again when the way to compute it is edited.
         chain = import_module("transect.training.frameworks._numpy_chain")
-        bound: Computation = chain.LayeredComputation(self.layers, parameters.loss, weights, gradients)
+        bound: Computation = chain.LayeredComputation(self.layers, parameters, weights, gradients)
         return bound
 
     def torch_module(self) -> torch.nn.Module:

@@ -14,6 +14,7 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.training.layers import Shape, Weight
+from transect.training.losses import LOSSES, check_targets
 from transect.training.models import Arrays, Computation, ModelCosts
 
 if TYPE_CHECKING:
@@ -35,18 +36,19 @@ class ModuleModel:
     file: Path
     name: str
     options: dict[str, Any]
+    # Which targets it is held against, and so its score.
+    loss: str = "cross-entropy"
     facts: dict[str, Any] = field(default_factory=dict)
 
-    score: ClassVar[str] = "accuracy"
     axes: ClassVar[Mapping[int, tuple[str, int]]] = {}
     # Nobody knows before it has run: a batch norm, or a loss over pairs of samples.
     parts_matter: ClassVar[bool] = True
 
     @classmethod
-    def described(cls, file: Path, name: str, options: dict[str, Any], data: Path | None) -> ModuleModel:
+    def described(cls, file: Path, name: str, options: dict[str, Any], loss: str, data: Path | None) -> ModuleModel:
         """Return it with the facts in the data stage's folder, where there is one."""
         facts = {} if data is None else json.loads((data / MODULE_FACTS).read_text(encoding="utf-8"))
-        return cls(file=file, name=name, options=options, facts=facts)
+        return cls(file=file, name=name, options=options, loss=loss, facts=facts)
 
     def known(self, key: str) -> Any:
         """Return one of the facts. Raises BadInput where the module has not been inspected."""
@@ -78,11 +80,20 @@ class ModuleModel:
         return reason
 
     def check_data(self, shape: Shape, y: np.ndarray, classes: tuple[str, ...]) -> None:
-        """Raise BadInput unless shape and number of classes are those that were inspected."""
+        """Raise BadInput unless samples are those that were inspected, and the loss takes the targets."""
         if shape != self.sample:
             raise BadInput(f"samples have shape {shape}, {self.name} was tried with {self.sample}")
-        if tuple(self.known("output")) != (len(classes),):
-            raise BadInput(f"{self.name} gives outputs of shape {self.known('output')} for {len(classes)} classes")
+        check_targets(self.loss, self.output, y, classes)
+
+    @property
+    def output(self) -> Shape:
+        """Return the shape of one output."""
+        return tuple(self.known("output"))
+
+    @property
+    def score(self) -> str:
+        """Name the loss's metric of outputs."""
+        return LOSSES.get(self.loss).score
 
     @cached_property
     def _weights(self) -> list[Weight]:
@@ -97,11 +108,22 @@ class ModuleModel:
         raise BadInput(f"{self.file}:{self.name}: its weights are those that the stage `inspect` has drawn")
 
     def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return standard normal numbers, or whole numbers in the range of the data's; and a class."""
+        """Return standard normal numbers, or whole numbers in the range of the data's; and a target of the loss."""
         low, high = self.known("range")
         real = self.inputs == "float"
         x = generator.standard_normal(self.sample) if real else generator.integers(low, high + 1, self.sample)
-        return np.asarray(x), np.asarray(generator.integers(self.known("output")[0]), np.int64)
+        output = self.output
+        y: Any
+        match LOSSES.get(self.loss).targets:
+            case "classes":
+                y = generator.integers(output[0])
+            case "tokens":
+                y = generator.integers(output[-1], size=output[:-1])
+            case "labels":
+                y = generator.integers(2, size=output)
+            case "numbers":
+                return np.asarray(x), np.asarray(generator.standard_normal(output))
+        return np.asarray(x), np.asarray(y, np.int64)
 
     def costs(self, parameters: Parameters) -> ModelCosts:
         """Return what was counted of its matrix products, convolutions and attention."""
@@ -124,5 +146,5 @@ class ModuleModel:
         return module
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
-        """Count the samples whose largest output is that of their class."""
-        return float((outputs.argmax(axis=1) == y).sum())
+        """Add them up as the loss says."""
+        return LOSSES.get(self.loss).score_sum(outputs, y)

@@ -155,13 +155,3 @@ def training_operations(layers: tuple[Layer, ...], sample: Shape, *, needed: boo
         needed = needed or any(weight.trained for weight in weight_shapes((layer,)))
         before = after
     return total
-
-
-def loss_operations(kind: str, outputs: int) -> int:
-    """Count the loss of one sample with `outputs` outputs, and its gradient.
-
-    `mse`: one difference from the target (the others are outputs themselves) and a sum of squares.
-    `cross-entropy`: exponentials, their sum, the quotients; the logarithm, the class's own output, the
-    sum over the batch, and the class's own gradient. The mean's 1/n is a factor in the learning rate.
-    """
-    return 2 * outputs + 1 if kind == "mse" else 3 * outputs + 4

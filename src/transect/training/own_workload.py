@@ -50,7 +50,9 @@ class OwnWorkload(Workload):
 
     def model_in(self, data: Path | None) -> ModuleModel:
         """Return the model, with what the data stage's folder knows of it."""
-        return ModuleModel.described(self.module_file, self.module_name, self.options, data)
+        return ModuleModel.described(
+            self.module_file, self.module_name, self.options, self.definition.get("loss", "cross-entropy"), data
+        )
 
     def code_files(self) -> list[Path]:
         """What makes and computes it: nothing imports that where other workloads run."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from transect.domain.axes.train import TrainCell
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS, Framework, ProgramFramework
+from transect.training.losses import unsupported_loss
 from transect.training.memory import MEMORIES, too_small
-from transect.training.optimisers import unsupported_optimiser
+from transect.training.optimisers import OPTIMISERS, unsupported_optimiser
 from transect.training.strategies import STRATEGIES, Strategy
 from transect.training.workloads import WORKLOADS, Parameters
 
@@ -25,6 +26,24 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
     return None
 
 
+# Hyper-parameters that a framework says that it follows, where they are not at their defaults.
+SPECIAL = ("decay", "label_smoothing")
+
+
+def _does_not_follow(framework: Framework, cell: TrainCell, parameters: Parameters) -> str | None:
+    for name in SPECIAL:
+        value = getattr(parameters, name)
+        if value != Parameters.model_fields[name].default and name not in framework.follows:
+            return f"{cell.framework} does not follow {name}: {value}"
+    return None
+
+
+def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) -> str | None:
+    if strategy.splits_weights and OPTIMISERS.get(parameters.optimiser).by_array:
+        return f"{parameters.optimiser} needs the norm of each weight as a whole, and a rank of {cell.strategy} holds a part"
+    return None
+
+
 def reason_to_skip(cell: TrainCell, parameters: Parameters) -> str | None:
     """Return the first reason why the training cell cannot run, or None.
 
@@ -39,6 +58,9 @@ def reason_to_skip(cell: TrainCell, parameters: Parameters) -> str | None:
         or framework.builds(workload.model)
         or strategy.follows(parameters)
         or unsupported_optimiser(cell.framework, framework.optimisers, parameters.optimiser)
+        or unsupported_loss(cell.framework, framework.losses, parameters.loss)
+        or _does_not_follow(framework, cell, parameters)
+        or _cannot_update(strategy, cell, parameters)
     )
     if reason is not None:
         return reason

@@ -16,11 +16,11 @@ from transect.training.frameworks import RankFiles
 from transect.training.inputs import SYNTHETIC_BATCHES, draw_batch
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Residual
+from transect.training.learning_rates import learning_rates
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
 from transect.training.raw_arrays import describe_npy, describe_npz, write_array
 from transect.training.restarts import describe_states
-from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 

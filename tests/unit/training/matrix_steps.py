@@ -26,7 +26,7 @@ from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout
-from transect.training.schedule import learning_rates
+from transect.training.learning_rates import learning_rates
 from transect.training.strategies import STRATEGIES, _progress, strategy_options
 from transect.training.workloads import WORKLOADS, model_of
 

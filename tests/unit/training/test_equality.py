@@ -7,6 +7,7 @@ writes it.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rank_runs import Training
 from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.payloads.reference import even_points
-from transect.payloads.reference_path import Problem
+from transect.payloads.reference_path import Problem, trajectory
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches, SyntheticBatches
@@ -278,6 +279,28 @@ def test_restarts_are_few_and_even_and_the_last_is_at_the_end(tmp_path, steps, l
     cell = Cell.of(stage="reference", workload="iris-mlp-ce", framework="numpy", strategy="single", batch=16)
     problem = Problem(cell=cell, plan=iris_plan(**sizes), data={}, folder=tmp_path, steps=steps)
     assert even_points(problem) == points
+
+
+def test_a_path_that_ends_early_has_the_rates_of_the_whole_training(tmp_path):
+    generator = np.random.default_rng(4)
+    cosine = iris_plan().parameters.model_copy(update={"schedule": {"name": "cosine", "end": 0.0, "warmup_steps": 1}})
+    plan = replace(iris_plan(), parameters=cosine)
+    data = {
+        "x_train": generator.standard_normal((30, 4)),
+        "y_train": generator.integers(0, 3, 30),
+        "x_test": generator.standard_normal((6, 4)),
+        "y_test": generator.integers(0, 3, 6),
+        "order": np.stack([generator.permutation(30) for _ in range(3)]),
+    }
+    cell = Cell.of(stage="reference", workload="iris-mlp-ce", framework="numpy", strategy="single", batch=8)
+    whole, early = (
+        trajectory(Problem(cell=cell, plan=plan, data=data, folder=tmp_path, steps=steps)) for steps in (9, 5)
+    )
+    assert np.array_equal(early.loss, whole.loss[:5])
+    constant = replace(plan, parameters=iris_plan().parameters)
+    assert not np.array_equal(
+        whole.loss, trajectory(Problem(cell=cell, plan=constant, data=data, folder=tmp_path, steps=9)).loss
+    )
 
 
 def test_batches_of_some_steps_are_those_of_the_epochs():

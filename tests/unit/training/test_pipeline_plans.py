@@ -12,7 +12,7 @@ from transect.training.frameworks import ModelPart
 from transect.training.layered import LayeredModel
 from transect.training.layers import Flatten, Linear, ReLU
 from transect.training.parts import pieces_of
-from transect.training.schedules import SCHEDULES, Pass, live_micro_batches
+from transect.training.pipeline_schedules import SCHEDULES, Pass, live_micro_batches
 
 MODEL = LayeredModel((Flatten(), Linear(4, 100), ReLU(), Linear(100, 100), ReLU(), Linear(100, 3)), (1, 2, 2))
 

@@ -11,7 +11,7 @@ from counted_arrays import executed, random_numbers
 
 from transect.training.costs import step_costs
 from transect.training.frameworks._numpy_chain import LayeredComputation
-from transect.training.frameworks._numpy_layers import forward, loss_and_gradient
+from transect.training.frameworks._numpy_layers import forward
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
@@ -27,7 +27,8 @@ from transect.training.layers import (
     weight_shapes,
 )
 from transect.training.layout import Layout
-from transect.training.operations import layer_operations, loss_operations, prediction_operations, training_operations
+from transect.training.losses import LOSSES
+from transect.training.operations import layer_operations, prediction_operations, training_operations
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -142,10 +143,10 @@ NETS = {
 def test_numpy_computes_no_gradient_that_nobody_needs(name):
     layers, sample = NETS[name]
     weights, gradients = arrays(layers)
-    computation = LayeredComputation(layers, "mse", weights, gradients)
+    computation = LayeredComputation(layers, RULE.model_copy(update={"loss": "mse"}), weights, gradients)
     x, y = random_numbers(BATCH, *sample), np.arange(BATCH) % 4
     done, _ = executed(computation.loss, x, y)
-    asked = training_operations(layers, sample) + loss_operations("mse", 4)
+    asked = training_operations(layers, sample) + LOSSES.get("mse").operations(4)
     shape, more = sample, 4
     for layer, after in zip(layers, shapes(layers, sample)[1:], strict=True):
         more, shape = more + beyond(layer, shape), after
@@ -161,8 +162,8 @@ def test_numpy_computes_no_gradient_that_nobody_needs(name):
 )
 def test_the_losss_count_is_what_numpy_executes_less_what_it_need_not(kind, beyond):
     outputs, y = random_numbers(BATCH, 4), np.arange(BATCH) % 4
-    done, _ = executed(lambda o: loss_and_gradient(kind, o, y), outputs)
-    assert done == BATCH * loss_operations(kind, 4) + beyond
+    done, _ = executed(lambda o: LOSSES.get(kind).value_and_gradient(RULE, o, y), outputs)
+    assert done == BATCH * LOSSES.get(kind).operations(4) + beyond
 
 
 @pytest.mark.parametrize(
@@ -177,6 +178,15 @@ def test_the_losss_count_is_what_numpy_executes_less_what_it_need_not(kind, beyo
         # Factors 1 - beta of both averages, and the correction of the second.
         ("adamw", {}, 10, 2, 3),
         ("adamw", {"weight_decay": 0.1}, 11, 2, 3),
+        ("adam", {}, 10, 2, 3),
+        ("adam", {"weight_decay": 0.1}, 12, 2, 3),
+        ("rmsprop", {}, 8, 1, 1),
+        ("rmsprop", {"momentum": 0.9}, 10, 2, 1),
+        ("rmsprop", {"momentum": 0.9, "weight_decay": 0.1}, 12, 2, 1),
+        ("adagrad", {}, 7, 1, 0),
+        ("adagrad", {"weight_decay": 0.1}, 9, 1, 0),
+        ("lamb", {}, 14, 2, 4),
+        ("lamb", {"weight_decay": 0.1}, 16, 2, 4),
     ],
 )
 def test_an_optimisers_count_is_what_numpy_executes(name, rule, operations, states, beyond):

@@ -9,7 +9,7 @@ import pytest
 
 from checkouts import environment_python
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, update_cuts
 from transect.training.workloads import Parameters
 from warm import warm
 
@@ -40,9 +40,10 @@ generator = np.random.default_rng(0)
 batches = [(generator.standard_normal((6, 4)), generator.integers(0, 3, 6)) for _ in range(6)]
 rates = [0.01, 0.01, 0.02, 0.005, 0.005, 0.01]
 deviations = {}
-for name in names:
-    rule = Parameters(batch=6, epochs=1, learning_rate=0.01, optimiser=name, momentum=0.9,
-                      weight_decay=0.1, beta1=0.8, beta2=0.95, epsilon=1e-3, quality_target=0.5)
+for name, decay in [(name, decay) for name in names for decay in ("all", "matrices")]:
+    rule = Parameters(batch=6, epochs=1, learning_rate=0.01, optimiser=name, momentum=0.9, decay=decay,
+                      weight_decay=0.1, beta1=0.8, beta2=0.95, alpha=0.7, epsilon=1e-3, quality_target=0.5)
+    name = f"{name}, decay {decay}"
     plan = ModelPlan(model=LayeredModel(layers, (4,)), parameters=rule, batch=6, precision="fp64",
                      weights=initial_weights(layers, 3), device="cpu", threads=1)
     rule_itself, single, fused = NumpyTrainer(plan), framework.trainer(plan), framework.trainer(plan)
@@ -96,19 +97,23 @@ def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_facto
     deviations = json.loads(run.stdout.splitlines()[-1])
     if "adamw" in names:
         assert deviations.pop("first step")[0] < 2e-7
-    assert set(deviations) == {*names, *(f"{name}, resumed" for name in names)}
+    cases = [f"{name}, decay {decay}" for name in names for decay in ("all", "matrices")]
+    assert set(deviations) == {*cases, *(f"{case}, resumed" for case in cases)}
     for name, found in deviations.items():
         assert max(found) < 1e-13, (name, found)
 
 
+def rule_named(name, rate=0.1, **rule):
+    return Parameters(batch=1, epochs=1, learning_rate=rate, optimiser=name, quality_target=0.5, **rule)
+
+
 def take(name, gradients, rate=0.1, **rule):
     """Return the path of one weight that begins at 1."""
-    optimiser = OPTIMISERS.get(name)
-    parameters = Parameters(batch=1, epochs=1, learning_rate=rate, optimiser=name, quality_target=0.5, **rule)
+    optimiser, parameters = OPTIMISERS.get(name), rule_named(name, rate, **rule)
     weight, states = np.ones(1), [np.zeros(1) for _ in range(optimiser.states)]
     path = []
     for step, gradient in enumerate(gradients, 1):
-        optimiser.update(parameters, weight, np.array([gradient]), states, rate, step)
+        optimiser.update(parameters, weight, np.array([float(gradient)]), states, rate, step)
         path.append(float(weight[0]))
     return path
 
@@ -125,3 +130,36 @@ def test_the_rules_by_hand():
     # m' and v' of 1, then 3: m' = (0.5 x 1 + 3 x 1) / (1 + 0.5), v' likewise of squares.
     second = 0.9 - 0.1 * ((0.5 + 3) / 1.5) / np.sqrt((0.5 + 9) / 1.5)
     assert take("adamw", [1, 3], beta1=0.5, beta2=0.5, epsilon=1e-15)[1] == pytest.approx(second)
+    # Adam sees the decay as a gradient, whose size its first step forgets: 0.1 whatever it is.
+    assert take("adam", [0.0], weight_decay=0.5, epsilon=1e-12) == pytest.approx([0.9])
+    # a: 0.1, 0.1 x 0.9 + 0.1 x 4; the velocity forgets half.
+    roots = 1 / np.sqrt(0.1), 2 / np.sqrt(0.49)
+    path = [1 - 0.1 * roots[0], 1 - 0.1 * (1.5 * roots[0] + roots[1])]
+    assert take("rmsprop", [1, 2], alpha=0.9, momentum=0.5, epsilon=1e-15) == pytest.approx(path)
+    # s: 9, 25. Epsilon is added to the root: 3 / (3 + 1), 4 / (5 + 1).
+    assert take("adagrad", [3, 4], epsilon=1.0) == pytest.approx([1 - 0.075, 1 - 0.075 - 0.1 * 4 / 6])
+    # Adam's step is as long as the weight: 0.1 of 1, then 0.1 of 0.9. At weight 0 the ratio is 1.
+    assert take("lamb", [5, 5], beta1=0.0, beta2=0.0) == pytest.approx([0.9, 0.81])
+    zero, states = np.zeros(2), [np.zeros(2), np.zeros(2)]
+    OPTIMISERS.get("lamb").update(rule_named("lamb"), zero, np.ones(2), states, 0.1, 1)
+    assert zero == pytest.approx(np.full(2, -0.1), rel=1e-5)
+
+
+def test_what_an_optimiser_usually_adds_to_the_root_is_its_own():
+    found = {name: rule_named(name).epsilon for name in OPTIMISERS}
+    assert found == {name: {"lamb": 1e-6, "adagrad": 1e-10}.get(name, 1e-8) for name in OPTIMISERS}
+    assert rule_named("lamb", epsilon=0.5).epsilon == 0.5
+
+
+def test_weights_are_updated_in_cuts_that_rule_and_decay_allow():
+    shapes = [(3, 2), (3,), (2, 2), (4, 1, 1, 1)]
+
+    def cuts(name, **rule):
+        found = update_cuts(rule_named(name, **rule), shapes)
+        return [(own.weight_decay, cut.start, cut.stop) for own, cut in found]
+
+    assert cuts("sgd", weight_decay=0.5) == [(0.5, 0, 17)]
+    assert cuts("sgd", weight_decay=0.5, decay="matrices") == [(0.5, 0, 6), (0.0, 6, 9), (0.5, 9, 17)]
+    assert cuts("sgd", decay="matrices") == [(0.0, 0, 17)]
+    assert cuts("lamb", weight_decay=0.5) == [(0.5, 0, 6), (0.5, 6, 9), (0.5, 9, 13), (0.5, 13, 17)]
+    assert update_cuts(rule_named("sgd"), []) == []

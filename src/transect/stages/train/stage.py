@@ -23,6 +23,7 @@ from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
+from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.stages.dataset import workload_plugins
 from transect.stages.memory_plan.stage import memory_of
@@ -32,7 +33,6 @@ from transect.stages.train.pairs import TRAIN_PAIRS
 from transect.stages.train.script_plan import check_environments, no_script, script_files, script_spec
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
-from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import RESTARTS
 from transect.training.script_workload import ScriptWorkload, script_of
 from transect.training.strategies import STRATEGIES, strategy_options
@@ -263,9 +263,9 @@ class Train(Stage[TrainCell]):
         return {"parameters": context.values(cell.workload)}
 
     def sources(self, cell: TrainCell) -> list[Path]:
-        """What starts its ranks, and the optimisers; or a study's own script, and what runs and reads it."""
+        """What starts its ranks, and the rules that parameters name; or a study's own script, and what runs and reads it."""
         own = script_files(cell)
-        return [PACKAGE / "launch" / "processes.py", *(own or (OPTIMISERS.source(name) for name in OPTIMISERS))]
+        return [PACKAGE / "launch" / "processes.py", *(own or rule_sources())]
 
     def launchers(self, cell: TrainCell, system: System) -> tuple[str, ...]:
         """The system's, for MPI or without."""

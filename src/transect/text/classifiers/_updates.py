@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transect.text.classifiers._options import TrainingOptions
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, update_cuts
 from transect.training.workloads import Parameters
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class _ByRule:
             start = end
         self._weights, self._gradient = weights.numpy(), gradient.numpy()
         self._states = [np.zeros_like(self._weights) for _ in range(self._optimiser.states)]
+        self._cuts = update_cuts(rule, (tuple(weight.shape) for weight in parameters))
         self._steps = 0
 
     def zero(self) -> None:
@@ -61,9 +62,11 @@ class _ByRule:
         self._steps += 1
         # What diverges is noticed at the end of the epoch.
         with np.errstate(all="ignore"):
-            self._optimiser.update(
-                self._rule, self._weights, self._gradient, self._states, self._rule.learning_rate, self._steps
-            )
+            for rule, cut in self._cuts:
+                states = [state[cut] for state in self._states]
+                self._optimiser.update(
+                    rule, self._weights[cut], self._gradient[cut], states, rule.learning_rate, self._steps
+                )
 
     def state(self) -> dict[str, np.ndarray]:
         """Return copies of the state between steps, by name, for `load`."""
@@ -80,7 +83,7 @@ class _ByTorch:
     """torch's own optimiser of the same rule."""
 
     def __init__(self, rule: Parameters, parameters: list[torch.nn.Parameter]) -> None:
-        from transect.training.frameworks._torch_modules import make_optimiser
+        from transect.training.frameworks._torch_optimisers import make_optimiser
 
         self._optimiser = make_optimiser(rule, list(parameters))
 

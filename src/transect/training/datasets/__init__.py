@@ -31,7 +31,7 @@ __all__ = [
 class Samples:
     """A whole dataset in memory: `x` (n, ...) float64 or, of tokens, int64; `y` (n,) class numbers.
 
-    Without `classes`, `y` (n, ...) int64 are targets of another kind, such as next tokens.
+    Without `classes`, `y` (n, ...) int64 or float64 are targets of another kind, such as next tokens or real numbers.
     """
 
     x: np.ndarray

@@ -17,8 +17,8 @@ _TOGETHER, _APART = {"x", "y"}, {"x_train", "y_train", "x_test", "y_test"}
 def samples_of(arrays: dict[str, np.ndarray], path: Path, source: str) -> Samples:
     """Return arrays as samples: `x` and `y`, or these of a training and a test part, and `classes` if they have names.
 
-    Real numbers are taken as they are, bytes as pixels in 0..1, other whole numbers as tokens. Raises BadInput for
-    anything else.
+    Real numbers are taken as they are, bytes as pixels in 0..1, other whole numbers as tokens. Whole numbers y, one for
+    each sample, are classes. Raises BadInput for anything else.
     """
     names = arrays.keys() - {"classes"}
     if names not in (_TOGETHER, _APART):
@@ -37,19 +37,33 @@ def samples_of(arrays: dict[str, np.ndarray], path: Path, source: str) -> Sample
         raise BadInput(f"{path}: {len(x)} samples x for {len(y)} targets y: expected one for each")
     if x.dtype.kind not in "fiub" or not np.isfinite(x).all():
         raise BadInput(f"{path}: x is {x.dtype}: expected finite numbers")
-    if y.dtype.kind not in "iu" or y.ndim != 1 or y.min() < 0:
-        raise BadInput(
-            f"{path}: y is {y.dtype} of shape {y.shape}: expected class numbers from 0 on, one for each sample"
-        )
-    count = int(y.max()) + 1
-    classes = tuple(map(str, arrays.get("classes", np.arange(count))))
-    if len(classes) < count:
-        raise BadInput(f"{path}: {len(classes)} names of classes, and y has a class {count - 1}")
+    y, classes = _targets(y, arrays.get("classes"), path)
     if x.dtype.kind == "f":
         x = x.astype(np.float64)
     else:
         x = x / 255.0 if x.dtype == np.uint8 else x.astype(np.int64)
-    return Samples(x=x, y=y.astype(np.int64), classes=classes, source=source, file=path, test=test)
+    return Samples(x=x, y=y, classes=classes, source=source, file=path, test=test)
+
+
+def _targets(y: np.ndarray, names: np.ndarray | None, path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return int64 or float64 targets, and the names of classes: of whole numbers, one for each sample."""
+    if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
+        raise BadInput(f"{path}: y is {y.dtype} of shape {y.shape}: expected finite numbers")
+    if y.dtype.kind == "f":
+        y = y.astype(np.float64)
+    if y.dtype.kind == "f" or y.ndim != 1:
+        if names is not None:
+            raise BadInput(
+                f"{path}: names of classes, and y is {y.dtype} of shape {y.shape}: expected class numbers (n,)"
+            )
+        return y if y.dtype.kind == "f" else y.astype(np.int64), ()
+    if y.min() < 0:
+        raise BadInput(f"{path}: y has a class {y.min()}: expected class numbers from 0 on, or real numbers")
+    count = int(y.max()) + 1
+    classes = tuple(map(str, np.arange(count) if names is None else names))
+    if len(classes) < count:
+        raise BadInput(f"{path}: {len(classes)} names of classes, and y has a class {count - 1}")
+    return y.astype(np.int64), classes
 
 
 @DATASETS.register("arrays")

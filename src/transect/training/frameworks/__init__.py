@@ -73,6 +73,14 @@ class Framework(Plugin, ABC):
         """Names among `optimisers.OPTIMISERS` that it has."""
         return ("sgd",)
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Names among `losses.LOSSES` that it has."""
+        return ("cross-entropy", "mse")
+
+    # Hyper-parameters that it follows, of those that not every framework has: `support.SPECIAL`.
+    follows: tuple[str, ...] = ()
+
     @abstractmethod
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""

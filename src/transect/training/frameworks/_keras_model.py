@@ -83,7 +83,7 @@ class _Builder:
         self._layers = keras.layers
         self._norm = _batch_norm(keras)
         self._first = keras.backend.image_data_format() == "channels_first"
-        self._pad = _operations(keras).pad
+        self._pad = operations(keras).pad
         self.variables: dict[str, Any] = {}
 
     def chain(self, parts: tuple[Layer, ...], x: Any, prefix: str = "") -> Any:
@@ -142,7 +142,7 @@ class _Builder:
         raise TypeError(f"no Keras layer for {layer!r}: add it to {__name__}")
 
 
-def _operations(keras: Any) -> Any:
+def operations(keras: Any) -> Any:
     if hasattr(keras, "ops"):
         return keras.ops
     import tensorflow as tf
@@ -171,22 +171,3 @@ def build_model(keras: Any, layers: tuple[Layer, ...], sample: Shape) -> tuple[A
     if order is not None:
         outputs = keras.layers.Reshape((prod(order),))(outputs)
     return keras.Model(inputs, outputs), builder.variables
-
-
-def make_loss(keras: Any, name: str) -> Any:
-    """Return the mean cross-entropy of logits, or half the squared distance to the one-hot class."""
-    if name == "cross-entropy":
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    ops = _operations(keras)
-
-    class HalfSquaredDistance(keras.losses.Loss):
-        """Keras' own "mse" averages over classes too and has no half."""
-
-        def call(self, y_true: Any, y_pred: Any) -> Any:
-            """Return the loss of each sample, (n,)."""
-            # Keras 2 makes a column of the classes in `train_on_batch`.
-            classes = ops.reshape(ops.cast(y_true, "int32"), (-1,))
-            difference = y_pred - ops.one_hot(classes, y_pred.shape[-1], dtype=y_pred.dtype)
-            return 0.5 * ops.sum(difference * difference, axis=-1)
-
-    return HalfSquaredDistance()

@@ -17,7 +17,8 @@ import numpy as np
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrainer, TrainingState
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
-from transect.training.frameworks._keras_model import build_model, configure, make_loss
+from transect.training.frameworks._keras_losses import make_loss
+from transect.training.frameworks._keras_model import build_model, configure
 from transect.training.frameworks._keras_optimisers import make_optimiser, set_states
 
 
@@ -36,7 +37,7 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
         self._plan, self.dtype = plan, np.dtype(find_precision(plan.precision).stored)
         configure(keras, self.dtype.name, self.data_format)
         self.model, self._variables = build_model(keras, plan.layers, plan.sample)
-        self.loss = make_loss(keras, rule.loss)
+        self.loss = make_loss(keras, rule)
         self.optimiser = make_optimiser(keras, rule)
         self.optimiser.build(self.model.trainable_variables)
         self._shapes = [tuple(v.shape) for v in self.model.trainable_variables]

@@ -17,6 +17,7 @@ from transect.training.layers import (
     Sigmoid,
     weight_shapes,
 )
+from transect.training.workloads import Parameters
 
 # What Gluon calls the arrays of a batch norm.
 _NORM_PARTS = {"weight": "gamma", "bias": "beta"}
@@ -85,36 +86,57 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
     return chain(layers, ""), parameters
 
 
-def with_loss(net: Any, loss: str, classes: int, dtype: str) -> Any:
+LOSSES = ("cross-entropy", "mse", "huber", "binary-cross-entropy")
+
+
+def with_loss(net: Any, rule: Parameters, classes: int, dtype: str) -> Any:
     """Return a block of inputs and int labels that gives the mean loss, of shape (1,).
 
-    Hybridized as a whole, so that a step's forward and backward pass are one call each.
+    Hybridized as a whole, so that a step's forward and backward pass are one call each. Raises KeyError for an
+    unknown loss.
     """
     from mxnet import gluon
 
-    class CrossEntropy(gluon.HybridBlock):
-        """Of the logits. Gluon's loss takes oneDNN's log_softmax: seen off by 3e-6, also near 0."""
+    def cross_entropy(F: Any, outputs: Any, y: Any) -> Any:
+        # Gluon's loss takes oneDNN's log_softmax: seen off by 3e-6, also near 0. Moved by the largest, so that
+        # no exponential overflows.
+        moved = F.broadcast_sub(outputs, F.BlockGrad(F.max(outputs, axis=1, keepdims=True)))
+        logarithms, own = F.log(F.sum(F.exp(moved), axis=1)), F.pick(moved, y, axis=1)
+        if rule.label_smoothing:
+            own = (1 - rule.label_smoothing) * own + rule.label_smoothing * F.mean(moved, axis=1)
+        return F.mean(logarithms - own)
+
+    # Gluon's L2Loss is half the squares' mean over classes; the published loss is their sum.
+    squares = gluon.loss.L2Loss(weight=classes)
+
+    def huber(F: Any, outputs: Any, wanted: Any) -> Any:
+        distance = outputs - wanted
+        # Not F.clip, whose limits are float32.
+        size = F.abs(distance)
+        near = size <= rule.delta
+        return F.mean(F.where(near, 0.5 * distance * distance, rule.delta * (size - 0.5 * rule.delta)))
+
+    def binary_cross_entropy(F: Any, outputs: Any, wanted: Any) -> Any:
+        return F.mean(F.relu(outputs) - outputs * wanted + F.log1p(F.exp(-F.abs(outputs))))
+
+    of_numbers = {
+        "mse": lambda F, outputs, wanted: F.mean(squares(outputs, wanted)),
+        "huber": huber,
+        "binary-cross-entropy": binary_cross_entropy,
+    }
+
+    class WithLoss(gluon.HybridBlock):
+        """The net and its loss."""
 
         def __init__(self) -> None:
             super().__init__()
             self.net = net
 
         def hybrid_forward(self, F: Any, x: Any, y: Any) -> Any:
-            outputs = self.net(x)
-            # Moved by the largest, so that no exponential overflows.
-            moved = F.broadcast_sub(outputs, F.BlockGrad(F.max(outputs, axis=1, keepdims=True)))
-            return F.mean(F.log(F.sum(F.exp(moved), axis=1)) - F.pick(moved, y, axis=1))
+            if rule.loss == "cross-entropy":
+                return cross_entropy(F, self.net(x), y)
+            return of_numbers[rule.loss](F, self.net(x), F.one_hot(y, classes, dtype=dtype))
 
-    class HalfSquaredDistance(gluon.HybridBlock):
-        """Gluon's L2Loss is half the squares' mean over classes; the published loss is their sum."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.net, self.loss = net, gluon.loss.L2Loss(weight=classes)
-
-        def hybrid_forward(self, F: Any, x: Any, y: Any) -> Any:
-            return F.mean(self.loss(self.net(x), F.one_hot(y, classes, dtype=dtype)))
-
-    block = CrossEntropy() if loss == "cross-entropy" else HalfSquaredDistance()
+    block = WithLoss()
     block.hybridize(static_alloc=True, static_shape=True)
     return block

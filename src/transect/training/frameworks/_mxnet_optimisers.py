@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from transect.training.frameworks._rules import Arithmetic, rule_of
+from transect.training.optimisers import group_rule
 from transect.training.workloads import Parameters
 
 
@@ -14,8 +16,8 @@ def make_optimiser(rule: Parameters, dtype: Any) -> Any:
 
     What it keeps is `factor` times the states of the rule. Raises KeyError for an unknown rule.
     """
-    makers = {"sgd": _make_sgd, "nesterov": _make_nesterov, "adamw": _make_adamw}
-    return makers[rule.optimiser](rule, dtype)
+    makers = {"sgd": _make_sgd, "nesterov": _make_nesterov}
+    return makers.get(rule.optimiser, _make_by_rule)(rule, dtype)
 
 
 def set_states(updater: Any, states: list[list[np.ndarray]], updates: int) -> None:
@@ -29,7 +31,7 @@ def set_states(updater: Any, states: list[list[np.ndarray]], updates: int) -> No
         if kept is None:  # without momentum
             continue
         parts = kept if isinstance(kept, tuple) else (kept,)
-        for part, given in zip(parts, states, strict=True):
+        for part, given in zip(parts, states, strict=False):
             part[:] = optimiser.factor * given[index]
 
 
@@ -69,7 +71,7 @@ def _make_sgd(rule: Parameters, dtype: Any) -> Any:
             self.aggregate_num = 0  # one array in each call
 
         def update_multi_precision(self, index: int, weight: Any, grad: Any, state: Any) -> None:
-            step = grad + rule.weight_decay * weight
+            step = grad + group_rule(rule, weight.shape).weight_decay * weight
             if state is not None:
                 state *= rule.momentum
                 state += step
@@ -87,7 +89,7 @@ def _in_arrays() -> type[Any]:
     import mxnet as mx
 
     class InArrays(mx.optimizer.Optimizer):
-        """MXNet's kernel for Nesterov rounds factors to float32, and AdamW it has in a contrib only."""
+        """MXNet's kernels round factors to float32, have AdamW in a contrib only, and epsilon in other places."""
 
         factor = 1.0
 
@@ -115,7 +117,7 @@ def _make_nesterov(rule: Parameters, dtype: Any) -> Any:
             return self.zeros(weight)
 
         def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
-            step = grad + rule.weight_decay * weight
+            step = grad + group_rule(rule, weight.shape).weight_decay * weight
             state *= rule.momentum
             state += step
             weight -= self.lr * (step + rule.momentum * state)
@@ -123,25 +125,31 @@ def _make_nesterov(rule: Parameters, dtype: Any) -> Any:
     return Nesterov(rule)
 
 
-def _make_adamw(rule: Parameters, dtype: Any) -> Any:
+def _make_by_rule(rule: Parameters, dtype: Any) -> Any:
+    import mxnet as mx
+
     base: Any = _in_arrays()
 
-    class AdamW(base):
-        """As in `optimisers/adamw.py`; each array counts its own updates."""
+    def ratio(w: Any, along: Any) -> float:
+        size, length = (float(mx.nd.norm(array).asscalar()) for array in (w, along))
+        return size / length if size and length else 1.0
+
+    arithmetic = Arithmetic(root=mx.nd.sqrt, ratio=ratio)
+    keeps, _ = rule_of(rule, arithmetic)
+
+    class ByRule(base):
+        """As in `optimisers`; each array counts its own updates."""
 
         def create_state(self, index: Any, weight: Any) -> Any:
-            return self.zeros(weight), self.zeros(weight)
+            return tuple(self.zeros(weight) for _ in range(keeps))
 
         def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
             self._update_count(index)
             step = self._index_update_count[index]
-            first, second = state
-            weight *= 1 - self.lr * rule.weight_decay
-            first *= rule.beta1
-            first += (1 - rule.beta1) * grad
-            second *= rule.beta2
-            second += (1 - rule.beta2) * grad * grad
-            root = (second / (1 - rule.beta2**step)).sqrt() + rule.epsilon
-            weight -= (self.lr / (1 - rule.beta1**step)) * first / root
+            corrections = [1 - beta**step for beta in (rule.beta1, rule.beta2)]
+            _, changed = rule_of(group_rule(rule, weight.shape), arithmetic)
+            value, states = changed(weight, grad, state, self.lr, corrections)
+            for array, new in zip((weight, *state), (value, *states), strict=True):
+                array[:] = new
 
-    return AdamW(rule)
+    return ByRule(rule)

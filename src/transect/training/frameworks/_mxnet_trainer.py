@@ -15,6 +15,7 @@ from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrain
 from transect.training.frameworks._mxnet_model import build_net, with_loss
 from transect.training.frameworks._mxnet_optimisers import make_optimiser, set_states
 from transect.training.layers import BatchNorm2d, shapes, walk, weight_shapes
+from transect.training.optimisers import group_rule
 
 
 class _Shared:
@@ -63,7 +64,7 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
         self.net.initialize(ctx=mx.cpu())
         arrays = weight_shapes(plan.layers)
         classes = shapes(plan.layers, plan.sample)[-1][0]
-        self._net_with_loss = with_loss(self.net, plan.parameters.loss, classes, self.dtype.name)
+        self._net_with_loss = with_loss(self.net, plan.parameters, classes, self.dtype.name)
         # Prediction has graphs of its own, which keep no memory between calls.
         self.net.hybridize()
         if adds:
@@ -72,6 +73,9 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
         self.trained = [parameters[array.name] for array in arrays if array.trained]
         for array in self.trained if adds else []:
             array.grad_req = "add"
+        for array in self.trained:
+            # Of MXNet's own SGD; other rules ask for themselves.
+            array.wd_mult = 1.0 if group_rule(plan.parameters, array.shape) == plan.parameters else 0.0
         self.gradients = [array.grad() for array in self.trained]
         self._names = [array.name for array in arrays]
         self._trained_names = [array.name for array in arrays if array.trained]

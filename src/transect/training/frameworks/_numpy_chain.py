@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.training.frameworks._numpy_layers import Backward, forward, loss_and_gradient
+from transect.training.frameworks._numpy_layers import Backward, forward
 from transect.training.layers import Layer, Residual, weight_shapes
+from transect.training.losses import LOSSES
+from transect.training.workloads import Parameters
 
 
 class LayeredComputation:
-    """Layers bound to arrays of weights and gradients, by their names; `loss` as in `Parameters`."""
+    """Layers bound to arrays of weights and gradients, by their names."""
 
     def __init__(
-        self, layers: tuple[Layer, ...], loss: str, weights: dict[str, np.ndarray], gradients: dict[str, np.ndarray]
+        self,
+        layers: tuple[Layer, ...],
+        rule: Parameters,
+        weights: dict[str, np.ndarray],
+        gradients: dict[str, np.ndarray],
     ) -> None:
-        self._steps, self._loss = _chain(layers, weights, gradients), loss
+        self._steps, self._rule, self._loss = _chain(layers, weights, gradients), rule, LOSSES.get(rule.loss)
 
     def forward(self, x: np.ndarray) -> tuple[np.ndarray, Backward]:
         """Return the outputs in training and the way back, on which gradients land in their arrays."""
@@ -23,7 +29,7 @@ class LayeredComputation:
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
         """Return the mean loss; gradients land in their arrays."""
         outputs, back = self.forward(x)
-        loss, gradient = loss_and_gradient(self._loss, outputs, y)
+        loss, gradient = self._loss.value_and_gradient(self._rule, outputs, y)
         back(gradient, False)
         return loss
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from transect.training.frameworks._numpy_layers import loss_and_gradient
+from transect.training.losses import LOSSES
 from transect.training.text_encoder import HIDDEN, NORM_EPSILON, EncoderConfig, position_table
+from transect.training.workloads import Parameters
 
 Array = np.ndarray
 Arrays = Mapping[str, Array]
@@ -135,10 +136,10 @@ def _pool(vectors: Array, words: Array | None, flatten: bool) -> tuple[Array, Ba
 
 
 class EncoderComputation:
-    """An encoder bound to arrays of weights and gradients, by their names; `loss` as in `Parameters`."""
+    """An encoder bound to arrays of weights and gradients, by their names."""
 
-    def __init__(self, config: EncoderConfig, loss: str, weights: Arrays, gradients: Arrays) -> None:
-        self._config, self._loss = config, loss
+    def __init__(self, config: EncoderConfig, rule: Parameters, weights: Arrays, gradients: Arrays) -> None:
+        self._config, self._rule, self._loss = config, rule, LOSSES.get(rule.loss)
         self._weights, self._gradients = weights, gradients
         table = position_table(config.length, config.width) if config.positions else None
         self._positions = None if table is None else table.astype(weights["head.weight"].dtype)
@@ -146,7 +147,7 @@ class EncoderComputation:
     def loss(self, x: Array, y: Array) -> float:
         """Return the mean loss; gradients land in their arrays."""
         outputs, back = self._forward(x)
-        loss, gradient = loss_and_gradient(self._loss, outputs, y)
+        loss, gradient = self._loss.value_and_gradient(self._rule, outputs, y)
         back(gradient)
         return loss
 

@@ -161,24 +161,3 @@ def forward(layer: Layer, x: Array, weights: list[Array], training: bool = True)
         case Flatten():
             return x.reshape(len(x), -1), lambda g, need: (g.reshape(x.shape), ())
     raise TypeError(f"no numpy code for layer {layer!r}: add it to {__name__}")
-
-
-def loss_and_gradient(kind: str, outputs: Array, y: Array) -> tuple[float, Array]:
-    """Return the mean loss over the batch and its gradient with respect to the outputs.
-
-    `mse`: half the squared distance to the one-hot target, summed over classes (L2 loss).
-    `cross-entropy`: of the softmax of the outputs, with the maximum subtracted first.
-    """
-    n = len(y)
-    rows = np.arange(n)
-    if kind == "mse":
-        difference = outputs.copy()
-        difference[rows, y] -= 1
-        return float(0.5 * np.square(difference).sum() / n), difference / n
-    shifted = outputs - outputs.max(axis=1, keepdims=True)
-    exponentials = np.exp(shifted)
-    sums = exponentials.sum(axis=1, keepdims=True)
-    loss = float((np.log(sums[:, 0]) - shifted[rows, y]).sum() / n)
-    gradient = exponentials / sums
-    gradient[rows, y] -= 1
-    return loss, gradient / n

@@ -15,7 +15,7 @@ from transect.training.frameworks import (
     _numpy_chain,  # noqa: F401
 )
 from transect.training.models import Drawing
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, update_cuts
 
 
 class NumpyTrainer(Trainer, ResumableTrainer):
@@ -30,6 +30,7 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         self.flat_weights, self.flat_gradient, *self._states = (
             np.zeros(size, self.dtype) for _ in range(2 + self._optimiser.states)
         )
+        self._cuts = update_cuts(plan.parameters, (weight.shape for weight in arrays if weight.trained))
         self._updates = 0
         self._weights: dict[str, np.ndarray] = {}
         self._parts: dict[str, slice] = {}
@@ -86,9 +87,11 @@ class NumpyTrainer(Trainer, ResumableTrainer):
 
     def update(self, learning_rate: float) -> None:
         self._updates += 1
-        self._optimiser.update(
-            self._plan.parameters, self.flat_weights, self.flat_gradient, self._states, learning_rate, self._updates
-        )
+        for rule, cut in self._cuts:
+            states = [state[cut] for state in self._states]
+            self._optimiser.update(
+                rule, self.flat_weights[cut], self.flat_gradient[cut], states, learning_rate, self._updates
+            )
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         return self.computation.outputs(self.batch(x, np.empty(0, np.int64))[0])

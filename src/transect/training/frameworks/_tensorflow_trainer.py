@@ -12,6 +12,7 @@ import numpy as np
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrainer, TrainingState
 from transect.training.frameworks._channels_last import order_at_end, samples_last, to_native, to_neutral
+from transect.training.frameworks._tensorflow_losses import mean_loss
 from transect.training.frameworks._tensorflow_model import Model, in_order
 from transect.training.frameworks._tensorflow_optimisers import make_optimiser
 from transect.training.layers import is_statistic
@@ -185,12 +186,7 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         self._optimiser.apply(gradients, learning_rate)
 
     def loss(self, x: Any, y: Any) -> Any:
-        tf, outputs = self.tf, self.outputs(x, True)
-        if self._rule.loss == "mse":
-            distance = outputs - tf.one_hot(y, outputs.shape[1], dtype=outputs.dtype)
-            return 0.5 * tf.reduce_mean(tf.reduce_sum(distance * distance, 1))
-        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=outputs)
-        return tf.reduce_mean(each)
+        return mean_loss(self.tf, self._rule, self.outputs(x, True), y)
 
     def outputs(self, x: Any, training: bool) -> Any:
         """Return the outputs in the neutral layout, from within a compiled function."""

@@ -20,13 +20,14 @@ class TorchComputation:
     def __init__(self, module: torch.nn.Module, parameters: Parameters, weights: Arrays, gradients: Arrays) -> None:
         import torch
 
-        from transect.training.frameworks._torch_modules import draw_from, loss_function
+        from transect.training.frameworks._torch_losses import loss_function
+        from transect.training.frameworks._torch_modules import draw_from
 
         self._torch, self._draw_from = torch, draw_from
         self.seed: int | None = None
         dtype = torch.from_numpy(next(iter(weights.values()))).dtype
         self._module = module.to(dtype).train()
-        self._loss = loss_function(parameters.loss)
+        self._loss = loss_function(parameters)
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             if name in weights:
                 tensor.data = torch.from_numpy(weights[name])

@@ -26,9 +26,6 @@ from transect.training.layers import (
 if TYPE_CHECKING:
     import torch
 
-    from transect.training.frameworks import TrainingState
-    from transect.training.workloads import Parameters
-
 
 def module_dtype(precision: str) -> torch.dtype:
     """Return the torch dtype in which a precision keeps weights. Raises BadInput when it is unknown."""
@@ -119,11 +116,11 @@ def load_weights(module: torch.nn.Module, weights: dict[str, np.ndarray], dtype:
             given = np.ascontiguousarray(weights[name])
             if given.shape != tuple(parameter.shape):  # copying would broadcast it
                 raise ValueError(f"weight '{name}' has shape {given.shape}, the model takes {tuple(parameter.shape)}")
-            _copy(parameter, given)
+            copy_array(parameter, given)
     return module
 
 
-def _copy(tensor: Any, array: np.ndarray) -> None:
+def copy_array(tensor: Any, array: np.ndarray) -> None:
     """Fill a tensor, or this rank's part of one that is sharded; every rank has the whole array."""
     import torch
 
@@ -136,28 +133,6 @@ def _copy(tensor: Any, array: np.ndarray) -> None:
     tensor.copy_(value)
 
 
-def set_optimiser_state(
-    rule: Parameters, optimiser: torch.optim.Optimizer, module: torch.nn.Module, state: TrainingState
-) -> None:
-    """Give an optimiser of `make_optimiser` the states of its rule. It holds the module's parameters."""
-    import torch
-
-    names = ("exp_avg", "exp_avg_sq") if rule.optimiser == "adamw" else ("momentum_buffer",)
-    optimiser.state.clear()
-    if rule.optimiser != "adamw" and not rule.momentum:
-        return
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            if not parameter.requires_grad:
-                continue
-            kept = optimiser.state[parameter]
-            for buffer_name, given in zip(names, state.states, strict=True):
-                kept[buffer_name] = torch.zeros_like(parameter)
-                _copy(kept[buffer_name], given[name])
-            if rule.optimiser == "adamw":
-                kept["step"] = torch.tensor(float(state.updates))
-
-
 def draw_from(seed: int) -> None:
     """Let all that modules draw from begin anew: torch's generators, Python's and numpy's."""
     import random
@@ -167,41 +142,3 @@ def draw_from(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
-
-
-def loss_function(name: str) -> Any:
-    """Return the mean loss of outputs (n, classes) and class numbers (n,) as a function of tensors."""
-    import torch
-
-    def half_squared_distance(outputs: Any, y: Any) -> Any:
-        # torch's mse_loss averages over classes too and has no half: the published loss does not.
-        one_hot = torch.nn.functional.one_hot(y, outputs.shape[1]).to(outputs.dtype)
-        return 0.5 * (outputs - one_hot).square().sum() / len(y)
-
-    return half_squared_distance if name == "mse" else torch.nn.functional.cross_entropy
-
-
-def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
-    """Return torch's own optimiser, whose defaults are those of the rules in `optimisers`.
-
-    SGD has dampening 0; AdamW divides by sqrt(v / (1 - beta2^t)) + epsilon. Raises KeyError for a
-    rule that torch does not have.
-    """
-    import torch
-
-    # A part of a model may have no weights; torch refuses an empty list.
-    parameters = parameters or [torch.empty(0)]
-    momentum = {"lr": rule.learning_rate, "momentum": rule.momentum}
-    makers: dict[str, Any] = {
-        "sgd": lambda: torch.optim.SGD(parameters, **momentum, weight_decay=rule.weight_decay),
-        "nesterov": lambda: torch.optim.SGD(parameters, **momentum, weight_decay=rule.weight_decay, nesterov=True),
-        "adamw": lambda: torch.optim.AdamW(
-            parameters,
-            lr=rule.learning_rate,
-            betas=(rule.beta1, rule.beta2),
-            eps=rule.epsilon,
-            weight_decay=rule.weight_decay,
-        ),
-    }
-    made: torch.optim.Optimizer = makers[rule.optimiser]()
-    return made

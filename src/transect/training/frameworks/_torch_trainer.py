@@ -27,14 +27,9 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def __init__(self, plan: ModelPlan) -> None:
         import torch
 
-        from transect.training.frameworks._torch_modules import (
-            draw_from,
-            load_weights,
-            loss_function,
-            make_optimiser,
-            module_dtype,
-            set_optimiser_state,
-        )
+        from transect.training.frameworks._torch_losses import loss_function
+        from transect.training.frameworks._torch_modules import draw_from, load_weights, module_dtype
+        from transect.training.frameworks._torch_optimisers import make_optimiser, set_optimiser_state
 
         torch.set_num_threads(plan.threads)
         self.torch = torch
@@ -66,7 +61,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self.parameters: list[Any] = []
         self.optimiser: Any = None
         self.rebind(self.model.parameters())
-        self._loss = loss_function(self._rule.loss)
+        self._loss = loss_function(self._rule)
         total = sum(parameter.numel() for parameter in self.parameters)
         self._flat = np.empty(total, precision.array)
         self.activations = memory.arrange(self.model, plan)
@@ -99,11 +94,12 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self._seed = seed
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-        """Copy to device and precision; integers stay."""
+        """Copy to device and precision; integers, such as class numbers, stay."""
         inputs = self.torch.from_numpy(x).to(self.device)
         if inputs.is_floating_point():
             inputs = inputs.to(self.dtype)
-        return inputs, self.torch.from_numpy(y).to(self.device)
+        targets = self.torch.from_numpy(y).to(self.device)
+        return inputs, targets.to(self.dtype) if targets.is_floating_point() else targets
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd; returns the loss as a Python number, which waits for the device."""

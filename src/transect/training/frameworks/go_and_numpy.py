@@ -20,7 +20,7 @@ class GoAndNumpy(NumpyFramework, ProgramFramework):
 
     environment = "trainer-go-numpy"
     takes_turns = True
-    optimisers = GoFramework.optimisers
+    optimisers, losses, follows = GoFramework.optimisers, GoFramework().losses, GoFramework.follows
     # Strategies whose messages are the whole gradient; which layers share a message is each language's own.
     program_strategies = frozenset(
         {"async", "mpi-allreduce", "mpi-sendrecv", "published-allreduce", "published-sendrecv"}

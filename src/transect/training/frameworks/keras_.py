@@ -35,6 +35,7 @@ from transect.training.frameworks import (
 )
 from transect.training.frameworks._jax_part import JaxPart
 from transect.training.frameworks._keras_jax import JaxTrainer
+from transect.training.frameworks._keras_losses import LOSSES
 from transect.training.frameworks._keras_trainers import TensorFlowTrainer, TorchTrainer
 from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
 from transect.training.frameworks._tensorflow_trainer import configure
@@ -73,7 +74,9 @@ class _KerasTorchPart(AutogradPart):
 class _Keras(PartFramework):
     """Keras on one of its back ends."""
 
-    optimisers = ("sgd", "nesterov", "adamw")
+    optimisers: tuple[str, ...] = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
+    losses = LOSSES
+    follows = ("decay", "label_smoothing")
     major = 3
     # The back end, the package that it is, and those whose versions count.
     backend = ""
@@ -136,6 +139,8 @@ class Keras2(KerasTensorFlow):
     """Keras 2, which TensorFlow has as tf.keras until 2.15."""
 
     environment = "horovod-tensorflow"
+    # Rules of our own need `keras.ops`.
+    optimisers = ("sgd", "nesterov", "adam", "adamw")
     major = 2
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
+from transect.training.frameworks._mxnet_model import LOSSES
 from transect.training.frameworks._mxnet_trainer import MxnetTrainer
 from transect.training.parts import PartByTrainer
 
@@ -75,7 +76,9 @@ class MxnetFramework(PartFramework):
     """MXNet on a CPU, with oneDNN for float32: its last wheels have no GPU code for today's CUDA."""
 
     environment = "mxnet"
-    optimisers = ("sgd", "nesterov", "adamw")
+    optimisers = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
+    losses = LOSSES
+    follows = ("decay", "label_smoothing")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "mxnet")

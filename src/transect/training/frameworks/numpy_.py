@@ -11,8 +11,8 @@ import numpy as np
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, TellsKept, runs_on
 from transect.training.frameworks._numpy_chain import LayeredComputation
-from transect.training.frameworks._numpy_layers import loss_and_gradient
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.losses import LOSSES
 from transect.training.models import Model
 from transect.training.module_model import ModuleModel
 from transect.training.optimisers import OPTIMISERS
@@ -32,7 +32,7 @@ class _NumpyPart(PartByTrainer, TellsKept):
         computation = self.trainer.computation
         assert isinstance(computation, LayeredComputation)
         self._computation = computation
-        self._loss = plan.parameters.loss
+        self._rule, self._loss = plan.parameters, LOSSES.get(plan.parameters.loss)
         self._total = np.zeros_like(self.trainer.flat_gradient)
         self._fresh = True
 
@@ -47,7 +47,7 @@ class _NumpyPart(PartByTrainer, TellsKept):
 
     def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
         outputs, back = self._computation.forward(x)
-        loss, gradient = loss_and_gradient(self._loss, outputs, y)
+        loss, gradient = self._loss.value_and_gradient(self._rule, outputs, y)
         self.tapes[i] = back, weight * gradient
         return loss
 
@@ -122,11 +122,17 @@ class NumpyFramework(PartFramework):
     """Reference and baseline; float64 gives the trajectory that all others must follow."""
 
     environment = "base"
+    follows: tuple[str, ...] = ("decay", "label_smoothing")
 
     @property
     def optimisers(self) -> tuple[str, ...]:
         """Return all: it takes any rule from the rule's own file."""
         return tuple(OPTIMISERS)
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Return all, for the same reason."""
+        return tuple(LOSSES)
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "numpy")

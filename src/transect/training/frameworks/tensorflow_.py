@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
+from transect.training.frameworks._tensorflow_losses import LOSSES
 from transect.training.frameworks._tensorflow_part import TensorflowPart
 from transect.training.frameworks._tensorflow_trainer import TensorflowTrainer
 
@@ -13,7 +14,9 @@ class TensorflowFramework(PartFramework):
     """TensorFlow on a CPU or one GPU per rank."""
 
     environment = "tensorflow"
-    optimisers = ("sgd", "nesterov", "adamw")
+    optimisers = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
+    losses = LOSSES
+    follows = ("decay", "label_smoothing")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "tensorflow", ("cpu", "cuda"), ("fp32", "fp64", "amp-bf16"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
+from transect.training.frameworks._torch_losses import LOSSES
+from transect.training.frameworks._torch_optimisers import OPTIMISERS
 from transect.training.frameworks._torch_part import TorchPart
 from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.models import Model, no_module
@@ -14,7 +16,9 @@ class TorchFramework(PartFramework):
     """PyTorch on a CPU or one GPU per rank."""
 
     environment = "torch"
-    optimisers = ("sgd", "nesterov", "adamw")
+    optimisers = OPTIMISERS
+    losses = LOSSES
+    follows = ("decay", "label_smoothing")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "torch", ("cpu", "cuda"), ("fp32", "fp64", "amp-bf16"))

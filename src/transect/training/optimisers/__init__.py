@@ -6,21 +6,27 @@ The rule in float64 is what every framework's own implementation is held to.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from math import prod
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import AfterValidator
 
 from transect.domain.registry import Plugin, Registry
+from transect.training.layers import Shape
 
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
-__all__ = ["OPTIMISERS", "Optimiser", "OptimiserName", "unsupported_optimiser"]
+__all__ = ["OPTIMISERS", "Optimiser", "OptimiserName", "group_rule", "unsupported_optimiser", "update_cuts"]
 
 
 class Optimiser(Plugin, ABC):
-    """One update rule, over flat arrays of all trained weights."""
+    """One update rule, over flat arrays of trained weights."""
+
+    # Whether the rule looks at each weight's array as a whole. Else it treats each number alike, and any cut will do.
+    by_array: bool = False
 
     @property
     @abstractmethod
@@ -55,11 +61,39 @@ class Optimiser(Plugin, ABC):
     ) -> None:
         """Change `weights` and `states` in place; `gradient` may be overwritten.
 
-        All arrays are (n,) of one dtype; states begin as zeros; `step` counts from 1.
+        All arrays are (n,) of one dtype: those of one weight where the rule is `by_array`, else of any of them. States
+        begin as zeros; `step` counts from 1.
         """
 
 
 OPTIMISERS: Registry[Optimiser] = Registry("optimiser", "transect.training.optimisers", Optimiser)
+
+
+def update_cuts(rule: Parameters, shapes: Iterable[Shape]) -> list[tuple[Parameters, slice]]:
+    """Return for which cuts of all trained weights, one array behind the other, `update` is to be called.
+
+    Each comes with its hyper-parameters: where `rule.decay` is `matrices`, arrays of fewer than two axes (biases and
+    the weights of norms) have no decay. `shapes` are those of the arrays.
+    """
+    by_array = OPTIMISERS.get(rule.optimiser).by_array
+    cuts: list[tuple[Parameters, slice]] = []
+    start = 0
+    for shape in shapes:
+        end = start + prod(shape)
+        own = group_rule(rule, shape)
+        if cuts and not by_array and cuts[-1][0] == own:
+            cuts[-1] = own, slice(cuts[-1][1].start, end)
+        else:
+            cuts.append((own, slice(start, end)))
+        start = end
+    return cuts
+
+
+def group_rule(rule: Parameters, shape: Shape) -> Parameters:
+    """Return the hyper-parameters for a weight of that shape."""
+    if rule.decay == "all" or len(shape) > 1 or not rule.weight_decay:
+        return rule
+    return rule.model_copy(update={"weight_decay": 0.0})
 
 
 def _known(name: str) -> str:

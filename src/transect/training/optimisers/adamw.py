@@ -48,12 +48,23 @@ class AdamW(Optimiser):
         step: int,
     ) -> None:
         """Apply the rule; bias corrections are in Python's float64, whatever the arrays are."""
-        first, second = states
         if rule.weight_decay:
             weights *= 1 - learning_rate * rule.weight_decay
+        self.average(rule, gradient, states)
+        self.descend(rule, weights, states, learning_rate, step)
+
+    def average(self, rule: Parameters, gradient: np.ndarray, states: list[np.ndarray]) -> None:
+        """Move both averages."""
+        first, second = states
         first *= rule.beta1
         first += (1 - rule.beta1) * gradient
         second *= rule.beta2
         second += (1 - rule.beta2) * np.square(gradient)
+
+    def descend(
+        self, rule: Parameters, weights: np.ndarray, states: list[np.ndarray], learning_rate: float, step: int
+    ) -> None:
+        """Move the weights along the corrected averages."""
+        first, second = states
         root = np.sqrt(second / (1 - rule.beta2**step)) + rule.epsilon
         weights -= (learning_rate / (1 - rule.beta1**step)) * first / root

@@ -65,6 +65,8 @@ class Strategy(Plugin, ABC):
     framework: str = ""
     # Whether the model is spread over ranks: `predict` and `weights` are then called on all.
     sharded: bool = False
+    # Whether a rank updates parts of a weight's array, not all of it.
+    splits_weights: bool = False
     # Options of its cells by name.
     options: Mapping[str, Option] = MappingProxyType({})
     # Whether this rank's steps tell a loss; of a pipeline only the last stage has one, the others

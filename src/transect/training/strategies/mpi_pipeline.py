@@ -18,7 +18,7 @@ from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, PartF
 from transect.training.layout import Layout
 from transect.training.part_chain import PartChain
 from transect.training.parts import boundary_shapes, no_parts, parts_of, pieces_of
-from transect.training.schedules import SCHEDULES, live_micro_batches
+from transect.training.pipeline_schedules import SCHEDULES, live_micro_batches
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._lanes import Lane, Outbox
 from transect.training.strategies._mpi import MpiStrategy

@@ -151,6 +151,8 @@ class TensorParallel(ReplicaStrategy):
     Source: M. Shoeybi et al., "Megatron-LM", arXiv:1909.08053, section 3.
     """
 
+    splits_weights = True
+
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
         if not isinstance(model, LayeredModel):
             return f"it cuts lists of layers, and a {type(model).__name__} is not one"

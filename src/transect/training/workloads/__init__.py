@@ -6,15 +6,21 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
+from transect.training.losses import LossName
 from transect.training.models import Model
 from transect.training.optimisers import OptimiserName
+from transect.training.schedules import ScheduleChoice
 
 __all__ = ["WORKLOADS", "Parameters", "Workload", "model_of"]
+
+
+# Where an optimiser's usual one is not 1e-8.
+_EPSILONS = {"adagrad": 1e-10, "lamb": 1e-6}
 
 
 class Parameters(BaseModel):
@@ -30,16 +36,38 @@ class Parameters(BaseModel):
     optimiser: OptimiserName = Field(
         default="sgd", description="a file of `src/transect/training/optimisers`, which says the rule"
     )
-    momentum: float = Field(default=0.0, ge=0, lt=1, description="of sgd and nesterov")
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="of sgd, nesterov and rmsprop")
     weight_decay: float = Field(
-        default=0.0, ge=0, description="part of the gradient in sgd and nesterov, of the weights in adamw"
+        default=0.0, ge=0, description="part of the gradient; in adamw and lamb of the update, whatever the gradient"
     )
-    beta1: float = Field(default=0.9, ge=0, lt=1, description="of adamw")
-    beta2: float = Field(default=0.999, ge=0, lt=1, description="of adamw")
-    epsilon: float = Field(default=1e-8, gt=0, description="of adamw")
-    loss: Literal["mse", "cross-entropy"] = "cross-entropy"
+    decay: Literal["all", "matrices"] = Field(
+        default="all",
+        description="matrices: no weight decay of arrays with fewer than two axes, so of biases and norms",
+    )
+    beta1: float = Field(default=0.9, ge=0, lt=1, description="of adam, adamw and lamb")
+    beta2: float = Field(default=0.999, ge=0, lt=1, description="of adam, adamw and lamb")
+    alpha: float = Field(default=0.99, ge=0, lt=1, description="of rmsprop: what is kept of its average in a step")
+    epsilon: float = Field(
+        default=1e-8,
+        gt=0,
+        description="of adam, adamw, lamb, rmsprop and adagrad; of lamb by default 1e-6, of adagrad 1e-10",
+    )
+    loss: LossName = Field(
+        default="cross-entropy", description="a file of `src/transect/training/losses`, which says it"
+    )
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1, description="of cross-entropy and next-token")
+    delta: float = Field(default=1.0, gt=0, description="of huber: the distance from which on it is no square")
     quality_target: float = Field(gt=0, description="of the model's score on the test set; of an accuracy, at most 1")
-    warmup_steps: int = Field(default=0, ge=0, description="steps in which a scaled learning rate grows to its value")
+    warmup_steps: int = Field(
+        default=0,
+        ge=0,
+        description="steps in which a learning rate scaled with the global batch grows from the workload's own; "
+        "the warm-up of a training from near 0 is an option of `schedule`",
+    )
+    schedule: ScheduleChoice = Field(
+        default={"name": "constant", "warmup_steps": 0},
+        description="a file of `src/transect/training/schedules`, or a mapping of its `name`, `warmup_steps` and options",
+    )
     reference_steps: int | None = Field(
         default=None,
         ge=0,
@@ -48,6 +76,12 @@ class Parameters(BaseModel):
     )
     test_fraction: float = Field(default=0.25, gt=0, lt=1)
     dataset_options: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_epsilon(cls, given: Any) -> Any:
+        usual = _EPSILONS.get(str(given.get("optimiser"))) if isinstance(given, dict) else None
+        return given if usual is None or "epsilon" in given else given | {"epsilon": usual}
 
 
 class Workload(Plugin, ABC):

@@ -1,0 +1,39 @@
+"""Huber's loss: squares near the targets, distances far from them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transect.training.losses import LOSSES, Loss, as_numbers
+
+if TYPE_CHECKING:
+    from transect.training.workloads import Parameters
+
+
+@LOSSES.register("huber", "HuberLoss")
+class Huber(Loss):
+    """d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = output - target; the mean over all numbers.
+
+    P. J. Huber, "Robust estimation of a location parameter", 1964, as torch has it.
+    """
+
+    targets = "numbers"
+    score = "mean_absolute_error"
+    takes = ("delta",)
+
+    def operations(self, outputs: int) -> int:
+        """Difference, size, comparison, two products and a sum of each output; its gradient is what was cut off."""
+        return 6 * outputs
+
+    def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return both: with c = d cut off at +-delta the loss is c (d - c / 2), the gradient c."""
+        difference = outputs - as_numbers(outputs, y)
+        cut = np.clip(difference, -rule.delta, rule.delta)
+        return float((cut * (difference - 0.5 * cut)).sum() / cut.size), cut / cut.size
+
+    def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
+        """Add up each sample's mean distance."""
+        return float(np.abs(outputs - y).sum() / max(1, prod(outputs.shape[1:])))

@@ -1,0 +1,43 @@
+"""The squared distance to the targets."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transect.training.losses import LOSSES, Loss, as_numbers
+
+if TYPE_CHECKING:
+    from transect.training.workloads import Parameters
+
+
+@LOSSES.register("mse", "MSELoss", "l2")
+class MeanSquaredError(Loss):
+    """Of real numbers the mean of (output - target)^2 over all of them, as torch has it.
+
+    Of class numbers half the squared distance to the vector of one 1 and zeros, summed over classes: the published
+    loss of the image network.
+    """
+
+    targets = "numbers"
+    score = "mean_squared_error"
+
+    def operations(self, outputs: int) -> int:
+        """A sum of squares, and one difference: of a class, the others are outputs themselves."""
+        return 2 * outputs + 1
+
+    def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return both."""
+        n = len(y)
+        if y.shape == outputs.shape:
+            difference = outputs - as_numbers(outputs, y)
+            return float(np.square(difference).sum() / difference.size), 2 * difference / difference.size
+        difference = outputs.copy()
+        difference[np.arange(n), y] -= 1
+        return float(0.5 * np.square(difference).sum() / n), difference / n
+
+    def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
+        """Add up each sample's mean of squares."""
+        return float(np.square(outputs - y).sum() / max(1, prod(outputs.shape[1:])))
