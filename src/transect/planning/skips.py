@@ -6,7 +6,7 @@ from transect.domain.errors import FAULTS
 from transect.planning.context import Context
 from transect.planning.expand import reason_to_skip
 from transect.planning.plan import StudyPlan
-from transect.planning.stage import ordered_stages
+from transect.planning.stage import STAGES, ordered_stages
 
 # By stage and id.
 Skips = dict[tuple[str, str], str | None]
@@ -17,7 +17,8 @@ def skips_of(plan: StudyPlan) -> Skips:
     found: Skips = {}
     for planned in plan:
         try:
-            found[planned.key] = reason_to_skip(planned.cell)
+            stage = STAGES.get(planned.cell.stage)
+            found[planned.key] = reason_to_skip(planned.cell) or stage.refuses(planned.cell, planned.spec)
         except FAULTS as error:
             found[planned.key] = f"a plug-in raised {type(error).__name__}: {error}"
     return found

@@ -133,6 +133,10 @@ class Stage(ABC, Generic[C]):
         """Return why the cell cannot run, beyond what its plug-ins say, or None."""
         return None
 
+    def refuses(self, cell: C, spec: dict[str, Any]) -> str | None:
+        """Return why its payload would skip the cell, given its spec, or None: what `transect check` can tell before."""
+        return None
+
     def spec(self, cell: C, context: Context) -> dict[str, Any]:
         """Return what the payload gets besides cell, inputs and limits."""
         return {}

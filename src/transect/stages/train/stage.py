@@ -36,8 +36,8 @@ from transect.training.memory import MEMORIES
 from transect.training.restarts import RESTARTS
 from transect.training.script_workload import ScriptWorkload, script_of
 from transect.training.strategies import STRATEGIES, strategy_options
-from transect.training.support import cannot_be_cut
-from transect.training.workloads import WORKLOADS
+from transect.training.support import cannot_be_cut, reason_to_skip
+from transect.training.workloads import WORKLOADS, Parameters
 
 
 class TrainGrid(Section):
@@ -261,6 +261,10 @@ class Train(Stage[TrainCell]):
         if (script := script_of(cell)) is not None:
             return script_spec(cell, script, context)
         return {"parameters": context.values(cell.workload)}
+
+    def refuses(self, cell: TrainCell, spec: dict[str, Any]) -> str | None:
+        """What framework and strategy say of the hyper-parameters."""
+        return None if script_of(cell) is not None else reason_to_skip(cell, Parameters.model_validate(spec["parameters"]))
 
     def sources(self, cell: TrainCell) -> list[Path]:
         """What starts its ranks, and the rules that parameters name; or a study's own script, and what runs and reads it."""
