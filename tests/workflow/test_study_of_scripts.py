@@ -21,12 +21,16 @@ TOLD = "transect.log_epoch(epoch=number, metric=score, loss=1 / number, seconds=
 SCRIPTS = {
     "told": HEAD + "print(sys.argv, os.environ['COLOUR'], os.environ.get('WORLD_SIZE'))\n" + LOOP + TOLD,
     # Run alone it prints, and nothing of transect is in it.
-    "printed": LOOP + "print(f'progress\\repoch {number}: loss={1 / number:.3f} acc={score}')\n",
+    # Someone stays behind, and holds its output open.
+    "printed": "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(36000)'])\n"
+    + LOOP
+    + "print(f'progress\\repoch {number}: loss={1 / number:.3f} acc={score}')\n",
     "silent": "print('no epoch')\n",
     "garbled": HEAD + LOOP + "print(f'epoch {number}: acc={score if number < 2 else chr(63)}')\n",
     "crashing": HEAD + TOLD.replace("number", "1").replace("score", "0.5") + "raise ValueError('boom')\n",
     "lost": HEAD + LOOP + TOLD + "if os.environ['RANK'] == '1': raise ValueError('boom')\ntime.sleep(600)\n",
     "hungry": "x = [bytearray(2**26)]\nwhile True:\n    x.append(bytearray(b'x' * 2**26))\n",
+    "refusing": "raise SystemExit('no such option')\n",
     "importing": "import nothing_of_that_name\n",
     "slow": "import time\ntime.sleep(600)\n",
     "diverging": HEAD + LOOP + TOLD.replace("1 / number", "float('nan') if number > 1 else 1.0"),
@@ -125,6 +129,7 @@ ENDS = {
     "crashing 1": ("crash", "ValueError: boom (exit code 1)"),
     "lost 2": ("crash", "rank 1: ValueError: boom (exit code 1)"),
     "hungry 1": ("out-of-memory", "700 MB"),
+    "refusing 1": ("crash", "no exception in its output, which ends: no such option (exit code 1)"),
     "importing 1": ("missing-dependency", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
     "slow 1": ("timeout", "ended after its limit of 2 s"),
     "diverging 1": ("diverged", "the loss is nan in epoch 2"),

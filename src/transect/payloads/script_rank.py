@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import ctypes
 import json
 import os
 import re
 import resource
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -65,6 +69,23 @@ def _note(lines: list[bytes], wanted: re.Pattern[str], epochs: Path, now: float)
                 file.write(json.dumps({**told, "at": now}) + "\n")
 
 
+def adopt() -> None:
+    """Become the parent of all processes that the script will leave behind (Linux)."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def end_children() -> None:
+    """End what the script has left behind: it would go on beside whatever is measured next."""
+    while found := [
+        int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()
+    ]:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
 def _versions(script: str) -> dict[str, str]:
     """Return the versions of what the script itself imports, as far as they are installed packages."""
     from importlib import metadata
@@ -96,6 +117,7 @@ def main() -> int:
     pattern = given.epoch_line if rank == 0 else None
     if rank == 0 and pattern is None:
         variables["TRANSECT_EPOCHS"] = str(epochs)
+    adopt()
     watch = Usage(given.device, _number(_LOCAL))
     started = time.time()
     child = subprocess.Popen(
@@ -105,11 +127,17 @@ def main() -> int:
         stdout=subprocess.PIPE if pattern else None,
         stderr=subprocess.STDOUT if pattern else None,
     )
+    reader = None
     if pattern and child.stdout is not None:
-        copy_and_match(child.stdout.fileno(), pattern, epochs)
+        # Not here: what the script leaves behind may hold its output open.
+        reader = threading.Thread(target=copy_and_match, args=(child.stdout.fileno(), pattern, epochs))
+        reader.start()
     code = child.wait()
     ended, used = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu, usage = used.ru_utime + used.ru_stime, watch.stop()
+    end_children()
+    if reader is not None:
+        reader.join()
     facts = {
         "rank": rank,
         "host": socket.gethostname(),

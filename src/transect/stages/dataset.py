@@ -14,6 +14,7 @@ from transect.planning.parameters import dataset_paths
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.training.datasets import DATASETS, DerivedDataset
 from transect.training.own_workload import OwnWorkload
+from transect.training.script_workload import ScriptWorkload
 from transect.training.workloads import WORKLOADS
 
 # What the split, the order and the initial weights depend on, and no more.
@@ -54,6 +55,11 @@ class Data(Stage[DataCell]):
     def plugins(self, cell: DataCell) -> list[tuple[Registry[Any], str]]:
         """Workload and dataset."""
         return workload_plugins(cell.workload)
+
+    def supports(self, cell: DataCell) -> str | None:
+        """A script of the study's own reads what it reads by itself."""
+        scripts = isinstance(WORKLOADS.get(cell.workload), ScriptWorkload)
+        return f"{cell.workload} is a script, which reads its own data" if scripts else None
 
     def spec(self, cell: DataCell, context: Context) -> dict[str, Any]:
         """As many starts as the cells that take them have repeats."""

@@ -96,9 +96,10 @@ def _failure(job: Job, failed: list[dict[str, Any]], code: int) -> Result:
         code = min(failed, key=lambda one: one["ended"])["code"]
     end = f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
     name = f"{who(job)}: " if failed and job.cell.ranks > 1 else ""
-    return Result.failed(
-        cause, f"{name}{message} ({end})" if message else f"{name}{end}, and no exception in its output"
-    )
+    if not message:
+        last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "")
+        message = f"no exception in its output, which ends: {last[:_MOST]}" if last else "it printed nothing"
+    return Result.failed(cause, f"{name}{message} ({end})")
 
 
 def last_words(log: str, *, several: bool) -> tuple[Cause, str]:
