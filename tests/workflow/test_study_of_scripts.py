@@ -34,6 +34,10 @@ SCRIPTS = {
     "importing": "import nothing_of_that_name\n",
     "slow": "import time\ntime.sleep(600)\n",
     "diverging": HEAD + LOOP + TOLD.replace("1 / number", "float('nan') if number > 1 else 1.0"),
+    "summing": HEAD
+    + "from mpi4py import MPI\nworld = MPI.COMM_WORLD\nprint('sum', world.allreduce(world.rank + 1), 'of', world.size)\n"
+    + LOOP
+    + TOLD,
     "reading": HEAD + "print(open('data/x.csv').read())\n" + LOOP + TOLD,
 }
 PATTERN = r"epoch (?P<epoch>\d+): (loss=(?P<loss>\S+) )?acc=(?P<metric>\S+)"
@@ -43,7 +47,7 @@ MORE = {
     "garbled": f"epoch_line: '{PATTERN}'",
     "reading": "data: [data/x.csv], metric: {name: bleu, better: higher}",
 }
-GRIDS = {"lost": ("torchrun", 2)}
+GRIDS = {"lost": ("torchrun", 2), "summing": ("mpirun", 2)}
 STUDY = "name: own\nlimits: {{seconds: 60, memory_mb: 700, repeats_if_disturbed: 0}}\nworkloads:\n{}\ntrain:\n  repeats: 1\n  grids:\n{}\n"
 GRID = "    - {{workloads: [{}], frameworks: [script], strategies: [{}], ranks: [{}]}}"
 
@@ -104,6 +108,13 @@ def test_ranks_are_told_who_they_are_and_one_of_them_tells(place: Place, records
     assert record["status"] == "ok", record["message"]
     assert record["details"]["epochs"] == [1, 2, 3] and len(record["details"]["rank_usage"]) == 2
     assert log(place, record).count("'--batch', '32'] 2 red 2") == 2
+
+
+def test_a_program_of_mpi_finds_its_ranks(place: Place, records: dict[str, Any]) -> None:
+    record = records["summing 2"]
+    assert record["status"] == "ok", record["message"]
+    assert log(place, record).count("sum 3 of 2") == 2
+    assert record["details"]["epochs"] == [1, 2, 3]
 
 
 def test_lines_that_it_prints_are_enough_and_stay_in_the_log(place: Place, records: dict[str, Any]) -> None:
