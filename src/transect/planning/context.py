@@ -31,6 +31,7 @@ _OF_A_STEP = (
     "beta2",
     "alpha",
     "epsilon",
+    "clip_norm",
     "loss",
     "label_smoothing",
     "delta",

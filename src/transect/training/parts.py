@@ -93,7 +93,9 @@ class PartPlan:
 
 
 def part_plan(plan: ModelPlan, part: ModelPart) -> PartPlan:
-    """Cut a part out of a plan. Raises TypeError for no list of layers."""
+    """Cut a part out of a plan. Raises TypeError for no list of layers, ValueError where all gradients are clipped."""
+    if plan.parameters.clip_norm is not None:
+        raise ValueError("a part of a model knows the norm of its own gradients, not of all: clip_norm is not for it")
     model = _layered(plan.model)
     layers = model.layers[part.first : part.last]
     part_model = LayeredModel(layers, boundary_shapes(model)[part.first])

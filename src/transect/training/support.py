@@ -27,7 +27,7 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
 
 
 # Hyper-parameters that a framework says that it follows, where they are not at their defaults.
-SPECIAL = ("decay", "label_smoothing")
+SPECIAL = ("decay", "label_smoothing", "clip_norm")
 
 
 def _does_not_follow(framework: Framework, cell: TrainCell, parameters: Parameters) -> str | None:
@@ -41,6 +41,10 @@ def _does_not_follow(framework: Framework, cell: TrainCell, parameters: Paramete
 def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) -> str | None:
     if strategy.splits_weights and OPTIMISERS.get(parameters.optimiser).by_array:
         return f"{parameters.optimiser} needs the norm of each weight as a whole, and a rank of {cell.strategy} holds a part"
+    if strategy.splits_update and parameters.clip_norm is not None:
+        return (
+            f"clip_norm needs the norm of all gradients, and {cell.strategy} updates parts of the model by themselves"
+        )
     return None
 
 

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from transect.training.frameworks import FRAMEWORKS
+from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.layered import LayeredModel
+from transect.training.layers import Linear
 from transect.training.optimisers import OPTIMISERS, update_cuts
 from transect.training.workloads import Parameters
 from warm import warm
@@ -40,10 +43,13 @@ generator = np.random.default_rng(0)
 batches = [(generator.standard_normal((6, 4)), generator.integers(0, 3, 6)) for _ in range(6)]
 rates = [0.01, 0.01, 0.02, 0.005, 0.005, 0.01]
 deviations = {}
-for name, decay in [(name, decay) for name in names for decay in ("all", "matrices")]:
-    rule = Parameters(batch=6, epochs=1, learning_rate=0.01, optimiser=name, momentum=0.9, decay=decay,
+# Gradients here have norms from 0.4 to 0.9: the last limit scales some of them, the one before it all.
+WAYS = {"usual": {}, "decay": {"decay": "matrices"}, "clip_norm": {"clip_norm": 0.1}, "clip_norm of some": {"clip_norm": 0.6}}
+ways = {way: more for way, more in WAYS.items() if way.split()[0] in ("usual", *framework.follows)}
+for name, way in [(name, way) for name in names for way in ways]:
+    rule = Parameters(batch=6, epochs=1, learning_rate=0.01, optimiser=name, momentum=0.9, **ways[way],
                       weight_decay=0.1, beta1=0.8, beta2=0.95, alpha=0.7, epsilon=1e-3, quality_target=0.5)
-    name = f"{name}, decay {decay}"
+    name = f"{name}, {way}"
     plan = ModelPlan(model=LayeredModel(layers, (4,)), parameters=rule, batch=6, precision="fp64",
                      weights=initial_weights(layers, 3), device="cpu", threads=1)
     rule_itself, single, fused = NumpyTrainer(plan), framework.trainer(plan), framework.trainer(plan)
@@ -97,7 +103,9 @@ def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_facto
     deviations = json.loads(run.stdout.splitlines()[-1])
     if "adamw" in names:
         assert deviations.pop("first step")[0] < 2e-7
-    cases = [f"{name}, decay {decay}" for name in names for decay in ("all", "matrices")]
+    ways = ("usual", "decay", "clip_norm", "clip_norm of some")
+    follows = ("usual", *FRAMEWORKS.get(framework).follows)
+    cases = [f"{name}, {way}" for name in names for way in ways if way.split()[0] in follows]
     assert set(deviations) == {*cases, *(f"{case}, resumed" for case in cases)}
     for name, found in deviations.items():
         assert max(found) < 1e-13, (name, found)
@@ -163,3 +171,25 @@ def test_weights_are_updated_in_cuts_that_rule_and_decay_allow():
     assert cuts("sgd", decay="matrices") == [(0.0, 0, 17)]
     assert cuts("lamb", weight_decay=0.5) == [(0.5, 0, 6), (0.5, 6, 9), (0.5, 9, 13), (0.5, 13, 17)]
     assert update_cuts(rule_named("sgd"), []) == []
+
+
+def test_a_gradient_longer_than_the_limit_is_scaled_to_it():
+    layers = (Linear(2, 1),)
+    weights = {"0.weight": np.zeros((1, 2)), "0.bias": np.zeros(1)}
+    for limit, expected in ((5.0, 2.5), (26.0, 13.0), (27.0, 13.0)):
+        rule = rule_named("sgd", 0.5, clip_norm=limit)
+        plan = ModelPlan(
+            model=LayeredModel(layers, (2,)),
+            parameters=rule,
+            weights=weights,
+            batch=1,
+            precision="fp64",
+            device="cpu",
+            threads=1,
+        )
+        trainer = NumpyTrainer(plan)
+        trainer.set_gradient(np.array([6.0, 8.0, 24.0]))  # of norm 26
+        trainer.update(0.5)
+        moved = np.concatenate([array.ravel() for array in trainer.weights().values()])
+        assert np.linalg.norm(moved) == pytest.approx(expected)
+        assert moved == pytest.approx(-np.array([6.0, 8.0, 24.0]) * expected / 26)

@@ -40,13 +40,13 @@ class JaxTrainer(KerasTrainer):
 
         def apply(trained: Any, state: Any, flat: Any) -> tuple[Any, Any]:
             parts = zip(numpy.split(flat, ends), shapes, strict=True)
-            whole = [part.reshape(shape) for part, shape in parts]
+            whole = self._clipped([part.reshape(shape) for part, shape in parts])
             updated: tuple[Any, Any] = optimiser.stateless_apply(state, whole, trained)
             return updated
 
         def step(trained: Any, others: Any, state: Any, x: Any, y: Any) -> tuple[Any, ...]:
             (loss, others), parts = gradients(trained, others, x, y)
-            trained, state = optimiser.stateless_apply(state, parts, trained)
+            trained, state = optimiser.stateless_apply(state, self._clipped(parts), trained)
             return loss, trained, others, state
 
         # What is replaced by the result gives its memory to it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,28 @@ def set_states(optimiser: Any, states: list[list[np.ndarray]], updates: int) -> 
     for variables, arrays in zip(kept, states, strict=False):
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
+
+
+def clipping(keras: Any, rule: Parameters) -> Callable[[list[Any]], list[Any]]:
+    """Return what scales all gradients to `rule.clip_norm` where their norm is larger.
+
+    Keras' own `global_clipnorm` would see a weight decay that is a part of the gradient.
+    """
+    if rule.clip_norm is None:
+        return lambda gradients: gradients
+    limit = np.float64(rule.clip_norm)
+    if not hasattr(keras, "ops"):
+        import tensorflow as tf
+
+        return lambda gradients: list(tf.clip_by_global_norm(gradients, tf.cast(limit, gradients[0].dtype))[0])
+    ops = keras.ops
+
+    def clipped(gradients: list[Any]) -> list[Any]:
+        norm = ops.sqrt(sum(ops.sum(gradient * gradient) for gradient in gradients))
+        factor = ops.minimum(ops.cast(limit, norm.dtype) / norm, ops.ones_like(norm))
+        return [gradient * factor for gradient in gradients]
+
+    return clipped
 
 
 def _decayed(rule: Parameters, variable: Any, gradient: Any) -> Any:

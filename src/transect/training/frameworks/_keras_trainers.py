@@ -19,7 +19,7 @@ from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrain
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._keras_losses import make_loss
 from transect.training.frameworks._keras_model import build_model, configure
-from transect.training.frameworks._keras_optimisers import make_optimiser, set_states
+from transect.training.frameworks._keras_optimisers import clipping, make_optimiser, set_states
 
 
 class KerasTrainer(FusedTrainer, ResumableTrainer):
@@ -43,6 +43,7 @@ class KerasTrainer(FusedTrainer, ResumableTrainer):
         self._shapes = [tuple(v.shape) for v in self.model.trainable_variables]
         self._sizes = [int(np.prod(shape)) for shape in self._shapes]
         self._buffer = np.empty(sum(self._sizes), self.dtype)
+        self._clipped = clipping(keras, rule)
         self.load(plan.weights)
         self._prepare()
 
@@ -127,12 +128,12 @@ class TensorFlowTrainer(KerasTrainer):
 
         def apply(flat: Any) -> None:
             parts = zip(tf.split(flat, sizes), shapes, strict=True)
-            whole = [tf.reshape(part, shape) for part, shape in parts]
+            whole = self._clipped([tf.reshape(part, shape) for part, shape in parts])
             optimiser.apply_gradients(zip(whole, variables, strict=True))
 
         def step(x: Any, y: Any) -> Any:
             value, parts = gradients(x, y)
-            parts = self.combine(parts) if self.combine else parts
+            parts = self._clipped(self.combine(parts) if self.combine else parts)
             optimiser.apply_gradients(zip(parts, variables, strict=True))
             return value
 
@@ -200,7 +201,7 @@ class TorchTrainer(KerasTrainer):
 
     def _apply(self) -> None:
         with self._torch.no_grad():
-            self.optimiser.apply([parameter.grad for parameter in self._parameters])
+            self.optimiser.apply(self._clipped([parameter.grad for parameter in self._parameters]))
 
     def finish_step(self) -> None:
         if self._plan.device == "cuda":

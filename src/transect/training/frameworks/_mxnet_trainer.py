@@ -77,6 +77,7 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
             # Of MXNet's own SGD; other rules ask for themselves.
             array.wd_mult = 1.0 if group_rule(plan.parameters, array.shape) == plan.parameters else 0.0
         self.gradients = [array.grad() for array in self.trained]
+        self._clip_norm = plan.parameters.clip_norm
         self._names = [array.name for array in arrays]
         self._trained_names = [array.name for array in arrays if array.trained]
         self._weights = {array.name: parameters[array.name].data() for array in arrays if array.trained}
@@ -149,6 +150,10 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
         """Apply gluon.Trainer; the gradients are means already."""
         if not self.trained:
             return
+        if self._clip_norm is not None:
+            norm = float(self.mx.nd.add_n(*[(array * array).sum() for array in self.gradients]).sqrt().asscalar())
+            for array in self.gradients if norm > self._clip_norm else []:
+                array *= self._clip_norm / norm
         self._optimiser.change_rate(float(learning_rate))
         self._trainer.update(1)
 

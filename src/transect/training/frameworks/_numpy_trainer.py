@@ -87,6 +87,9 @@ class NumpyTrainer(Trainer, ResumableTrainer):
 
     def update(self, learning_rate: float) -> None:
         self._updates += 1
+        if (limit := self._plan.parameters.clip_norm) is not None:
+            norm = float(np.sqrt(np.square(self.flat_gradient).sum()))
+            self.flat_gradient *= min(1.0, limit / norm) if norm else 1.0
         for rule, cut in self._cuts:
             states = [state[cut] for state in self._states]
             self._optimiser.update(

@@ -183,6 +183,8 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         return [self.tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def apply(self, gradients: list[Any], learning_rate: Any) -> None:
+        if self._rule.clip_norm is not None:
+            gradients, _ = self.tf.clip_by_global_norm(gradients, self.tf.constant(self._rule.clip_norm, self.dtype))
         self._optimiser.apply(gradients, learning_rate)
 
     def loss(self, x: Any, y: Any) -> Any:

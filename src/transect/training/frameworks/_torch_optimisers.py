@@ -107,6 +107,20 @@ def _lamb(rule: Parameters) -> type[torch.optim.Optimizer]:
     return Lamb
 
 
+def clip_gradients(parameters: list[torch.Tensor], limit: float) -> None:
+    """Scale all gradients to the limit where their norm is larger.
+
+    Not `clip_grad_norm_`: that adds 1e-6 to the norm.
+    """
+    import torch
+
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
+    factor = torch.clamp(limit / norm, max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factor)
+
+
 def set_optimiser_state(
     rule: Parameters, optimiser: torch.optim.Optimizer, module: torch.nn.Module, state: TrainingState
 ) -> None:

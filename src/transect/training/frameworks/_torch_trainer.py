@@ -29,7 +29,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
 
         from transect.training.frameworks._torch_losses import loss_function
         from transect.training.frameworks._torch_modules import draw_from, load_weights, module_dtype
-        from transect.training.frameworks._torch_optimisers import make_optimiser, set_optimiser_state
+        from transect.training.frameworks._torch_optimisers import clip_gradients, make_optimiser, set_optimiser_state
 
         torch.set_num_threads(plan.threads)
         self.torch = torch
@@ -44,7 +44,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         memory = MEMORIES.get(plan.memory)
         memory.prepare(self.device)
         self._load, self._make_optimiser = load_weights, make_optimiser
-        self._set_optimiser_state = set_optimiser_state
+        self._set_optimiser_state, self._clip = set_optimiser_state, clip_gradients
         self._rule = plan.parameters
         assert isinstance(plan.model, TorchModel)
         self._names = plan.weights.keys()
@@ -156,6 +156,8 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def update(self, learning_rate: float) -> None:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
+        if self._rule.clip_norm is not None:
+            self._clip(self.parameters, self._rule.clip_norm)
         self.optimiser.step()
 
     def finish_step(self) -> None:

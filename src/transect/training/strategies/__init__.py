@@ -67,6 +67,8 @@ class Strategy(Plugin, ABC):
     sharded: bool = False
     # Whether a rank updates parts of a weight's array, not all of it.
     splits_weights: bool = False
+    # Whether parts of the model are updated by themselves, on several ranks or at different times.
+    splits_update: bool = False
     # Options of its cells by name.
     options: Mapping[str, Option] = MappingProxyType({})
     # Whether this rank's steps tell a loss; of a pipeline only the last stage has one, the others

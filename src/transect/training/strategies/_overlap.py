@@ -43,6 +43,8 @@ class Overlapped(MpiStrategy):
     that a pass does not use, so that the other ranks would wait for ever.
     """
 
+    splits_update = True
+
     options: Mapping[str, Option] = MappingProxyType({"progress": PROGRESS, "wait": WAIT, "bucket_bytes": BUCKET_BYTES})
 
     def supports(self, cell: TrainCell) -> str | None:

@@ -27,7 +27,7 @@ class Fsdp(TorchDistributed):
     Source: https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html
     """
 
-    sharded = splits_weights = True
+    sharded = splits_weights = splits_update = True
     # A layer or residual block with so many parameters is gathered by itself, the rest together:
     # a message of less than about a megabyte costs its latency and little else.
     smallest_group = 250_000

@@ -39,6 +39,8 @@ class MpiPipeline(MpiStrategy):
     micro-batch's pieces while it still goes back through the others (`overlap`), or at its end.
     """
 
+    splits_update = True
+
     sharded = True
     options: Mapping[str, Option] = MappingProxyType(
         {

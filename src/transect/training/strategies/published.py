@@ -36,6 +36,8 @@ class _Published(MpiStrategy):
                 f"and weight_decay 0, got {parameters.optimiser} with {parameters.momentum:g} and "
                 f"{parameters.weight_decay:g}"
             )
+        if parameters.clip_norm is not None:
+            return "as published a change is learning rate times gradient, which nothing clips"
         return None
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:

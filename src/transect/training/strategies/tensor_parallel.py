@@ -151,7 +151,7 @@ class TensorParallel(ReplicaStrategy):
     Source: M. Shoeybi et al., "Megatron-LM", arXiv:1909.08053, section 3.
     """
 
-    splits_weights = True
+    splits_weights = splits_update = True
 
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
         if not isinstance(model, LayeredModel):

@@ -50,6 +50,8 @@ class TorchPipeline(ReplicaStrategy):
     Source: https://docs.pytorch.org/docs/stable/distributed.pipelining.html
     """
 
+    splits_update = True
+
     parts = "stages"
     options = {  # noqa: RUF012 a constant
         "stages": STAGES,

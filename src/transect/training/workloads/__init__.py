@@ -52,6 +52,12 @@ class Parameters(BaseModel):
         gt=0,
         description="of adam, adamw, lamb, rmsprop and adagrad; of lamb by default 1e-6, of adagrad 1e-10",
     )
+    clip_norm: float | None = Field(
+        default=None,
+        gt=0,
+        description="largest Euclidean norm of all gradients together, averaged over ranks; a longer one is scaled to it "
+        "before the update; null: none",
+    )
     loss: LossName = Field(
         default="cross-entropy", description="a file of `src/transect/training/losses`, which says it"
     )
