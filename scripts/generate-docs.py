@@ -31,6 +31,7 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
 from transect.planning.own_scripts import ScriptDefinition, TargetDefinition
+from transect.planning.own_workloads import Definition
 from transect.planning.stage import STAGES, ordered_stages
 from transect.planning.study import study_model
 from transect.report.engine.formats import REPORT_FORMATS
@@ -106,6 +107,7 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
     return [
         *models,
         ("workloads.NAME", "workloads.NAME", Parameters),
+        ("workloads.NAME of a module", "workloads.NAME", Definition),
         ("workloads.NAME of scripts", "workloads.NAME", TargetDefinition),
         ("scripts.NAME", "workloads.NAME.scripts.NAME", ScriptDefinition),
         ("A system", "", system.System),
