@@ -32,6 +32,13 @@ def least_accuracy(group: Group) -> float | None:
     return float(quality["target"]) if quality.get("metric") == "accuracy" else None
 
 
+def score_at_end(group: Group) -> tuple[str, float | None]:
+    """Return what a group's target is a value of, and the median of its values at the end; None: nobody told one."""
+    name = str(_quality(group).get("metric", "accuracy"))
+    summaries = (group.summary(*key) for key in ((name, None), ("own_score", name), ("own_error", name)))
+    return name, next((summary.median for summary in summaries if summary is not None), None)
+
+
 def _quality(group: Group) -> dict[str, Any]:
     told = (record.details.get("quality") for record in group.records)
     known = (quality for quality in told if isinstance(quality, dict) and quality.get("target") is not None)

@@ -9,7 +9,7 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
-from transect.analysis.quality import TIME, least_accuracy, may_be_ranked, quality_target, target_of
+from transect.analysis.quality import TIME, least_accuracy, may_be_ranked, quality_target, score_at_end, target_of
 from transect.analysis.scaling import METRIC
 from transect.domain.cell import Cell
 from transect.report.engine.best_words import with_open
@@ -143,10 +143,9 @@ def _held(found: Best, first: Group, amount: int) -> Confidence:
 
 
 def _reached(group: Group) -> str:
-    accuracy = group.summary("accuracy")
-    words = f"accuracy at the end {number(accuracy.median)}" if accuracy else "accuracy unknown"
-    least = least_accuracy(group)
-    below = accuracy is not None and least is not None and accuracy.median < least
+    (name, score), least = score_at_end(group), least_accuracy(group)
+    words = f"{name} unknown" if score is None else f"{name} at the end {number(score)}"
+    below = score is not None and least is not None and score < least
     return joined(words + (", below the target" if below else ""), lost_runs(group), _unchecked(group))
 
 
@@ -167,7 +166,7 @@ def _evidence(found: Best, first: Group, name: Callable[[Cell], str]) -> list[st
     pieces = [
         f"median of {count(summary.count if summary else 0, 'run')}{spread}",
         _reached(first),
-        f"{quantity(median(first, METRIC), '1/s').removesuffix(' 1/s')} samples/s",
+        *([f"{quantity(median(first, METRIC), '1/s').removesuffix(' 1/s')} samples/s"] if first.values(METRIC) else []),
     ]
     for entry in found.excluded[:4]:
         pieces.append(f"{name(entry.group.cell)}: {number(entry.times.value)} times as long ({ends(entry.times)})")
