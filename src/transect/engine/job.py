@@ -130,7 +130,8 @@ class Job:
     def _binds(self, variables: dict[str, str]) -> list[str]:
         outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
         options = self.spec.get("parameters", {}).get("dataset_options") or {}
-        named = [*self.spec.get("files", ()), *self.spec.get("named", ())]
+        # Below `path` a study's own script may import what no option names.
+        named = [*self.spec.get("files", ()), *self.spec.get("named", ()), *filter(None, [self.spec.get("path")])]
         named += [value for value in options.values() if isinstance(value, str)]
         outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
         return [*dict.fromkeys(str(path.absolute()) for path in outside), *filter(None, [variables.get("TMPDIR")])]

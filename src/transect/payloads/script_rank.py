@@ -113,7 +113,8 @@ def main() -> int:
     epochs: Path = given.out / EPOCHS
     left_out = _TORCHRUN if given.alone else ()
     variables = {name: value for name, value in os.environ.items() if name not in left_out}
-    variables["PYTHONUNBUFFERED"] = "1"
+    # What lies beside the script may be `data`, which counts by what it holds.
+    variables |= {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     pattern = given.epoch_line if rank == 0 else None
     if rank == 0 and pattern is None:
         variables["TRANSECT_EPOCHS"] = str(epochs)

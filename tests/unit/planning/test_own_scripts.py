@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cell_jobs import make_job
 from factories import plan_study
 from transect.domain.errors import BadInput
 from transect.engine.job import load_job
@@ -183,3 +184,10 @@ def test_it_takes_nothing_from_other_cells(folder: Path) -> None:
     planned = one(plan(folder))
     assert planned.inputs == {} and planned.environment == "base"
     assert planned.spec["parameters"] == {"batch": 64, "quality_target": 0.9}
+
+
+def test_in_a_container_it_finds_what_it_imports(folder: Path) -> None:
+    planned = one(plan(folder))
+    image = {"image": str(folder / "image.sif"), "wrapper": "apptainer"}
+    job = make_job(folder / "results", planned.cell, facts=image, **{"system": {}, "path": planned.spec["path"]})
+    assert any(word.split(":")[0] == str(folder) for word in job.wrap()[0])
