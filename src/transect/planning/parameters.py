@@ -36,7 +36,18 @@ def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
         raise BadInput(
             f"{where}: key 'workloads.{workload}.quality_target': an accuracy is at most 1, found {target:g}"
         )
-    return _with_paths(workload, parameters, where)
+    return _with_schedule(workload, _with_paths(workload, parameters, where), where)
+
+
+def _with_schedule(workload: str, parameters: Parameters, where: Path) -> Parameters:
+    """Make the path of a schedule's function absolute."""
+    chosen = parameters.schedule
+    if "file" not in chosen:
+        return parameters
+    path = (where.parent / Path(str(chosen["file"])).expanduser()).resolve()
+    if not path.is_file():
+        raise BadInput(f"{where}: key 'workloads.{workload}.schedule': {path}: no such file")
+    return parameters.model_copy(update={"schedule": chosen | {"file": str(path)}})
 
 
 def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameters:

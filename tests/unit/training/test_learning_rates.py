@@ -9,6 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from checkouts import environment_python
+from transect.domain.errors import BadInput
+from transect.planning.parameters import resolve
 from transect.training.learning_rates import learning_rates
 from transect.training.schedules import SCHEDULES
 from transect.training.workloads import Parameters
@@ -22,7 +24,11 @@ def rates_of(schedule="constant", steps=10, rule="none", batch=8, **more):
     return learning_rates(parameters, rule, batch, steps)
 
 
-@pytest.mark.parametrize("name", list(SCHEDULES))
+# One of the user's has a file.
+NAMES = [name for name in SCHEDULES if name != "function"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 7, 100])
 @pytest.mark.parametrize("warmup", [0, 1, 3, 8])
 def test_each_schedule_gives_a_finite_rate_for_each_step(name, steps, warmup):
@@ -85,6 +91,48 @@ def test_a_name_and_its_mapping_are_one_schedule():
     ]
     assert both[0] == both[1]
     assert Parameters.model_validate(both[0].model_dump(mode="json")) == both[0]
+
+
+RATES = """
+def rate(step, steps):
+    return 1 / (1 + step) if steps == 4 else "none"
+
+def below(step, steps):
+    return 0.5 - step
+"""
+
+
+def study_of(folder, schedule):
+    folder.mkdir(exist_ok=True)
+    (folder / "rates.py").write_text(RATES)
+    return resolve("iris-mlp", {"learning_rate": 0.5, "schedule": schedule}, folder / "study.yaml")
+
+
+def test_a_function_of_the_users_is_a_schedule(tmp_path):
+    parameters = study_of(tmp_path, "rates.py:rate")
+    assert parameters == study_of(tmp_path, {"name": "function", "file": "rates.py"})
+    expected = [0.5, 0.25, 0.5 / 3, 0.125]
+    np.testing.assert_allclose(learning_rates(parameters, "none", 16, 4), expected)
+    # In the worker the spec is all that is known.
+    again = Parameters.model_validate(parameters.model_dump(mode="json"))
+    np.testing.assert_allclose(learning_rates(again, "none", 16, 4), expected)
+    warm_one = study_of(tmp_path, {"name": "function", "file": "rates.py", "warmup_steps": 2})
+    np.testing.assert_allclose(learning_rates(warm_one, "none", 16, 6), [0.25, 0.5, *expected])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps", "message"),
+    [
+        ("gone.py:rate", 4, "gone.py: no such file"),
+        ({"name": "function"}, 4, "no such file"),
+        ("rates.py:rates", 4, "there is no rates"),
+        ("rates.py:rate", 5, "rates.py:rate: called with 0, 5: ValueError"),
+        ("rates.py:below", 4, "gives -0.5 for step 1 of 4: expected a number from 0 on"),
+    ],
+)
+def test_a_function_that_gives_no_rate_is_told(tmp_path, schedule, steps, message):
+    with pytest.raises(BadInput, match=message):
+        learning_rates(study_of(tmp_path, schedule), "none", 16, steps)
 
 
 TORCH = """

@@ -6,6 +6,7 @@ numbers.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from transect.domain.registry import Plugin, Registry
 
 __all__ = ["SCHEDULES", "Schedule", "ScheduleChoice", "schedule_factors"]
 
+_FUNCTION = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
 _WARMUP = MappingProxyType(
     {"warmup_steps": Option(default=0, min=0, description="first steps, in which the rate grows in equal parts")}
 )
@@ -44,7 +46,10 @@ SCHEDULES: Registry[Schedule] = Registry("schedule", "transect.training.schedule
 
 def _chosen(given: object) -> object:
     """Return a schedule as a mapping of its name and of all of its options. Raises BadInput."""
-    chosen = {"name": given} if isinstance(given, str) else given
+    chosen = given
+    if isinstance(given, str):
+        own = _FUNCTION.fullmatch(given)
+        chosen = {"name": "function", **own.groupdict()} if own else {"name": given}
     if not (isinstance(chosen, dict) and isinstance(chosen.get("name"), str)):
         raise BadInput(f"schedule: expected a name, or a mapping of `name` and options, got {given!r}")
     name = SCHEDULES.named(chosen["name"])
@@ -53,7 +58,7 @@ def _chosen(given: object) -> object:
     return {"name": name, **settings(known, chosen_options(f"schedule {name}", known, options, "schedule"))}
 
 
-# A name, or a mapping of `name` and options; always kept as a mapping of all of them.
+# A name, FILE.py:NAME of a function, or a mapping of `name` and options; always kept as a mapping of all of them.
 ScheduleChoice = Annotated[dict[str, Any], BeforeValidator(_chosen)]
 
 

@@ -72,7 +72,8 @@ class Parameters(BaseModel):
     )
     schedule: ScheduleChoice = Field(
         default={"name": "constant", "warmup_steps": 0},
-        description="a file of `src/transect/training/schedules`, or a mapping of its `name`, `warmup_steps` and options",
+        description="a file of `src/transect/training/schedules`, `FILE.py:NAME` of a function, "
+        "or a mapping of `name`, `warmup_steps` and options",
     )
     reference_steps: int | None = Field(
         default=None,
