@@ -71,8 +71,9 @@ def trajectory(
     """
     generator = np.random.default_rng(seed)
     parts = _Parts(problem)
-    cuts = Layout(problem.cell.shards, 1, problem.cell.micro_batches)
     rule, batch = problem.plan.parameters, problem.cell.batch
+    # Of a strategy that has micro-batches of its own nobody asks to accumulate.
+    cuts = Layout(problem.cell.shards, 1, problem.cell.micro_batches * rule.accumulation)
     # A schedule counts all steps of the training, also where the path ends early.
     epochs, samples = problem.data["order"].shape
     rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, epochs * (samples // batch))

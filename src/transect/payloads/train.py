@@ -31,6 +31,7 @@ from transect.domain.precisions import find_precision
 from transect.measure.turns import Turns
 from transect.measure.usage import Usage, resident_bytes
 from transect.payloads.train_restarts import restart
+from transect.training.accumulation import accumulating
 from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
@@ -212,7 +213,7 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
         memory_budget=cell.memory_budget,
         memory_plan=json.loads(memory_plan.read_text()) if memory_plan else None,
     )
-    trainer = strategy.trainer(framework, plan, cell)
+    trainer = accumulating(strategy.trainer(framework, plan, cell), parameters.accumulation)
     facts["tells_loss"] = strategy.tells_loss
     # As in MLPerf, the clock of time to quality begins before data is touched, and after libraries
     # are loaded and the model is made: some strategies load the framework when they join.

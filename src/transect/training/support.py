@@ -27,7 +27,7 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
 
 
 # Hyper-parameters that a framework says that it follows, where they are not at their defaults.
-SPECIAL = ("decay", "label_smoothing", "clip_norm")
+SPECIAL = ("decay", "label_smoothing", "clip_norm", "accumulation")
 
 
 def _does_not_follow(framework: Framework, cell: TrainCell, parameters: Parameters) -> str | None:
@@ -45,6 +45,13 @@ def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) 
         return (
             f"clip_norm needs the norm of all gradients, and {cell.strategy} updates parts of the model by themselves"
         )
+    parts = parameters.accumulation
+    if parts > 1 and not strategy.accumulates:
+        able = ", ".join(name for name in STRATEGIES if STRATEGIES.get(name).accumulates)
+        return f"{cell.strategy} takes a rank's batch at once: accumulation is for {able}"
+    samples = cell.batch // strategy.layout(cell).replicas
+    if parts > max(1, samples):
+        return f"a rank's {samples} samples cannot be taken in {parts} micro-batches"
     return None
 
 

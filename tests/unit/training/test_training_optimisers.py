@@ -31,6 +31,7 @@ ENVIRONMENTS = {
 STEPS = """
 import json, sys
 import numpy as np
+from transect.training.accumulation import accumulating
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
@@ -44,7 +45,8 @@ batches = [(generator.standard_normal((6, 4)), generator.integers(0, 3, 6)) for 
 rates = [0.01, 0.01, 0.02, 0.005, 0.005, 0.01]
 deviations = {}
 # Gradients here have norms from 0.4 to 0.9: the last limit scales some of them, the one before it all.
-WAYS = {"usual": {}, "decay": {"decay": "matrices"}, "clip_norm": {"clip_norm": 0.1}, "clip_norm of some": {"clip_norm": 0.6}}
+WAYS = {"usual": {}, "decay": {"decay": "matrices"}, "clip_norm": {"clip_norm": 0.1}, "clip_norm of some": {"clip_norm": 0.6},
+        "accumulation": {"accumulation": 4}}
 ways = {way: more for way, more in WAYS.items() if way.split()[0] in ("usual", *framework.follows)}
 for name, way in [(name, way) for name in names for way in ways]:
     rule = Parameters(batch=6, epochs=1, learning_rate=0.01, optimiser=name, momentum=0.9, **ways[way],
@@ -53,6 +55,7 @@ for name, way in [(name, way) for name in names for way in ways]:
     plan = ModelPlan(model=LayeredModel(layers, (4,)), parameters=rule, batch=6, precision="fp64",
                      weights=initial_weights(layers, 3), device="cpu", threads=1)
     rule_itself, single, fused = NumpyTrainer(plan), framework.trainer(plan), framework.trainer(plan)
+    single = accumulating(single, rule.accumulation)
     trainers = [single, *([fused] if hasattr(fused, "step") else [])]
 
     def train(first):
@@ -103,7 +106,7 @@ def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_facto
     deviations = json.loads(run.stdout.splitlines()[-1])
     if "adamw" in names:
         assert deviations.pop("first step")[0] < 2e-7
-    ways = ("usual", "decay", "clip_norm", "clip_norm of some")
+    ways = ("usual", "decay", "clip_norm", "clip_norm of some", "accumulation")
     follows = ("usual", *FRAMEWORKS.get(framework).follows)
     cases = [f"{name}, {way}" for name in names for way in ways if way.split()[0] in follows]
     assert set(deviations) == {*cases, *(f"{case}, resumed" for case in cases)}

@@ -264,7 +264,9 @@ class Train(Stage[TrainCell]):
 
     def refuses(self, cell: TrainCell, spec: dict[str, Any]) -> str | None:
         """What framework and strategy say of the hyper-parameters."""
-        return None if script_of(cell) is not None else reason_to_skip(cell, Parameters.model_validate(spec["parameters"]))
+        return (
+            None if script_of(cell) is not None else reason_to_skip(cell, Parameters.model_validate(spec["parameters"]))
+        )
 
     def sources(self, cell: TrainCell) -> list[Path]:
         """What starts its ranks, and the rules that parameters name; or a study's own script, and what runs and reads it."""

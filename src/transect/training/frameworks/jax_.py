@@ -16,6 +16,7 @@ class JaxFramework(PartFramework):
 
     environment = "keras-jax"
     optimisers = ("sgd", "nesterov", "adamw")
+    follows = ("accumulation",)
 
     def supports(self, cell: TrainCell) -> str | None:
         if cell.device == "cuda" and cell.strategy != "single":

@@ -69,6 +69,8 @@ class Strategy(Plugin, ABC):
     splits_weights: bool = False
     # Whether parts of the model are updated by themselves, on several ranks or at different times.
     splits_update: bool = False
+    # Whether it asks nothing of a trainer but what `Trainer` has, so that one that accumulates gradients will do.
+    accumulates: bool = False
     # Options of its cells by name.
     options: Mapping[str, Option] = MappingProxyType({})
     # Whether this rank's steps tell a loss; of a pipeline only the last stage has one, the others

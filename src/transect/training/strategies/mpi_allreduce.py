@@ -12,5 +12,7 @@ from transect.training.traffic import Traffic
 class MpiAllreduce(MpiStrategy):
     """MPI_Allreduce(SUM) in place."""
 
+    accumulates = True
+
     def traffic(self, cell: TrainCell) -> Traffic:
         return Traffic(pattern="allreduce", carrier="mpi")

@@ -15,6 +15,8 @@ from transect.training.traffic import Traffic
 class MpiBcastReduce(RootUpdates):
     """MPI_Bcast of all weights before each step and MPI_Reduce of all gradients after it (SC-B)."""
 
+    accumulates = True
+
     def traffic(self, cell: TrainCell) -> Traffic:
         return Traffic(pattern="bcast-reduce", carrier="mpi", progress=False, copies=2)
 

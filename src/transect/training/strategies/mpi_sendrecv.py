@@ -14,6 +14,8 @@ from transect.training.traffic import Traffic
 class MpiSendrecv(MpiStrategy):
     """The published Send/Recv scheme; here rank 0 computes its share too, so no rank is idle."""
 
+    accumulates = True
+
     def traffic(self, cell: TrainCell) -> Traffic:
         return Traffic(pattern="through-root", carrier="mpi")
 

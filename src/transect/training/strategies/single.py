@@ -14,6 +14,8 @@ from transect.training.traffic import Traffic
 class Single(Strategy):
     """Runs on exactly one rank."""
 
+    accumulates = True
+
     def supports(self, cell: TrainCell) -> str | None:
         return None if cell.ranks == 1 else f"single runs on 1 rank, not on {cell.ranks}"
 

@@ -58,6 +58,9 @@ class Parameters(BaseModel):
         description="largest Euclidean norm of all gradients together, averaged over ranks; a longer one is scaled to it "
         "before the update; null: none",
     )
+    accumulation: int = Field(
+        default=1, gt=0, description="micro-batches in which each rank takes its part of a batch; one update for all"
+    )
     loss: LossName = Field(
         default="cross-entropy", description="a file of `src/transect/training/losses`, which says it"
     )
