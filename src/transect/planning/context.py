@@ -31,7 +31,6 @@ _OF_A_STEP = (
     "beta2",
     "alpha",
     "epsilon",
-    "clip_norm",
     "loss",
     "label_smoothing",
     "delta",
