@@ -17,6 +17,11 @@ from transect.training.script_workload import PLACEHOLDERS, Script, register_scr
 
 # What a pattern for printed lines may name, and what it has to.
 _GROUPS, _NEEDED = ("epoch", "metric", "loss", "seconds", "samples"), ("epoch", "metric")
+# Stand for what cannot be used; nothing is planned with them.
+_NO_SCRIPT = Script(
+    file="", arguments=(), variables={}, data=(), environment="base", precisions={}, epoch_line=None
+).model_dump()
+_UNUSABLE = {"score": "accuracy", "label": "accuracy", "clock": "start", "batch": 1, "target": 1.0}
 # The name of the framework of a workload with one script.
 _ONE = "script"
 
@@ -102,30 +107,41 @@ def define_scripts(name: str, keys: dict[str, Any], study: Path) -> dict[str, An
         score, label = _score(target, where)
         told = {"score": score, "label": label, "batch": target.batch, "target": target.target, "clock": target.clock}
     told["scripts"] = {}
-    for script, (place, own) in _each(keys, where, complaints).items():
+    each: dict[str, tuple[str, dict[str, Any]]] = {}
+    with complaints.noted():
+        each = _each(keys, where)
+    for script, (place, own) in each.items():
         with complaints.noted():
             told["scripts"][script] = _script(own, place, study)
+    if len(complaints):
+        # Its names are known all the same: that a grid names what is not there would mislead.
+        with complaints.noted():
+            _register(name, _UNUSABLE | {"scripts": dict.fromkeys(each, _NO_SCRIPT)}, study)
     complaints.end()
-    register_scripts(name, told, study.parent)
+    _register(name, told, study)
     return {"batch": told["batch"], "quality_target": told["target"]}
 
 
-def _each(keys: dict[str, Any], where: str, complaints: Complaints) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return by name where each script stands and its keys, those for all included."""
+def _register(name: str, told: dict[str, Any], study: Path) -> None:
+    try:
+        register_scripts(name, told, study.parent)
+    except BadInput as error:
+        raise BadInput(f"{study}: workloads.{name}: {error}") from None
+
+
+def _each(keys: dict[str, Any], where: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return by name where each script stands and its keys, those for all included. Raises BadInput where there are none."""
     shared = {key: value for key, value in keys.items() if key in ScriptDefinition.model_fields}
-    several = keys.get("scripts", {_ONE: {}})
-    with complaints.noted():
-        if not isinstance(several, Mapping) or not several:
-            raise BadInput(f"{where}.scripts: expected a mapping of names to scripts, found {several!r}")
-        if "scripts" in keys and "script" in keys:
-            raise BadInput(f"{where}: has both `script` and `scripts`: expected one of them")
-        if wrong := [str(name) for name, value in several.items() if not isinstance(value, Mapping)]:
-            raise BadInput(
-                f"{where}.scripts: expected the keys of a script below each name, and not below {', '.join(wrong)}"
-            )
-        inside = f"{where}.scripts" if "scripts" in keys else ""
-        return {str(key): (f"{inside}.{key}" if inside else where, shared | value) for key, value in several.items()}
-    return {}
+    if "scripts" not in keys:
+        return {_ONE: (where, shared)}
+    if "script" in keys:
+        raise BadInput(f"{where}: has both `script` and `scripts`: expected one of them")
+    several = keys["scripts"]
+    if not isinstance(several, Mapping) or not several:
+        raise BadInput(f"{where}.scripts: expected a mapping of names to scripts, found {several!r}")
+    # What is no mapping is told by its key.
+    own = {str(name): dict(value) if isinstance(value, Mapping) else {} for name, value in several.items()}
+    return {name: (f"{where}.scripts.{name}", shared | value) for name, value in own.items()}
 
 
 def _score(target: TargetDefinition, where: str) -> tuple[str, str]:
