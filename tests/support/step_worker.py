@@ -18,6 +18,7 @@ from torch import nn
 from step_coverage import CASES, UNCOVERED, Case
 from step_coverage.case import CLASSES, classes, cross_entropy, normal
 from step_coverage.check import check, export
+from step_families.run import run
 from transect.domain.errors import BadInput
 from transect.onnx_models.graph_writer import GraphWriter, value_info
 from transect.portable_step.assembly import clip_by_norm
@@ -43,6 +44,11 @@ def refused(name: str) -> str:
     except BadInput as error:
         return str(error)
     return "no error"
+
+
+def family(name: str) -> dict[str, Any]:
+    """Export a case of step_families, which compares it with PyTorch."""
+    return run(name)
 
 
 def loss_of(targets: list[int]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from transect.onnx_models.graph_writer import GraphWriter, value_info
 from transect.portable_step.manifest import StateTensor
 from transect.portable_step.optimisers import Group, Optimiser
+from transect.portable_step.updates import UPDATES
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -50,7 +51,10 @@ def step_model(plan: Plan) -> ModelProto:
     made = {"step": updates}
     gradients = _final_gradients(writer, plan, tensors)
     for group in plan.optimiser.groups:
-        for names in _bundles(group.parameters, tensors):
+        # LAMB looks at each tensor as a whole.
+        alone = plan.optimiser.rule == "lamb"
+        bundles = [(name,) for name in group.parameters] if alone else _bundles(group.parameters, tensors)
+        for names in bundles:
             made |= _updated(writer, plan, group, names, tensors, gradients, updates)
     if plan.options.accumulation:
         made[ACCUMULATED] = writer.constant(0, "int64")
@@ -92,10 +96,8 @@ def _updated(
     weight, gradient = joined(names), joined([gradients[name] for name in names])
     before = {kind: joined(members) for kind, members in states.items()}
     dtype = tensors[names[0]].dtype
-    if plan.optimiser.rule == "sgd":
-        weight, after = sgd(writer, group, weight, gradient, before, dtype)
-    else:
-        weight, after = adamw(writer, group, weight, gradient, before, dtype, updates)
+    rule = UPDATES[plan.optimiser.rule]
+    weight, after = rule(writer, group, weight, gradient, before, dtype, updates)
     made: dict[str, str] = {}
     for value, members in ((weight, names), *((after[kind], states[kind]) for kind in after)):
         sizes = [tensors[name].shape[0] for name in names] if len(names) > 1 else []
@@ -213,67 +215,3 @@ def clip_by_norm(
     return {
         name: writer.node("Mul", gradient, writer.cast(factor, dtypes[name])) for name, gradient in gradients.items()
     }
-
-
-def sgd(
-    writer: GraphWriter, group: Group, weight: str, gradient: str, states: Mapping[str, str], dtype: str
-) -> tuple[str, dict[str, str]]:
-    """Return the next weight, and the next momentum where the group has one.
-
-    g += weight_decay w; v = momentum v + g; w -= lr v, or with Nesterov's lr (g + momentum v).
-    """
-    hyper = {name: writer.cast(value, dtype) for name, value in group.hyper.items()}
-    if "weight_decay" in hyper:
-        gradient = writer.node("Add", gradient, writer.node("Mul", weight, hyper["weight_decay"]))
-    direction, after = gradient, {}
-    if "momentum" in hyper:
-        kept = writer.node("Mul", states["momentum"], hyper["momentum"])
-        velocity = direction = writer.node("Add", kept, gradient)
-        after["momentum"] = velocity
-        if group.nesterov:
-            ahead = writer.node("Mul", velocity, hyper["momentum"])
-            direction = writer.node("Add", gradient, ahead)
-    return writer.node("Sub", weight, writer.node("Mul", direction, hyper["lr"])), after
-
-
-def adamw(
-    writer: GraphWriter, group: Group, weight: str, gradient: str, states: Mapping[str, str], dtype: str, updates: str
-) -> tuple[str, dict[str, str]]:
-    """Return the next weight and averages; `updates`: the number of this update, from 1.
-
-    w *= 1 - lr weight_decay; m += (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2;
-    w -= lr sqrt(c2) / c1 m / (sqrt(v) + eps sqrt(c2)), c = 1 - beta^updates.
-    """
-    scalar = {name: writer.cast(value, dtype) for name, value in _adamw_scalars(writer, group, updates).items()}
-    apart = writer.node("Mul", writer.node("Sub", gradient, states["exp_avg"]), scalar["beta1_complement"])
-    mean = writer.node("Add", states["exp_avg"], apart)
-    kept = writer.node("Mul", states["exp_avg_sq"], scalar["beta2"])
-    square = writer.node("Mul", writer.node("Mul", gradient, gradient), scalar["beta2_complement"])
-    variance = writer.node("Add", kept, square)
-    root = writer.node("Add", writer.node("Sqrt", variance), scalar["epsilon"])
-    change = writer.node("Mul", writer.node("Div", mean, root), scalar["rate"])
-    if "decay" in scalar:
-        weight = writer.node("Mul", weight, scalar["decay"])
-    return writer.node("Sub", weight, change), {"exp_avg": mean, "exp_avg_sq": variance}
-
-
-def _adamw_scalars(writer: GraphWriter, group: Group, updates: str) -> dict[str, str]:
-    """Return what an update needs of the hyper-parameters, in float64."""
-    one, hyper = writer.constant(1.0, "float64"), group.hyper
-    number = writer.cast(updates, "float64")
-
-    def complement(value: str) -> str:
-        return writer.node("Sub", one, value)
-
-    first = complement(writer.node("Pow", hyper["beta1"], number))
-    second = writer.node("Sqrt", complement(writer.node("Pow", hyper["beta2"], number)))
-    scalars = {
-        "beta1_complement": complement(hyper["beta1"]),
-        "beta2": hyper["beta2"],
-        "beta2_complement": complement(hyper["beta2"]),
-        "epsilon": writer.node("Mul", hyper["eps"], second),
-        "rate": writer.node("Div", writer.node("Mul", hyper["lr"], second), first),
-    }
-    if "weight_decay" in hyper:
-        scalars["decay"] = complement(writer.node("Mul", hyper["lr"], hyper["weight_decay"]))
-    return scalars

@@ -98,7 +98,7 @@ class Eager:
             array = state[f"optimiser.{kind}.{name.removeprefix('model.')}"]
             slots = self.optimiser.state[parameters[name]]
             slots[STATES[self.rule.rule][kind]] = torch.from_numpy(array.copy())
-            if self.rule.rule == "adamw":
+            if self.rule.rule != "sgd":
                 slots["step"] = torch.tensor(float(state["step"]))
         for group, torch_group in zip(self.rule.groups, self.optimiser.param_groups, strict=True):
             values = {name: hyper[given] for name, given in group.hyper.items()}

@@ -74,7 +74,7 @@ def export_step(
     """Write the step's folder and return its manifest.
 
     `loss(outputs, y)` is a mean over the batch. `example` holds a batch of two rows or more: the
-    module's inputs and, last, the target. Of the optimiser (torch.optim.SGD or AdamW) come the
+    module's inputs and, last, the target. Of the optimiser (see `read_optimiser`) come the
     defaults of the hyper-parameters and, where it has stepped, the state to begin with. A
     momentum or weight decay of 0 is left out of the graph.
 
@@ -184,6 +184,8 @@ def _check(step: Step) -> None:
 
 
 def _metrics(metrics: Mapping[str, Scalar] | Sequence[str]) -> dict[str, Scalar]:
+    if isinstance(metrics, str):
+        metrics = [metrics]
     if isinstance(metrics, Mapping):
         return dict(metrics)
     if strange := [name for name in metrics if name not in METRICS]:

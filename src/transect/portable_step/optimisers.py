@@ -15,10 +15,26 @@ if TYPE_CHECKING:
     import torch
 
 # Names of the hyper-parameters of each rule; those of DROPPED take no arithmetic when they are 0.
-RULES = {"sgd": ("lr", "momentum", "weight_decay"), "adamw": ("lr", "beta1", "beta2", "eps", "weight_decay")}
-DROPPED = ("momentum", "weight_decay")
+_ADAM = ("lr", "beta1", "beta2", "eps", "weight_decay")
+RULES = {
+    "sgd": ("lr", "momentum", "weight_decay"),
+    "adam": _ADAM,
+    "adamw": _ADAM,
+    "lamb": _ADAM,
+    "rmsprop": ("lr", "alpha", "eps", "momentum", "weight_decay"),
+    "adagrad": ("lr", "lr_decay", "eps", "weight_decay"),
+}
+DROPPED = ("momentum", "weight_decay", "lr_decay")
 # Our names of the tensors of an optimiser's state, and torch's.
-STATES = {"sgd": {"momentum": "momentum_buffer"}, "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}}
+_AVERAGES = {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
+STATES = {
+    "sgd": {"momentum": "momentum_buffer"},
+    "adam": _AVERAGES,
+    "adamw": _AVERAGES,
+    "lamb": _AVERAGES,
+    "rmsprop": {"square_avg": "square_avg", "momentum": "momentum_buffer"},
+    "adagrad": {"sum": "sum"},
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +47,7 @@ class Group:
 
     def states(self, rule: str) -> tuple[str, ...]:
         """Return the kinds of tensor that the rule keeps for each parameter of the group."""
-        return tuple(STATES[rule]) if rule != "sgd" or "momentum" in self.hyper else ()
+        return tuple(kind for kind in STATES[rule] if kind != "momentum" or kind in self.hyper)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +62,7 @@ class Optimiser:
 
 
 def read_optimiser(optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.Tensor]) -> Optimiser:
-    """Read SGD or AdamW over these trained parameters; BadInput for what cannot be honoured."""
+    """Read an optimiser over these trained parameters; BadInput for what cannot be honoured."""
     rule = _rule(optimiser)
     names = {id(tensor): name for name, tensor in parameters.items()}
     members = [tuple(names[id(p)] for p in g["params"] if id(p) in names) for g in optimiser.param_groups]
@@ -76,15 +92,31 @@ def _rule(optimiser: Any) -> str:
     """Name the rule; raises BadInput for another optimiser, and for options that change it."""
     import torch
 
-    rules = {torch.optim.SGD: "sgd", torch.optim.AdamW: "adamw"}
+    from transect.portable_step.lamb import Lamb
+
+    optim = torch.optim
+    rules = {
+        optim.SGD: "sgd",
+        optim.Adam: "adam",
+        optim.AdamW: "adamw",
+        optim.RMSprop: "rmsprop",
+        optim.Adagrad: "adagrad",
+        Lamb: "lamb",
+    }
     if type(optimiser) not in rules:
-        raise BadInput(f"optimiser: {type(optimiser).__name__} given, expected torch.optim.SGD or torch.optim.AdamW")
+        known = ", ".join(kind.__name__ for kind in rules if kind is not Lamb)
+        raise BadInput(
+            f"optimiser: {type(optimiser).__name__} given, expected one of torch.optim's {known}, or "
+            "transect.portable_step.lamb.Lamb"
+        )
     if optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks:
         raise BadInput("optimiser: it has a hook on its steps, which no graph runs; expected none")
     for group in optimiser.param_groups:
-        for option in ("dampening", "amsgrad", "maximize"):
+        for option in ("dampening", "amsgrad", "maximize", "centered"):
             if group.get(option):
                 raise BadInput(f"optimiser: {option}={group[option]!r} is not supported")
+    if type(optimiser) is optim.Adam and any(group["decoupled_weight_decay"] for group in optimiser.param_groups):
+        raise BadInput("optimiser: Adam with decoupled_weight_decay=True, expected torch.optim.AdamW, which is that")
     return rules[type(optimiser)]
 
 

@@ -6,7 +6,11 @@ before it meets a tensor of float64: gradients in float64 would be right to eigh
 
 from __future__ import annotations
 
+import builtins
+import contextlib
+import math
 import operator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +20,37 @@ if TYPE_CHECKING:
 
 # Arithmetic of Python on lengths of axes, and the same on tensors.
 ARITHMETIC = {
-    operator.truediv: "div",
-    operator.mul: "mul",
-    operator.add: "add",
-    operator.sub: "sub",
-    operator.pow: "pow",
+    "truediv": "div.Tensor",
+    "mul": "mul.Tensor",
+    "add": "add.Tensor",
+    "sub": "sub.Tensor",
+    "pow": "pow.Tensor_Tensor",
+    "_sym_sqrt": "sqrt.default",
 }
 # Forms of operators that take a number, and the forms that take a tensor in its place.
 OVERLOADS = {"Tensor": "Tensor", "Tensor_Tensor": "Tensor_Tensor", "Scalar": "Tensor", "Tensor_Scalar": "Tensor_Tensor"}
 # Operators that fill a shape, and the place of the number among their arguments.
 FILLED = {"aten.full.default": 1, "aten.full_like.default": 1, "aten.scalar_tensor.default": 0}
+
+
+@contextlib.contextmanager
+def symbolic_functions() -> Iterator[None]:
+    """Let `len` of a tensor and `math.sqrt` of a length be what they are for any length, not numbers of the example."""
+    import torch
+
+    plain_len, plain_sqrt = len, math.sqrt
+
+    def symbolic_len(value: Any) -> Any:
+        return value.shape[0] if isinstance(value, torch.Tensor) and value.dim() else plain_len(value)
+
+    def symbolic_sqrt(value: Any) -> Any:
+        return torch._sym_sqrt(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else plain_sqrt(value)
+
+    builtins.len, math.sqrt = symbolic_len, symbolic_sqrt
+    try:
+        yield
+    finally:
+        builtins.len, math.sqrt = plain_len, plain_sqrt
 
 
 def keep_precision(module: GraphModule) -> None:
@@ -34,7 +59,7 @@ def keep_precision(module: GraphModule) -> None:
     for node in list(module.graph.nodes):
         if node.op != "call_function":
             continue
-        if _is_float(node) and node.target in ARITHMETIC:
+        if _is_float(node) and getattr(node.target, "__name__", "") in ARITHMETIC:
             made[node] = _as_tensor(module, node, made)
         elif getattr(node.target, "_overloadname", "") in OVERLOADS:
             _apply_factor(module, node)
@@ -66,7 +91,7 @@ def _as_tensor(module: GraphModule, node: Node, made: dict[Node, Node]) -> Node:
         return module.graph.call_function(aten.scalar_tensor.default, (value,), kind)
 
     with module.graph.inserting_after(node):
-        result = module.graph.call_function(getattr(aten, ARITHMETIC[node.target]).Tensor)
+        result = module.graph.call_function(operator.attrgetter(ARITHMETIC[node.target.__name__])(aten))
     with module.graph.inserting_before(result):
         result.args = tuple(operand(argument) for argument in node.args)
     return result

@@ -16,7 +16,7 @@ from transect.portable_step.diagnosis import OperatorError, Places, explained, f
 from transect.portable_step.manifest import DTYPES
 from transect.portable_step.modules import forgetting, python_values, refuse_changed
 from transect.portable_step.randomness import Draws, drawing
-from transect.portable_step.scalars import keep_precision
+from transect.portable_step.scalars import keep_precision, symbolic_functions
 from transect.portable_step.simplification import clean
 from transect.portable_step.translation import translatable, translate
 
@@ -291,7 +291,7 @@ def _known_as_export() -> Iterator[None]:
     detect = transformer._detect_is_causal_mask
     transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
     try:
-        with _compiling_state_context():
+        with _compiling_state_context(), symbolic_functions():
             yield
     finally:
         transformer._detect_is_causal_mask = detect

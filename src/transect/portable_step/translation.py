@@ -25,7 +25,8 @@ def translatable(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[
     from torch.onnx._internal.exporter import _decomp
 
     known = set(_decomp.get_onnx_implemented_overloads(_registry()))
-    return _decomp.create_onnx_friendly_decomposition_table(known) | dict(table)
+    found: dict[Any, Callable[..., Any]] = _decomp.create_onnx_friendly_decomposition_table(known)
+    return found | dict(table)
 
 
 def translate(graph: torch.fx.GraphModule) -> ir.Model:

@@ -9,12 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """What `export_step` takes of a case. `data`: the inputs and, last, the target."""
+    """What `export_step` takes of a case. `data`: the inputs and, last, the target; `optimiser`: made of the module."""
 
     module: Any
     loss: Callable[[Any, Any], Any]
     data: tuple[Any, ...]
     dynamic: Mapping[str, Mapping[int, str]] | None = None
+    optimiser: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

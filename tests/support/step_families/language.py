@@ -103,9 +103,10 @@ def _t5() -> Example:
     sizes = {"vocab_size": 40, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
     made = _made("T5Config", "T5ForConditionalGeneration", {**sizes, "decoder_start_token_id": 0})
     ids, mask = _tokens()
-    call = lambda m, ids, mask, out: (
-        m(input_ids=ids, attention_mask=mask, decoder_input_ids=out, use_cache=False).logits
-    )
+
+    def call(m: Any, ids: Any, mask: Any, out: Any) -> Any:
+        return m(input_ids=ids, attention_mask=mask, decoder_input_ids=out, use_cache=False).logits
+
     return Example(module=_wrapped(made, call), loss=_next_token, data=(ids, mask, ids, ids))
 
 

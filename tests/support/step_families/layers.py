@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -169,6 +170,41 @@ def _scaled_loss(scale: Callable[[Any], Any]) -> Example:
     return Example(module=nn.Linear(4, 5), loss=loss, data=(torch.randn(3, 4), torch.arange(3)))
 
 
+def _optimised(make: Callable[[Any, list[dict[str, Any]]], Any]) -> Example:
+    """Return a module whose weights decay, but not its norm and its biases: two parameter groups."""
+    import torch
+    from torch import nn
+
+    def optimiser(module: Any) -> Any:
+        decayed = [p for p in module.parameters() if p.dim() > 1]
+        others = [p for p in module.parameters() if p.dim() == 1]
+        return make(torch.optim, [{"params": decayed, "weight_decay": 0.1}, {"params": others}])
+
+    module = nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.Tanh(), nn.Linear(6, 5))
+    example = classified(module, torch.randn(3, 4))
+    return dataclasses.replace(example, optimiser=optimiser)
+
+
+def _lamb(_: Any, groups: list[dict[str, Any]]) -> Any:
+    from transect.portable_step.lamb import Lamb
+
+    return Lamb(groups, lr=0.01)
+
+
+OPTIMISERS: dict[str, Callable[[Any, list[dict[str, Any]]], Any]] = {
+    "sgd": lambda optim, groups: optim.SGD(groups, lr=0.1, momentum=0.9, nesterov=True),
+    "adam": lambda optim, groups: optim.Adam(groups, lr=0.01),
+    "adamw": lambda optim, groups: optim.AdamW(groups, lr=0.01, weight_decay=0.0),
+    "rmsprop": lambda optim, groups: optim.RMSprop(groups, lr=0.01),
+    "rmsprop, momentum": lambda optim, groups: optim.RMSprop(groups, lr=0.01, momentum=0.9),
+    "adagrad": lambda optim, groups: optim.Adagrad(groups, lr=0.01),
+    "adagrad, lr_decay": lambda optim, groups: optim.Adagrad(
+        groups, lr=0.01, lr_decay=0.1, initial_accumulator_value=0.1
+    ),
+    "lamb": _lamb,
+}
+
+
 def _layers() -> None:
     import math
 
@@ -207,7 +243,7 @@ def _layers() -> None:
     }
     for name, forward in forwards.items():
         add("torch", name, partial(_between, forward))
-    add("torch", "loss / len(outputs)", partial(_scaled_loss, len))
+    add("torch", "loss / len(outputs)", partial(_scaled_loss, lambda o: len(o)))
     add("torch", "loss / outputs.size(0)", partial(_scaled_loss, lambda o: o.size(0)))
     add("torch", "loss by cdist", _triplets)
     add("torch", "TransformerEncoder, mask", partial(_sequences, lambda p, x: p(x, mask=_square(x)), _encoder))
@@ -238,6 +274,8 @@ def _layers() -> None:
         add("torch", f"EmbeddingBag, {mode}", partial(_bag, mode))
     add("torch", "EmbeddingBag, weights", partial(_bag, "sum", True))
     add("torch", "BatchNorm2d, momentum=None", partial(_images, lambda p, x: p(x), _cumulative))
+    for name, make in OPTIMISERS.items():
+        add("torch", f"optimiser {name}", partial(_optimised, make))
     add("torch", "grid_sample, affine_grid", partial(_images, _spatial))
     add("torch", "grid_sample, border", partial(_images, lambda p, x: _spatial(p, x, padding_mode="border")))
     add("torch", "grid_sample, nearest", partial(_images, lambda p, x: _spatial(p, x, mode="nearest")))

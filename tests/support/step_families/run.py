@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from step_families.case import CASES
+from step_families import CASES
 
 
 def run(name: str) -> dict[str, Any]:
@@ -23,7 +23,11 @@ def run(name: str) -> dict[str, Any]:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     example = CASES[name].build()
-    optimiser = torch.optim.SGD(example.module.parameters(), lr=0.1, momentum=0.9)
+    optimiser = (
+        example.optimiser(example.module)
+        if example.optimiser
+        else torch.optim.SGD(example.module.parameters(), lr=0.1, momentum=0.9)
+    )
     begin = time.process_time()
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -40,6 +44,4 @@ def run(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    import step_families  # noqa: F401 - fills CASES
-
     print(json.dumps(run(sys.argv[1])))

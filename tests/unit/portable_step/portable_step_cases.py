@@ -21,6 +21,7 @@ from portable_step_runner import Runner, difference
 from torch import nn
 
 from transect import portable_step
+from transect.portable_step.lamb import Lamb
 from transect.portable_step.randomness import reference_masks
 
 UPDATES, BATCH = 100, 8
@@ -92,6 +93,35 @@ def adamw() -> Case:
     torch_later = {"lr": 0.002, "betas": (0.8, 0.99)}
     options = {"lr": 0.01, "weight_decay": 0.1}
     return simple(lambda p: torch.optim.AdamW(p, **options), later=later, later_torch=torch_later)
+
+
+@case
+def adam() -> Case:
+    return simple(
+        lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1), later={"lr": 0.002}, later_torch={"lr": 0.002}
+    )
+
+
+@case
+def rmsprop() -> Case:
+    return simple(lambda p: torch.optim.RMSprop(p, lr=0.002, momentum=0.5, weight_decay=0.01))
+
+
+@case
+def adagrad() -> Case:
+    return simple(lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.01, initial_accumulator_value=0.1))
+
+
+@case
+def lamb_groups() -> Case:
+    """No decay of biases."""
+    module = mlp()
+    first, last = module[0], module[2]
+    groups = [
+        {"params": [first.weight, last.weight], "weight_decay": 0.1},
+        {"params": [first.bias, last.bias], "lr": 0.003},
+    ]
+    return Case(module=module, optimiser=Lamb(groups, lr=0.01), batch=rows)
 
 
 class Assigned(nn.Module):
@@ -275,7 +305,7 @@ def torch_update(case: Case, step: int, batches: list[tuple[torch.Tensor, ...]])
 def compare_state(case: Case, runner: Runner) -> dict[str, float]:
     expected = {f"model.{k}": v for k, v in case.module.named_parameters()}
     expected |= {f"model.{k}": v for k, v in case.module.named_buffers()}
-    kinds = {"momentum": "momentum_buffer", "exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
+    kinds = {"momentum": "momentum_buffer"} | {kind: kind for kind in ("exp_avg", "exp_avg_sq", "square_avg", "sum")}
     for name, parameter in case.module.named_parameters():
         for ours, theirs in kinds.items():
             if theirs in case.optimiser.state.get(parameter, {}):

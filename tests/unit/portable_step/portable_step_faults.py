@@ -77,7 +77,7 @@ FAULTS |= {
     "vector_loss": lambda: arguments(loss=lambda outputs, y: outputs.sum(1)),
     "taken_name": lambda: arguments(names=("lr", "y")),
     "unknown_metric": lambda: arguments(metrics=["f1"]),
-    "other_optimiser": lambda: optimised(lambda p: torch.optim.Adagrad(p)),
+    "other_optimiser": lambda: optimised(lambda p: torch.optim.Adadelta(p)),
     "dampening": lambda: optimised(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5)),
     "parameter_missing": lambda: optimised(lambda p: torch.optim.SGD(p[:1], lr=0.1)),
     "pythons_random_numbers": lambda: body(lambda x: x if random.random() < 0.01 else 2 * x),

@@ -30,7 +30,7 @@ ERRORS = {
     "unknown_metric": ["'f1'", "accuracy"],
     "brain_floats": ["bfloat16", "expected one of float16"],
     "all_frozen": ["no parameter requires a gradient"],
-    "other_optimiser": ["Adagrad", "torch.optim.AdamW"],
+    "other_optimiser": ["Adadelta", "torch.optim", "AdamW"],
     "dampening": ["dampening=0.5"],
     "parameter_missing": ["lacks the parameter model.0.bias"],
     "steps_differ": ["model.0.weight was updated 1 times, model.0.bias 0 times"],

@@ -22,11 +22,13 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-__all__ = ["DECOMPOSITIONS", "KEPT", "decomposes", "decomposition_table", "ours_first"]
+__all__ = ["COMPOSITES", "DECOMPOSITIONS", "KEPT", "composes", "decomposes", "decomposition_table", "ours_first"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DECOMPOSITIONS: dict[str, Callable[..., Any]] = {}
+# Those that stand above autograd, which takes their gradient: operators that PyTorch itself composes of others.
+COMPOSITES: dict[str, Callable[..., Any]] = {}
 
 # Operators that ONNX has as one node, and whose parts would be many.
 KEPT: set[str] = {"aten.prod.default", "aten.prod.dim_int"}
@@ -45,6 +47,16 @@ def decomposes(*names: str) -> Callable[[F], F]:
     return register
 
 
+def composes(name: str) -> Callable[[F], F]:
+    """Register a function in place of what PyTorch composes this operator of."""
+
+    def register(function: F) -> F:
+        COMPOSITES[name] = function
+        return function
+
+    return register
+
+
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """Return what make_fx takes: PyTorch's core decompositions, and ours over them."""
     import torch
@@ -58,19 +70,27 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
 @contextlib.contextmanager
 def ours_first() -> Iterator[None]:
-    """Let no decomposition that PyTorch has above autograd come before one of ours."""
+    """Let no decomposition that PyTorch has above autograd come before one of ours, and put in our composites."""
     import torch
 
-    taken = []
-    for operator in map(_operator, DECOMPOSITIONS):
-        if kernel := operator.py_kernels.pop(torch._C.DispatchKey.Autograd, None):
-            taken.append((operator, kernel))
-            operator._dispatch_cache.clear()
+    key = torch._C.DispatchKey
+    changes: list[Any] = [(_operator(name), key.Autograd, None) for name in DECOMPOSITIONS]
+    changes += [(_operator(name), key.CompositeImplicitAutograd, made) for name, made in COMPOSITES.items()]
+    before = [(operator, key, operator.py_kernels.get(key)) for operator, key, _ in changes]
+    _put_kernels(changes)
     try:
         yield
     finally:
-        for operator, kernel in taken:
-            operator.py_kernels[torch._C.DispatchKey.Autograd] = kernel
+        _put_kernels(before)
+
+
+def _put_kernels(kernels: list[Any]) -> None:
+    """Set each operator's kernel of a key, or take it away: None."""
+    for operator, key, kernel in kernels:
+        if operator.py_kernels.get(key) is not kernel:
+            operator.py_kernels.pop(key, None)
+            if kernel:
+                operator.py_kernels[key] = kernel
             operator._dispatch_cache.clear()
 
 

@@ -82,10 +82,18 @@ def weight_norm_backward(
 
 @decomposes("aten.select_backward.default")
 def select_backward(grad: Tensor, sizes: list[int], dim: int, index: int) -> Tensor:
-    """Put the gradient of one place of an axis between zeros: a pad, where PyTorch writes a choice."""
+    """Put the gradient of one place of an axis between zeros: a pad, where PyTorch writes a choice.
+
+    Of an axis that may vary it is the choice.
+    """
     import torch
 
     axis = dim % len(sizes)
+    if isinstance(sizes[axis], torch.SymInt):
+        place = torch.arange(sizes[axis])
+        here = (place if index >= 0 else place - sizes[axis]) == index
+        here = here.reshape([-1, *[1] * (len(sizes) - 1 - axis)])
+        return torch.where(here, grad.unsqueeze(axis), torch.zeros((), dtype=grad.dtype))
     length = int(sizes[axis])
     before = index % length
     pads = [0, 0] * (len(sizes) - 1 - axis) + [before, length - 1 - before]
