@@ -93,7 +93,8 @@ def refuse_fixed(lengths: Any, symbols: Mapping[str, Any]) -> None:
         place = lengths.where[number] if number < len(lengths.where) else ""
         raise (OperatorError if place.startswith("aten.") else BadInput)(
             f"{place or 'module'}: it works for some lengths only, those with {text}; expected any "
-            f"length of {', '.join(names.values())} from 2 on, or axes named by `dynamic`"
+            f"length of {', '.join(names.values())} from 2 on, or axes named by `dynamic`. `x.shape[0]` and `len(x)` "
+            "stand for any length; `int` and `float` of them are the example's"
         )
 
 

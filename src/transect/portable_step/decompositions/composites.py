@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from transect.domain.errors import BadInput
 from transect.portable_step.decompositions import composes
 
 if TYPE_CHECKING:
@@ -33,3 +34,40 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
             wide[other] = length
     places = [indices.shape[axis] if other == axis else length for other, length in enumerate(wide)]
     return self.expand(wide).gather(axis, indices.expand(places))
+
+
+@composes("aten.embedding_bag.padding_idx")
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return sum, mean or maximum (`mode` 0, 1, 2) of the rows of each bag; the other results nobody reads.
+
+    Shapes: `weight` (rows, width), `indices` (n,), `offsets` (bags,), where each bag begins.
+    """
+    import torch
+
+    if padding_idx is not None or sparse:
+        raise BadInput("EmbeddingBag: padding_idx or sparse=True given, expected none; weights of 0 leave rows out")
+    begins = offsets[:-1] if include_last_offset else offsets
+    bag = (torch.arange(indices.shape[0])[:, None] >= begins[None]).sum(1) - 1
+    rows = torch.nn.functional.embedding(indices, weight, None, None, 2.0, scale_grad_by_freq)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    blank = torch.zeros([begins.shape[0], weight.shape[1]], dtype=rows.dtype)
+    place = bag[:, None].expand(rows.shape)
+    if mode == 2:
+        made = blank.scatter_reduce(0, place, rows, "amax", include_self=False)
+    else:
+        made = blank.scatter_add(0, place, rows)
+    if mode == 1:
+        count = torch.zeros([begins.shape[0]], dtype=rows.dtype).scatter_add(0, bag, torch.ones_like(rows[:, 0]))
+        made = made / count.clamp(min=1)[:, None]
+    return made, bag, bag, bag
