@@ -133,6 +133,8 @@ STUDY = {
             },
             {"workloads": ["mine"], "frameworks": ["torch"], "strategies": ["ddp-gloo"], "ranks": [2]},
             {"workloads": ["mine"], "frameworks": ["tensorflow"], "strategies": ["single"]},
+            {"workloads": ["mine", "rows"], "frameworks": ["torchax"], "strategies": ["single"]},
+            {"workloads": ["rows"], "frameworks": ["torchax"], "strategies": ["mpi-allreduce"], "ranks": [2]},
         ],
     },
     "export": {"workloads": ["mine"], "exporters": ["dynamo"]},
@@ -141,6 +143,7 @@ STUDY = {
         "repeats": 1,
         "grids": [{"workloads": ["mine"], "runtimes": ["python", "torch-eager"], "batches": [2]}],
     },
+    "retrain": {"grids": [{"workloads": ["rows"], "runtimes": ["python", "rust", "torch-eager"], "steps": [10]}]},
 }
 
 
@@ -183,8 +186,14 @@ def own(place: Place, base_python: str) -> Place:
 def test_module_and_data_are_trained_exported_and_served(own):
     records = own.records("own")
     lost = {name: record["message"] for name, record in records.items() if record["status"] != "ok"}
-    assert {name.split("/")[1].split(".")[1] for name in lost} == {"tensorflow"}
-    assert all("it builds transect's own layers, not a ModuleModel" in message for message in lost.values())
+    reasons = {
+        "mine.tensorflow": "it builds transect's own layers, not a ModuleModel",
+        "mine.torchax": "Net draws random numbers in its forward pass",
+        "rows.torch-eager": "is retrained as an exported step",
+    }
+    assert {".".join(name.split("/")[1].split(".")[:2]) for name in lost} == set(reasons)
+    for name, message in lost.items():
+        assert records[name]["status"] == "skipped" and reasons[".".join(name.split("/")[1].split(".")[:2])] in message
     (facts,) = (r["details"] for name, r in records.items() if name.startswith("inspect/mine"))
     assert facts["draws"] and facts["not_checkable"] is None
     assert {"aten.native_group_norm", "aten.gelu"} <= facts["operations"].keys()
@@ -194,7 +203,7 @@ def test_module_and_data_are_trained_exported_and_served(own):
 def test_single_and_data_parallel_runs_are_held_to_autograd_in_float64(own):
     trained = {name: r for name, r in own.records("own", "train").items() if r["status"] == "ok"}
     held = {name: r for name, r in trained.items() if "/noisy" not in name}
-    assert len(held) == 7
+    assert len(held) == 9
     for record in held.values():
         values = {metric["name"]: metric["value"] for metric in record["metrics"]}
         assert values["equality_ratio"] <= 1 and values["weights_equality_ratio"] <= 1
@@ -208,6 +217,14 @@ def test_single_and_data_parallel_runs_are_held_to_autograd_in_float64(own):
     assert detects < 0.01
     (noisy,) = (record for name, record in trained.items() if "/noisy" in name)
     assert "depends on the precision" in noisy["details"]["not_checkable"]
+
+
+def test_a_module_is_retrained_in_other_languages_as_an_exported_step(own):
+    ended = [record for record in own.records("own", "retrain").values() if record["status"] == "ok"]
+    assert {record["cell"]["runtime"] for record in ended} == {"python", "rust"}
+    for record in ended:
+        values = {metric["name"]: metric["value"] for metric in record["metrics"]}
+        assert values["equality_ratio"] <= 1 and values["weights_equality_ratio"] <= 1
 
 
 @pytest.mark.parametrize(

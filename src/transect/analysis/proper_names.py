@@ -32,6 +32,7 @@ _FRAMEWORKS = {
     "keras-2": "Keras 2",
     "jax": "JAX",
     "keras-jax": "Keras on JAX",
+    "torchax": "JAX by torchax",
     "keras-tensorflow": "Keras on TensorFlow",
     "keras-torch": "Keras on PyTorch",
     "go": "Go",

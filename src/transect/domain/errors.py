@@ -139,6 +139,8 @@ def error_facts(error: BaseException) -> dict[str, str]:
         cause = "out-of-memory"
     elif isinstance(error, BadInput):
         cause = "bad-input"
+    elif isinstance(error, Unsupported):
+        cause = "unsupported"
     elif isinstance(error, ImportError):
         cause = "missing-dependency"
     else:

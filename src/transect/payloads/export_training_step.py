@@ -131,7 +131,7 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
     cell = StepCell.of(**spec["cell"])
     data_folder = folders["data"]
     weights = folders["weights"] / "weights.npz" if "weights" in folders else None
-    model = model_of(WORKLOADS.get(cell.workload))
+    model = model_of(WORKLOADS.get(cell.workload), data_folder)
     original = Parameters.model_validate(spec["parameters"])
     parameters = original.model_copy(update={"optimiser": cell.optimiser})
     data = load_arrays(data_folder, np.float32)

@@ -8,6 +8,7 @@ from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
 from transect.training.models import Model, no_module
+from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, model_of
 
 _BUILDING = ("_torch_modules", "_torch_encoder")
@@ -24,7 +25,10 @@ class TorchEagerRuntime(Baseline):
 
     def trains_on(self, cell: RetrainCell) -> str | None:
         """Whatever it builds, by torch's own optimisers."""
-        return self.builds(model_of(WORKLOADS.get(cell.workload)))
+        workload = WORKLOADS.get(cell.workload)
+        if isinstance(workload, OwnWorkload):
+            return "it retrains transect's own models: a module in a user's file is retrained as an exported step"
+        return self.builds(model_of(workload))
 
     def builds(self, model: Model) -> str | None:
         """Whatever gives a module."""

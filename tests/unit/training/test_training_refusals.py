@@ -98,6 +98,8 @@ def cell_of(strategy: str, options: dict[str, Any] | None = None, **axes: Any) -
         ("jax-data-parallel", {"framework": "jax", "device": "cuda"}, "strategy single"),
         ("single", {"framework": "jax", "device": "cuda", "precision": "amp-bf16"}, None),
         ("single", TEXT | {"framework": "jax"}, None),
+        ("single", {"framework": "torchax"}, "takes modules of torch"),
+        ("single", {"framework": "torchax", "precision": "amp-bf16"}, "fp32 or fp64"),
         ("single", TEXT | {"framework": "keras-jax"}, "not a TextEncoder"),
         ("jax-data-parallel", {"framework": "keras-torch"}, "not of keras-torch"),
         (RING, {"framework": "tensorflow", "reduce": "sum", "precision": "fp64"}, None),

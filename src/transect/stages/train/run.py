@@ -121,7 +121,10 @@ class TrainRunner(StageRunner):
             # The others' may be no more than that it has gone.
             first = min(errors, key=lambda error: error.get("at", 0.0))
             who = rank_place(first["rank"], read_places(job.folder))
-            return Result.failed(Cause(first["cause"]), f"{who}: {first['message']}")
+            cause = Cause(first["cause"])
+            # Found out when the model was made: no fault.
+            ended = Result.skipped if cause is Cause.UNSUPPORTED else Result.failed
+            return ended(cause, f"{who}: {first['message']}")
         if outcome.code:
             return self._silent(job, outcome)
         path = job.folder / _PLAN

@@ -32,12 +32,8 @@ class JaxTrainer(FusedTrainer, ResumableTrainer):
         self._plan, self._rule = plan, plan.parameters
         precision = find_precision(plan.precision)
         self.dtype = np.dtype(precision.stored)
-        if isinstance(plan.model, LayeredModel):
-            order = order_at_end(plan.layers, plan.sample)
-            self._network: Any = LayeredNetwork(plan.layers, order, precision.multiplied)
-        else:
-            assert isinstance(plan.model, TextEncoder)
-            self._network = EncoderNetwork(plan.model.config, precision.multiplied)
+        self._layered = isinstance(plan.model, LayeredModel)
+        self._network = self.network(plan)
         self.trained = [weight.name for weight in plan.model.weight_shapes() if weight.trained]
         self._optimiser = make_optimiser(self._rule, precision.stored)
         arrays = self._arrays(plan.weights)
@@ -46,10 +42,17 @@ class JaxTrainer(FusedTrainer, ResumableTrainer):
         self.state: tuple[Any, Any, Any] = ({}, {}, self.placed(moving, "same"))
         self.load(plan.weights)
 
+    def network(self, plan: ModelPlan) -> Callable[..., Any]:
+        """Return the function of weights by name, a batch and whether it trains: outputs, and weights that it changes."""
+        multiplied = find_precision(plan.precision).multiplied
+        if isinstance(plan.model, LayeredModel):
+            return LayeredNetwork(plan.layers, order_at_end(plan.layers, plan.sample), multiplied)
+        assert isinstance(plan.model, TextEncoder)
+        return EncoderNetwork(plan.model.config, multiplied)
+
     def _arrays(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return them in the layouts and the precision of this trainer."""
-        layered = isinstance(self._plan.model, LayeredModel)
-        native = to_native(weights, self._plan.layers, self._plan.sample) if layered else weights
+        native = to_native(weights, self._plan.layers, self._plan.sample) if self._layered else weights
         return {name: array.astype(self.dtype) for name, array in native.items()}
 
     def compiled(
@@ -119,7 +122,8 @@ class JaxTrainer(FusedTrainer, ResumableTrainer):
 
     def inputs(self, x: np.ndarray) -> np.ndarray:
         """Return samples in this trainer's layout and precision; words stay numbers."""
-        return samples_last(x.astype(self.dtype, copy=False)) if x.dtype.kind == "f" else x
+        x = x.astype(self.dtype, copy=False) if x.dtype.kind == "f" else x
+        return samples_last(x) if self._layered else x
 
     def forward_backward(self, x: Any, y: Any) -> float:
         trained, others, moving = self.state
@@ -158,9 +162,7 @@ class JaxTrainer(FusedTrainer, ResumableTrainer):
         held = self.local(trained) | self.local_own(others)
         # Copies: what JAX shows of a CPU's memory is given away in the next step.
         arrays = {weight.name: np.array(held[weight.name]) for weight in self._plan.model.weight_shapes()}
-        if isinstance(self._plan.model, LayeredModel):
-            return to_neutral(arrays, self._plan.layers, self._plan.sample)
-        return arrays
+        return to_neutral(arrays, self._plan.layers, self._plan.sample) if self._layered else arrays
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""
