@@ -139,7 +139,7 @@ def error_facts(error: BaseException) -> dict[str, str]:
         cause = "out-of-memory"
     elif isinstance(error, BadInput):
         cause = "bad-input"
-    elif isinstance(error, Unsupported):
+    elif isinstance(error, Unsupported) or name == "UnsupportedOperatorError":  # torch's exporter
         cause = "unsupported"
     elif isinstance(error, ImportError):
         cause = "missing-dependency"
