@@ -23,7 +23,7 @@ def target_of(group: Group) -> str:
     if not quality:
         return ""
     since = f" since {quality['since']}" if quality.get("since") else ""
-    return f"{quality.get('metric', 'quality')} {quality['target']}{since}"
+    return f"{_words(quality.get('metric', 'quality'))} {quality['target']}{since}"
 
 
 def least_accuracy(group: Group) -> float | None:
@@ -36,7 +36,12 @@ def score_at_end(group: Group) -> tuple[str, float | None]:
     """Return what a group's target is a value of, and the median of its values at the end; None: nobody told one."""
     name = str(_quality(group).get("metric", "accuracy"))
     summaries = (group.summary(*key) for key in ((name, None), ("own_score", name), ("own_error", name)))
-    return name, next((summary.median for summary in summaries if summary is not None), None)
+    return _words(name), next((summary.median for summary in summaries if summary is not None), None)
+
+
+def _words(name: object) -> str:
+    """Return a metric's name as people say it."""
+    return str(name).replace("_", " ")
 
 
 def _quality(group: Group) -> dict[str, Any]:
