@@ -113,7 +113,7 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
         rank_plan = replace(rank_plan, weights={name: array + 1 for name, array in plan.weights.items()})
     trainer = strategy.trainer(FRAMEWORKS.get(framework), rank_plan, cell)
     strategy.start(trainer)
-    batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank))
+    batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank), {})
     rates = learning_rates(plan.parameters, "none", cell.batch, STEPS)
     expected = comm.bcast(trajectory(problem, keep=(MIDDLE,)) if comm.rank == 0 else None)
     series = train(model, trainer, strategy, place, batches, rates)
