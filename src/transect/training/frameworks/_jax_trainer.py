@@ -13,6 +13,7 @@ from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrain
 from transect.training.frameworks._channels_last import order_at_end, samples_last, to_native, to_neutral
 from transect.training.frameworks._jax_encoder import EncoderNetwork
 from transect.training.frameworks._jax_layers import LayeredNetwork
+from transect.training.frameworks._jax_losses import mean_loss
 from transect.training.frameworks._jax_optimisers import make_optimiser, with_states
 from transect.training.frameworks._jax_setup import configure
 from transect.training.layered import LayeredModel
@@ -105,12 +106,7 @@ class JaxTrainer(FusedTrainer, ResumableTrainer):
 
     def loss(self, y: Any, outputs: Any) -> Any:
         """Return the mean loss; to be compiled."""
-        jax = self.jax
-        if self._rule.loss == "mse":
-            distance = outputs - jax.nn.one_hot(y, outputs.shape[1], dtype=outputs.dtype)
-            return 0.5 * (distance * distance).sum(1).mean()
-        shares = jax.nn.log_softmax(outputs)
-        return -jax.numpy.take_along_axis(shares, y[:, None], 1).mean()
+        return mean_loss(self._rule, outputs, y)
 
     def flat(self, gradients: dict[str, Any]) -> Any:
         """Return the gradients side by side; to be compiled."""

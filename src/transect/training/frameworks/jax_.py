@@ -5,6 +5,8 @@ from __future__ import annotations
 from transect.domain.axes.train import TrainCell
 from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, only_layers, runs_on
+from transect.training.frameworks._jax_losses import LOSSES
+from transect.training.frameworks._jax_optimisers import OPTIMISERS
 from transect.training.frameworks._jax_part import JaxPart
 from transect.training.frameworks._jax_trainer import JaxTrainer
 from transect.training.models import Model
@@ -15,8 +17,9 @@ class JaxFramework(PartFramework):
     """JAX on CPUs or on one GPU."""
 
     environment = "keras-jax"
-    optimisers = ("sgd", "nesterov", "adamw")
-    follows = ("accumulation",)
+    optimisers = OPTIMISERS
+    losses = LOSSES
+    follows = ("decay", "label_smoothing", "clip_norm", "accumulation")
 
     def supports(self, cell: TrainCell) -> str | None:
         if cell.device == "cuda" and cell.strategy != "single":

@@ -5,7 +5,9 @@ from __future__ import annotations
 from transect.domain.axes.train import TrainCell
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, runs_on
+from transect.training.frameworks._jax_losses import LOSSES
 from transect.training.frameworks._jax_module import ModuleNetwork
+from transect.training.frameworks._jax_optimisers import OPTIMISERS
 from transect.training.frameworks._jax_trainer import JaxTrainer
 from transect.training.models import Model
 from transect.training.module_model import ModuleModel
@@ -24,7 +26,9 @@ class TorchaxFramework(Framework):
     """Modules of torch, computed by JAX."""
 
     environment = "torchax"
-    optimisers = ("sgd", "nesterov", "adamw")
+    optimisers = OPTIMISERS
+    losses = (*LOSSES, "next-token")
+    follows = ("decay", "label_smoothing", "clip_norm")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "torchax")
