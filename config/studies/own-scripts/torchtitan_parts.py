@@ -42,7 +42,7 @@ model = Transformer(TransformerModelArgs(vocab_size=WORDS + 10, max_seq_len=16, 
 with torch.no_grad():
     model.init_weights()
 config = JobConfig()
-config.optimizer.lr, config.optimizer.implementation = 3e-3, "foreach"
+config.optimizer.lr, config.optimizer.implementation = 1e-2, "foreach"
 config.lr_scheduler.warmup_steps = 10
 steps = len(classes) // given.batch
 parallel = ParallelDims(dp_replicate=1, dp_shard=1, cp=1, tp=1, pp=1, ep=1, etp=1, world_size=1)
