@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     drawn = config.getoption("--exhaustive") or config.getoption("--hypothesis-seed") is not None
     settings.load_profile("drawn" if drawn else "same")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def of_no_other_study() -> Iterator[None]:
+    """Forget the workloads and frameworks that a module's studies describe: another one's are not those."""
+    yield
+    for name, registry in (("frameworks", "FRAMEWORKS"), ("workloads", "WORKLOADS"), ("datasets", "DATASETS")):
+        known = getattr(sys.modules.get(f"transect.training.{name}"), registry, None)
+        for described in () if known is None else tuple(known._described):
+            del known._entries[described], known._files[described]
+            known._described.discard(described)
 
 
 @pytest.fixture(autouse=True)
