@@ -34,6 +34,11 @@ class Rows(nn.Sequential):
         super().__init__(nn.Flatten(), nn.Linear(features, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, classes))
 
 
+def focal(outputs, y):
+    right = outputs.log_softmax(1).gather(1, y[:, None])
+    return -((1 - right.exp()).square() * right).mean()
+
+
 class Noisy(Net):
     def forward(self, x):
         return super().forward(x + torch.randn_like(x) if self.training else x)
@@ -95,6 +100,7 @@ STUDY = {
             "module_options": {"width": 6},
             "data": "my_data.py:dataset",
             "data_options": {"flipped": True},
+            "loss_function": "my_model.py:focal",
             "optimiser": "sgd",
             **COMMON,
         },

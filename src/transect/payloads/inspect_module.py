@@ -20,7 +20,7 @@ from transect.training.frameworks._module_files import called, member_of
 from transect.training.frameworks._torch_losses import loss_function
 from transect.training.frameworks._torch_modules import draw_from
 from transect.training.losses import check_targets
-from transect.training.module_model import MODULE_FACTS
+from transect.training.module_model import MODULE_FACTS, ModuleModel
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters
 
@@ -51,7 +51,7 @@ def run(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, 
         draw_from(spec["seed"] + repeat)
         return called(maker, where, workload.options).train()
 
-    facts = facts_of(made(0), samples, parameters, where) | drawing(lambda: made(0), samples, where)
+    facts = facts_of(made(0), samples, parameters, where, workload.model) | drawing(lambda: made(0), samples, where)
     for repeat in range(spec["repeats"]):
         module = made(repeat)
         arrays = {name: tensor.detach().numpy().astype(np.float64) for name, tensor in _weights(module)}
@@ -72,7 +72,9 @@ def _weights(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     return [*module.named_parameters(), *buffers]
 
 
-def facts_of(module: torch.nn.Module, samples: Samples, parameters: Parameters, where: str) -> dict[str, Any]:
+def facts_of(
+    module: torch.nn.Module, samples: Samples, parameters: Parameters, where: str, model: ModuleModel | None = None
+) -> dict[str, Any]:
     """Train one step on two samples, and count. Raises BadInput where that is not possible."""
     import torch
 
@@ -98,7 +100,7 @@ def facts_of(module: torch.nn.Module, samples: Samples, parameters: Parameters, 
             outputs = module(x)
             forward = counted.total
             _check_outputs(outputs, samples, parameters, where)
-            loss = loss_function(parameters)(outputs, y)
+            loss = loss_function(parameters, model)(outputs, y)
             loss.backward()
     except BadInput:
         raise

@@ -36,6 +36,11 @@ class Definition(BaseModel):
     data_options: dict[str, Any] = Field(
         default={}, description="of tables `target` and `features`, of images `size`, of a function its arguments"
     )
+    loss_function: str | None = Field(
+        default=None,
+        description="`FILE.py:NAME` of a function of outputs and targets that gives the mean loss; it is computed in place of `loss`, "
+        "which still says what targets are and how outputs are scored",
+    )
     environment: str = Field(
         default="torch", description="a folder of `envs/`, or of a plug-in folder's, with what the files import"
     )
@@ -62,6 +67,10 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
         with complaints.noted():
             file, member = _python(definition.module, f"{place}module'", study)
         with complaints.noted():
+            loss = (
+                _python(definition.loss_function, f"{place}loss_function'", study) if definition.loss_function else None
+            )
+        with complaints.noted():
             dataset, options = _data(definition, f"{place}data'", study)
     with complaints.noted():
         if "quality_target" not in parameters:
@@ -77,9 +86,11 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
     told: dict[str, Any] = {"file": str(file), "name": member, "options": definition.module_options, "dataset": dataset}
     told["environment"] = definition.environment
     told["loss"] = LOSSES.named(str(parameters.get("loss", Parameters.model_fields["loss"].default)))
+    if loss is not None:
+        told["loss_file"], told["loss_name"] = str(loss[0]), loss[1]
     if dataset == "python":
         told["data_file"] = options["path"]
-    told["reads"] = _read_by({Path(told[key]) for key in ("file", "data_file") if key in told}, study)
+    told["reads"] = _read_by({Path(told[key]) for key in ("file", "loss_file", "data_file") if key in told}, study)
     register_own(name, told)
     return parameters | {"dataset_options": options}
 

@@ -38,6 +38,8 @@ class ModuleModel:
     options: dict[str, Any]
     # Which targets it is held against, and so its score.
     loss: str = "cross-entropy"
+    # File and name of a function that is made small in its place.
+    own_loss: tuple[Path, str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     axes: ClassVar[Mapping[int, tuple[str, int]]] = {}
@@ -45,10 +47,18 @@ class ModuleModel:
     parts_matter: ClassVar[bool] = True
 
     @classmethod
-    def described(cls, file: Path, name: str, options: dict[str, Any], loss: str, data: Path | None) -> ModuleModel:
+    def described(
+        cls,
+        file: Path,
+        name: str,
+        options: dict[str, Any],
+        loss: str,
+        own_loss: tuple[Path, str] | None,
+        data: Path | None,
+    ) -> ModuleModel:
         """Return it with the facts in the data stage's folder, where there is one."""
         facts = {} if data is None else json.loads((data / MODULE_FACTS).read_text(encoding="utf-8"))
-        return cls(file=file, name=name, options=options, loss=loss, facts=facts)
+        return cls(file=file, name=name, options=options, loss=loss, own_loss=own_loss, facts=facts)
 
     def known(self, key: str) -> Any:
         """Return one of the facts. Raises BadInput where the module has not been inspected."""
@@ -136,7 +146,7 @@ class ModuleModel:
     def computation(self, parameters: Parameters, weights: Arrays, gradients: Arrays) -> Computation:
         """Bind torch's autograd to the arrays."""
         computing = import_module("transect.training.frameworks._torch_computation")
-        bound: Computation = computing.TorchComputation(self.torch_module(), parameters, weights, gradients)
+        bound: Computation = computing.TorchComputation(self, parameters, weights, gradients)
         return bound
 
     def torch_module(self) -> torch.nn.Module:
@@ -148,3 +158,11 @@ class ModuleModel:
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add them up as the loss says."""
         return LOSSES.get(self.loss).score_sum(outputs, y)
+
+
+def only_torch_computes(model: object) -> str | None:
+    """Return why nobody but torch can compute the model's loss, or None."""
+    if isinstance(model, ModuleModel) and model.own_loss is not None:
+        file, name = model.own_loss
+        return f"the loss {file.name}:{name} is a function of torch's tensors"
+    return None

@@ -50,14 +50,16 @@ class OwnWorkload(Workload):
 
     def model_in(self, data: Path | None) -> ModuleModel:
         """Return the model, with what the data stage's folder knows of it."""
+        told = self.definition
+        own = (Path(told["loss_file"]), told["loss_name"]) if "loss_file" in told else None
         return ModuleModel.described(
-            self.module_file, self.module_name, self.options, self.definition.get("loss", "cross-entropy"), data
+            self.module_file, self.module_name, self.options, told.get("loss", "cross-entropy"), own, data
         )
 
     def code_files(self) -> list[Path]:
         """What makes and computes it: nothing imports that where other workloads run."""
-        data = [Path(file)] if (file := self.definition.get("data_file")) else []
-        return [Path(__file__), *COMPUTING, *data]
+        more = [Path(self.definition[key]) for key in ("loss_file", "data_file") if key in self.definition]
+        return [Path(__file__), *COMPUTING, *more]
 
 
 def register_own(name: str, definition: dict[str, Any]) -> None:

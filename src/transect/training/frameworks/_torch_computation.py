@@ -9,15 +9,14 @@ import numpy as np
 from transect.training.models import Arrays
 
 if TYPE_CHECKING:
-    import torch
-
+    from transect.training.module_model import ModuleModel
     from transect.training.workloads import Parameters
 
 
 class TorchComputation:
     """The module's parameters and gradients are the arrays themselves, which others read and write."""
 
-    def __init__(self, module: torch.nn.Module, parameters: Parameters, weights: Arrays, gradients: Arrays) -> None:
+    def __init__(self, model: ModuleModel, parameters: Parameters, weights: Arrays, gradients: Arrays) -> None:
         import torch
 
         from transect.training.frameworks._torch_losses import loss_function
@@ -26,8 +25,9 @@ class TorchComputation:
         self._torch, self._draw_from = torch, draw_from
         self.seed: int | None = None
         dtype = torch.from_numpy(next(iter(weights.values()))).dtype
+        module = model.torch_module()
         self._module = module.to(dtype).train()
-        self._loss = loss_function(parameters)
+        self._loss = loss_function(parameters, model)
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             if name in weights:
                 tensor.data = torch.from_numpy(weights[name])

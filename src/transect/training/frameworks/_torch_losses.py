@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from transect.training.frameworks._module_files import member_of
+from transect.training.module_model import ModuleModel
 from transect.training.workloads import Parameters
 
 if TYPE_CHECKING:
@@ -13,8 +15,11 @@ if TYPE_CHECKING:
 LOSSES = ("cross-entropy", "mse", "huber", "binary-cross-entropy", "next-token")
 
 
-def loss_function(rule: Parameters) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+def loss_function(rule: Parameters, model: object) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Return the mean loss of outputs and targets as a function of tensors. Raises KeyError for an unknown loss."""
+    if isinstance(model, ModuleModel) and model.own_loss is not None:
+        own: Callable[[Any, Any], Any] = member_of(*model.own_loss)
+        return own
     from torch.nn import functional
 
     def numbers(outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

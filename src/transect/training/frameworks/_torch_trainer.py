@@ -61,7 +61,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self.parameters: list[Any] = []
         self.optimiser: Any = None
         self.rebind(self.model.parameters())
-        self._loss = loss_function(self._rule)
+        self._loss = loss_function(self._rule, plan.model)
         total = sum(parameter.numel() for parameter in self.parameters)
         self._flat = np.empty(total, precision.array)
         self.activations = memory.arrange(self.model, plan)

@@ -10,7 +10,7 @@ from transect.training.frameworks._jax_module import ModuleNetwork
 from transect.training.frameworks._jax_optimisers import OPTIMISERS
 from transect.training.frameworks._jax_trainer import JaxTrainer
 from transect.training.models import Model
-from transect.training.module_model import ModuleModel
+from transect.training.module_model import ModuleModel, only_torch_computes
 
 
 class TorchaxTrainer(JaxTrainer):
@@ -35,9 +35,9 @@ class TorchaxFramework(Framework):
 
     def builds(self, model: Model) -> str | None:
         """What torch can export is known when it is tried."""
-        return (
-            None if isinstance(model, ModuleModel) else "it takes modules of torch; `jax` builds transect's own models"
-        )
+        if not isinstance(model, ModuleModel):
+            return "it takes modules of torch; `jax` builds transect's own models"
+        return only_torch_computes(model)
 
     def trainer(self, plan: ModelPlan) -> TorchaxTrainer:
         return TorchaxTrainer(plan)
