@@ -40,7 +40,7 @@ results, reference, out = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]
 spec = json.loads((out / "spec.json").read_text())
 cell = Cell.of(**spec["cell"])
 paths = StudyPaths(results=results, study="s")
-spec |= {"system": {"cores_per_node": 8}, "inputs": {"reference": ["reference", "r"]}}
+spec |= {"system": {"cores_per_node": 8}, "inputs": {"data": ["dataset", "d"], "reference": ["reference", "r"]}}
 for source, stage, name in ((reference, "reference", "r"), (out, "train", cell.id)):
     folder = paths.cell(stage, name)
     folder.parent.mkdir(parents=True, exist_ok=True)
