@@ -160,13 +160,18 @@ def _packages(path: Path) -> list[Path]:
 def closure(root: Path, ground: Path | None = None) -> frozenset[Path]:
     """Return the file and every file that it imports, directly or not: of the package, and its neighbours.
 
-    `ground` is the study's folder: what is imported from below it counts, as from below plug-in folders.
+    `ground` is the study's folder: what is imported from below it counts, as from below plug-in folders and, of a file
+    from outside of the package, from below its own folder, or that of its package.
     """
     return _closure(root, tuple(_grounds(ground)))
 
 
 @cache
 def _closure(root: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
+    if not root.is_relative_to(PACKAGE):
+        # Whatever the file imports may import what lies there too.
+        home = next(folder for folder in root.parents if not (folder / "__init__.py").is_file())
+        grounds = tuple(dict.fromkeys([*grounds, home]))
     seen: set[Path] = set()
     open_files = [root]
     while open_files:

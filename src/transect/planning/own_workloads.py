@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.strict_yaml import validate
+from transect.planning.code_hash import PACKAGE, closure
 from transect.training.datasets.table import SAVED
 from transect.training.losses import LOSSES
 from transect.training.own_workload import register_own
@@ -159,19 +160,32 @@ def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[st
 
 
 def _read_by(files: Iterable[Path], study: Path) -> list[str]:
-    """Return the files and folders that texts in files of Python name, from beside these or the study: they count."""
-    found = set()
+    """Return the files and folders that texts in files of Python name, or in what these import: they count.
+
+    They are looked for beside those files and the study; folders only below there.
+    """
+    ground, texts = study.parent.resolve(), set()
     for file in files:
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _LONGEST_NAME:
-                for place in {file.parent, study.parent.resolve()}:
-                    found |= _there(place, node.value)
-    return sorted(found)
+        for source in closure(file, ground):
+            if source.suffix == ".py" and not source.is_relative_to(PACKAGE):
+                texts |= {(place, text) for text in _texts(source) for place in (file.parent, source.parent, ground)}
+    return sorted({path for place, text in texts for path in _there(place, text)})
+
+
+def _texts(file: Path) -> set[str]:
+    try:
+        nodes = ast.walk(ast.parse(file.read_bytes()))
+    except (SyntaxError, ValueError):
+        # Whoever imports it is told.
+        return set()
+    texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {text for text in texts if 0 < len(text) < _LONGEST_NAME}
 
 
 def _there(place: Path, text: str) -> set[str]:
     try:
         path = (place / text).resolve()
-        return {str(path)} if path.is_relative_to(place) and path != place and path.exists() else set()
+        below = path.is_relative_to(place) and path != place and path.exists()
+        return {str(path)} if below or path.is_file() else set()
     except (OSError, ValueError):
         return set()

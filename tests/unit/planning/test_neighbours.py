@@ -55,6 +55,26 @@ def test_a_module_beside_a_plugin_is_followed(ground, form):
     assert followed(ground) == {"mine/plugin.py", "mine/helper.py"}
 
 
+def test_what_a_file_outside_of_the_study_imports_may_import_from_its_folder_too(tmp_path):
+    """As the one call does: its study lies among its results."""
+    write(
+        tmp_path,
+        package__INIT="",
+        package__model="from package.block import Block",
+        package__block="from package.sizes import W",
+        package__sizes="W = 8",
+        alone="from parts.block import Block",
+        parts__INIT="",
+        parts__block="from parts.sizes import W",
+        parts__sizes="W = 8",
+    )
+    for root, folder in (("package/model.py", "package"), ("alone.py", "parts")):
+        found = closure(tmp_path / root, tmp_path / "results" / "own-net")
+        assert {f"{folder}/{name}.py" for name in ("__init__", "block", "sizes")} <= {
+            path.relative_to(tmp_path).as_posix() for path in found if path.is_relative_to(tmp_path)
+        }
+
+
 def test_packages_nested_and_whatever_they_import_are_followed(ground):
     write(
         ground,

@@ -12,6 +12,7 @@ from transect.domain.errors import BadInput
 from transect.planning.own_workloads import define
 from transect.planning.study import load_study
 from transect.training.datasets.arrays import samples_of
+from transect.training.own_workload import definition_of
 
 pytestmark = pytest.mark.fast
 
@@ -20,10 +21,12 @@ MODEL = "from torch import nn\n\nclass Net(nn.Module):\n    pass\n"
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    (tmp_path / "my_model.py").write_text(MODEL)
-    (tmp_path / "broken.py").write_text("class Net(:\n")
-    (tmp_path / "made.py").write_text(MODEL + "for name in ('A', 'B'):\n    globals()[name] = Net\n")
-    return tmp_path / "study.yaml"
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    (folder / "my_model.py").write_text(MODEL)
+    (folder / "broken.py").write_text("class Net(:\n")
+    (folder / "made.py").write_text(MODEL + "for name in ('A', 'B'):\n    globals()[name] = Net\n")
+    return folder / "study.yaml"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,20 @@ def test_all_that_is_wrong_is_told_at_once(study, keys, complaints):
 
 def test_names_that_only_running_a_file_tells_are_left_to_the_stage_inspect(study):
     assert define("mine", {"module": "made.py:A", "data": "my.npz", "target": 0.9}, study)["quality_target"] == 0.9
+
+
+def test_files_that_the_data_s_code_names_count_also_in_what_it_imports_and_elsewhere(study):
+    beside = study.parent.parent / "beside.npz"
+    for file in (beside, study.parent / "named.npz", study.parent / "parts" / "deep.npz"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"")
+    (study.parent / "parts" / "load.py").write_text("FILE = 'deep.npz'\n")
+    (study.parent / "my_data.py").write_text(
+        f"import parts.load\n\ndef dataset():\n    return 'named.npz', '../beside.npz', {str(beside)!r}, '..', '/'\n"
+    )
+    define("mine", {"module": "my_model.py:Net", "data": "my_data.py:dataset", "target": 0.9}, study)
+    reads = definition_of("mine")["own_workload"]["reads"]
+    assert reads == sorted(map(str, (beside, study.parent / "named.npz", study.parent / "parts" / "deep.npz")))
 
 
 def test_a_broken_workload_leaves_no_complaint_of_the_grids_that_name_it(study):
