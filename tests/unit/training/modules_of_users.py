@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.data import Dataset, random_split
 
 
 class Norms(nn.Module):
@@ -75,3 +77,81 @@ class Branches(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         flat = x.flatten(1)
         return self.head(flat if flat.sum() > 0 else -flat)
+
+
+class Rarely(nn.Module):
+    """Dropout that leaves the two samples that a module is tried with alone, for most seeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(72, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(functional.dropout(x.flatten(1), 0.001, self.training))
+
+
+class Turned(nn.Module):
+    """Complex numbers, of which a change of precision would leave the real part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(72, 3)
+        self.register_buffer("turn", torch.polar(torch.ones(36), torch.arange(36.0)), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pairs = torch.view_as_complex(x.reshape(-1, 36, 2))
+        return self.head(torch.view_as_real(pairs * self.turn).flatten(1))
+
+
+class Single(nn.Module):
+    """Knows no precision but float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(72, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x.float().flatten(1))
+
+
+class Late(nn.Module):
+    """Has no weights before a first batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.LazyLinear(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x.flatten(1))
+
+
+class Shuffled(nn.Module):
+    """Draws what it is made of, by numpy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(72, 3)
+        self.order = np.random.permutation(72)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x.flatten(1)[:, self.order])
+
+
+# A module that the file itself has made.
+made = Dropped()
+
+
+class Numbers(Dataset):
+    """Sample i holds i."""
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, number: int) -> tuple[np.ndarray, int]:
+        return np.full(2, number, np.float32), number % 2
+
+
+def divided() -> tuple[Dataset, Dataset]:
+    """Divide as people do, without a seed."""
+    first, second = random_split(Numbers(), [30, 10])
+    return first, second

@@ -27,10 +27,10 @@ class PythonDataset(Arrays):
     def load(self, options: dict[str, Any]) -> Samples:
         """Call the function. Raises BadInput naming it where it raises or gives something else."""
         path, name = Path(options["path"]), options["name"]
-        member_of = import_module("transect.training.frameworks._module_files").member_of
+        make_dataset = import_module("transect.training.frameworks._module_files").make_dataset
         where = f"{path}:{name}"
         try:
-            arrays = _arrays(member_of(path, name)(**options.get("arguments", {})), where)
+            arrays = _arrays(make_dataset(options), where)
         except BadInput:
             raise
         except FAULTS as error:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.training.frameworks._module_files import member_of
+from transect.training.frameworks._module_files import make_dataset
 from transect.training.frameworks._torch_modules import draw_from
 
 
@@ -23,7 +22,7 @@ class DatasetReader:
 
     def __init__(self, options: dict[str, Any], repeat: int, dtype: Any) -> None:
         where = f"{options['path']}:{options['name']}"
-        given = member_of(Path(options["path"]), options["name"])(**options.get("arguments", {}))
+        given = make_dataset(options)
         part = given[0] if isinstance(given, tuple) else given
         self._workers = int(getattr(part, "num_workers", 0))
         self._dataset = getattr(part, "dataset", part) if hasattr(part, "num_workers") else part

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import FAULTS, BadInput, MissingDependency
+from transect.training.frameworks._torch_modules import draw_from
 
 if TYPE_CHECKING:
     import torch
@@ -50,10 +52,23 @@ def make_module(file: Path, name: str, options: dict[str, Any]) -> torch.nn.Modu
     """Return the module, the same each time but for its weights; the generators of torch are as before."""
     import torch
 
-    maker = member_of(file, name)
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        maker = _drawn_alike(file, name)
         return called(maker, f"{file}:{name}", options)
+
+
+def make_dataset(options: dict[str, Any]) -> Any:
+    """Return what the user's function gives: the same each time, also where it draws, as `random_split` does."""
+    maker = _drawn_alike(Path(options["path"]), options["name"])
+    return maker(**options.get("arguments", {}))
+
+
+def _drawn_alike(file: Path, name: str) -> Any:
+    """Return a member that draws from the same numbers each time, as its file did when it was imported."""
+    draw_from(0)
+    member = member_of(file, name)
+    draw_from(0)
+    return member
 
 
 def called(maker: Any, where: str, options: dict[str, Any]) -> torch.nn.Module:
@@ -61,7 +76,8 @@ def called(maker: Any, where: str, options: dict[str, Any]) -> torch.nn.Module:
     import torch
 
     try:
-        made = maker if isinstance(maker, torch.nn.Module) else maker(**options)
+        # Several are trained beside each other: none of them may be that of the file.
+        made = deepcopy(maker) if isinstance(maker, torch.nn.Module) else maker(**options)
     except FAULTS as error:
         raise BadInput(f"{where}: called with {options}: {type(error).__name__}: {error}") from error
     if not isinstance(made, torch.nn.Module):

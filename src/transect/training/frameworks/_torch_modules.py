@@ -142,3 +142,12 @@ def draw_from(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
+
+
+def next_numbers() -> tuple[float, float, float]:
+    """Draw one number of each: they tell whether something else has drawn."""
+    import random
+
+    import torch
+
+    return float(torch.rand(1)), random.random(), float(np.random.rand())
