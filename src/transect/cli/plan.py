@@ -227,11 +227,24 @@ def train(
     from transect.cli.planned_training import answer, profile_study, run_study, study_of
     from transect.domain.paths import ROOT
     from transect.domain.record import Status
+    from transect.training.frameworks import FRAMEWORKS
 
     if repeats is not None and repeats < 1:
         raise BadInput(f"--repeats {repeats}: expected 1 or more")
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     if names_a_module(workload):
+        _of_workloads_only(
+            framework=FRAMEWORKS.named(framework) != "torch",
+            nodes=nodes != 1,
+            plan=kind != "auto",
+            memory=memory is not None,
+            threads=threads != 1,
+            precision=precision != "fp32",
+            profile=profile is not None,
+            link=link is not None,
+            solver=solver != "highs",
+            measure=measure,
+        )
         study = study_of_module(workload, data, target, ranks=ranks, batch=batch, repeats=repeats)
         records = run_study(study, system, results)
         report = results / study["name"] / "report.html"
@@ -272,6 +285,14 @@ def train(
         _say(planned, found, wanted)
     records = run_study(study_of(wanted, found, _name(wanted), repeats or 1), system, results)
     _say_ended(records, {"plan": found.json()} if as_json else None)
+
+
+def _of_workloads_only(**given: bool) -> None:
+    """Raise BadInput naming the options that were given, of those that a module's training would not follow."""
+    if found := [f"--{name}" for name, asked in given.items() if asked]:
+        raise BadInput(
+            f"{', '.join(found)}: not of a module: without, the call leaves a study among its results, to be changed"
+        )
 
 
 def _say_ended(records: list[Record], facts: dict[str, Any] | None) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from transect.cli.own_training import names_a_module, study_of_module
+from transect.cli.plan import train
 from transect.domain.errors import BadInput
 from transect.planning.own_workloads import define
 from transect.planning.study import load_study
@@ -118,3 +119,8 @@ def test_one_call_is_a_study_of_a_module_alone_and_data_parallel(tmp_path):
     assert study["workloads"]["my-net"]["data"] == str(Path("my.npz").resolve())
     with pytest.raises(BadInput, match="expected --data"):
         study_of_module("m.py:Net", None, 0.9, ranks=1, batch=None, repeats=None)
+
+
+def test_the_one_call_refuses_options_that_it_would_not_follow():
+    with pytest.raises(BadInput, match=r"^--threads, --precision: not of a module"):
+        train("m.py:Net", data="my.npz", target=0.9, framework="PyTorch", threads=2, precision="amp-bf16")

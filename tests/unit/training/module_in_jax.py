@@ -29,25 +29,29 @@ RULE = Parameters(
 
 
 def samples_of(name: str) -> Samples:
+    """Return what a module takes: images and classes, unless its name says otherwise."""
     generator = np.random.default_rng(1)
     x = (
         generator.integers(0, 9, (30, 5))
         if name == "Words"
         else generator.standard_normal((30, 2, 6, 6)).astype(np.float32)
     )
+    if name == "Numbered":
+        return Samples(x=x, y=generator.standard_normal((30, 1)), classes=(), source="here", file="none")
     return Samples(x=x, y=generator.integers(0, 3, 30), classes=("a", "b", "c"), source="here", file="none")
 
 
 def plan_of(name: str, precision: str) -> tuple[ModelPlan, Samples]:
     samples = samples_of(name)
+    rule = RULE if samples.classes else RULE.model_copy(update={"loss": "mse"})
     module = make_module(FILE, name, {}).train()
-    facts = facts_of(module, samples, RULE, name)
+    facts = facts_of(module, samples, rule, name)
     facts |= drawing(lambda: make_module(FILE, name, {}).train(), samples, name)
     arrays = {n: t.detach().double().numpy() for n, t in module.state_dict().items()}
-    model = ModuleModel(file=FILE, name=name, options={}, facts=facts)
+    model = ModuleModel(file=FILE, name=name, options={}, loss=rule.loss, facts=facts)
     weights = {weight.name: arrays[weight.name] for weight in model.weight_shapes()}
     plan = ModelPlan(
-        model=model, parameters=RULE, weights=weights, batch=6, precision=precision, device="cpu", threads=1
+        model=model, parameters=rule, weights=weights, batch=6, precision=precision, device="cpu", threads=1
     )
     return plan, samples
 

@@ -137,6 +137,17 @@ class Shuffled(nn.Module):
         return self.head(x.flatten(1)[:, self.order])
 
 
+class Numbered(nn.Module):
+    """Gives real numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(72, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x.flatten(1))
+
+
 # A module that the file itself has made.
 made = Dropped()
 

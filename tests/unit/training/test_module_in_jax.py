@@ -10,7 +10,7 @@ import pytest
 from checkouts import environment_python
 from warm import warm
 
-TRAINED = ("Norms", "Words")
+TRAINED = ("Norms", "Words", "Numbered")
 # What is asked for, and what lacks.
 REFUSED = {
     "Dropped": "Dropped draws random numbers in its forward pass",
