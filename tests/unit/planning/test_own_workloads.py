@@ -18,6 +18,12 @@ from transect.training.own_workload import definition_of
 pytestmark = pytest.mark.fast
 
 MODEL = "from torch import nn\n\nclass Net(nn.Module):\n    pass\n"
+PARTS = {
+    "x_train": np.zeros((2, 2), np.uint8),
+    "y_train": np.zeros(2, int),
+    "x_test": np.zeros((3, 2), np.uint8),
+    "y_test": np.zeros(3, int),
+}
 
 
 @pytest.fixture
@@ -97,6 +103,11 @@ def test_a_broken_workload_leaves_no_complaint_of_the_grids_that_name_it(study):
         ({"x": np.full((4, 2), np.nan), "y": np.zeros(4, int)}, "expected finite numbers"),
         ({"x": np.zeros((4, 2)), "y": np.array([0, 1, 2, 0]), "classes": np.array(["a", "b"])}, "2 names of classes"),
         ({"x": np.zeros((0, 2)), "y": np.zeros(0, int)}, "0 samples x"),
+        ({"x": np.array(1.0), "y": np.array(1)}, "x, y is one number"),
+        (PARTS | {"y_train": np.zeros(1, int), "y_test": np.zeros(4, int)}, "2 samples x_train for 1 targets y_train"),
+        (PARTS | {"x_test": np.zeros((0, 2), np.uint8), "y_test": np.zeros(0, int)}, "0 samples x_test"),
+        (PARTS | {"x_test": np.zeros((3, 2))}, r"x_train is uint8 \(2, 2\), x_test float64 \(3, 2\)"),
+        (PARTS | {"x_test": np.zeros((3, 5), np.uint8)}, "the same shape of a sample"),
     ],
 )
 def test_arrays_that_cannot_be_used_are_named(arrays, complaint):

@@ -18,6 +18,7 @@ from transect.domain.errors import BadInput
 from transect.payloads import inspect_module
 from transect.training.datasets import DATASETS
 from transect.training.datasets.python import PythonDataset
+from transect.training.datasets.table import Table
 from transect.training.frameworks._module_files import make_module
 from transect.training.module_model import MODULE_FACTS
 from transect.training.own_workload import register_own
@@ -58,5 +59,29 @@ def made_twice() -> dict[str, bool]:
     }
 
 
+def tables() -> dict[str, Any]:
+    """Return what is said of tables that cannot be used, and how many rows one has that was saved twice."""
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    said: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "my.csv")
+        for name, text, features in (("leak", "a,kind\n1,0\n", ["a", "kind"]), ("gap", "a,kind\n1,x\n2,\n", None)):
+            path.write_text(text)
+            try:
+                said[name] = Table().load({"path": str(path), "target": "kind", "features": features}).y.tolist()
+            except BadInput as error:
+                said[name] = str(error)
+        rows = pa.table({"a": [1, 2, 3], "kind": [0, 1, 0]})
+        # The second time in one file.
+        for file in ("data-00000-of-00002.arrow", "data-00000-of-00001.arrow"):
+            with ipc.new_stream(str(Path(folder, file)), rows.schema) as writer:
+                writer.write_table(rows)
+        Path(folder, "state.json").write_text(json.dumps({"_data_files": [{"filename": file}]}))
+        said["saved"] = len(Table().load({"path": folder, "target": "kind"}).y)
+    return said
+
+
 if __name__ == "__main__":
-    print(json.dumps({name: inspected(name) for name in sys.argv[1:]} | {"made": made_twice()}))
+    print(json.dumps({name: inspected(name) for name in sys.argv[1:]} | {"made": made_twice(), "tables": tables()}))

@@ -28,5 +28,8 @@ def test_what_a_module_is_and_that_it_is_made_again_as_it_was(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found.pop("made") == {"order": True, "one for each": True, "samples": True}
+    tables = found.pop("tables")
+    assert "expected columns besides the target kind" in tables["leak"] and "row 1 is empty" in tables["gap"]
+    assert tables["saved"] == 3
     for name, expected in FOUND.items():
         assert found[name] == expected or (isinstance(expected, str) and expected in found[name]), (name, found[name])

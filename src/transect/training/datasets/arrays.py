@@ -27,8 +27,11 @@ def samples_of(arrays: dict[str, np.ndarray], path: Path, source: str) -> Sample
             "x_train, y_train, x_test and y_test; and `classes` if they have names"
         )
     test = None
+    if scalars := sorted(name for name in names if not arrays[name].ndim):
+        raise BadInput(f"{path}: {', '.join(scalars)} is one number: expected an axis of samples")
     if names == _APART:
         first = len(arrays["x_train"])
+        _check_parts(arrays, path)
         x, y = (np.concatenate([arrays[f"{name}_train"], arrays[f"{name}_test"]]) for name in "xy")
         test = np.arange(first, len(x))
     else:
@@ -43,6 +46,21 @@ def samples_of(arrays: dict[str, np.ndarray], path: Path, source: str) -> Sample
     else:
         x = x / 255.0 if x.dtype == np.uint8 else x.astype(np.int64)
     return Samples(x=x, y=y, classes=classes, source=source, file=path, test=test)
+
+
+def _check_parts(arrays: dict[str, np.ndarray], path: Path) -> None:
+    """Raise BadInput unless the test part is like the training part: together they would hide that it is not."""
+    for name in "xy":
+        train, test = arrays[f"{name}_train"], arrays[f"{name}_test"]
+        if (train.dtype.kind, train.shape[1:]) != (test.dtype.kind, test.shape[1:]):
+            raise BadInput(
+                f"{path}: {name}_train is {train.dtype} {train.shape}, {name}_test {test.dtype} {test.shape}: "
+                "expected numbers of one kind, and the same shape of a sample"
+            )
+    for part in ("train", "test"):
+        x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+        if len(x) != len(y) or not len(x):
+            raise BadInput(f"{path}: {len(x)} samples x_{part} for {len(y)} targets y_{part}: expected one for each")
 
 
 def _targets(y: np.ndarray, names: np.ndarray | None, path: Path) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,18 @@ def _read(path: Path) -> Any:
 
     try:
         if path.is_dir():
-            files = sorted(path.glob("data-*.arrow"))
-            if not files:
-                raise BadInput(f"{path}: holds no data-*.arrow, which `save_to_disk` leaves")
-            return pa.concat_tables([ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files])
+            return pa.concat_tables([ipc.open_stream(pa.memory_map(str(file))).read_all() for file in _shards(path)])
         return parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
     except (pa.ArrowException, OSError) as error:
         raise BadInput(f"{path}: cannot be read as a table: {error}") from None
+
+
+def _shards(folder: Path) -> list[Path]:
+    """Return the files that a saved dataset says are its own: others are left of what was saved there before."""
+    try:
+        return [folder / each["filename"] for each in json.loads((folder / "state.json").read_bytes())["_data_files"]]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BadInput(f"{folder}: `save_to_disk` leaves a state.json that names data files: {error!r}") from None
 
 
 def _columns(table: Any, options: dict[str, Any], path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +84,9 @@ def _columns(table: Any, options: dict[str, Any], path: Path) -> tuple[np.ndarra
     if isinstance(features, str):
         features = [features]
     features = features or [name for name in known if name != target]
-    for name in (target, *features):
+    if not isinstance(features, list) or target in features:
+        raise BadInput(f"{path}: data_options.features: expected columns besides the target {target}, got {features}")
+    for name in map(str, (target, *features)):
         if known.count(name) != 1:
             raise unknown_name("column" if name not in known else "column that is there once", name, known, str(path))
     if not features:
@@ -101,6 +109,8 @@ def _column(column: Any, where: str, *, text: bool = False) -> np.ndarray:
         array = np.array(values)
     except ValueError:
         raise BadInput(f"{where}: its rows have different lengths or sizes") from None
+    if array.dtype.kind == "U" and text and "" in values:
+        raise BadInput(f"{where}: row {values.index('')} is empty: expected a value in each")
     if text and array.dtype.kind == "b":
         array = array.astype(np.int64)
     if array.dtype.kind not in ("iufbU" if text else "iufb"):
