@@ -149,7 +149,12 @@ STUDY = {
         "repeats": 1,
         "grids": [{"workloads": ["mine"], "runtimes": ["python", "torch-eager"], "batches": [2]}],
     },
-    "retrain": {"grids": [{"workloads": ["rows"], "runtimes": ["python", "rust", "torch-eager"], "steps": [10]}]},
+    "retrain": {
+        "grids": [
+            {"workloads": ["rows"], "runtimes": ["python", "rust", "torch-eager"], "steps": [10]},
+            {"workloads": ["wide"], "runtimes": ["python"], "steps": [10]},
+        ]
+    },
 }
 
 
@@ -196,6 +201,8 @@ def test_module_and_data_are_trained_exported_and_served(own):
         "mine.tensorflow": "it builds transect's own layers, not a ModuleModel",
         "mine.torchax": "Net draws random numbers in its forward pass",
         "rows.torch-eager": "is retrained as an exported step",
+        "wide.sgd": "an exported step has masks of its own",
+        "wide.python": "an exported step has masks of its own",
     }
     assert {".".join(name.split("/")[1].split(".")[:2]) for name in lost} == set(reasons)
     for name, message in lost.items():

@@ -60,6 +60,7 @@ from transect.portable_step.manifest import Manifest, read_manifest
 from transect.portable_step.state import read_state, write_state
 from transect.training.inputs import load_arrays
 from transect.training.models import Model
+from transect.training.module_model import ModuleModel
 from transect.training.sharpness import blind_from
 from transect.training.tolerance import rule
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -132,6 +133,11 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
     data_folder = folders["data"]
     weights = folders["weights"] / "weights.npz" if "weights" in folders else None
     model = model_of(WORKLOADS.get(cell.workload), data_folder)
+    if isinstance(model, ModuleModel) and model.draws:
+        return result(
+            skipped=f"{model.name} draws random numbers in its forward pass: an exported step has masks of its own, and "
+            "the path in float64 that retraining is held to has torch's"
+        )
     original = Parameters.model_validate(spec["parameters"])
     parameters = original.model_copy(update={"optimiser": cell.optimiser})
     data = load_arrays(data_folder, np.float32)

@@ -124,7 +124,8 @@ def _defined(file: Path) -> set[str] | None:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
                 names.add(name)
             case ast.Assign(targets=targets):
-                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+                found = (node for target in targets for node in ast.walk(target))
+                names |= {node.id for node in found if isinstance(node, ast.Name)}
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names.add(name)
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):

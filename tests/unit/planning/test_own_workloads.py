@@ -71,6 +71,14 @@ def test_names_that_only_running_a_file_tells_are_left_to_the_stage_inspect(stud
     assert define("mine", {"module": "made.py:A", "data": "my.npz", "target": 0.9}, study)["quality_target"] == 0.9
 
 
+def test_names_of_an_assignment_to_several_are_known(study):
+    (study.parent / "made.py").write_text(MODEL + "A, (B, *C) = Net, (Net, Net)\n")
+    for name in "ABC":
+        define("mine", {"module": f"made.py:{name}", "data": "my.npz", "target": 0.9}, study)
+    with pytest.raises(BadInput, match="unknown member 'D'"):
+        define("mine", {"module": "made.py:D", "data": "my.npz", "target": 0.9}, study)
+
+
 def test_files_that_the_data_s_code_names_count_also_in_what_it_imports_and_elsewhere(study):
     beside = study.parent.parent / "beside.npz"
     for file in (beside, study.parent / "named.npz", study.parent / "parts" / "deep.npz"):
