@@ -15,6 +15,7 @@ TRAINED = ("Norms", "Words", "Numbered")
 REFUSED = {
     "Dropped": "Dropped draws random numbers in its forward pass",
     "Factors": "torchax has no aten.geqrf.default, of which Factors is made",
+    "Counts": "Counts changes steps, which only torch would keep",
     "Branches": "torch cannot export Branches",
 }
 

@@ -12,8 +12,8 @@ from transect.training.module_model import ModuleModel
 class ModuleNetwork:
     """A pure function of the module's weights, by their names; all numbers in the dtype `precision`.
 
-    Raises Unsupported for a module that draws random numbers, that torch cannot export, or with an operator that
-    torchax lacks, which is named.
+    Raises Unsupported for a module that draws random numbers, that changes buffers which are no weights, that torch
+    cannot export, or with an operator that torchax lacks, which is named.
     """
 
     def __init__(self, model: ModuleModel, precision: str, batch: int) -> None:
@@ -65,6 +65,7 @@ class ModuleNetwork:
         _check_operators(program, self._model.name)
         held = {**program.state_dict, **program.constants}
         weights = {weight.name for weight in self._model.weight_shapes()}
+        _check_buffers(program, weights, self._model.name)
         # A parameter that stands at two places has one of their names.
         first_of = {id(tensor): name for name, tensor in module.named_parameters()}
         names = {name: first_of.get(id(t), name) for name, t in module.named_parameters(remove_duplicate=False)}
@@ -76,6 +77,13 @@ class ModuleNetwork:
             if names[target] not in weights
         }
         return program, constants, names
+
+
+def _check_buffers(program: Any, weights: set[str], name: str) -> None:
+    changed = {spec.target for spec in program.graph_signature.output_specs if spec.kind.name == "BUFFER_MUTATION"}
+    # A batch norm counts its batches, which nothing reads.
+    if lost := sorted(target for target in changed - weights if not target.endswith("num_batches_tracked")):
+        raise Unsupported(f"{name} changes {', '.join(lost)}, which only torch would keep: expected saved real numbers")
 
 
 def _check_operators(program: Any, name: str) -> None:
