@@ -20,7 +20,7 @@ def names_a_module(given: str) -> bool:
 def study_of_module(
     module: str, data: str | None, target: float | None, *, ranks: int, batch: int | None, repeats: int | None
 ) -> dict[str, Any]:
-    """Return a study of one module: alone and data parallel on `ranks`, exported, served by three runtimes.
+    """Return a study of one module: alone and data parallel on `ranks`, exported, served by the module itself and by ONNX Runtime.
 
     Raises BadInput where data or target is missing.
     """

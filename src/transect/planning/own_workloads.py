@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -185,7 +186,8 @@ def _texts(file: Path) -> set[str]:
 
 def _there(place: Path, text: str) -> set[str]:
     try:
-        path = (place / text).resolve()
+        # A link to a folder elsewhere lies below all the same.
+        path = Path(os.path.normpath(place / text))
         below = path.is_relative_to(place) and path != place and path.exists()
         return {str(path)} if below or path.is_file() else set()
     except (OSError, ValueError):

@@ -80,17 +80,18 @@ def test_names_of_an_assignment_to_several_are_known(study):
 
 
 def test_files_that_the_data_s_code_names_count_also_in_what_it_imports_and_elsewhere(study):
-    beside = study.parent.parent / "beside.npz"
-    for file in (beside, study.parent / "named.npz", study.parent / "parts" / "deep.npz"):
+    beside, linked = study.parent.parent / "beside.npz", study.parent / "linked"
+    files = [beside, study.parent / "named.npz", study.parent / "parts" / "deep.npz"]
+    for file in files:
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"")
+    linked.symlink_to(study.parent.parent, target_is_directory=True)
     (study.parent / "parts" / "load.py").write_text("FILE = 'deep.npz'\n")
     (study.parent / "my_data.py").write_text(
-        f"import parts.load\n\ndef dataset():\n    return 'named.npz', '../beside.npz', {str(beside)!r}, '..', '/'\n"
+        f"import parts.load\n\ndef dataset():\n    return 'named.npz', 'linked', '../beside.npz', {str(beside)!r}, '..', '/'\n"
     )
     define("mine", {"module": "my_model.py:Net", "data": "my_data.py:dataset", "target": 0.9}, study)
-    reads = definition_of("mine")["own_workload"]["reads"]
-    assert reads == sorted(map(str, (beside, study.parent / "named.npz", study.parent / "parts" / "deep.npz")))
+    assert definition_of("mine")["own_workload"]["reads"] == sorted(map(str, [*files, linked]))
 
 
 def test_a_broken_workload_leaves_no_complaint_of_the_grids_that_name_it(study):
