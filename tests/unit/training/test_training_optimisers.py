@@ -42,7 +42,8 @@ framework, names = FRAMEWORKS.get(sys.argv[1]), sys.argv[2].split(",")
 layers = (Linear(4, 7), Sigmoid(), Linear(7, 3))
 generator = np.random.default_rng(0)
 batches = [(generator.standard_normal((6, 4)), generator.integers(0, 3, 6)) for _ in range(6)]
-rates = [0.01, 0.01, 0.02, 0.005, 0.005, 0.01]
+# A schedule of the user's may begin at 0.
+rates = [0.0, 0.01, 0.02, 0.005, 0.005, 0.01]
 deviations = {}
 # Gradients here have norms from 0.4 to 0.9: the last limit scales some of them, the one before it all.
 WAYS = {"usual": {}, "decay": {"decay": "matrices"}, "clip_norm": {"clip_norm": 0.1}, "clip_norm of some": {"clip_norm": 0.6},
@@ -160,6 +161,7 @@ def test_what_an_optimiser_usually_adds_to_the_root_is_its_own():
     found = {name: rule_named(name).epsilon for name in OPTIMISERS}
     assert found == {name: {"lamb": 1e-6, "adagrad": 1e-10}.get(name, 1e-8) for name in OPTIMISERS}
     assert rule_named("lamb", epsilon=0.5).epsilon == 0.5
+    assert rule_named("LAMB") == rule_named("lamb") and rule_named("Adagrad") == rule_named("adagrad")
 
 
 def test_weights_are_updated_in_cuts_that_rule_and_decay_allow():

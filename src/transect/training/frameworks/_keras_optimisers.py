@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.frameworks._rules import Arithmetic, rule_of
+from transect.training.frameworks._rules import NO_RATE, Arithmetic, rule_of
 from transect.training.optimisers import group_rule
 from transect.training.workloads import Parameters
 
@@ -92,7 +92,7 @@ def _sgd(keras: Any, rule: Parameters) -> Any:
 
         def set_rate(self, rate: float) -> None:
             """Take this rate from the next update on."""
-            old = self.rate_now
+            old, rate = self.rate_now, rate or NO_RATE * rule.learning_rate
             if rate != old:
                 for buffer in self.momentums:
                     buffer.assign(buffer * (rate / old))

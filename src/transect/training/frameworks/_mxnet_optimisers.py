@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.training.frameworks._rules import Arithmetic, rule_of
+from transect.training.frameworks._rules import NO_RATE, Arithmetic, rule_of
 from transect.training.optimisers import group_rule
 from transect.training.workloads import Parameters
 
@@ -56,6 +56,7 @@ def _make_sgd(rule: Parameters, dtype: Any) -> Any:
             return state
 
         def change_rate(self, rate: float) -> None:
+            rate = rate or NO_RATE * rule.learning_rate
             if rate != self.lr:
                 for momentum in self.momenta:
                     momentum *= rate / self.lr

@@ -11,6 +11,10 @@ from typing import Any
 
 from transect.training.workloads import Parameters
 
+# What stands for a learning rate of 0, as a share of the workload's, where a framework keeps the rate times the momentum:
+# 0 would lose the momentum. No weight is moved by so little.
+NO_RATE = 1e-20
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arithmetic:

@@ -13,7 +13,7 @@ from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.losses import LossName
 from transect.training.models import Model
-from transect.training.optimisers import OptimiserName
+from transect.training.optimisers import OPTIMISERS, OptimiserName
 from transect.training.schedules import ScheduleChoice
 
 __all__ = ["WORKLOADS", "Parameters", "Workload", "model_of"]
@@ -90,7 +90,9 @@ class Parameters(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _usual_epsilon(cls, given: Any) -> Any:
-        usual = _EPSILONS.get(str(given.get("optimiser"))) if isinstance(given, dict) else None
+        # Names are not checked yet, and may be typed in another way.
+        optimiser = OPTIMISERS.named(str(given.get("optimiser"))) if isinstance(given, dict) else ""
+        usual = _EPSILONS.get(optimiser)
         return given if usual is None or "epsilon" in given else given | {"epsilon": usual}
 
 
