@@ -7,6 +7,7 @@ from typing import Any
 
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.strict_yaml import validate
+from transect.planning.code_hash import PACKAGE, closure
 from transect.training.datasets import DATASETS
 from transect.training.losses import LOSSES
 from transect.training.own_workload import OwnWorkload
@@ -47,6 +48,12 @@ def _with_schedule(workload: str, parameters: Parameters, where: Path) -> Parame
     path = (where.parent / Path(str(chosen["file"])).expanduser()).resolve()
     if not path.is_file():
         raise BadInput(f"{where}: key 'workloads.{workload}.schedule': {path}: no such file")
+    beside = [own for own in closure(path, where.parent) - {path} if not own.is_relative_to(PACKAGE)]
+    if beside:
+        raise BadInput(
+            f"{where}: key 'workloads.{workload}.schedule': {path} imports {', '.join(sorted(map(str, beside)))}, whose edits "
+            "nobody would see: expected a file that imports installed packages alone"
+        )
     return parameters.model_copy(update={"schedule": chosen | {"file": str(path)}})
 
 

@@ -51,6 +51,9 @@ def test_the_rules_by_hand():
     np.testing.assert_allclose(rates_of("steps"), [*[0.5] * 4, *[0.05] * 3, *[0.005] * 2, 0.0005])
     halves = {"name": "steps", "milestones": ".5 0.75", "factor": 0.5}
     np.testing.assert_allclose(rates_of(halves, 4), [0.5, 0.5, 0.25, 0.125])
+    # 0.07 x 100 is above 7 in floating point.
+    exact = rates_of({"name": "steps", "milestones": "0.07 .55"}, 100)
+    assert [int((exact == rate).sum()) for rate in np.unique(exact)[::-1]] == [7, 48, 45]
     # Behind a warm-up of 2 steps a schedule counts the other 4.
     warm = {"name": "linear", "warmup_steps": 2}
     np.testing.assert_allclose(rates_of(warm, 6), [0.25, 0.5, 0.5, 0.375, 0.25, 0.125])
@@ -74,6 +77,8 @@ def test_the_global_batch_scales_what_the_schedule_gives():
         ({"name": "cosine", "end": -1}, "a number from 0 on"),
         ({"name": "steps", "milestones": "1/3, 2/3"}, "such as '0.5 0.75'"),
         ({"name": "steps", "milestones": "1.5"}, "such as '0.5 0.75'"),
+        ({"name": "steps", "milestones": "1/3 5/3"}, "milestones below 1, found 5/3"),
+        ({"name": "one-cycle", "peak": 1.0}, "a peak below 1, found 1"),
         ({"name": "constant", "warmup_steps": 0.5}, "a whole number from 0 on"),
         ({"warmup_steps": 3}, "a mapping of `name` and options"),
         (3, "a mapping of `name` and options"),
@@ -118,6 +123,13 @@ def test_a_function_of_the_users_is_a_schedule(tmp_path):
     np.testing.assert_allclose(learning_rates(again, "none", 16, 4), expected)
     warm_one = study_of(tmp_path, {"name": "function", "file": "rates.py", "warmup_steps": 2})
     np.testing.assert_allclose(learning_rates(warm_one, "none", 16, 6), [0.25, 0.5, *expected])
+
+
+def test_what_a_file_of_a_schedule_imports_is_no_input(tmp_path):
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / "more.py").write_text("import numpy\nfrom helper import x\n")
+    with pytest.raises(BadInput, match=r"more\.py imports .*helper\.py, whose edits nobody would see"):
+        study_of(tmp_path, "more.py:rate")
 
 
 @pytest.mark.parametrize(

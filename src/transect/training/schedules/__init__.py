@@ -33,6 +33,10 @@ class Schedule(Plugin, ABC):
     # By name; `warmup_steps` belongs to all schedules.
     options: Mapping[str, Option] = MappingProxyType({})
 
+    def complaint(self, options: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with options that have the right types, or None."""
+        return None
+
     @abstractmethod
     def factors(self, options: Mapping[str, Any], step: np.ndarray, steps: int) -> np.ndarray:
         """Return what the learning rate is multiplied by in each step, float64 like `step`.
@@ -55,7 +59,10 @@ def _chosen(given: object) -> object:
     name = SCHEDULES.named(chosen["name"])
     known = dict(SCHEDULES.get(name, "schedule").options) | _WARMUP
     options = {key: value for key, value in chosen.items() if key != "name"}
-    return {"name": name, **settings(known, chosen_options(f"schedule {name}", known, options, "schedule"))}
+    whole = settings(known, chosen_options(f"schedule {name}", known, options, "schedule"))
+    if (complaint := SCHEDULES.get(name).complaint(whole)) is not None:
+        raise BadInput(f"schedule {name}: {complaint}")
+    return {"name": name, **whole}
 
 
 # A name, FILE.py:NAME of a function, or a mapping of `name` and options; always kept as a mapping of all of them.

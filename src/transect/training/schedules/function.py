@@ -19,7 +19,7 @@ from transect.training.schedules import SCHEDULES, Schedule
 class Function(Schedule):
     """What `function` in `file` returns for a step and the number of all; in a study `schedule: FILE.py:NAME`.
 
-    The file counts among the inputs of each cell; what it imports does not.
+    The file counts among the inputs of each cell. It may import installed packages, and no other files.
     """
 
     options = {  # noqa: RUF012 a constant

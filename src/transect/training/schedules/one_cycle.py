@@ -25,6 +25,11 @@ class OneCycle(Schedule):
         "end_divisor": Option(default=1e4, min=1, description="what that is divided by at the end"),
     }
 
+    def complaint(self, options: Mapping[str, Any]) -> str | None:
+        """A rate that never falls again is no cycle."""
+        peak = float(options["peak"])
+        return None if peak < 1 else f"expected a peak below 1, found {peak:g}"
+
     def factors(self, options: Mapping[str, Any], step: np.ndarray, steps: int) -> np.ndarray:
         """Return them: the first and the last step lie on the ends, the highest between two steps."""
         start = 1 / float(options["start_divisor"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,13 +31,15 @@ class Steps(Schedule):
         "factor": Option(default=0.1, min=0, description="what the rate is multiplied by at each"),
     }
 
+    def complaint(self, options: Mapping[str, Any]) -> str | None:
+        """A milestone at the end or behind it would do nothing."""
+        late = [share for share in options["milestones"].split() if Fraction(share) >= 1]
+        return f"expected milestones below 1, found {', '.join(late)}" if late else None
+
     def factors(self, options: Mapping[str, Any], step: np.ndarray, steps: int) -> np.ndarray:
         """Return them; a milestone is the first whole step at its share or behind it."""
-        shares = [int(a) / int(b or 1) if b else float(a) for a, _, b in map(_parts, options["milestones"].split())]
-        passed = sum((step >= share * steps).astype(np.float64) for share in shares)
+        # Not in floating point: 0.07 of 100 steps is more than 7 there.
+        milestones = [math.ceil(Fraction(share) * steps) for share in options["milestones"].split()]
+        passed = sum((step >= milestone).astype(np.float64) for milestone in milestones)
         factors: np.ndarray = float(options["factor"]) ** np.asarray(passed)
         return factors
-
-
-def _parts(share: str) -> tuple[str, str, str]:
-    return share.partition("/")
