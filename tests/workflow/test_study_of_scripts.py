@@ -16,13 +16,14 @@ pytestmark = pytest.mark.study
 
 # Each is the whole script of a workload of its name; `epochs` tells of three, the last of which reaches the target.
 HEAD = "import os, sys, time\nimport transect\n"
-LOOP = "for number, score in enumerate((0.2, 0.6, 0.95), 1):\n    "
+# Epochs take time.
+LOOP = "for number, score in enumerate((0.2, 0.6, 0.95), 1):\n    time.sleep(0.01); "
 TOLD = "transect.log_epoch(epoch=number, metric=score, loss=1 / number, seconds=number / 1000, samples=640)\n"
 SCRIPTS = {
     "told": HEAD + "print(sys.argv, os.environ['COLOUR'], os.environ.get('WORLD_SIZE'))\n" + LOOP + TOLD,
     # Run alone it prints, and nothing of transect is in it.
     # Someone stays behind, and holds its output open.
-    "printed": "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(36000)'])\n"
+    "printed": "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(36000)'])\n"
     + LOOP
     + "print(f'progress\\repoch {number}: loss={1 / number:.3f} acc={score}')\n",
     "silent": "print('no epoch')\n",

@@ -57,6 +57,19 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("later", [0.0, 2e-5, -1.0])
+def test_epochs_that_are_told_at_once_have_no_times(tmp_path: Path, later: float) -> None:
+    path = told(tmp_path, line(1, 60, seconds=6), line(2, 60 + later, seconds=12))
+    with pytest.raises(ValueError, match="line 2: told together with line 1: expected each as its epoch ends"):
+        read_epochs(path, BEGAN, "start")
+    assert read_epochs(path, BEGAN, "told").took.tolist() == [6, 6]
+
+
+def test_a_training_takes_time(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="line 1: seconds is 0"):
+        read_epochs(told(tmp_path, line(1, seconds=0)), BEGAN, "told")
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, case: str) -> None:
     lines, message = WRONG[case]

@@ -23,6 +23,8 @@ EPOCHS = "epochs.jsonl"
 _KEYS = ("epoch", "metric", "loss", "seconds", "samples")
 # A script may tell whole seconds.
 _ROUNDED_S = 1.0
+# Lines that come within this time were not told as epochs ended.
+_AT_ONCE_S = 1e-3
 # Why a record of one has no equality; the report says it.
 NO_REFERENCE = "a script of the study's own, which has no reference"
 
@@ -83,7 +85,17 @@ def read_epochs(path: Path, started: float, clock: str) -> Epochs:
         number = int(late[0])
         began = f"and the script began {arrays['at'][number]:g} s before"
         raise _Wrong(f"{path.name}, line {number + 1}: seconds {ends[number]:g}, {began}")
-    return Epochs(**arrays, ends=ends if clock == "told" else arrays["at"])
+    if clock == "start":
+        ends = arrays["at"]
+        if (soon := np.flatnonzero(np.diff(ends) < _AT_ONCE_S)).size:
+            number = int(soon[0]) + 2
+            raise _Wrong(
+                f"{path.name}, line {number}: told together with line {number - 1}: expected each as its epoch ends, or the "
+                "workload's `clock: told`, where a script tells seconds of its own"
+            )
+    if ends[-1] <= 0:
+        raise _Wrong(f"{path.name}, line {len(lines)}: seconds is 0: expected those of training so far")
+    return Epochs(**arrays, ends=ends)
 
 
 def _read(line: str, where: str) -> dict[str, float]:
