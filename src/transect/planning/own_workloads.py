@@ -92,7 +92,8 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
         told["loss_file"], told["loss_name"] = str(loss[0]), loss[1]
     if dataset == "python":
         told["data_file"] = options["path"]
-    told["reads"] = _read_by({Path(told[key]) for key in ("file", "loss_file", "data_file") if key in told}, study)
+    files = {Path(told[key]) for key in ("file", "loss_file", "data_file") if key in told}
+    told["reads"] = read_by(files, study.parent)
     register_own(name, told)
     return parameters | {"dataset_options": options}
 
@@ -161,12 +162,12 @@ def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[st
     return "arrays", {"path": given}
 
 
-def _read_by(files: Iterable[Path], study: Path) -> list[str]:
+def read_by(files: Iterable[Path], folder: Path) -> list[str]:
     """Return the files and folders that texts in files of Python name, or in what these import: they count.
 
-    They are looked for beside those files and the study; folders only below there.
+    They are looked for beside those files and in the study's folder; folders only below there.
     """
-    ground, texts = study.parent.resolve(), set()
+    ground, texts = folder.resolve(), set()
     for file in files:
         for source in closure(file, ground):
             if source.suffix == ".py" and not source.is_relative_to(PACKAGE):

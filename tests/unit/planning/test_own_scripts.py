@@ -32,7 +32,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "x.csv").write_text("1,2\n")
     (tmp_path / "train.py").write_text("import model\n")
-    (tmp_path / "model.py").write_text("import layers\n")
+    (tmp_path / "model.py").write_text("import layers\nSETTINGS = 'settings.json'\n")
+    (tmp_path / "settings.json").write_text("{}")
     (tmp_path / "layers.py").write_text("")
     (tmp_path / "other.py").write_text("")
     return tmp_path
@@ -67,6 +68,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "the script": lambda folder: (folder / "train.py").write_text("import model  # and no more\n"),
     "a module that it imports": lambda folder: (folder / "model.py").write_text("import layers, os\n"),
     "a module that this one imports": lambda folder: (folder / "layers.py").write_text("N = 2\n"),
+    "a file that it names": lambda folder: (folder / "settings.json").write_text("[]"),
     "a file in its data": lambda folder: (folder / "data" / "x.csv").write_text("1,3\n"),
     "a new file in its data": lambda folder: (folder / "data" / "y.csv").write_text("1,3\n"),
 }

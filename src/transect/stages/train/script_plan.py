@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.axes.train import TrainCell
-from transect.planning.code_hash import PACKAGE
+from transect.planning.code_hash import PACKAGE, closure
 from transect.planning.context import Context
 from transect.planning.environments import environment_source
+from transect.planning.own_workloads import read_by
 from transect.training.own_workload import SPEC_KEY
 from transect.training.script_workload import FOLDER, SCRIPTS, Script, ScriptWorkload, script_of, script_workload
 from transect.training.workloads import WORKLOADS
@@ -48,8 +49,21 @@ def script_spec(cell: TrainCell, script: Script, context: Context) -> dict[str, 
         "parameters": {"batch": batch, "quality_target": target},
         "seed": context.study.seed,
         FOLDER: str(workload.folder),
-        SPEC_KEY: {"workload": cell.workload, SCRIPTS: {cell.framework: script.model_dump(mode="json")}, **told},
+        SPEC_KEY: {
+            "workload": cell.workload,
+            SCRIPTS: {cell.framework: script.model_dump(mode="json")},
+            **told,
+            "reads": _reads(workload.folder / script.file, workload.folder),
+        },
     }
+
+
+def _reads(file: Path, folder: Path) -> list[str]:
+    """Return what a script and the files that it imports name, such as settings beside them, relative to the study if below."""
+    own = [path for path in closure(file.resolve(), folder) if not path.is_relative_to(PACKAGE)]
+    below = folder.resolve()
+    found = [Path(path) for path in read_by(own, folder)]
+    return [str(path.relative_to(below) if path.is_relative_to(below) else path) for path in found]
 
 
 def script_files(cell: TrainCell) -> list[Path]:
