@@ -17,7 +17,7 @@ from torch import nn
 
 from step_coverage import CASES, UNCOVERED, Case
 from step_coverage.case import CLASSES, classes, cross_entropy, normal
-from step_coverage.check import check, export
+from step_coverage.check import check, export, runtime_error
 from step_families.run import run
 from transect.domain.errors import BadInput
 from transect.onnx_models.graph_writer import GraphWriter, value_info
@@ -185,6 +185,22 @@ def root_of_relu() -> dict[str, Any]:
 
     shape = {"x": (normal(2, 16, 16),), "y": classes(), "loss": cross_entropy, "rate": None}
     return asdict(check(Case(name="root", group="drawn", what="", build=Root, **shape)))
+
+
+def negative_length() -> float:
+    """Return the error in float64 of a network that multiplies by a length's root, negated and made positive again."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.LazyLinear(CLASSES)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            factor = -(x.shape[0] ** -0.5)
+            return self.head(x.flatten(1)) * factor * abs(factor)
+
+    shape = {"x": (normal(2, 4, 4),), "y": classes(), "loss": cross_entropy, "rate": None}
+    return runtime_error(Case(name="scaled", group="drawn", what="", build=Scaled, **shape))
 
 
 def clipped(gradient: list[float], bound: float) -> list[float]:

@@ -25,6 +25,8 @@ ARITHMETIC = {
     "add": "add.Tensor",
     "sub": "sub.Tensor",
     "pow": "pow.Tensor_Tensor",
+    "neg": "neg.default",
+    "abs": "abs.default",
     "_sym_sqrt": "sqrt.default",
 }
 # Forms of operators that take a number, and the forms that take a tensor in its place.

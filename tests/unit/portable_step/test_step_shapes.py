@@ -148,6 +148,11 @@ def test_zero_times_infinity_is_not_made_of_a_gradient_that_relu_keeps_back(work
     assert found["excess"] <= 1
 
 
+def test_a_sign_costs_a_length_no_digits(worker: StepWorker) -> None:
+    # Float32 would be wrong by 1e-8.
+    assert worker("negative_length") < 1e-12
+
+
 @pytest.mark.parametrize("strange", [5, -1])
 def test_a_target_that_is_no_class_spoils_the_loss(worker: StepWorker, strange: int) -> None:
     assert worker("loss_of", [0, 4, strange]) == "nan"
