@@ -217,13 +217,11 @@ class Counting:
                 if packet in flop_registry:
                     flops = int(flop_registry[packet](*args, **(kwargs or {}), out_val=found))
                     counted.total += flops
-                    size = sum(
-                        t.numel()
-                        for t in (found if isinstance(found, tuple) else (found,))
-                        if t is not None and torch.is_tensor(t)
-                    )
+                    made = found if isinstance(found, tuple) else (found,)
+                    # Of a backward pass each gradient takes as much; that of a bias is a sum, and no product.
+                    sizes = [t.numel() for t in made if torch.is_tensor(t) and t.ndim > 1 and t.numel()]
                     # A number that is the sum of K products takes 2 K operations.
-                    counted.longest = max(counted.longest, flops // (2 * max(1, size)))
+                    counted.longest = max(counted.longest, *(flops // (2 * len(sizes) * size) for size in sizes))
                 return found
 
         return Mode()

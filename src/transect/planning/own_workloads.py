@@ -146,6 +146,10 @@ def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[st
         file, member = _python(given, where, study)
         return "python", {"path": str(file), "name": member, "arguments": options}
     path = (study.parent / Path(given).expanduser()).resolve()
+    if taken := options.keys() & {"path", "folder"}:
+        raise BadInput(f"{where[:-1]}_options': has {', '.join(sorted(taken))}: where the data lies is said by `data`")
+    if study.resolve().is_relative_to(path):
+        raise BadInput(f"{where}: {given!r} is the study's own folder: expected one of data alone")
     if path.is_dir():
         if any((path / name).is_file() for name in SAVED):
             return "table", {"path": given, **options}

@@ -60,8 +60,9 @@ def _with_schedule(workload: str, parameters: Parameters, where: Path) -> Parame
 def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameters:
     """Make paths absolute: those of a study are relative to its file."""
     options = dict(parameters.dataset_options)
-    key = f"key 'workloads.{workload}.dataset_options"
     described = WORKLOADS.get(workload)
+    own = isinstance(described, OwnWorkload)
+    key = f"key 'workloads.{workload}.{'data_options' if own else 'dataset_options'}"
     dataset = DATASETS.get(described.dataset)
     known = options if dataset.option_names is None else dataset.option_names
     for name in options:
@@ -77,11 +78,12 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
             # A dataset may have something else to offer, where its options ask for it.
             instead = dataset.without(options, name)
             if instead is None:
-                raise BadInput(f"{where}: {key}.{name}': {path}: no such file or folder")
+                named = f"key 'workloads.{workload}.data'" if own else f"{key}.{name}'"
+                raise BadInput(f"{where}: {named}: {path}: no such file or folder")
             options = instead
     try:
         # What a user's module takes is known when it has been tried.
-        dataset.check(options, () if isinstance(described, OwnWorkload) else model_of(described).sample)
+        dataset.check(options, () if own else model_of(described).sample)
     except BadInput as error:
         raise BadInput(f"{where}: {key}': {error}") from None
     return parameters.model_copy(update={"dataset_options": options})

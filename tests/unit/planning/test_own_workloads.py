@@ -56,6 +56,11 @@ def study(tmp_path: Path) -> Path:
             {"module": "my_model.py:Net", "data": "my.npz", "data_options": {"n": 1}, "target": 0.9},
             ["data_options': arrays take none"],
         ),
+        ({"module": "my_model.py:Net", "data": "", "target": 0.9}, ["'' is the study's own folder"]),
+        (
+            {"module": "my_model.py:Net", "data": "my.csv", "data_options": {"path": "b.csv"}, "target": 0.9},
+            ["has path: where the data lies is said by `data`"],
+        ),
     ],
 )
 def test_all_that_is_wrong_is_told_at_once(study, keys, complaints):
