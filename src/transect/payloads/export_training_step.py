@@ -63,7 +63,7 @@ from transect.training.models import Model
 from transect.training.module_model import ModuleModel
 from transect.training.sharpness import blind_from
 from transect.training.tolerance import rule
-from transect.training.workloads import WORKLOADS, Parameters, model_of
+from transect.training.workloads import WORKLOADS, Parameters, model_of, with_optimiser
 
 
 def row_order(rows: int, needed: int, seed: int, repeat: int) -> np.ndarray:
@@ -139,7 +139,8 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
             "the path in float64 that retraining is held to has torch's"
         )
     original = Parameters.model_validate(spec["parameters"])
-    parameters = original.model_copy(update={"optimiser": cell.optimiser})
+    # How gradients are clipped is said by the grid.
+    parameters = with_optimiser(original, cell.optimiser).model_copy(update={"clip_norm": None})
     data = load_arrays(data_folder, np.float32)
     train, test = ({"x": np.asarray(data[f"x_{part}"][:]), "y": data[f"y_{part}"]} for part in ("train", "test"))
     write_tensors(out / "data", train)

@@ -13,7 +13,7 @@ from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import Linear
 from transect.training.optimisers import OPTIMISERS, update_cuts
-from transect.training.workloads import Parameters
+from transect.training.workloads import Parameters, with_optimiser
 from warm import warm
 
 ENVIRONMENTS = {
@@ -36,7 +36,7 @@ from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import Linear, Sigmoid, initial_weights
-from transect.training.workloads import Parameters
+from transect.training.workloads import Parameters, with_optimiser
 
 framework, names = FRAMEWORKS.get(sys.argv[1]), sys.argv[2].split(",")
 layers = (Linear(4, 7), Sigmoid(), Linear(7, 3))
@@ -198,3 +198,10 @@ def test_a_gradient_longer_than_the_limit_is_scaled_to_it():
         moved = np.concatenate([array.ravel() for array in trainer.weights().values()])
         assert np.linalg.norm(moved) == pytest.approx(expected)
         assert moved == pytest.approx(-np.array([6.0, 8.0, 24.0]) * expected / 26)
+
+
+@pytest.mark.fast
+def test_another_optimiser_brings_its_usual_epsilon_unless_the_workload_has_its_own():
+    sgd = Parameters(batch=1, epochs=1, learning_rate=0.1, quality_target=0.5)
+    assert with_optimiser(sgd, "lamb").epsilon == 1e-6
+    assert with_optimiser(sgd.model_copy(update={"epsilon": 1e-3}), "lamb").epsilon == 1e-3

@@ -96,6 +96,14 @@ class Parameters(BaseModel):
         return given if usual is None or "epsilon" in given else given | {"epsilon": usual}
 
 
+def with_optimiser(parameters: Parameters, optimiser: str) -> Parameters:
+    """Return the parameters with another optimiser, whose usual epsilon replaces the usual one of the first."""
+    usual = {name: _EPSILONS.get(name, Parameters.model_fields["epsilon"].default) for name in OPTIMISERS}
+    as_usual = parameters.epsilon == usual[parameters.optimiser]
+    epsilon = usual[optimiser] if as_usual else parameters.epsilon
+    return parameters.model_copy(update={"optimiser": optimiser, "epsilon": epsilon})
+
+
 class Workload(Plugin, ABC):
     """A model on a dataset: `layers` for samples of shape `sample`, or a `model` of another kind."""
 
