@@ -65,7 +65,8 @@ def run_infer(out: Path, spec: dict[str, Any], model: Path, python: str, weights
     out.mkdir(parents=True, exist_ok=True)
     cell, log = InferCell.of(**spec["cell"]), ""
     try:
-        command = prepare_run(spec, cell, model, weights, out, python)
+        beside = {} if weights is None else {"weights": weights}
+        command = prepare_run(spec, cell, model, beside, out, python)
         started_ns = time.monotonic_ns()
         variables = os.environ | thread_variables(cell.threads)
         ended = subprocess.run(

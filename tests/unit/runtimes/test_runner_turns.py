@@ -117,7 +117,7 @@ def test_a_runtime_and_the_framework_are_compared_turn_by_turn(torch_python: str
             folder = tmp_path / cell.runtime
             folder.mkdir()
             export, weights = digits / "torchscript", digits / "weights.npz"
-            command = prepare_run(spec, cell, export, weights, folder, torch_python)
+            command = prepare_run(spec, cell, export, {"weights": weights}, folder, torch_python)
             started.append(server.start(command, folder))
         for number, count in enumerate(counts):
             for one in started if number % 2 == 0 else reversed(started):

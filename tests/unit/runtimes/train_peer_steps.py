@@ -13,7 +13,8 @@ import torch
 
 from transect.payloads.step_base import write_inference_models
 from transect.portable_step.export import export_step
-from transect.training.frameworks._torch_modules import build_module, make_optimiser
+from transect.training.frameworks._torch_modules import build_module
+from transect.training.frameworks._torch_optimisers import make_optimiser
 from transect.training.workloads import WORKLOADS
 
 ROWS, BATCH, STEPS = 60, 8, 20
