@@ -9,7 +9,7 @@ import yaml
 from checkouts import Place, edited
 from warm import warm
 
-pytestmark = pytest.mark.study
+pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
 
 MODEL = """
 import torch

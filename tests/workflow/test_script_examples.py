@@ -11,7 +11,7 @@ import pytest
 
 from checkouts import ROOT, Place
 
-pytestmark = pytest.mark.study
+pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
 
 STUDIES = ROOT / "config" / "studies"
 ALONE = {"torch-ddp", "lightning", "hf-trainer", "accelerate", "keras-fit"}

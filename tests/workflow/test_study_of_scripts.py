@@ -12,7 +12,7 @@ import pytest
 
 from checkouts import ROOT, Place
 
-pytestmark = pytest.mark.study
+pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
 
 # Each is the whole script of a workload of its name; `epochs` tells of three, the last of which reaches the target.
 HEAD = "import os, sys, time\nimport transect\n"

@@ -11,7 +11,7 @@ import pytest
 
 from checkouts import ROOT, Place
 
-pytestmark = pytest.mark.study
+pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
 
 PAGE = (ROOT / "docs" / "your-model.md").read_text()
 FILES = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
