@@ -100,11 +100,15 @@ STUDY = {
             "module_options": {"width": 6},
             "data": "my_data.py:dataset",
             "data_options": {"flipped": True},
-            "loss_function": "my_model.py:focal",
             "optimiser": "sgd",
             **COMMON,
         },
-        "augmented": {"module": "my_model.py:Net", "data": "my_data.py:loader", **COMMON},
+        "augmented": {
+            "module": "my_model.py:Net",
+            "data": "my_data.py:loader",
+            "loss_function": "my_model.py:focal",
+            **COMMON,
+        },
         "rows": {
             "module": "my_model.py:Rows",
             "module_options": {"features": 2, "classes": 3},
