@@ -25,7 +25,7 @@ for dtype in (np.float32, np.float64):
     reader = FileReader(out / "data", dtype, 3)
     decoded, plain = [], reader._decode
     reader._decode = lambda number, row: (decoded.append(number), plain(number, row))
-    for number, (pixels, step) in enumerate(zip(reader.read(steps), steps, strict=True)):
+    for number, (pixels, step) in enumerate(zip(reader.read([(0, step) for step in steps]), steps, strict=True)):
         expected = stored[step]
         answer["equal"].append(pixels.dtype == dtype and pixels.tobytes() == expected.tobytes())
         answer["ahead"].append(len(decoded) <= 5 * (number + 2))
@@ -54,7 +54,7 @@ gone, changed = root / table[20]["file"], root / table[9]["file"]
 def read():
     reader = FileReader(out / "data", np.float32, 2)
     try:
-        return list(reader.read(steps))
+        return list(reader.read([(0, step) for step in steps]))
     finally:
         reader.close()
 

@@ -60,7 +60,7 @@ for part, x in rows.items():
         if entry["file"].endswith("deep.png"):
             grey = sorted(set(row.ravel().tolist()))
 reader = FileReader(out / "data", np.float32, 2)
-some = list(reader.read([np.arange(len(rows["x_train"]))]))[0]
+some = list(reader.read([(0, np.arange(len(rows["x_train"])))]))[0]
 reader.close()
 answer = {"manifest": manifest, "table": table, "root": os.geteuid() == 0, "grey": grey,
           "same": bool((some == load_arrays(out / "data", np.float32)["x_train"][:]).all())}

@@ -11,7 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
 from transect.domain.registry import Plugin, Registry
+from transect.training.images import FileReader
 from transect.training.layers import Shape
 
 __all__ = [
@@ -73,8 +75,8 @@ class Dataset(Plugin, ABC):
         """Raise BadInput when the options cannot be used for samples of that shape, () if unknown; reads no file."""
 
     def reader(self, folder: Path, options: dict[str, Any], repeat: int, dtype: Any, threads: int) -> Reader:
-        """Return what reads the training part's samples again; `folder` is the data stage's."""
-        raise NotImplementedError
+        """Return what reads the training part's samples again; `folder` is the data stage's. Raises BadInput without one."""
+        raise BadInput(f"{type(self).__name__} says `files` and has no `reader`: expected one that reads samples again")
 
     def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
         """Return options to go on with when what the path `name` leads to is not there; None: it is needed."""
@@ -144,9 +146,13 @@ class StoredDataset(Dataset):
     `mean` and `deviation` are those of the training part scaled to 0..1, per channel.
     """
 
+    def reader(self, folder: Path, options: dict[str, Any], repeat: int, dtype: Any, threads: int) -> Reader:
+        """Decode the image files that its `images.FILE_LIST` lists."""
+        return FileReader(folder, dtype, threads=threads)
+
     def few(self, options: dict[str, Any]) -> Samples:
-        """Return a few samples as they will be, to try a module of the user's with."""
-        raise NotImplementedError
+        """Return a few samples as they will be, to try a module of the user's with. Raises BadInput without any."""
+        raise BadInput(f"{type(self).__name__} has no `few`: expected samples to try a module with")
 
     @abstractmethod
     def store(self, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:

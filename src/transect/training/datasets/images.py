@@ -19,7 +19,6 @@ from transect.domain.errors import BadInput
 from transect.training.datasets import DATASETS, Division, Samples, Stored, StoredDataset
 from transect.training.datasets._image_folder import printable, scan, store
 from transect.training.decoding import Unusable, decode, read_bytes
-from transect.training.images import FileReader
 from transect.training.layers import Shape
 
 # The generated folder, inside the data stage's own.
@@ -78,10 +77,6 @@ class ImageFolder(StoredDataset):
     def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
         """Return options to go on with when what `name` leads to is not there; None: it is needed."""
         return {**options, name: None} if options.get("otherwise") == "generate" else None
-
-    def reader(self, folder: Path, options: dict[str, Any], repeat: int, dtype: Any, threads: int) -> FileReader:
-        """Decode the files again."""
-        return FileReader(folder, dtype, threads=threads)
 
     def few(self, options: dict[str, Any]) -> Samples:
         """Return one sample of each of two classes. Raises BadInput where there are none, or no size is given."""
