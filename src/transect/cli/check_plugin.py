@@ -47,8 +47,9 @@ def check_plugin(
     file = find_study(study) if study is not None else None
     if file is not None:
         load_study(file)
-    from transect.cli.plugin_checks import Check, answers, check_log, kind_of
+    from transect.cli.plugin_checks import answers, check_log, kind_of
     from transect.cli.plugin_runs import runs
+    from transect.cli.rule_checks import Check
 
     checks: list[Check] = []
 

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
+from transect.cli.rule_checks import Check, check_loss, check_optimiser, check_schedule, known, same
 from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.train import TrainCell
@@ -36,27 +37,15 @@ from transect.planning.stage import STAGES, ordered_stages
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
+from transect.training.losses import LOSSES
 from transect.training.memory import MEMORIES
 from transect.training.optimisers import OPTIMISERS
+from transect.training.schedules import SCHEDULES
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS
 
 # Cuts of a log, evenly spread.
 _CUTS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check of a plug-in: what was expected, and what it gave."""
-
-    what: str
-    expected: object
-    given: object
-    holds: bool
-
-
-def _same(what: str, expected: object, given: object) -> Check:
-    return Check(what, expected, given, given == expected)
 
 
 def _reason(what: str, given: object, *, naming: str = "") -> Check:
@@ -65,10 +54,6 @@ def _reason(what: str, given: object, *, naming: str = "") -> Check:
     if naming:
         return Check(what, f"one sentence with '{naming}'", given, sentence and naming in str(given))
     return Check(what, "None or one sentence", given, given is None or sentence)
-
-
-def _known(what: str, name: str, known: Any) -> Check:
-    return Check(what, "a name that is known", name, name in known)
 
 
 def _all(what: str, kind: type, given: object) -> Check:
@@ -91,7 +76,7 @@ def _types(plugin: Any) -> Check:
                 TypeAdapter(object if isinstance(value, Mapping) else kind).validate_python(value, strict=True)
             except ValidationError as error:
                 wrong.append(f"{name} = {value!r}: {error.errors()[0]['msg'].lower()}")
-    return _same("members of a wrong type", [], wrong)
+    return same("members of a wrong type", [], wrong)
 
 
 def _environment(plugin: Any) -> Check:
@@ -116,9 +101,9 @@ def place_of(framework: str) -> TrainCell:
 def _framework(plugin: Any, name: str) -> Iterator[Check]:
     yield _environment(plugin)
     for rule in plugin.optimisers:
-        yield _known(f"optimiser {rule}", rule, OPTIMISERS)
+        yield known(f"optimiser {rule}", rule, OPTIMISERS)
     cell = place_of(name)
-    yield _same(f"supports a cell in fp32 by {cell.strategy}", None, plugin.supports(cell))
+    yield same(f"supports a cell in fp32 by {cell.strategy}", None, plugin.supports(cell))
     yield _reason(
         "supports of a precision that is not there",
         plugin.supports(cell.model_copy(update={"precision": "int3"})),
@@ -132,48 +117,34 @@ def _framework(plugin: Any, name: str) -> Iterator[Check]:
 
 
 def _strategy(plugin: Any, name: str) -> Iterator[Check]:
-    yield _known("rendezvous", plugin.rendezvous, RENDEZVOUS)
+    yield known("rendezvous", plugin.rendezvous, RENDEZVOUS)
     for framework in FRAMEWORKS:
         for ranks in (1, 4):
             cell = tiny_cell(framework, name, ranks)
             yield _reason(f"supports of {framework} on {ranks} ranks", plugin.supports(cell))
             layout = plugin.layout(cell)
             yield Check(f"layout of {ranks} ranks", "one replica at least", layout.replicas, layout.replicas >= 1)
-    yield _same("settings", {*plugin.options}, {*plugin.settings(tiny_cell("numpy", name, 4))})
+    yield same("settings", {*plugin.options}, {*plugin.settings(tiny_cell("numpy", name, 4))})
 
 
 def _workload(plugin: Any, name: str) -> Iterator[Check]:
-    yield _known("dataset", plugin.dataset, DATASETS)
+    yield known("dataset", plugin.dataset, DATASETS)
     model = plugin.model
     x, _ = model.draw(np.random.default_rng(1))
-    yield _same("shape of a drawn sample", model.sample, x.shape)
+    yield same("shape of a drawn sample", model.sample, x.shape)
     weights, described = model.initial_weights(1), model.weight_shapes()
-    yield _same(
+    yield same(
         "shapes of weights",
         {weight.name: weight.shape for weight in described},
         {key: array.shape for key, array in weights.items()},
     )
     trained = sum(weights[weight.name].size for weight in described if weight.trained)
-    yield _same("parameters that its costs count", trained, model.costs(plugin.defaults).parameters)
+    yield same("parameters that its costs count", trained, model.costs(plugin.defaults).parameters)
 
 
 def _memory(plugin: Any, name: str) -> Iterator[Check]:
     yield _reason("supports of torch", plugin.supports(tiny_cell("torch", memory=name)))
     yield _reason("supports of numpy", plugin.supports(tiny_cell("numpy", memory=name)))
-
-
-def _optimiser(plugin: Any, name: str) -> Iterator[Check]:
-    rule = WORKLOADS.get("iris-mlp").defaults.model_copy(
-        update={"optimiser": name, "momentum": 0.5, "weight_decay": 0.1}
-    )
-    yield _same(
-        "takes hyper-parameters that there are", [], [key for key in plugin.takes if key not in type(rule).model_fields]
-    )
-    weights, states = np.ones(8), [np.zeros(8) for _ in range(plugin.states)]
-    plugin.update(rule, weights, np.ones(8), states, 0.1, 1)
-    yield Check("update with a gradient of 1", "smaller weights", weights[0], bool((weights < 1).all()))
-    live = plugin.live_states(rule)
-    yield Check("live states", f"0 to {plugin.states}", live, 0 <= live <= plugin.states)
 
 
 def _runtime(plugin: Any, name: str) -> Iterator[Check]:
@@ -185,25 +156,25 @@ def _runtime(plugin: Any, name: str) -> Iterator[Check]:
         yield Check(f"supports of {axis} {value}", "a reason", reason, bool(reason))
     command = plugin.command("/env/bin/python", ["/plan.bin"])
     yield _all("command", str, command)
-    yield _same("end of the command", ["/plan.bin"], list(command[-1:]))
+    yield same("end of the command", ["/plan.bin"], list(command[-1:]))
     yield _all("files", Path, plugin.files("/env/bin/python"))
     yield _all("tools", str, plugin.tools())
 
 
 def _benchmark(plugin: Any, name: str) -> Iterator[Check]:
-    yield _same("name", name, plugin.name)
-    yield _known("parser", plugin.parser, PARSERS)
+    yield same("name", name, plugin.name)
+    yield known("parser", plugin.parser, PARSERS)
     with tempfile.TemporaryDirectory() as folder:
         argv = plugin.command(BenchCell(benchmark=name), Path(folder), "python", ["mpiexec"])
         yield Check("command", "a list of words", argv, bool(argv) and all(isinstance(word, str) for word in argv))
-        yield _same("logs before it ran", [Path(folder) / "output.log"], plugin.logs(Path(folder)))
+        yield same("logs before it ran", [Path(folder) / "output.log"], plugin.logs(Path(folder)))
     yield _reason("supports of a GPU", plugin.supports(BenchCell(benchmark=name, device="cuda")))
 
 
 def _parser(plugin: Any, name: str) -> Iterator[Check]:
-    yield _same("benchmark", name, plugin.benchmark)
+    yield same("benchmark", name, plugin.benchmark)
     for pattern in (*plugin.start_patterns, *(plugin.line_patterns or ())):
-        yield _same(f"groups of {pattern!r}", 0, re.compile(pattern).groups)
+        yield same(f"groups of {pattern!r}", 0, re.compile(pattern).groups)
 
 
 def _launcher(plugin: Any, name: str) -> Iterator[Check]:
@@ -211,14 +182,14 @@ def _launcher(plugin: Any, name: str) -> Iterator[Check]:
     reason = plugin.supports(request)
     yield _reason("supports of two ranks", reason)
     for argv, variables in plugin.processes(request) if reason is None else ():
-        yield _same("end of a process's words", request.command, list(argv[-2:]))
-        yield _same("threads of a process", "1", variables["OMP_NUM_THREADS"])
+        yield same("end of a process's words", request.command, list(argv[-2:]))
+        yield same("threads of a process", "1", variables["OMP_NUM_THREADS"])
 
 
 def _stage(plugin: Any, name: str) -> Iterator[Check]:
     ordered_stages()  # raises BadInput for what is wrong, as the next one does
     RUNNERS.get(name)
-    yield _same("stage of its class of cells", name, class_of(name).model_fields["stage"].default)
+    yield same("stage of its class of cells", name, class_of(name).model_fields["stage"].default)
     if plugin.payload:
         module, _, function = plugin.payload.partition(":")
         file = file_of(module)
@@ -229,16 +200,16 @@ def _stage(plugin: Any, name: str) -> Iterator[Check]:
             for statement in body
             if isinstance(statement, ast.FunctionDef) and statement.name == function
         ]
-        yield _same(f"arguments of {plugin.payload}: spec, folders, out", [3], found)
+        yield same(f"arguments of {plugin.payload}: spec, folders, out", [3], found)
 
 
 def check_log(name: str, log: Path) -> Iterator[Check]:
     """Let a parser read a whole log of its benchmark, and that log cut at every twentieth of its lines."""
     text = log.read_text(encoding="utf-8", errors="replace")
     whole = ingest([log])
-    yield _same("benchmarks in the log", {name}, {run.benchmark for run in whole})
+    yield same("benchmarks in the log", {name}, {run.benchmark for run in whole})
     ends = [": ".join(filter(None, (run.status.value, run.reason))) for run in whole]
-    yield _same("statuses of its runs", ["ok"] * len(whole), ends)
+    yield same("statuses of its runs", ["ok"] * len(whole), ends)
     numbers = {(metric.name, metric.value) for run in whole for metric in run.metrics}
     yield Check("metrics", "one at least", len(numbers), bool(numbers))
     for run in whole:
@@ -250,7 +221,7 @@ def check_log(name: str, log: Path) -> Iterator[Check]:
         for last in sorted({number * len(lines) // _CUTS for number in range(_CUTS)}):
             cut.write_text("".join(lines[:last]), encoding="utf-8")
             more = {(m.name, m.value) for run in ingest([cut]) if run.status == "ok" for m in run.metrics} - numbers
-            yield _same(f"other results of the first {last} lines", set(), more)
+            yield same(f"other results of the first {last} lines", set(), more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +239,9 @@ KINDS = {
     "workload": Kind(WORKLOADS, _workload, runs=True),
     "dataset": Kind(DATASETS, runs=True),
     "memory": Kind(MEMORIES, _memory, runs=True),
-    "optimiser": Kind(OPTIMISERS, _optimiser),
+    "optimiser": Kind(OPTIMISERS, check_optimiser),
+    "loss": Kind(LOSSES, check_loss),
+    "schedule": Kind(SCHEDULES, check_schedule),
     "runtime": Kind(RUNTIMES, _runtime, runs=True),
     "parser": Kind(PARSERS, _parser),
     "benchmark": Kind(BENCHMARKS, _benchmark),
@@ -295,12 +268,12 @@ def answers(kind: str, name: str) -> Iterator[Check]:
         yield Check("exceptions", "none", f"{type(error).__name__}: {error} ({at.filename}:{at.lineno})", holds=False)
 
 
-def _asked(known: Kind, name: str) -> Iterator[Check]:
-    plugin = known.registry.get(name)
+def _asked(kind: Kind, name: str) -> Iterator[Check]:
+    plugin = kind.registry.get(name)
     yield _types(plugin)
     docstring = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
     yield Check("docstring", "a sentence that says what it is", (docstring or "").split("\n")[0], bool(docstring))
-    for file in plugin_files(known.registry, name) if isinstance(plugin, Plugin) else [known.registry.source(name)]:
+    for file in plugin_files(kind.registry, name) if isinstance(plugin, Plugin) else [kind.registry.source(name)]:
         yield Check("file", "a Path that is there", file, isinstance(file, Path) and file.is_file())
-    if known.asks is not None:
-        yield from known.asks(plugin, name)
+    if kind.asks is not None:
+        yield from kind.asks(plugin, name)

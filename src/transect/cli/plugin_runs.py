@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from transect.cli.plugin_checks import Check, place_of, tiny_cell
+from transect.cli.plugin_checks import place_of, tiny_cell
+from transect.cli.rule_checks import Check
 from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
 from transect.domain.paths import ROOT

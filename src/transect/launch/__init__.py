@@ -96,7 +96,10 @@ class Launcher(Plugin, ABC):
 LAUNCHERS: Registry[Launcher] = Registry("launcher", "transect.launch.launchers", Launcher)
 
 
+# What OpenMP and the libraries of linear algebra read.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
 def thread_variables(threads: int) -> dict[str, str]:
     """Return the variables that hold every BLAS and OpenMP to `threads`."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-    return {name: str(threads) for name in names}
+    return {name: str(threads) for name in THREAD_VARIABLES}

@@ -16,11 +16,12 @@ import numpy as np
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import write_atomic
 from transect.training.datasets import DATASETS, LoadedDataset, Samples, StoredDataset
-from transect.training.frameworks._module_files import called, member_of
+from transect.training.frameworks._module_files import called
 from transect.training.frameworks._torch_losses import loss_function
 from transect.training.frameworks._torch_modules import draw_from, next_numbers
 from transect.training.losses import check_targets
 from transect.training.module_model import MODULE_FACTS, ModuleModel
+from transect.training.own_files import member_of
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters
 

@@ -13,6 +13,7 @@ from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.metrics import METRICS, Nature
 from transect.domain.precisions import find_precision
 from transect.domain.strict_yaml import validate
+from transect.launch import THREAD_VARIABLES
 from transect.training.script_workload import PLACEHOLDERS, Script, register_scripts
 
 # What a pattern for printed lines may name, and what it has to.
@@ -22,6 +23,19 @@ _NO_SCRIPT = Script(
     file="", arguments=(), variables={}, data=(), environment="base", precisions={}, epoch_line=None
 ).model_dump()
 _UNUSABLE = {"score": "accuracy", "label": "accuracy", "clock": "start", "batch": 1, "target": 1.0}
+# Variables that say how a script is started, to itself and to its libraries.
+OF_THE_CELL = frozenset(
+    (
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "GROUP_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+    )
+) | frozenset(THREAD_VARIABLES)
 # The name of the framework of a workload with one script.
 _ONE = "script"
 
@@ -190,6 +204,12 @@ def _script(keys: dict[str, Any], place: str, study: Path) -> dict[str, Any]:
     for word in sorted(script.placeholders - PLACEHOLDERS.keys()):
         with complaints.noted():
             raise unknown_name("word in braces", word, PLACEHOLDERS, f"{place}.arguments")
+    for variable in found.variables:
+        with complaints.noted():
+            if variable in OF_THE_CELL or variable.startswith("TRANSECT_"):
+                raise BadInput(
+                    f"{place}.variables: {variable} follows from the cell's ranks and threads: expected another one"
+                )
     complaints.end()
     return script.model_dump(mode="json")
 

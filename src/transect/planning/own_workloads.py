@@ -67,10 +67,12 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
     with complaints.noted():
         definition = validate(Definition, given, str(study), where)
         with complaints.noted():
-            file, member = _python(definition.module, f"{place}module'", study)
+            file, member = python_member(definition.module, f"{place}module'", study)
         with complaints.noted():
             loss = (
-                _python(definition.loss_function, f"{place}loss_function'", study) if definition.loss_function else None
+                python_member(definition.loss_function, f"{place}loss_function'", study)
+                if definition.loss_function
+                else None
             )
         with complaints.noted():
             dataset, options = _data(definition, f"{place}data'", study)
@@ -98,7 +100,8 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
     return parameters | {"dataset_options": options}
 
 
-def _python(given: str, where: str, study: Path) -> tuple[Path, str]:
+def python_member(given: str, where: str, study: Path) -> tuple[Path, str]:
+    """Return the file and the name of FILE.py:NAME, relative to the study. Raises BadInput where it has no such member."""
     found = PYTHON_MEMBER.fullmatch(given)
     if found is None:
         raise BadInput(f"{where}: expected FILE.py:NAME, got {given!r}")
@@ -143,7 +146,7 @@ def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[st
     """Return the dataset's name and options."""
     given, options = definition.data, definition.data_options
     if PYTHON_MEMBER.fullmatch(given):
-        file, member = _python(given, where, study)
+        file, member = python_member(given, where, study)
         return "python", {"path": str(file), "name": member, "arguments": options}
     path = (study.parent / Path(given).expanduser()).resolve()
     if taken := options.keys() & {"path", "folder"}:

@@ -8,6 +8,7 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.planning.code_hash import PACKAGE, closure
+from transect.planning.own_workloads import python_member
 from transect.training.datasets import DATASETS
 from transect.training.losses import LOSSES
 from transect.training.own_workload import OwnWorkload
@@ -45,9 +46,9 @@ def _with_schedule(workload: str, parameters: Parameters, where: Path) -> Parame
     chosen = parameters.schedule
     if "file" not in chosen:
         return parameters
-    path = (where.parent / Path(str(chosen["file"])).expanduser()).resolve()
-    if not path.is_file():
-        raise BadInput(f"{where}: key 'workloads.{workload}.schedule': {path}: no such file")
+    path, _ = python_member(
+        f"{chosen['file']}:{chosen['function']}", f"{where}: key 'workloads.{workload}.schedule'", where
+    )
     beside = [own for own in closure(path, where.parent) - {path} if not own.is_relative_to(PACKAGE)]
     if beside:
         raise BadInput(

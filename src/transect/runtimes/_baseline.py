@@ -11,6 +11,7 @@ from transect.runtimes._programs import CONTRACT, PythonProgram
 from transect.runtimes.options import EQUAL
 from transect.training import layers
 from transect.training.frameworks import only_layers
+from transect.training.losses import LOSSES
 from transect.training.models import Model
 from transect.training.workloads import WORKLOADS, model_of
 
@@ -42,13 +43,14 @@ class Baseline(PythonProgram):
         return only_layers(model)
 
     def shared_files(self, *modules: str) -> list[Path]:
-        """Return the contract, the layers, and modules of `training/frameworks/` by name."""
+        """Return the contract, the layers, the losses, and modules of `training/frameworks/` by name."""
         described = Path(layers.__file__)
         frameworks = described.parent / "frameworks"
         return [
             *CONTRACT,
             RUNNERS / "python" / "workload.py",
             described,
+            *(LOSSES.source(name) for name in LOSSES),
             *(frameworks / f"{name}.py" for name in modules),
         ]
 

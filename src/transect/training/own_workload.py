@@ -82,6 +82,14 @@ def environment_of(workload: str | None, environment: str) -> str:
     return known.environment if isinstance(known, OwnWorkload) else environment
 
 
+def cannot_import(workload: str, environment: str) -> str | None:
+    """Return why a module's files may not be importable where a cell's payload runs, or None."""
+    known = WORKLOADS.get(workload)
+    if not isinstance(known, OwnWorkload) or known.environment == TORCH or environment == TORCH:
+        return None
+    return f"its module has the environment '{known.environment}', and this runs in '{environment}'"
+
+
 def definition_of(workload: str | None) -> dict[str, Any]:
     """Return what a spec says of a cell's workload where it is a study's own; else nothing."""
     if workload is None or workload not in WORKLOADS:

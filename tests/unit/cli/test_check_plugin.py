@@ -16,8 +16,12 @@ from transect.runtimes import RUNTIMES
 from transect.runtimes.python import PythonRuntime
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks.numpy_ import NumpyFramework
+from transect.training.losses import LOSSES
+from transect.training.losses.mse import MeanSquaredError
 from transect.training.optimisers import OPTIMISERS
 from transect.training.optimisers.sgd import Sgd
+from transect.training.schedules import SCHEDULES
+from transect.training.schedules.constant import Constant
 
 PLUGINS = """
 from transect.training.frameworks import FRAMEWORKS
@@ -83,6 +87,23 @@ class Uphill(Sgd):
         super().update(rule, weights, -2 * gradient, states, learning_rate, step)
 
 
+class Steep(MeanSquaredError):
+    """A gradient twice as long."""
+
+    score = "beauty"
+
+    def value_and_gradient(self, rule, outputs, y):
+        value, gradient = super().value_and_gradient(rule, outputs, y)
+        return value, 2 * gradient
+
+
+class Below(Constant):
+    """Up the hill."""
+
+    def factors(self, options, step, steps):
+        return -super().factors(options, step, steps)
+
+
 @pytest.mark.parametrize(
     ("kind", "registry", "plugin", "wrong"),
     [
@@ -99,6 +120,8 @@ class Uphill(Sgd):
         ),
         ("runtime", RUNTIMES, Wordy, ["members of a wrong type", "command", "files", "exceptions"]),
         ("optimiser", OPTIMISERS, Uphill, ["takes hyper-parameters that there are", "update with a gradient of 1"]),
+        ("loss", LOSSES, Steep, ["score", "gradient beside differences of the value"]),
+        ("schedule", SCHEDULES, Below, ["factors"]),
     ],
 )
 def test_each_wrong_answer_fails_by_name(kind, registry, plugin, wrong, monkeypatch):
@@ -113,6 +136,12 @@ def test_annotations_for_a_type_checker_alone_are_no_fault(monkeypatch):
     monkeypatch.setitem(RUNTIMES._files, "mine", ROOT / "README.md")
     checks = [*answers("runtime", "mine")]
     assert not failed(checks) and "not looked at: name 'OnlyThere'" in checks[0].given
+
+
+@pytest.mark.parametrize(("kind", "registry"), [("loss", LOSSES), ("schedule", SCHEDULES), ("optimiser", OPTIMISERS)])
+def test_the_project_s_own_rules_hold(kind, registry):
+    for name in registry:
+        assert failed(answers(kind, name)) == []
 
 
 @pytest.mark.parametrize(("kind", "name", "hint"), [("framwork", "numpy", "framework"), ("framework", "nmpy", "numpy")])

@@ -34,8 +34,17 @@ from transect.engine.run_cell import run_job
 from transect.engine.seat import Seat
 from transect.engine.turns import Turns
 from transect.launch.processes import Outcome, marked
+from transect.measure.turns import TURNS_VARIABLE
 
 pytestmark = pytest.mark.env
+
+
+@pytest.fixture(autouse=True)
+def no_turns_afterwards():
+    """The driver's environment names the heat to its cells until the next cell begins; here other tests follow."""
+    yield
+    os.environ.pop(TURNS_VARIABLE, None)
+
 
 # A payload that takes turns: what it does before, in a step and after it are the test's.
 PAYLOAD = """

@@ -131,6 +131,8 @@ REFUSED = {
     "a pattern": ({"0.9": "0.9, epoch_line: '('"}, r"epoch_line: '\(' is no regular expression"),
     "a group": ({"0.9": "0.9, epoch_line: '(?P<epoch>.)'"}, r"epoch_line: .* lacks the group \(\?P<metric>…\)"),
     "a precision": ({"0.9": "0.9, precisions: {fp31: x}"}, r"workloads\.mine\.precisions: unknown precision 'fp31'"),
+    "a rank": ({"0.9": "0.9, variables: {RANK: '0'}"}, r"variables: RANK follows from the cell's ranks and threads"),
+    "threads": ({"0.9": "0.9, variables: {MKL_NUM_THREADS: '8'}"}, r"variables: MKL_NUM_THREADS follows from the cell's"),
     "both": ({"0.9": "0.9, scripts: {a: {}}"}, r"has both `script` and `scripts`"),
     "a framework's name": ({"script: train.py": "scripts: {torch: {script: train.py}}"}, r"framework 'torch' is there already"),
     "an accuracy": ({"0.9": "90"}, r"workloads\.mine\.quality_target': an accuracy is at most 1"),

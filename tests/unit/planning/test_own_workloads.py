@@ -7,12 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from factories import plan_study
 from transect.cli.own_training import names_a_module, study_of_module
 from transect.cli.plan import train
 from transect.domain.errors import BadInput
+from transect.planning.expand import reason_to_skip
 from transect.planning.own_workloads import define
 from transect.planning.study import load_study
 from transect.training.datasets.arrays import samples_of
+from transect.training.datasets.python import arrays_of
+from transect.training.own_files import member_of
 from transect.training.own_workload import definition_of
 
 pytestmark = pytest.mark.fast
@@ -135,6 +139,45 @@ def test_arrays_with_a_test_part_keep_it():
     assert samples.test is not None and samples.test.tolist() == [3]
     # Bytes are pixels.
     assert samples.x.max() == 7 / 255 and samples.classes == ("0", "1")
+
+
+def test_arrays_of_a_function_may_be_two_pairs(tmp_path):
+    x, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
+    found = arrays_of(((x[:3], y[:3]), (x[3:], y[3:])), "mine")
+    assert {name: part.tolist() for name, part in found.items()} == {
+        "x_train": x[:3].tolist(),
+        "y_train": [0, 1, 0],
+        "x_test": x[3:].tolist(),
+        "y_test": [1],
+    }
+
+
+def test_files_of_any_name_are_imported(tmp_path):
+    (tmp_path / "net.v2.py").write_text("ANSWER = 42\n")
+    assert member_of(tmp_path / "net.v2.py", "ANSWER") == 42
+
+
+GRID = "train: {grids: [{workloads: [mine], frameworks: [torch, torchax], strategies: [single]}]}\n"
+
+
+def with_environment(study, name):
+    (study.parent / "my.npz").write_bytes(b"")
+    own = f"{{module: my_model.py:Net, data: my.npz, target: 0.9, environment: {name}}}"
+    return plan_study(study.parent, f"name: s\nworkloads:\n  mine: {own}\n{GRID}")
+
+
+def test_an_environment_that_is_not_there_is_told_with_its_key(study):
+    with pytest.raises(
+        BadInput, match=r"study\.yaml: workloads\.mine\.environment: unknown environment 'torh': did you mean 'torch'"
+    ):
+        with_environment(study, "torh")
+
+
+def test_a_module_with_an_environment_of_its_own_runs_in_no_other(study):
+    cells = with_environment(study, "torch-scripts").stage("train").values()
+    reasons = {planned.cell.framework: reason_to_skip(planned.cell) for planned in cells}
+    assert "'torch-scripts', and this runs in 'torchax'" in reasons["torchax"]
+    assert "environment" not in (reasons["torch"] or "")
 
 
 def test_one_call_is_a_study_of_a_module_alone_and_data_parallel(tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from factories import plan_study
+from transect.domain.errors import BadInput
+from transect.planning.code_hash import closure
 from transect.planning.rule_sources import rule_sources
 
 STUDY = """
@@ -49,6 +51,18 @@ def test_a_rule_that_is_typed_in_another_way_is_the_same(tmp_path):
 def test_the_file_of_a_schedule_is_an_input(tmp_path):
     for cell in planned(tmp_path, "schedule: 'rates.py:rate'").values():
         assert cell.spec["named"] == [str(tmp_path / "rates.py")]
+
+
+def test_a_function_that_a_schedule_s_file_lacks_is_told_while_planning(tmp_path):
+    with pytest.raises(
+        BadInput, match=r"workloads\.digits-cnn\.schedule': .*rates\.py: unknown member 'rat': did you mean 'rate'"
+    ):
+        planned(tmp_path, "schedule: 'rates.py:rat'")
+
+
+def test_what_imports_an_own_schedule_counts(tmp_path):
+    ways = {name for path in rule_sources() for name in closure(path, tmp_path)}
+    assert "own_files.py" in {path.name for path in ways}
 
 
 def test_the_files_of_all_rules_are_sources():

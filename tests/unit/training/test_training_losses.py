@@ -186,7 +186,7 @@ for name, (loss, more, outputs, y) in json.loads(sys.argv[1]).items():
     outputs, y = np.array(outputs), np.array(y)
     value, gradient = LOSSES.get(loss).value_and_gradient(rule, outputs, y)
     tensor = torch.tensor(outputs, requires_grad=True)
-    found = loss_function(rule)(tensor, torch.tensor(y))
+    found = loss_function(rule, None)(tensor, torch.tensor(y))
     found.backward()
     off[name] = max(abs(found.item() - value), float(np.abs(tensor.grad.numpy() - gradient).max()))
 print(json.dumps(off))

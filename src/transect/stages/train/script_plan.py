@@ -11,7 +11,7 @@ from transect.planning.code_hash import PACKAGE, closure
 from transect.planning.context import Context
 from transect.planning.environments import environment_source
 from transect.planning.own_workloads import read_by
-from transect.training.own_workload import SPEC_KEY
+from transect.training.own_workload import SPEC_KEY, OwnWorkload
 from transect.training.script_workload import FOLDER, SCRIPTS, Script, ScriptWorkload, script_of, script_workload
 from transect.training.workloads import WORKLOADS
 
@@ -20,13 +20,15 @@ RUNNING = tuple(PACKAGE / name for name in ("stages/train/script.py", "payloads/
 
 
 def check_environments(workloads: Iterable[str], context: Context) -> None:
-    """Note environments of scripts that neither the project, a plug-in folder nor the system has."""
+    """Note environments of scripts and modules that neither the project, a plug-in folder nor the system has."""
     for name in workloads:
         known = WORKLOADS.get(name) if name in WORKLOADS else None
-        for script in known.scripts.values() if isinstance(known, ScriptWorkload) else ():
-            if script.environment not in context.system.environments:
+        asked = [script.environment for script in known.scripts.values()] if isinstance(known, ScriptWorkload) else []
+        asked += [known.environment] if isinstance(known, OwnWorkload) else []
+        for environment in asked:
+            if environment not in context.system.environments:
                 with context.complaints.noted():
-                    environment_source(script.environment, context.where(f"workloads.{name}.environment"))
+                    environment_source(environment, context.where(f"workloads.{name}.environment"))
 
 
 def no_script(cell: TrainCell) -> str | None:

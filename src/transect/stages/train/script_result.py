@@ -155,7 +155,7 @@ def script_result(job: Job, ranks: list[dict[str, Any]]) -> Result:
                 "reached": reached is not None,
                 **({"since": "the script began"} if workload.clock == "start" else {}),
             },
-            "epochs": [int(number) for number in epochs.epoch],
+            "epochs": [float(number) for number in epochs.epoch],
             "clock": workload.clock,
             "not_checkable": NO_REFERENCE,
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in ranks],

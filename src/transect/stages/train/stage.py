@@ -33,6 +33,7 @@ from transect.stages.train.pairs import TRAIN_PAIRS
 from transect.stages.train.script_plan import check_environments, no_script, script_files, script_spec
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
+from transect.training.own_workload import cannot_import
 from transect.training.restarts import RESTARTS
 from transect.training.script_workload import ScriptWorkload, script_of
 from transect.training.strategies import STRATEGIES, strategy_options
@@ -252,9 +253,9 @@ class Train(Stage[TrainCell]):
         ]
 
     def supports(self, cell: TrainCell) -> str | None:
-        """The framework builds the model; files can be decoded, the batch divided, and a layer held."""
+        """The framework builds the model, where its files can be imported; files can be decoded, the batch divided, and a layer held."""
         builds = FRAMEWORKS.get(cell.framework).builds(WORKLOADS.get(cell.workload).model)
-        return no_script(cell) or builds or cannot_be_cut(cell)
+        return no_script(cell) or builds or cannot_import(cell.workload, self.environment(cell)) or cannot_be_cut(cell)
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters; of a script those that are known, and how it is started."""

@@ -17,7 +17,7 @@ from transect.training.datasets.arrays import Arrays, samples_of
 @DATASETS.register("python")
 class PythonDataset(Arrays):
     """What `name` in the file `path` returns for `arguments`: (x, y) or a mapping of arrays as in an NPZ file; a dataset
-    of pairs or its DataLoader, or two of them, for training and for the test. Every pair is asked for once, in order.
+    of pairs or its DataLoader; or two of these, for training and for the test. Every pair is asked for once, in order.
     """
 
     option_names = ("path", "name", "arguments")
@@ -30,7 +30,7 @@ class PythonDataset(Arrays):
         make_dataset = import_module("transect.training.frameworks._module_files").make_dataset
         where = f"{path}:{name}"
         try:
-            arrays = _arrays(make_dataset(options), where)
+            arrays = arrays_of(make_dataset(options), where)
         except BadInput:
             raise
         except FAULTS as error:
@@ -44,13 +44,13 @@ class PythonDataset(Arrays):
         return reader
 
 
-def _arrays(given: Any, where: str) -> dict[str, np.ndarray]:
+def arrays_of(given: Any, where: str) -> dict[str, np.ndarray]:
     """Return what was given as arrays by name."""
     if isinstance(given, Mapping):
         return {str(name): np.asarray(array) for name, array in given.items()}
     if not isinstance(given, tuple):
         return dict(zip("xy", _pairs(given, where), strict=True))
-    if len(given) == 2 and all(hasattr(part, "shape") for part in given):
+    if _are_arrays(given):
         return {"x": np.asarray(given[0]), "y": np.asarray(given[1])}
     if len(given) == 2:
         (x, y), (x_test, y_test) = (_pairs(part, where) for part in given)
@@ -58,8 +58,14 @@ def _arrays(given: Any, where: str) -> dict[str, np.ndarray]:
     raise BadInput(f"{where}: gives {len(given)} parts: expected arrays x and y, or a training and a test dataset")
 
 
+def _are_arrays(given: Any) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and all(hasattr(part, "shape") for part in given)
+
+
 def _pairs(dataset: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return all samples of a dataset, and their targets."""
+    """Return all samples of a dataset, or of a pair of arrays, and their targets."""
+    if _are_arrays(dataset):
+        return np.asarray(dataset[0]), np.asarray(dataset[1])
     dataset = dataset.dataset if hasattr(dataset, "num_workers") else dataset
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise BadInput(

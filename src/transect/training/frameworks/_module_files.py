@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.domain.errors import FAULTS, BadInput, MissingDependency
+from transect.domain.errors import FAULTS, BadInput
 from transect.training.frameworks._torch_modules import draw_from
+from transect.training.own_files import member_of
 
 if TYPE_CHECKING:
     import torch
-
-
-def member_of(file: Path, name: str) -> Any:
-    """Import a file as Python would from its folder, or from above its package; return what it calls `name`.
-
-    Raises BadInput naming the file, or MissingDependency where it imports what is not installed.
-    """
-    package = file.parent
-    parts = [file.stem]
-    while (package / "__init__.py").is_file():
-        parts.insert(0, package.name)
-        package = package.parent
-    if str(package) not in sys.path:
-        sys.path.insert(0, str(package))
-    dotted = ".".join(parts)
-    try:
-        module = importlib.import_module(dotted)
-        if Path(module.__file__ or "").resolve() != file.resolve():
-            # A name that is taken, such as `train.py` beside an installed `train`.
-            spec = importlib.util.spec_from_file_location(f"transect_own_{file.stem}", file)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module
-            spec.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingDependency(f"{file}: imports {error.name}, which this environment does not have") from error
-    except FAULTS as error:
-        raise BadInput(f"{file}: cannot be imported: {type(error).__name__}: {error}") from error
-    if not hasattr(module, name):
-        known = ", ".join(sorted(member for member in vars(module) if not member.startswith("_")))
-        raise BadInput(f"{file}: there is no {name}: expected one of {known}")
-    return getattr(module, name)
 
 
 def make_module(file: Path, name: str, options: dict[str, Any]) -> torch.nn.Module:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from transect.training.frameworks._module_files import member_of
 from transect.training.module_model import ModuleModel
+from transect.training.own_files import member_of
 from transect.training.workloads import Parameters
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.options import Option
+from transect.training.own_files import member_of
 from transect.training.schedules import SCHEDULES, Schedule
 
 
@@ -29,7 +29,6 @@ class Function(Schedule):
 
     def factors(self, options: Mapping[str, Any], step: np.ndarray, steps: int) -> np.ndarray:
         """Call it for each step. Raises BadInput where it raises, or gives no number from 0 on."""
-        member_of = import_module("transect.training.frameworks._module_files").member_of
         where = f"{options['file']}:{options['function']}"
         function = member_of(Path(options["file"]), options["function"])
         found = []
