@@ -202,7 +202,7 @@ def test_module_and_data_are_trained_exported_and_served(own):
     records = own.records("own")
     lost = {name: record["message"] for name, record in records.items() if record["status"] != "ok"}
     reasons = {
-        "mine.tensorflow": "it builds transect's own layers, not a ModuleModel",
+        "mine.tensorflow": "it builds transect's own layers, not a module of torch in a file of the study's own",
         "mine.torchax": "Net draws random numbers in its forward pass",
         "rows.torch-eager": "is retrained as an exported step",
         "wide.sgd": "an exported step has masks of its own",

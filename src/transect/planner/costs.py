@@ -41,7 +41,7 @@ from transect.training.layers import (
     weight_shapes,
 )
 from transect.training.losses import LOSSES
-from transect.training.models import Model
+from transect.training.models import Model, called
 from transect.training.operations import layer_operations
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
@@ -101,7 +101,7 @@ class _Count(NamedTuple):
 def layers_of(model: Model) -> tuple[Layer, ...]:
     """Return the layers that a model can be cut at. Raises BadInput where it has none."""
     if not isinstance(model, LayeredModel):
-        raise BadInput(f"a {type(model).__name__} is no list of layers: there is nothing to cut it at")
+        raise BadInput(f"{called(model)} is no list of layers: there is nothing to cut it at")
     return model.layers
 
 

@@ -32,6 +32,7 @@ class TextEncoder:
 
     inputs: ClassVar[Literal["float", "int64"]] = "int64"
     score: ClassVar[str] = "accuracy"
+    what: ClassVar[str] = "a transformer"
     parts_matter: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -42,6 +42,7 @@ class LayeredModel:
 
     inputs: ClassVar[Literal["float", "int64"]] = "float"
     score: ClassVar[str] = "accuracy"
+    what: ClassVar[str] = "a list of layers"
     axes: ClassVar[Mapping[int, tuple[str, int]]] = {}
 
     @property

@@ -131,4 +131,9 @@ def no_module(model: Model) -> str | None:
     """Return why torch cannot build the model, or None."""
     if isinstance(model, TorchModel):
         return None
-    return f"a {type(model).__name__} gives no module of torch"
+    return f"{called(model)} gives no module of torch"
+
+
+def called(model: Model) -> str:
+    """Return what messages call a model: its own `what`, or its class."""
+    return getattr(model, "what", f"a {type(model).__name__}")

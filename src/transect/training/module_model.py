@@ -44,6 +44,7 @@ class ModuleModel:
 
     axes: ClassVar[Mapping[int, tuple[str, int]]] = {}
     # Nobody knows before it has run: a batch norm, or a loss over pairs of samples.
+    what: ClassVar[str] = "a module of torch in a file of the study's own"
     parts_matter: ClassVar[bool] = True
 
     @classmethod

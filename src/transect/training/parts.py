@@ -13,7 +13,7 @@ import numpy as np
 from transect.training.frameworks import ModelPart, ModelPlan, PartTrainer, ResumableTrainer, Trainer, TrainingState
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape, Weight, shapes, weight_shapes
-from transect.training.models import Model
+from transect.training.models import Model, called
 
 Value = TypeVar("Value")
 
@@ -22,7 +22,7 @@ def no_parts(model: Model) -> str | None:
     """Return why a model cannot be cut between its layers, or None."""
     if isinstance(model, LayeredModel):
         return None
-    return f"it cuts lists of layers, and a {type(model).__name__} is not one"
+    return f"it cuts lists of layers, and {called(model)} is not one"
 
 
 def layers_of(model: Model) -> tuple[Layer, ...]:

@@ -32,6 +32,6 @@ def test_a_model_that_is_no_list_of_layers_has_no_parts():
     assert no_parts(MODEL) is None
     encoder = model_of(WORKLOADS.get("tickets-transformer"))
     assert isinstance(encoder, TextEncoder)
-    assert no_parts(encoder) == "it cuts lists of layers, and a TextEncoder is not one"
+    assert no_parts(encoder) == "it cuts lists of layers, and a transformer is not one"
     with pytest.raises(TypeError, match="TextEncoder is not a list of layers"):
         layer_count(encoder)

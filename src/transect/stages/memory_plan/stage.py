@@ -12,6 +12,7 @@ from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.dataset import workload_plugins
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layered import LayeredModel
+from transect.training.models import called
 from transect.training.optimisers import OPTIMISERS
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, model_of
@@ -51,7 +52,7 @@ class Memory(Stage[MemoryCell]):
             return f"it measures layers of torch on a cpu, not of {cell.framework} on {cell.device}"
         model = model_of(WORKLOADS.get(cell.workload))
         if not isinstance(model, LayeredModel):
-            return f"it measures lists of layers, not a {type(model).__name__}"
+            return f"it measures lists of layers, not {called(model)}"
         return None
 
     def spec(self, cell: MemoryCell, context: Context) -> dict[str, Any]:

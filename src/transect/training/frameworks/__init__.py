@@ -12,7 +12,7 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
 from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
-from transect.training.models import Model
+from transect.training.models import Model, called
 from transect.training.trainers import (
     BaseTrainer,
     FusedTrainer,
@@ -146,7 +146,7 @@ def only_layers(model: Model) -> str | None:
     """Return the reason why a framework that builds lists of layers cannot build the model."""
     if isinstance(model, LayeredModel):
         return None
-    return f"it builds transect's own layers, not a {type(model).__name__}"
+    return f"it builds transect's own layers, not {called(model)}"
 
 
 def runs_on(

@@ -11,7 +11,7 @@ from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import weight_shapes
-from transect.training.models import Model
+from transect.training.models import Model, called
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._rows import layers_by_rows, rows_of
 from transect.training.strategies._torch_replicas import RankGroup, ReplicaStrategy
@@ -48,7 +48,7 @@ class Spatial(ReplicaStrategy):
 
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
         if not isinstance(model, LayeredModel):
-            return f"it divides images between layers, and a {type(model).__name__} has none"
+            return f"it divides images between layers, and {called(model)} has none"
         if len(model.sample) != 3:
             return f"samples of shape {model.sample} have no rows"
         parts = self.replica_ranks(cell)

@@ -14,7 +14,7 @@ from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Linear, ReLU, Residual, Sigmoid
 from transect.training.layout import Layout
-from transect.training.models import Model
+from transect.training.models import Model, called
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._torch_replicas import RankGroup, ReplicaStrategy
 
@@ -155,7 +155,7 @@ class TensorParallel(ReplicaStrategy):
 
     def complaint(self, model: Model, cell: TrainCell) -> str | None:
         if not isinstance(model, LayeredModel):
-            return f"it cuts lists of layers, and a {type(model).__name__} is not one"
+            return f"it cuts lists of layers, and {called(model)} is not one"
         pairs, parts = list(_pairs(model.layers)), self.replica_ranks(cell)
         if not pairs:
             return f"{cell.workload} has no two linear layers with nothing but ReLU or Sigmoid between"
