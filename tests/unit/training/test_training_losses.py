@@ -91,7 +91,21 @@ def test_scores_are_means_over_samples():
     ("loss", "output", "y", "classes", "message"),
     [
         ("cross-entropy", (3,), CLASSES, ("a", "b", "c"), None),
-        ("cross-entropy", (2,), CLASSES, ("a", "b", "c"), "class numbers (n,) for outputs (n, 3): outputs are (n, 2)"),
+        (
+            "cross-entropy",
+            (2,),
+            CLASSES,
+            ("a", "b", "c"),
+            "from 0 on for outputs (n, 3), or more of them: outputs are (n, 2)",
+        ),
+        ("cross-entropy", (9,), CLASSES, ("a", "b", "c"), None),
+        (
+            "cross-entropy",
+            (3, 3),
+            CLASSES,
+            ("a", "b", "c"),
+            "for outputs (n, 3), or more of them: outputs are (n, 3, 3)",
+        ),
         ("cross-entropy", (3,), FEW, (), "targets float64 of shape (n, 3)"),
         ("mse", (3,), FEW, (), None),
         ("mse", (), FEW[:, 0], (), None),

@@ -68,7 +68,8 @@ def check_targets(loss: str, output: tuple[int, ...], y: np.ndarray, classes: tu
     whole = y.dtype.kind in "iu"
     last = output[-1] if output else 0
     fits = {
-        "classes": bool(classes) and output == (len(classes),),
+        # Of some outputs there may be no sample.
+        "classes": bool(classes) and len(output) == 1 and last >= len(classes),
         "tokens": whole and y.shape[1:] == output[:-1] != () and y.min() >= 0 and y.max() < last,
         "numbers": not whole and y.shape[1:] == output,
         "labels": y.shape[1:] == output and bool(np.isin(y, (0, 1)).all()),
@@ -76,7 +77,7 @@ def check_targets(loss: str, output: tuple[int, ...], y: np.ndarray, classes: tu
     if fits[kind]:
         return
     expected = {
-        "classes": f"class numbers (n,) for outputs (n, {len(classes) or 'classes'})",
+        "classes": f"class numbers (n,) from 0 on for outputs (n, {len(classes) or 'classes'}), or more of them",
         "tokens": "token numbers (n, time) for outputs (n, time, vocabulary)",
         "numbers": f"real numbers of the outputs' shape, (n, {_axes(output)})",
         "labels": f"zeros and ones of the outputs' shape, (n, {_axes(output)})",
