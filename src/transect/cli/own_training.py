@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.planning.own_workloads import PYTHON_MEMBER
+from transect.planning.python_members import PYTHON_MEMBER
 
 # Enough that a difference can be told from chance.
 _REPEATS = 5

@@ -15,7 +15,7 @@ Writes into its folder:
 `workload.json` is for runtimes that train without ONNX or with graphs of their own: `workload`
 (a name among `training/workloads`), `parameters` (its hyper-parameters, as `Parameters` holds them,
 `optimiser` being that of the step, so that `momentum`, `beta1` … are its own), `optimiser` (the same
-name, for those that look at nothing else), `clip` (the largest norm of all gradients together, or
+name, for those that look at nothing else), `own_loss` (whether the loss is a function of the study's own), `clip` (the largest norm of all gradients together, or
 null) and `accumulates` (whether `accumulate.onnx` is there). The module's weights are the tensors
 `model.NAME` of a state file, NAME the neutral name of the workload's layers.
 
@@ -139,8 +139,8 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
             "the path in float64 that retraining is held to has torch's"
         )
     original = Parameters.model_validate(spec["parameters"])
-    # How gradients are clipped is said by the grid.
-    parameters = with_optimiser(original, cell.optimiser).model_copy(update={"clip_norm": None})
+    # How gradients are clipped and added up is said by the grid.
+    parameters = with_optimiser(original, cell.optimiser).model_copy(update={"clip_norm": None, "accumulation": 1})
     data = load_arrays(data_folder, np.float32)
     train, test = ({"x": np.asarray(data[f"x_{part}"][:]), "y": data[f"y_{part}"]} for part in ("train", "test"))
     write_tensors(out / "data", train)

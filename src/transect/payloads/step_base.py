@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.domain.axes.retrain import StepCell
-from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.onnx_models.exporters import OUTPUT
 from transect.payloads.step_path import trainer_of
@@ -20,6 +19,7 @@ from transect.portable_step.export import export_step
 from transect.training.inputs import load_data, load_weights
 from transect.training.learning_rates import learning_rates
 from transect.training.models import Model, TorchModel
+from transect.training.module_model import ModuleModel
 from transect.training.workloads import Parameters
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ def export(
     """Write the step's folder, with `workload.json` beside the manifest."""
     import torch
 
+    from transect.training.frameworks._torch_losses import loss_function
     from transect.training.frameworks._torch_modules import load_weights
     from transect.training.frameworks._torch_optimisers import make_optimiser
 
@@ -145,7 +146,7 @@ def export(
     clip: dict[str, Any] = {} if cell.clip is None else {"clip": "norm", "defaults": {"clip": cell.clip}}
     export_step(
         module,
-        _loss(parameters),
+        loss_function(parameters, model),
         make_optimiser(parameters, trained),
         example,
         folder,
@@ -157,27 +158,10 @@ def export(
         "workload": cell.workload,
         "parameters": parameters.model_dump(mode="json"),
         "optimiser": cell.optimiser,
+        "own_loss": isinstance(model, ModuleModel) and model.own_loss is not None,
         "clip": cell.clip,
         "accumulates": cell.accumulates,
     }
     # For ONNX Runtime training: null, or the exporter's error where there is no file.
     facts["inference_models"] = write_inference_models(module, example[:1], ["x"], folder)
     write_atomic(folder / WORKLOAD, json.dumps(facts, indent=1) + "\n")
-
-
-def _loss(parameters: Parameters) -> Callable[[Any, Any], Any]:
-    """Return the loss. Raises BadInput for one that the runtimes, which get its name alone, do not know."""
-    import torch
-
-    if parameters.loss not in ("cross-entropy", "mse") or parameters.label_smoothing:
-        raise BadInput(
-            f"a training step is exported for cross-entropy without smoothing, or mse: the workload has {parameters.loss}"
-            f", label_smoothing {parameters.label_smoothing:g}"
-        )
-
-    def half_squared_distance(outputs: Any, y: Any) -> Any:
-        # Of the class's unit vector, without `one_hot`, whose result depends on the data.
-        wanted = (torch.arange(outputs.shape[1]) == y[:, None]).to(outputs.dtype)
-        return 0.5 * (outputs - wanted).square().sum(dim=1).mean()
-
-    return half_squared_distance if parameters.loss == "mse" else torch.nn.functional.cross_entropy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.planning.code_hash import PACKAGE, closure
+from transect.planning.python_members import PYTHON_MEMBER, python_member
 from transect.training.datasets.table import SAVED
 from transect.training.losses import LOSSES
 from transect.training.own_workload import register_own
@@ -21,8 +21,6 @@ from transect.training.workloads import Parameters
 
 # A longer text names no file.
 _LONGEST_NAME = 256
-# Something that a file of Python has.
-PYTHON_MEMBER = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
 
 
 class Definition(BaseModel):
@@ -98,48 +96,6 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
     told["reads"] = read_by(files, study.parent)
     register_own(name, told)
     return parameters | {"dataset_options": options}
-
-
-def python_member(given: str, where: str, study: Path) -> tuple[Path, str]:
-    """Return the file and the name of FILE.py:NAME, relative to the study. Raises BadInput where it has no such member."""
-    found = PYTHON_MEMBER.fullmatch(given)
-    if found is None:
-        raise BadInput(f"{where}: expected FILE.py:NAME, got {given!r}")
-    file = (study.parent / Path(found["file"]).expanduser()).resolve()
-    if not file.is_file():
-        raise BadInput(f"{where}: {file}: no such file")
-    known = _defined(file)
-    if known is not None and found["name"] not in known:
-        raise unknown_name("member", found["name"], known, f"{where}: {file}")
-    return file, found["name"]
-
-
-def _defined(file: Path) -> set[str] | None:
-    """Return what a file defines or imports at its top, None where that is not known without running it.
-
-    Raises BadInput where it is no Python.
-    """
-    try:
-        body = ast.parse(file.read_bytes(), str(file)).body
-    except (SyntaxError, ValueError) as error:
-        raise BadInput(f"{file}: is no Python: {error}") from None
-    names: set[str] = set()
-    for statement in body:
-        match statement:
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
-                names.add(name)
-            case ast.Assign(targets=targets):
-                found = (node for target in targets for node in ast.walk(target))
-                names |= {node.id for node in found if isinstance(node, ast.Name)}
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names.add(name)
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names |= {alias.asname or alias.name.split(".")[0] for alias in aliases}
-            case ast.Expr(value=ast.Constant()):
-                pass
-            case _:
-                return None
-    return None if "*" in names else names
 
 
 def _data(definition: Definition, where: str, study: Path) -> tuple[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.planning.code_hash import PACKAGE, closure
-from transect.planning.own_workloads import python_member
+from transect.planning.python_members import python_member
 from transect.training.datasets import DATASETS
 from transect.training.losses import LOSSES
 from transect.training.own_workload import OwnWorkload

@@ -20,10 +20,13 @@ def loss_function(rule: Parameters, model: object) -> Callable[[torch.Tensor, to
     if isinstance(model, ModuleModel) and model.own_loss is not None:
         own: Callable[[Any, Any], Any] = member_of(*model.own_loss)
         return own
+    import torch
     from torch.nn import functional
 
     def numbers(outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return (y if y.shape == outputs.shape else functional.one_hot(y, outputs.shape[1])).to(outputs.dtype)
+        # Of class numbers vectors of one 1 and zeros; what `one_hot` does depends on values, and cannot be exported.
+        given = y if y.shape == outputs.shape else torch.arange(outputs.shape[1], device=y.device) == y[:, None]
+        return given.to(outputs.dtype)
 
     def mse(outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         # Of class numbers the published loss: half the distance, and a sum over classes.
