@@ -114,6 +114,9 @@ STUDY = {
             "module_options": {"features": 2, "classes": 3},
             "data": "rows.csv",
             "data_options": {"target": "kind", "features": ["a", "b"]},
+            "label_smoothing": 0.1,
+            "weight_decay": 0.1,
+            "decay": "matrices",
             **COMMON,
         },
         "photos": {
@@ -121,6 +124,8 @@ STUDY = {
             "module_options": {"features": 192, "classes": 2},
             "data": "photos/",
             "data_options": {"size": 8},
+            "loss_function": "my_model.py:focal",
+            "accumulation": 2,
             **COMMON,
         },
     },
@@ -157,6 +162,8 @@ STUDY = {
         "grids": [
             {"workloads": ["rows"], "runtimes": ["python", "rust", "torch-eager"], "steps": [10]},
             {"workloads": ["wide"], "runtimes": ["python"], "steps": [10]},
+            # By a function of the study's own, which ONNX Runtime computes as a part of the step.
+            {"workloads": ["photos"], "runtimes": ["python"], "steps": [10], "base_epochs": [1]},
         ]
     },
 }

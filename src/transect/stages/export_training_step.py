@@ -17,7 +17,6 @@ from transect.planning.stage import STAGES, Stage
 from transect.stages.dataset import workload_plugins
 from transect.stages.train.stage import trained
 from transect.training.models import no_module
-from transect.training.module_model import only_torch_computes
 from transect.training.workloads import WORKLOADS, model_of
 
 # Whose weights retraining goes on from: the module that is exported is its own.
@@ -48,8 +47,7 @@ class Step(Stage[StepCell]):
 
     def supports(self, cell: StepCell) -> str | None:
         """Models that torch builds."""
-        model = model_of(WORKLOADS.get(cell.workload))
-        return no_module(model) or only_torch_computes(model)
+        return no_module(model_of(WORKLOADS.get(cell.workload)))
 
     def spec(self, cell: StepCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters, and each problem that a retraining of the step poses."""

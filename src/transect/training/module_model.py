@@ -159,11 +159,3 @@ class ModuleModel:
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add them up as the loss says."""
         return LOSSES.get(self.loss).score_sum(outputs, y)
-
-
-def only_torch_computes(model: object) -> str | None:
-    """Return why nobody but torch can compute the model's loss, or None."""
-    if isinstance(model, ModuleModel) and model.own_loss is not None:
-        file, name = model.own_loss
-        return f"the loss {file.name}:{name} is a function of torch's tensors"
-    return None

@@ -10,7 +10,7 @@ from transect.training.frameworks._jax_module import ModuleNetwork
 from transect.training.frameworks._jax_optimisers import OPTIMISERS
 from transect.training.frameworks._jax_trainer import JaxTrainer
 from transect.training.models import Model
-from transect.training.module_model import ModuleModel, only_torch_computes
+from transect.training.module_model import ModuleModel
 
 
 class TorchaxTrainer(JaxTrainer):
@@ -37,7 +37,10 @@ class TorchaxFramework(Framework):
         """What torch can export is known when it is tried."""
         if not isinstance(model, ModuleModel):
             return "it takes modules of torch; `jax` builds transect's own models"
-        return only_torch_computes(model)
+        if model.own_loss is not None:
+            file, name = model.own_loss
+            return f"the loss {file.name}:{name} is a function of torch's tensors"
+        return None
 
     def trainer(self, plan: ModelPlan) -> TorchaxTrainer:
         return TorchaxTrainer(plan)
