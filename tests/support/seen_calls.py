@@ -51,8 +51,10 @@ def note(frame, event, _):
             stream.write(f"{{cell}}\\t{{code.co_filename[len(HOME):]}}\\n")
 
 
-# A report that is made while the study runs is made between two cells; Snakemake itself runs none.
-if not any(word.endswith(("transect.engine.make_report", "/snakemake")) for word in getattr(sys, "orig_argv", sys.argv)):
+# A report that is made while the study runs, on a slow machine, is made between two cells, by helpers that are spawned;
+# Snakemake itself runs none.
+OTHERS = ("transect.engine.make_report", "/snakemake", "--multiprocessing-fork")
+if not any(word.endswith(OTHERS) for word in getattr(sys, "orig_argv", sys.argv)):
     threading.setprofile(note)
     sys.setprofile(note)
 '''
