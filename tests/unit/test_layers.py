@@ -160,9 +160,7 @@ def test_frameworks_are_imported_inside_functions_only():
     found = []
     for path in FILES:
         early = [i for i in imports(path) if not (i.lazy or i.typing)]
-        # An optimiser that users import where torch is: its class needs torch's.
-        if path != PACKAGE / "portable_step" / "lamb.py":
-            found += offences(path, [i for i in early if i.library in FRAMEWORK_LIBRARIES])
+        found += offences(path, [i for i in early if i.library in FRAMEWORK_LIBRARIES])
     assert not found
 
 

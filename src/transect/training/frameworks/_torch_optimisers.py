@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from transect.training.frameworks._rules import Arithmetic, Rule, rule_of
+from transect.training.frameworks._torch_lamb import lamb_class
 from transect.training.frameworks._torch_modules import copy_array
 from transect.training.optimisers import group_rule
 from transect.training.workloads import Parameters
@@ -46,7 +46,7 @@ def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.op
         "nesterov": lambda: optim.SGD(groups, **common, momentum=rule.momentum, nesterov=rule.momentum > 0),
         "adam": lambda: optim.Adam(groups, **common, **betas),
         "adamw": lambda: optim.AdamW(groups, **common, **betas),
-        "lamb": lambda: _lamb(rule)(groups, **common),
+        "lamb": lambda: lamb_class()(groups, **common, **betas),
         "rmsprop": lambda: optim.RMSprop(groups, **common, alpha=rule.alpha, eps=rule.epsilon, momentum=rule.momentum),
         "adagrad": lambda: optim.Adagrad(groups, **common, eps=rule.epsilon),
     }
@@ -60,51 +60,6 @@ def _groups(rule: Parameters, parameters: list[torch.Tensor]) -> Iterator[dict[s
     for decay in sorted(set(decays), reverse=True):
         members = [parameter for parameter, own in zip(parameters, decays, strict=True) if own == decay]
         yield {"params": members, "weight_decay": decay}
-
-
-def _lamb(rule: Parameters) -> type[torch.optim.Optimizer]:
-    """Return a class for this rule; weight decays may differ between groups."""
-    import torch
-
-    norm = torch.linalg.vector_norm
-
-    def ratio(w: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
-        size, length = norm(w), norm(along)
-        return torch.where((size > 0) & (length > 0), size / length, 1.0)
-
-    arithmetic = Arithmetic(root=torch.sqrt, ratio=ratio)
-
-    class Lamb(torch.optim.Optimizer):
-        """As in `optimisers/lamb.py`, on the device without waiting for it."""
-
-        def __init__(
-            self, params: Any, lr: float = rule.learning_rate, weight_decay: float = rule.weight_decay
-        ) -> None:
-            super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
-
-        def step(self, closure: Any = None) -> Any:
-            """Update all weights that have a gradient."""
-            loss = None if closure is None else closure()
-            for group in self.param_groups:
-                own = rule.model_copy(update={"weight_decay": group["weight_decay"]})
-                _, lamb = rule_of(own, arithmetic)
-                with torch.no_grad():
-                    for weight in group["params"]:
-                        if weight.grad is not None:
-                            self._update(lamb, weight, group["lr"])
-            return loss
-
-        def _update(self, lamb: Rule, weight: torch.Tensor, rate: float) -> None:
-            kept = self.state[weight]
-            if not kept:
-                kept.update(step=torch.tensor(0.0), **{name: torch.zeros_like(weight) for name in _KEPT["lamb"]})
-            kept["step"] += 1
-            corrections = [1 - beta ** float(kept["step"]) for beta in (rule.beta1, rule.beta2)]
-            changed, states = lamb(weight, weight.grad, [kept[name] for name in _KEPT["lamb"]], rate, corrections)
-            weight.copy_(changed)
-            kept.update(zip(_KEPT["lamb"], states, strict=True))
-
-    return Lamb
 
 
 def clip_gradients(parameters: list[torch.Tensor], limit: float) -> None:
