@@ -8,6 +8,7 @@ from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._programs import CONTRACT, PythonProgram
+from transect.training.module_model import ModuleModel
 from transect.training.workloads import WORKLOADS, model_of
 
 _FOLDER = RUNNERS / "ort-training"
@@ -40,8 +41,10 @@ class OrtTrainingRuntime(PythonProgram):
             return "ONNX Runtime training adds up the gradients of micro-batches, without a mean"
         if cell.clip is not None:
             return "gradients are not clipped here"
-        if model_of(WORKLOADS.get(cell.workload)).parts_matter:
-            return "ONNX Runtime training averages batch norm's biased variance, PyTorch the unbiased one"
+        model = model_of(WORKLOADS.get(cell.workload))
+        if model.parts_matter:
+            why = "ONNX Runtime training averages batch norm's biased variance, PyTorch the unbiased one"
+            return f"{why}, and a module may have one" if isinstance(model, ModuleModel) else why
         return None
 
     def code_files(self) -> list[Path]:
