@@ -144,6 +144,14 @@ def trained(workload: str, framework: str, context: Context, where: str = "") ->
     return cell
 
 
+def _environment(cell: TrainCell, usual: str) -> str:
+    """Return the environment of a cell's strategy, or else the usual one."""
+    name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, usual)
+    # Where one lock file cannot serve both, `envs/NAME-cuda` is the one for GPUs.
+    on_gpu = cell.device == "cuda" and has_environment(f"{name}-cuda")
+    return f"{name}-cuda" if on_gpu else name
+
+
 @STAGES.register("train")
 class Train(Stage[TrainCell]):
     """Ranks train; their series become one record, checked against the reference."""
@@ -255,7 +263,8 @@ class Train(Stage[TrainCell]):
     def supports(self, cell: TrainCell) -> str | None:
         """The framework builds the model, where its files can be imported; files can be decoded, the batch divided, and a layer held."""
         builds = FRAMEWORKS.get(cell.framework).builds(WORKLOADS.get(cell.workload).model)
-        return no_script(cell) or builds or cannot_import(cell.workload, self.environment(cell)) or cannot_be_cut(cell)
+        where = _environment(cell, FRAMEWORKS.get(cell.framework).environment)
+        return no_script(cell) or builds or cannot_import(cell.workload, where) or cannot_be_cut(cell)
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters; of a script those that are known, and how it is started."""
@@ -288,8 +297,5 @@ class Train(Stage[TrainCell]):
     def environment(self, cell: TrainCell) -> str:
         """The framework's, or another one that the strategy or a GPU needs."""
         script = script_of(cell)
-        default = script.environment if script is not None else FRAMEWORKS.get(cell.framework).environment
-        name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, default)
-        # Where one lock file cannot serve both, `envs/NAME-cuda` is the one for GPUs.
-        on_gpu = cell.device == "cuda" and has_environment(f"{name}-cuda")
-        return f"{name}-cuda" if on_gpu else name
+        usual = script.environment if script is not None else FRAMEWORKS.get(cell.framework).environment
+        return _environment(cell, usual)
