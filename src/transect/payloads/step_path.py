@@ -17,6 +17,8 @@ from transect.training.workloads import Parameters
 
 _PROBED_ERROR = 1e-3
 
+# Batches of which the gradient's rounding is measured.
+_ROUNDED_BATCHES = 3
 # Test samples that are predicted at once.
 _AT_ONCE = 512
 
@@ -69,8 +71,12 @@ def score(model: Model, trainer: Any, x: np.ndarray, y: np.ndarray) -> float:
     return total / len(y)
 
 
-def follow(course: Course, unit: float = 0.0, noise: float = 0.0, seed: int = 0) -> Followed:
+def follow(
+    course: Course, unit: float = 0.0, noise: float = 0.0, seed: int = 0, rounding: Sequence[Any] = ()
+) -> Followed:
     """Train in float64; stored weights err by `unit`, sums and gradients by `noise`, relatively.
+
+    Each parameter's gradient errs also by `unit` times its `rounding`, as it is.
 
     The gradient of a step is the mean of its micro-batches', its loss the mean of theirs. It ends
     where the loss is no longer finite: the rest is NaN.
@@ -91,6 +97,8 @@ def follow(course: Course, unit: float = 0.0, noise: float = 0.0, seed: int = 0)
             for parameter, before in zip(trainer.parameters, kept, strict=False):
                 parameter.copy_(before)
                 parameter.grad *= 1 + noise * _normal(parameter)
+            for parameter, errs in zip(trainer.parameters, rounding, strict=False):
+                parameter.grad += unit * errs * _normal(parameter)
         if course.clip is not None:
             torch.nn.utils.clip_grad_norm_(trainer.parameters, course.clip)
         trainer.update(float(course.rates[step]))
@@ -170,7 +178,28 @@ def rate_error_seen(course: Course, exact: Followed, allowed: Tolerance) -> floa
 
 
 def _perturbed(course: Course, unit: float, noise: float) -> Iterator[Followed]:
-    return (follow(course, unit, noise, seed) for seed in range(1, 1 + PERTURBED_RUNS))
+    rounding = _gradient_rounding(course)
+    return (follow(course, unit, noise, seed, rounding) for seed in range(1, 1 + PERTURBED_RUNS))
+
+
+def _gradient_rounding(course: Course) -> list[Any]:
+    """Return by how much the base's float32 gradient errs, over float32's roundoff, for each parameter.
+
+    As `reference_path.gradient_rounding` does: what cancels, as the gradient of a key's bias in attention, errs by more
+    than a share of itself, and Adam makes it as large as any other.
+    """
+    import torch
+
+    found = []
+    for precision in ("fp64", "fp32"):
+        trainer, gradients = trainer_of(course.model, course.parameters, course.weights, precision), []
+        for rows in course.rows[:_ROUNDED_BATCHES, 0]:
+            trainer.forward_backward(*trainer.batch(course.x[rows], course.y[rows]))
+            gradients.append([parameter.grad.double() for parameter in trainer.parameters])
+        # By parameter, of all batches.
+        found.append([torch.stack(several) for several in zip(*gradients, strict=True)])
+    unit = PRECISIONS["fp32"].unit_roundoff
+    return [(exact - rounded).abs().amax(dim=0) / unit for exact, rounded in zip(*found, strict=True)]
 
 
 def retraining_rates(workload_rate: float, rule: Mapping[str, Any], steps: int) -> np.ndarray:
