@@ -169,11 +169,16 @@ def rounding(seed: int) -> Iterator[None]:
         eps = max(torch.finfo(value.dtype).eps, FLOAT32)
         return value * noise.mul_(eps).add_(1 - eps / 2)
 
+    def is_count(func: Any, args: Any) -> bool:
+        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)]
+        whole = bool(tensors) and not any(tensor.is_floating_point() for tensor in tensors)
+        return whole or func is torch.ops.aten.histc.default
+
     class Rounding(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             made = func(*args, **(kwargs or {}))
-            # What is a view, or was written into, must stay the tensor that it is.
-            if any(returned.alias_info is not None for returned in func._schema.returns):
+            # What is a view, or was written into, must stay the tensor that it is; a count is exact.
+            if any(returned.alias_info is not None for returned in func._schema.returns) or is_count(func, args):
                 return made
             with torch.no_grad():
                 return torch.utils._pytree.tree_map(off, made)

@@ -165,17 +165,11 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
 
 def _check(step: Step) -> None:
     from torch.jit import ScriptModule
-    from torch.nn.modules.batchnorm import _NormBase
 
     for name, part in step.module.named_modules():
         if isinstance(part, ScriptModule):
             raise BadInput(
                 f"{name or 'module'}: of TorchScript, which cannot be traced again; expected its Python class"
-            )
-        if isinstance(part, _NormBase) and part.track_running_stats and part.momentum is None:
-            raise BadInput(
-                f"{name or 'module'} ({type(part).__name__}): momentum=None, a cumulative average, "
-                "depends on the value of a counter; expected a number as momentum"
             )
     if not step.module.training:
         raise BadInput("module: in evaluation mode, expected training mode: module.train()")

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
+from transect.portable_step.cumulative import counting_batch_norms
 from transect.portable_step.decompositions import decomposition_table, ours_first
 from transect.portable_step.diagnosis import OperatorError, Places, explained, following, source_line
 from transect.portable_step.manifest import DTYPES
@@ -234,7 +235,11 @@ def _make_graph(
             graph = make_fx(whole, decomposition_table=table)(*fakes)
             _drop_detached(graph)
             if any(is_written(node) for node in graph.graph.nodes):
-                # Decompositions run below what takes writes out of the module's own operators.
+                # Decompositions run below what takes writes out of the module's own operators. A view
+                # that is one of torch's primitives cannot be traced again.
+                for node in graph.graph.find_nodes(op="call_function", target=torch.ops.prims.squeeze.default):
+                    node.target = torch.ops.aten.squeeze.dims
+                graph.recompile()
                 graph = make_fx(dispatch_functionalize(graph), decomposition_table=table)(*fakes)
         graph.graph.eliminate_dead_code()
         refuse_changed(before, python_values(module, functions))
@@ -246,9 +251,10 @@ def _drop_detached(graph: torch.fx.GraphModule) -> None:
     """Leave out what only says that a tensor, such as a constant, has no gradient: there is no autograd here."""
     import torch
 
-    aten = torch.ops.aten
+    aten, prims = torch.ops.aten, torch.ops.prims
+    same = (aten.detach_.default, aten.detach.default, aten.lift_fresh_copy.default, prims.view_of.default)
     for node in graph.graph.nodes:
-        if node.target in (aten.detach_.default, aten.detach.default, aten.lift_fresh_copy.default):
+        if node.target in same:
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)
     graph.recompile()
@@ -284,18 +290,24 @@ def _known_as_export() -> Iterator[None]:
     """Answer that this is an export to code that asks, and so leaves out what depends on values.
 
     `torch.compiler.is_compiling()` and `is_exporting()` are what libraries ask before they look into a
-    mask for a faster kernel. torch's own transformer layers do not ask, and answers alike.
+    mask for a faster kernel. torch's own transformer layers do not ask, and answers alike; nor does
+    `affine_grid`, which looks for a length of 0.
     """
+    import torch
     from torch._export.utils import _compiling_state_context
+    from torch.nn import functional
     from torch.nn.modules import transformer
 
-    detect = transformer._detect_is_causal_mask
+    detect, affine_grid = transformer._detect_is_causal_mask, functional.affine_grid
     transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    functional.affine_grid = lambda theta, size, align_corners=None: torch.affine_grid_generator(
+        theta, size, bool(align_corners)
+    )
     try:
-        with _compiling_state_context(), symbolic_functions():
+        with _compiling_state_context(), symbolic_functions(), counting_batch_norms():
             yield
     finally:
-        transformer._detect_is_causal_mask = detect
+        transformer._detect_is_causal_mask, functional.affine_grid = detect, affine_grid
 
 
 @contextmanager

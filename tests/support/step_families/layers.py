@@ -13,12 +13,6 @@ from step_families.case import Example, add, classified
 REFUSED = {
     "float(x.shape[0])": "`int` and `float` of them are the example's",
     "int(x.shape[0])": "`int` and `float` of them are the example's",
-    "cov": "depends on the values",
-    "corrcoef": "depends on the values",
-    "cummax": "cummax",
-    "median": "median",
-    "kthvalue": "kthvalue",
-    "lgamma": "lgamma",
 }
 Forward = Callable[[Any, Any], Any]
 
@@ -251,6 +245,16 @@ def _layers() -> None:
         "median": lambda _, x: x - x.median(1, keepdim=True)[0],
         "kthvalue": lambda _, x: x - x.kthvalue(2, 1, keepdim=True)[0],
         "lgamma": lambda _, x: torch().lgamma(x.exp() + 1),
+        "lgamma, digamma below 0": lambda _, x: (x - 3.3).lgamma() + torch().digamma(x * 2) / 9,
+        "cummin": lambda _, x: x.cummin(1)[0],
+        "median of all": lambda _, x: x - x.median(),
+        "quantile": lambda _, x: x - x.quantile(0.3, dim=1, keepdim=True),
+        "diagonal": lambda _, x: x + (x.T @ x).diagonal(1).sum() + torch().diag(x.T @ x),
+        "atleast_2d": lambda _, x: torch().atleast_2d(x).tanh(),
+        "fake_quantize": lambda _, x: torch().fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7),
+        "fake_quantize by channel": lambda _, x: torch().fake_quantize_per_channel_affine(
+            x, torch().linspace(0.05, 0.1, 6), torch().arange(6, dtype=torch().int32), 1, -8, 7
+        ),
     }
     for name, forward in forwards.items():
         add("torch", name, partial(_between, forward), REFUSED.get(name, ""))
@@ -289,16 +293,12 @@ def _layers() -> None:
     for mode in ("sum", "mean", "max"):
         add("torch", f"EmbeddingBag, {mode}", partial(_bag, mode))
     add("torch", "EmbeddingBag, weights", partial(_bag, "sum", True))
-    add("torch", "BatchNorm2d, momentum=None", partial(_images, lambda p, x: p(x), _cumulative), "cumulative average")
+    add("torch", "BatchNorm2d, momentum=None", partial(_images, lambda p, x: p(x), _cumulative))
     for name, make in OPTIMISERS.items():
         add("torch", f"optimiser {name}", partial(_optimised, make))
-    add("torch", "grid_sample, affine_grid", partial(_images, _spatial), "SymIntArrayRef")
-    add(
-        "torch",
-        "grid_sample, border",
-        partial(_images, lambda p, x: _spatial(p, x, padding_mode="border")),
-        "SymIntArrayRef",
-    )
+    add("torch", "grid_sample, affine_grid", partial(_images, _spatial))
+    for more in ({"padding_mode": "border"}, {"mode": "nearest", "padding_mode": "reflection"}):
+        add("torch", f"grid_sample, {more}", partial(_images, partial(_spatial, **more)))
 
 
 _layers()

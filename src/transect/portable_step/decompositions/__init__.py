@@ -27,7 +27,7 @@ __all__ = ["COMPOSITES", "DECOMPOSITIONS", "KEPT", "composes", "decomposes", "de
 F = TypeVar("F", bound=Callable[..., Any])
 
 DECOMPOSITIONS: dict[str, Callable[..., Any]] = {}
-# Those that stand above autograd, which takes their gradient: operators that PyTorch itself composes of others.
+# Those that stand above autograd, which takes their gradient. Of a library that is not imported there is none.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
 
 # Operators that ONNX has as one node, and whose parts would be many.
@@ -48,7 +48,7 @@ def decomposes(*names: str) -> Callable[[F], F]:
 
 
 def composes(name: str) -> Callable[[F], F]:
-    """Register a function in place of what PyTorch composes this operator of."""
+    """Register a function in place of what PyTorch, or a library over it, makes this operator of."""
 
     def register(function: F) -> F:
         COMPOSITES[name] = function
@@ -75,7 +75,10 @@ def ours_first() -> Iterator[None]:
 
     key = torch._C.DispatchKey
     changes: list[Any] = [(_operator(name), key.Autograd, None) for name in DECOMPOSITIONS]
-    changes += [(_operator(name), key.CompositeImplicitAutograd, made) for name, made in COMPOSITES.items()]
+    for name, made in COMPOSITES.items():
+        if (operator := _operator(name)) is not None:
+            composed = operator.has_kernel_for_dispatch_key(key.CompositeImplicitAutograd)
+            changes.append((operator, key.CompositeImplicitAutograd if composed else key.Autograd, made))
     before = [(operator, key, operator.py_kernels.get(key)) for operator, key, _ in changes]
     _put_kernels(changes)
     try:
@@ -95,9 +98,10 @@ def _put_kernels(kernels: list[Any]) -> None:
 
 
 def _operator(name: str) -> Any:
+    """Return an operator, or None where the library that has it is not imported."""
     import torch
 
     operator = torch.ops
     for part in name.split("."):
-        operator = getattr(operator, part)
+        operator = getattr(operator, part, None)
     return operator

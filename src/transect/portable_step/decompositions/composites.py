@@ -71,3 +71,48 @@ def embedding_bag(
         count = torch.zeros([begins.shape[0]], dtype=rows.dtype).scatter_add(0, bag, torch.ones_like(rows[:, 0]))
         made = made / count.clamp(min=1)[:, None]
     return made, bag, bag, bag
+
+
+@composes("aten.cov.default")
+def cov(self: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """Return the covariance of the rows, over the columns; PyTorch warns by a value where there are too few.
+
+    Shapes: `self` (variables, observations), weights (observations,).
+    """
+    import torch
+
+    rows = self if self.dim() == 2 else self.reshape(1, -1)
+    weights = torch.ones_like(rows[0])
+    for given in (fweights, aweights):
+        weights = weights if given is None else weights * given
+    total = weights.sum()
+    # Weights of one kind are counts, of the other how sure an observation is.
+    less = total if aweights is None else (weights * aweights).sum()
+    centred = rows - (rows * weights).sum(1, keepdim=True) / total
+    made = (centred * weights) @ centred.t() / (total - correction * less / total).clamp(min=0)
+    return made if made.shape[0] > 1 else made.reshape([])
+
+
+@composes("aten.corrcoef.default")
+def corrcoef(self: Tensor) -> Tensor:
+    """Return the correlations of the rows, over the columns."""
+    made = cov(self)
+    if made.dim() == 0:
+        return made / made
+    deviation = made.diagonal().sqrt()
+    return (made / deviation[:, None] / deviation[None]).clamp(-1, 1)
+
+
+@composes("transformers.grouped_mm_fallback.default")
+def grouped_product(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+    """Multiply each row by the matrix of its expert, as one product over all experts with zeros between.
+
+    Shapes: `input` (rows, in) in the order of experts, `weight` (experts, in, out), `offs` (experts,), where
+    each expert's rows end.
+    """
+    import torch
+
+    expert = (torch.arange(input.shape[0])[:, None] >= offs[None]).sum(1)
+    own = expert[:, None] == torch.arange(weight.shape[0])
+    spread = torch.where(own.unsqueeze(2), input.unsqueeze(1), torch.zeros((), dtype=input.dtype))
+    return spread.flatten(1) @ weight.flatten(0, 1)

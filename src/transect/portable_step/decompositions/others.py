@@ -98,3 +98,18 @@ def select_backward(grad: Tensor, sizes: list[int], dim: int, index: int) -> Ten
     before = index % length
     pads = [0, 0] * (len(sizes) - 1 - axis) + [before, length - 1 - before]
     return torch.ops.aten.constant_pad_nd.default(grad.unsqueeze(axis), pads, 0)
+
+
+@decomposes("aten.diagonal_backward.default")
+def diagonal_backward(grad: Tensor, sizes: list[int], offset: int, dim1: int, dim2: int) -> Tensor:
+    """Put the gradient of a diagonal into zeros, where PyTorch writes into a view of them."""
+    import torch
+
+    rank = len(sizes)
+    first, second = dim1 % rank, dim2 % rank
+    others = [size for axis, size in enumerate(sizes) if axis not in (first, second)]
+    along = torch.arange(grad.shape[-1])
+    places = (along + max(-offset, 0)) * sizes[second] + along + max(offset, 0)
+    flat = grad.new_zeros([*others, sizes[first] * sizes[second]])
+    made = flat.scatter_add(-1, places.expand(grad.shape), grad)
+    return made.unflatten(-1, [sizes[first], sizes[second]]).movedim((-2, -1), (first, second))
