@@ -25,6 +25,8 @@ EXPORTERS = ("torch", "onnx", "onnx_ir", "onnxscript")
 # Operators as torch writes them: `aten::zeta`, `aten.zeta.default`, `derivative for 'zeta'`, and
 # those of other libraries: `op='torchvision.roi_align'`.
 OPERATOR = re.compile(r"(?:aten|prims)(?:::|\.)(\w+)|derivative for '(\w+)'|op='\w+\.(\w+)'")
+# Colours of a terminal.
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class NoGradient(Exception):
@@ -91,13 +93,16 @@ def _reason(error: Exception) -> str:
     if "No ONNX function found" in _chain(error):
         return "the operator cannot be exported: there is no translation into ONNX for it"
     if type(error).__name__ in ("GuardOnDataDependentSymNode", "DataDependentOutputException"):
-        return "what it does depends on the values of a tensor; expected the same operators for all"
+        return (
+            "what it does depends on the values of a tensor; expected the same operators for all: `torch.where` in "
+            "place of `if`, a tensor in place of `.item()` or `float`"
+        )
     if "mutating a non-functional tensor" in str(error):
         return "it writes into a tensor that is no buffer of the module; expected register_buffer"
     # The exporter's own words are advice to its developers: its cause says what it met.
     while "\x1b" in str(error) and error.__cause__ is not None:
         error = error.__cause__  # type: ignore[assignment]
-    return str(error).strip().split("\n")[0] or type(error).__name__
+    return ESCAPES.sub("", str(error)).strip().split("\n")[0] or type(error).__name__
 
 
 def _chain(error: BaseException) -> str:

@@ -161,6 +161,7 @@ def forgetting(module: torch.nn.Module, functions: Mapping[str, Any]) -> Iterato
     tensors = [owner[kind] for owner in owners for kind in ("_parameters", "_buffers") if kind in owner]
     kept = [(attributes, dict(attributes)) for attributes in (*owners, *tensors)]
     lists = [(held, held[:]) for owner in owners for held in owner.values() if type(held) is list]
+    kept += [(held, dict(held)) for owner in owners for held in owner.values() if type(held) is dict]
     try:
         yield
     finally:
@@ -176,11 +177,15 @@ _TORCH_ATTRIBUTES = ("_parameters", "_buffers", "_modules")
 
 
 def _plain(value: Any) -> Any:
-    """Return what can be compared of a number, a text or a container of these; None for anything else."""
+    """Return what can be compared of a number, a text or a container of these; None for anything else.
+
+    In a dictionary that is left out: tensors that a module keeps at hand are no numbers of its own.
+    """
     if isinstance(value, (Number, str, bytes)):
         return value
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        items = {key: _plain(item) for key, item in value.items()}
+        return {key: plain for key, plain in items.items() if plain is not None}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple, deque)) else None
 
 

@@ -94,8 +94,8 @@ def refuse_fixed(lengths: Any, symbols: Mapping[str, Any]) -> None:
         place = lengths.where[number] if number < len(lengths.where) else ""
         raise (OperatorError if place.startswith("aten.") else BadInput)(
             f"{place or 'module'}: it works for some lengths only, those with {text}; expected any "
-            f"length of {', '.join(names.values())} from 2 on, or axes named by `dynamic`. `x.shape[0]` and `len(x)` "
-            "stand for any length; `int` and `float` of them are the example's"
+            f"length of {', '.join(names.values())} from 2 on, or axes named by `dynamic`. Write `x.shape[0]` or "
+            "`len(x)` without `int` and `float` around it: these make the example's number of it"
         )
 
 
@@ -231,7 +231,7 @@ def _make_graph(
     before = python_values(module, functions)
     with forgetting(module, functions):
         table = translatable(decomposition_table())
-        with mode, ours_first(), enable_python_dispatcher(), _known_as_export():
+        with mode, ours_first(), enable_python_dispatcher(), _known_as_export(), _without_layouts():
             graph = make_fx(whole, decomposition_table=table)(*fakes)
             _drop_detached(graph)
             if any(is_written(node) for node in graph.graph.nodes):
@@ -317,6 +317,20 @@ def _plain_kernels() -> Iterator[None]:
 
     with torch.backends.nnpack.flags(enabled=False), torch.backends.mkldnn.flags(enabled=False):
         yield
+
+
+@contextmanager
+def _without_layouts() -> Iterator[None]:
+    """Keep torch from asking whether lengths are 1 for how results lie in memory, which a graph does not tell."""
+    from torch.fx.experimental import _config, proxy_tensor
+
+    noted = proxy_tensor._extract_tensor_metadata
+    proxy_tensor._extract_tensor_metadata = lambda *_: None
+    try:
+        with _config.patch(backed_size_oblivious=True):
+            yield
+    finally:
+        proxy_tensor._extract_tensor_metadata = noted
 
 
 @contextmanager

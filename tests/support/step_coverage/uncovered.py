@@ -60,12 +60,6 @@ def value_in_condition() -> Any:
     return _function(lambda x: x * 2 if x.sum() > 0 else x)
 
 
-@_uncovered("its weight of a batch is one over the value of a counter", "BatchNorm1d", normal(4))
-def cumulative_average() -> Any:
-    """BatchNorm with a cumulative average, momentum=None."""
-    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4, momentum=None), nn.Linear(4, CLASSES))
-
-
 @_uncovered("ONNX has no such decomposition of matrices", "linalg", normal(4, 4))
 def matrix_decompositions() -> Any:
     """SVD, eigenvalues, Cholesky, inverse, determinant."""

@@ -11,8 +11,8 @@ from step_families.case import Example, add, classified
 
 # What the error says of forwards that are not exported.
 REFUSED = {
-    "float(x.shape[0])": "`int` and `float` of them are the example's",
-    "int(x.shape[0])": "`int` and `float` of them are the example's",
+    "float(x.shape[0])": "without `int` and `float` around it",
+    "int(x.shape[0])": "without `int` and `float` around it",
 }
 Forward = Callable[[Any, Any], Any]
 
@@ -147,6 +147,19 @@ def _spatial(part: Any, x: Any, **options: Any) -> Any:
     return functional.grid_sample(x, grid, align_corners=False, **options)
 
 
+def _channels_last(part: Any, x: Any) -> Any:
+    import torch
+
+    normal = torch.nn.functional.layer_norm(x.permute(0, 2, 3, 1), (4,)).permute(0, 3, 1, 2)
+    return torch.nn.functional.adaptive_avg_pool2d(normal, 1)
+
+
+def _identity() -> Any:
+    from torch import nn
+
+    return nn.Identity()
+
+
 def _cumulative() -> Any:
     from torch import nn
 
@@ -252,8 +265,8 @@ def _layers() -> None:
         "diagonal": lambda _, x: x + (x.T @ x).diagonal(1).sum() + torch().diag(x.T @ x),
         "atleast_2d": lambda _, x: torch().atleast_2d(x).tanh(),
         "fake_quantize": lambda _, x: torch().fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7),
-        "fake_quantize by channel": lambda _, x: torch().fake_quantize_per_channel_affine(
-            x, torch().linspace(0.05, 0.1, 6), torch().arange(6, dtype=torch().int32), 1, -8, 7
+        "fake_quantize by tensors": lambda _, x: torch().fake_quantize_per_tensor_affine(
+            x, torch().tensor(0.1), torch().tensor(3, dtype=torch().int32), -8, 7
         ),
     }
     for name, forward in forwards.items():
@@ -289,15 +302,16 @@ def _layers() -> None:
         partial(_sequences, _pooled, _convolution, dynamic=True),
         "Eq(time, 5)",
     )
-    add("torch", "batch and time: halves", partial(_sequences, _halves, _linear, dynamic=True), "some lengths only")
+    add("torch", "batch and time: halves", partial(_sequences, _halves, _linear, dynamic=True))
     for mode in ("sum", "mean", "max"):
         add("torch", f"EmbeddingBag, {mode}", partial(_bag, mode))
     add("torch", "EmbeddingBag, weights", partial(_bag, "sum", True))
     add("torch", "BatchNorm2d, momentum=None", partial(_images, lambda p, x: p(x), _cumulative))
     for name, make in OPTIMISERS.items():
         add("torch", f"optimiser {name}", partial(_optimised, make))
+    add("torch", "pooling of channels that lie last", partial(_images, _channels_last, _identity))
     add("torch", "grid_sample, affine_grid", partial(_images, _spatial))
-    for more in ({"padding_mode": "border"}, {"mode": "nearest", "padding_mode": "reflection"}):
+    for more in ({"padding_mode": "border"}, {"padding_mode": "reflection"}):
         add("torch", f"grid_sample, {more}", partial(_images, partial(_spatial, **more)))
 
 

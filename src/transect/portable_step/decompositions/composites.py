@@ -103,6 +103,16 @@ def corrcoef(self: Tensor) -> Tensor:
     return (made / deviation[:, None] / deviation[None]).clamp(-1, 1)
 
 
+@composes("aten.adaptive_avg_pool2d.default")
+def adaptive_avg_pool2d(self: Tensor, output_size: list[int]) -> Tensor:
+    """Return means over windows; of one window without the order in memory that PyTorch gives it."""
+    import torch
+
+    if list(output_size) == [1, 1]:
+        return self.mean((-2, -1), keepdim=True)
+    return torch.ops.aten._adaptive_avg_pool2d.default(self, output_size)
+
+
 @composes("transformers.grouped_mm_fallback.default")
 def grouped_product(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     """Multiply each row by the matrix of its expert, as one product over all experts with zeros between.

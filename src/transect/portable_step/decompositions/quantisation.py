@@ -28,15 +28,6 @@ def fake_quantize_by_tensors(
     return torch.where(on, made, self), inside | ~on
 
 
-@decomposes("aten.fake_quantize_per_channel_affine_cachemask.default")
-def fake_quantize_per_channel(
-    self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
-) -> tuple[Tensor, Tensor]:
-    """Do so with a scale and a zero point for each place of an axis."""
-    shape = [-1 if place == axis % self.dim() else 1 for place in range(self.dim())]
-    return _quantized(self, scale.reshape(shape), zero_point.reshape(shape), quant_min, quant_max)
-
-
 def _quantized(
     x: Tensor, scale: Tensor | float, zero_point: Tensor | int, low: int, high: int
 ) -> tuple[Tensor, Tensor]:
