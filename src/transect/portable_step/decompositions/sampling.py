@@ -40,6 +40,4 @@ def grid_sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mo
     """Return images read at a grid, by operators of which autograd takes the gradient."""
     import torch
 
-    return torch._decomp.decompositions.grid_sampler_2d(
-        input, grid, interpolation_mode, padding_mode, align_corners
-    )
+    return torch._decomp.decompositions.grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners)
