@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from checkouts import ROOT, Place
@@ -41,6 +42,17 @@ def test_from_a_module_to_a_decision(place: Place) -> None:
     assert check.returncode == 0 and "0 of them would be skipped" in check.stdout
     report = place.make(reported[-1].removeprefix("STUDY="))
     assert report.returncode == 0, report.stdout + report.stderr
-    records = place.records("mine").values()
-    assert [record["message"] for record in records if record["status"] != "ok"] == []
-    assert {record["cell"]["precision"] for record in records if record["stage"] == "train"} == {"fp32", "amp-bf16"}
+    records = place.records("mine")
+    assert [record["message"] for record in records.values() if record["status"] != "ok"] == []
+    trained = {(r["cell"]["framework"], r["cell"]["precision"]) for r in records.values() if r["stage"] == "train"}
+    assert trained == {("torch", "fp32"), ("torch", "amp-bf16"), ("torchax", "fp32")}
+    losses = {r["cell"]["runtime"]: losses_of(place, name) for name, r in records.items() if r["stage"] == "retrain"}
+    assert losses.keys() == {"python", "javascript"}
+    np.testing.assert_allclose(losses["javascript"], losses["python"], rtol=1e-5)
+    assert len(losses["python"]) == 150 and losses["python"][-1] < losses["python"][0] / 2
+
+
+def losses_of(place: Place, name: str) -> np.ndarray:
+    """Return the loss of each step of a retraining, (steps,)."""
+    with np.load(place.folder / "results" / "mine" / name / "samples.npz") as file:
+        return file["loss"]
