@@ -14,6 +14,7 @@ from said_of_records import context
 from factories import bench_cell, infer_cell, make_record, train_cell
 from transect.analysis.labels import people_name
 from transect.analysis.load import Loaded
+from transect.analysis.quality import score_of
 from transect.domain.record import Cause, Record, Samples, Status
 from transect.domain.study import Question
 from transect.report.engine.blocks import Chart, Chip
@@ -26,10 +27,10 @@ from transect.report.engine.collect import make_findings
 from transect.report.engine.context import Context
 from transect.report.engine.decisions import decision_table
 from transect.report.engine.parts import all_parts
-from transect.report.topics.pictures.accuracy import accuracy_charts, curve
 from transect.report.topics.pictures.course import course_charts
 from transect.report.topics.pictures.forest import forest_charts
 from transect.report.topics.pictures.front import front_body
+from transect.report.topics.pictures.scores import curve, score_charts
 from transect.stats.comparisons import Confidence
 from transect.stats.verdicts import Answer
 
@@ -223,13 +224,13 @@ def test_accuracy_is_that_of_the_middle_quiet_run_and_never_falls() -> None:
         trained_so("numpy", 3, [1, 2, 900], [0.5, 0.8, 0.95], disturbed=True),
         trained_so("torch", 0, [2, 4, 8], [0.6, 0.7, 0.91]),
     ]
-    [chart] = charts(accuracy_charts(context(*runs)))
+    [chart] = charts(score_charts(context(*runs)))
     numpy_line = next(mark for mark in chart.marks if mark.label.startswith("numpy"))
     assert numpy_line.about is not None
     assert chart.title == "iris-mlp: each way gets to accuracy 0.9 in every run"
     made = context(*runs)
     [group] = [group for group in made.of("train") if group.cell.framework == "numpy"]
-    assert curve(made, group) == [(1, 0.5), (2, 0.5), (4, 0.93)]
+    assert curve(made, group, score_of([group])) == [(1, 0.5), (2, 0.5), (4, 0.93)]
 
 
 def test_the_course_counts_what_ran_and_marks_what_was_disturbed() -> None:

@@ -3,12 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import Group
+from transect.domain.metrics import METRICS, Direction, metric
 
 TIME = "time_to_quality"
+_USUAL = "accuracy"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """What trainings are scored by on the test set.
+
+    `name` is that of the series which a record keeps, one value for each epoch; `lower` says that less is better.
+    """
+
+    name: str
+    lower: bool
+
+    @property
+    def words(self) -> str:
+        """The name as people say it."""
+        return _words(self.name)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of one, as all accuracies of the registry are."""
+        return self.name in METRICS and self.name.endswith(_USUAL)
+
+    def at_end(self, group: Group) -> float | None:
+        """Return the median of a group's values at the end; None: nobody told one."""
+        return next((found.median for key in self._keys if (found := group.summary(*key)) is not None), None)
+
+    def values(self, group: Group) -> list[float]:
+        """Return what each usable repeat of a group has at its end."""
+        return next((found for key in self._keys if (found := group.values(*key))), [])
+
+    @property
+    def _keys(self) -> tuple[tuple[str, str | None], ...]:
+        # A study's own script may give its score any name: it is kept as the label of one of two metrics.
+        return (self.name, None), ("own_score", self.name), ("own_error", self.name)
+
+
+def score_of(groups: Iterable[Group]) -> Score:
+    """Return what most groups are scored by; the accuracy where no record tells it."""
+    members = list(groups)
+    names = Counter(str(quality["metric"]) for group in members if (quality := _quality(group)).get("metric"))
+    name = next((name for name, _ in names.most_common(1)), _USUAL)
+    if name in METRICS:
+        return Score(name=name, lower=metric(name).direction is Direction.LOWER)
+    return Score(name=name, lower=any(group.values("own_error", name) for group in members))
 
 
 def quality_target(groups: Sequence[Group]) -> str:
@@ -26,17 +73,13 @@ def target_of(group: Group) -> str:
     return f"{_words(quality.get('metric', 'quality'))} {quality['target']}{since}"
 
 
-def least_accuracy(group: Group) -> float | None:
-    """Return the accuracy that is a group's target, or None where it has another one."""
-    quality = _quality(group)
-    return float(quality["target"]) if quality.get("metric") == "accuracy" else None
-
-
-def score_at_end(group: Group) -> tuple[str, float | None]:
-    """Return what a group's target is a value of, and the median of its values at the end; None: nobody told one."""
-    name = str(_quality(group).get("metric", "accuracy"))
-    summaries = (group.summary(*key) for key in ((name, None), ("own_score", name), ("own_error", name)))
-    return _words(name), next((summary.median for summary in summaries if summary is not None), None)
+def misses_target(group: Group) -> bool | None:
+    """Whether a group's score at the end is on the wrong side of its target; None where either is unknown."""
+    score, target = score_of([group]), _quality(group).get("target")
+    value = score.at_end(group)
+    if value is None or target is None:
+        return None
+    return value > float(target) if score.lower else value < float(target)
 
 
 def _words(name: object) -> str:

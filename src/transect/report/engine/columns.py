@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
-from transect.analysis.quality import TIME, may_be_ranked, reaches_target
+from transect.analysis.quality import TIME, Score, may_be_ranked, reaches_target, score_of
 from transect.domain.metrics import Direction, metric
 from transect.report.engine.blocks import Chart, Chip, Column, Value, digits, words
 from transect.report.engine.charts.chart import dot_chart
@@ -94,12 +94,37 @@ def time_columns(scale: Scale, title: str = "Median") -> list[Column[Any]]:
 
 RANKS: Column[Any] = digits("Ranks", lambda row: _group(row).cell.ranks)
 MARKS: Column[Any] = words("", lambda row: _marks(_group(row)))
-ACCURACY: Column[Any] = medians("Accuracy", "accuracy", tenths, "no accuracy")
+USUAL_SCORE = "Accuracy"
 
 
-def accuracy_text(group: Group) -> str:
-    """Return the median accuracy that a group reached, as text."""
-    return str(ACCURACY.entry(group))
+def score_title(score: Score) -> str:
+    """Name a score as a table's head does: with the better direction, where that is not the usual one.
+
+    >>> score_title(Score(name="accuracy", lower=False)), score_title(Score(name="mean_squared_error", lower=True))
+    ('Accuracy', 'Mean squared error (lower is better)')
+    """
+    title = score.words[:1].upper() + score.words[1:]
+    return clean(f"{title} (lower is better)" if score.lower else title)
+
+
+def score_column(rows: Iterable[Any]) -> Column[Any]:
+    """Return the column of what trainings reached on the test set at the end: of the score that most rows have.
+
+    A row of another score names it.
+    """
+    usual = score_of(map(_group, rows))
+
+    def value(row: Any) -> Any:
+        group = _group(row)
+        own = score_of([group])
+        found = own.at_end(group)
+        return found if found is None or own.name == usual.name else f"{_written(own, found)} {own.words}"
+
+    return digits(score_title(usual), value, lambda found: _written(usual, found), clean(f"no {usual.words}"))
+
+
+def _written(score: Score, value: float) -> str:
+    return tenths(value) if score.is_share else number(value)
 
 
 def metric_chart(
@@ -116,7 +141,7 @@ def metric_chart(
 ) -> Chart | None:
     """Draw groups by a metric, in their order: median, ends and repeats; None without any group.
 
-    The table names them, and ends with what they reached and what they are marked with. `right` is
+    The table names them, and ends with the score that they reached and what they are marked with. `right` is
     what stands at the right of each, `bound` its mark. The rest is that of `dot_chart`.
     """
 
@@ -136,4 +161,4 @@ def metric_chart(
             hollow=group.over_subscribed,
         )
 
-    return dot_chart(groups, dot, [label, *columns, ACCURACY, MARKS], **how)
+    return dot_chart(groups, dot, [label, *columns, score_column(groups), MARKS], **how)

@@ -12,7 +12,7 @@ from transect.analysis.labels import word
 from transect.analysis.quality import TIME, quality_target, reaches_target
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Column, Explained, Heading, Lead, Part, digits, note, table, words
-from transect.report.engine.columns import ACCURACY, MARKS, labelled, medians
+from transect.report.engine.columns import MARKS, labelled, medians, score_column
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import contrast_columns, doubt_words, ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence
@@ -224,7 +224,7 @@ def _table(rows: list[Asynchronous]) -> Part:
         digits("Most", lambda row: row.most),
         _to_target("Steps to quality", lambda row: row.group, "steps_to_quality", number),
         _to_target(f"Time to quality ({time.unit})", lambda row: row.group, TIME, time),
-        ACCURACY,
+        score_column(rows),
         MARKS,
     ]
     return table(rows, columns, caption="Asynchronous updates")
@@ -233,12 +233,13 @@ def _table(rows: list[Asynchronous]) -> Part:
 def _beside(pairs: list[tuple[Asynchronous, Twin]]) -> Part:
     labels = labelled([pair[0] for pair in pairs], always=("ranks",))
     time = scale_for([median_of(twin.group, TIME) for _, twin in pairs], "s")
+    beside = score_column([twin.group for _, twin in pairs])
     columns: list[Column[Any]] = [
         words("Cell", lambda pair: labels.entry(pair[0])),
         words("Beside", lambda pair: f"{strategy_words(pair[1].group)} {pair[1].words}"),
         _to_target(f"Its time to quality ({time.unit})", lambda pair: pair[1].group, TIME, time),
         *contrast_columns("Of its time", lambda pair: pair[1].time, less="sooner", more="later"),
-        words("Accuracy beside", lambda pair: ACCURACY.entry(pair[1].group)),
+        words("Score beside", lambda pair: beside.entry(pair[1].group)),
     ]
     return table(pairs, columns, caption="Beside training in step")
 

@@ -14,7 +14,7 @@ from transect.analysis.labels import people_name, word
 from transect.analysis.parallelism import STEP
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Chip, Explained, Heading, Lead, Part, digits, table, words
-from transect.report.engine.columns import ACCURACY, MARKS, NOT_TOLD, labelled, medians
+from transect.report.engine.columns import MARKS, NOT_TOLD, labelled, medians, score_column
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence, median
@@ -231,7 +231,7 @@ def _steps(workload: str, pairs: list[Contrast]) -> Part:
         words(f"Goal {factor(GOAL)}", goal),
         medians("CPU use", "cpu_utilisation", percent, NOT_TOLD),
         digits("Other's", lambda pair: median(pair.base, "cpu_utilisation"), percent, NOT_TOLD),
-        ACCURACY,
+        score_column(pairs),
         MARKS,
     ]
     caption = f"{workload}: steps in Go over those in Python on equal cells"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, compared, kinds_of
-from transect.analysis.quality import TIME, may_be_ranked, quality_target
+from transect.analysis.quality import TIME, may_be_ranked, quality_target, score_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.engine.blocks import MAX_OPEN, Column, Explained, Heading, Lead, Part, digits, table, words
-from transect.report.engine.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, time_columns
+from transect.report.engine.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, score_column, time_columns
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import verdict_chip
 from transect.report.engine.finding import median
@@ -86,6 +86,7 @@ def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
         columns += time_columns(time, "Time to quality")
     columns += [
         digits("Runs", _runs),
+        *([score_column(groups)] if any(map(score_of(groups).values, groups)) else []),
         medians("samples/s", METRIC, number, NOT_TOLD),
         medians(f"Step ({step.unit})", "step_time", step, NOT_TOLD),
         medians("Start-up", "startup_time", in_unit("s")),

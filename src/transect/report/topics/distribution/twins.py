@@ -9,7 +9,7 @@ from functools import partial
 from transect.analysis.contrast import Contrast
 from transect.analysis.groups import grouped
 from transect.analysis.labels import people_name, word
-from transect.analysis.quality import reaches_target
+from transect.analysis.quality import reaches_target, score_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.axes.train import TrainCell
 from transect.report.engine.context import Context
@@ -173,8 +173,9 @@ def _summed(label: str, summed: TrainGroup, mean: TrainGroup, factor: float) -> 
         else f"the sum of gradients takes {label} along another path than their mean: {counts}, the loss ends at "
         f"{beside('final_loss')}"
     )
-    if median(summed, "accuracy") is not None:
-        claim += f" and the accuracy at {beside('accuracy')}"
+    score = score_of([summed])
+    if median(summed, score.name) is not None:
+        claim += f" and the {score.words} at {beside(score.name)}"
     steps = [median(group, "steps_to_quality") if reaches_target(group) else None for group in (summed, mean)]
     first, second = ("not at all" if step is None else f"after {number(step)} steps" for step in steps)
     reached = f"the target is reached {first}, with the mean {second}"

@@ -13,7 +13,7 @@ from transect.analysis.labels import word
 from transect.analysis.scaling import TrainGroup
 from transect.domain.until import MIN_RUNS
 from transect.report.engine.blocks import Chip, Explained, Part, digits, table, words
-from transect.report.engine.columns import ACCURACY, NOT_TOLD
+from transect.report.engine.columns import NOT_TOLD, score_column
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence, names
 from transect.report.engine.finding import median as median_of
@@ -198,7 +198,7 @@ def _batch_table(sweep: BatchSweep) -> Part:
             digits(f"Epoch's steps ({epoch.unit})", lambda row: row.epoch_s, epoch),
             digits(f"Waiting in them ({waited.unit})", lambda row: row.waited_s, waited),
             digits("Share of a step", lambda row: row.share, percent, NOT_TOLD),
-            ACCURACY,
+            score_column(sweep.rows),
             digits("Steps to the target", lambda row: _middle(row.steps)),
             digits(f"Waiting to the target ({target.unit})", lambda row: _middle(row.to_quality), target),
             words("", lambda row: _batch_mark(sweep, row)),

@@ -9,7 +9,7 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.labels import group_labels
-from transect.analysis.quality import TIME, least_accuracy, may_be_ranked, quality_target, score_at_end, target_of
+from transect.analysis.quality import TIME, may_be_ranked, misses_target, quality_target, score_of, target_of
 from transect.analysis.scaling import METRIC
 from transect.domain.cell import Cell
 from transect.report.engine.best_words import with_open
@@ -143,10 +143,11 @@ def _held(found: Best, first: Group, amount: int) -> Confidence:
 
 
 def _reached(group: Group) -> str:
-    (name, score), least = score_at_end(group), least_accuracy(group)
-    words = f"{name} unknown" if score is None else f"{name} at the end {number(score)}"
-    below = score is not None and least is not None and score < least
-    return joined(words + (", below the target" if below else ""), lost_runs(group), _unchecked(group))
+    score = score_of([group])
+    value = score.at_end(group)
+    words = f"{score.words} unknown" if value is None else f"{score.words} at the end {number(value)}"
+    side = f", {'above' if score.lower else 'below'} the target" if misses_target(group) else ""
+    return joined(words + side, lost_runs(group), _unchecked(group))
 
 
 def _unchecked(group: Group) -> str:
@@ -189,12 +190,12 @@ def _reason(groups: Sequence[Group], target: str) -> str:
         return "every cell had more ranks than cores"
     if any(g.unverified for g in within):
         return f"no cell reached {target} in every run before its check went blind"
-    metric, _, _ = target.partition(" ")
-    reached = [value for g in within for value in g.values(metric)]
+    score = score_of(within)
+    reached = [value for g in within for value in score.values(g)]
     runs = sum(len(g.ok) for g in within)
     none = not any(g.values(TIME) for g in within)
     what = f"none of {count(runs, 'run')} reached {target}" if none else f"no way reached {target} in every run"
-    return what + (f" (best {number(max(reached))})" if reached else "")
+    return what + (f" (best {number((min if score.lower else max)(reached))})" if reached else "")
 
 
 def _nobody(subject: str, claim: str, evidence: str, decision: Decision) -> Finding:

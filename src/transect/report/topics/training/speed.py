@@ -19,12 +19,13 @@ from transect.report.engine.charts.theme import Style, legend
 from transect.report.engine.columns import (
     MARKS,
     NOT_TOLD,
-    accuracy_text,
+    USUAL_SCORE,
     labelled,
     medians,
     metric_chart,
     metric_columns,
     ranked,
+    score_column,
 )
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
@@ -35,8 +36,8 @@ from transect.report.topics.training.facts import PARTS, step_shares
 def speed_body(context: Context) -> Iterator[Part]:
     """Draw each workload's training cells."""
     yield Lead(
-        "Samples per second of each way to train, with the accuracy that it reached at the right, and what its steps are "
-        "made of."
+        "Samples per second of each way to train, with the score that it reached on the test set at the right, and what "
+        "its steps are made of."
     )
     for workload in context.workloads("train"):
         right = compared([g for g in context.of("train", workload) if g.ok and not g.wrong])
@@ -73,7 +74,7 @@ def throughput_chart(context: Context, workload: str, groups: Sequence[Group]) -
             return None
         return rate / most if rate <= most else Chip(f"{tenths(rate / most)}: the bound is wrong", "warn")
 
-    scale = scale_for([], "1")
+    scale, reached = scale_for([], "1"), score_column(groups)
     best = next((group for group in fastest if not group.over_subscribed), fastest[0])
     synthetic = " on synthetic input" if best.kind.synthetic else ""
     within = " within the cores" if any(group.over_subscribed for group in fastest) else ""
@@ -90,7 +91,7 @@ def throughput_chart(context: Context, workload: str, groups: Sequence[Group]) -
             digits("Of the bound", share, tenths),
         ],
         scale=scale,
-        right=accuracy_text,
+        right=lambda group: str(reached.entry(group)),
         bound=limit,
         title=f"{number(median(best, METRIC) or 0.0)} samples per second{synthetic}, by {name}, is the most{within}",
         axis="samples/s, more is better",
@@ -98,7 +99,8 @@ def throughput_chart(context: Context, workload: str, groups: Sequence[Group]) -
         notes=[
             "Upright grey mark: the roofline bound with as many threads as the ranks use."
             if any(map(limit, fastest))
-            else "No bound: no benchmark ran with as many threads as these cells use."
+            else "No bound: no benchmark ran with as many threads as these cells use.",
+            *([] if reached.title == USUAL_SCORE else [f"At the right: {reached.title}."]),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""How the accuracy of each way of training rises with the seconds that it takes, beside the target."""
+"""How the score of each way of training gets better with the seconds that it takes, beside the target."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from transect.analysis.entries import AnyRecord
-from transect.analysis.quality import TIME, quality_target
+from transect.analysis.quality import TIME, Score, quality_target, score_of
 from transect.analysis.scaling import TrainGroup
 from transect.report.engine.blocks import Part, digits, words
 from transect.report.engine.charts.chart import drawn
 from transect.report.engine.charts.layers import log_is_better
 from transect.report.engine.charts.lines import line_plot
 from transect.report.engine.charts.marks import Line
-from transect.report.engine.columns import medians, ranked
+from transect.report.engine.columns import medians, ranked, score_column
 from transect.report.engine.context import Context
-from transect.report.engine.text import clean, scale_for, tenths
+from transect.report.engine.text import clean, scale_for
 from transect.report.topics.pictures.front import main_groups
 from transect.report.topics.training.words import namer
 
@@ -24,8 +24,8 @@ _MAX_PANELS, _MAX_LINES, _POINTS = 6, 24, 60
 _FEWEST = 3
 
 
-def accuracy_charts(context: Context) -> Iterator[Part]:
-    """Draw a chart for each workload whose runs kept their accuracies."""
+def score_charts(context: Context) -> Iterator[Part]:
+    """Draw a chart for each workload whose runs kept their scores."""
     for workload in context.workloads("train")[:_MAX_PANELS]:
         yield _chart(context, workload, main_groups(context, workload))
 
@@ -34,7 +34,8 @@ def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Par
     # Those that are there first are named; then those that train fastest.
     ordered = ranked(groups, TIME)
     ordered += [group for group in ranked(groups, "step_time") if group not in ordered]
-    curves = {group: points for group in ordered[:_MAX_LINES] if (points := curve(context, group))}
+    score = score_of(groups)
+    curves = {group: points for group in ordered[:_MAX_LINES] if (points := curve(context, group, score))}
     if not curves:
         return None
     ends = [points[place][0] for points in curves.values() for place in (0, -1)]
@@ -60,7 +61,7 @@ def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Par
         line_plot(
             lines,
             x_title=f"time of training ({scale.unit})",
-            y_title="best accuracy on the test set so far",
+            y_title=clean(f"{score.words} on the test set, the {'least' if score.lower else 'most'} so far"),
             x_log=log_is_better(ends),
             y_zero=False,
             rule=target,
@@ -71,22 +72,23 @@ def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Par
         [
             words("What", lambda group: name(group.cell)),
             medians(f"Time to the target ({scale.unit})", TIME, scale, "not in every run"),
-            medians("Accuracy at the end", "accuracy", tenths),
+            score_column([*curves]),
             digits("Runs", lambda group: len(group.ok)),
         ],
         title=f"{workload}: {reached} gets to {quality_target(groups)} in every run",
-        name=f"accuracy-{workload}",
+        name=f"score-{workload}",
         notes=["A line is the middle quiet run of a way; farther left is sooner."],
     )
 
 
-def curve(context: Context, group: TrainGroup) -> list[tuple[float, float]]:
-    """Return the best accuracy so far at the end of each epoch, over seconds, of a group's middle quiet run."""
+def curve(context: Context, group: TrainGroup, score: Score) -> list[tuple[float, float]]:
+    """Return the best score so far at the end of each epoch, over seconds, of a group's middle quiet run."""
     record = _middle(group)
     if record is None:
         return []
-    accuracy, ends = (context.originals.samples(record, name) for name in ("accuracy", "epoch_end"))
-    points = [(x, y) for x, y in zip(ends, accumulate(accuracy, max), strict=False) if x > 0]
+    scores, ends = (context.originals.samples(record, name) for name in (score.name, "epoch_end"))
+    best = accumulate(scores, min if score.lower else max)
+    points = [(x, y) for x, y in zip(ends, best, strict=False) if x > 0]
     if len(points) < _FEWEST or any(b[0] < a[0] for a, b in pairwise(points)):
         return []
     return [*points[: -1 : -(-len(points) // _POINTS)], points[-1]]
