@@ -34,7 +34,7 @@ def test_from_a_module_to_a_decision(place: Place) -> None:
     done = place.transect(*trained[1:], "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     ended = json.loads(done.stdout)
-    assert len(ended["records"]) == 13 and {record["status"] for record in ended["records"]} == {"ok"}
+    assert len(ended["records"]) == 21 and {record["status"] for record in ended["records"]} == {"ok"}
     assert (place.folder / ended["report"]).stat().st_size > 100_000
     summary = json.loads((place.folder / "results/own-net/summary.json").read_text())
     assert {decision["question"] for decision in summary["decisions"]} >= {"train", "serve-one"}

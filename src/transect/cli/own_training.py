@@ -39,12 +39,13 @@ def study_of_module(
     alone: dict[str, Any] = {"workloads": [name], "frameworks": ["torch"], "strategies": ["single"]}
     grids = [alone] if ranks == 1 else [alone, alone | {"strategies": ["ddp-gloo"], "ranks": [ranks]}]
     served = {"workloads": [name], "runtimes": ["torch-eager", "python"], "exporters": ["dynamo"]}
+    runs = _REPEATS if repeats is None else repeats
     return {
         "name": f"own-{name}",
         "workloads": {name: workload},
-        "train": {"repeats": _REPEATS if repeats is None else repeats, "grids": grids},
+        "train": {"repeats": runs, "grids": grids},
         "export": {"workloads": [name], "exporters": ["dynamo"]},
-        "infer": {"grids": [served]},
+        "infer": {"repeats": runs, "grids": [served]},
     }
 
 
