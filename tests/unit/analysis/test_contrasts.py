@@ -139,6 +139,20 @@ def test_time_to_a_target_is_that_of_a_step_where_the_steps_are_the_same() -> No
     assert made.ratio.value == pytest.approx(1.5 * 1.25 ** (1 / 3))
 
 
+@pytest.mark.parametrize(("compiles", "decides"), [(0.0, STEP), (5.0, STEP), (700.0, "time_to_quality")])
+def test_whole_times_decide_where_one_side_compiles_in_its_first_step(compiles: float, decides: str) -> None:
+    """JAX is faster in each step, and a training of a second has seven of compiling before it."""
+
+    def trained(cell: Cell, step: float, first: float) -> Group:
+        numbers = {"steps_to_quality": 100, "first_step_time": first, "time_to_quality": first + 99 * step}
+        return group(cell, [run(cell, n, step * (1 + 0.001 * n), numbers=numbers) for n in range(3)])
+
+    base, other = trained(NUMPY, 1.0, 1.0), trained(JAX, 0.5, 0.5 + compiles)
+    [made] = evaluated(base, other, metric="time_to_quality")
+    assert made.metric == decides
+    assert (made.better is base) == (compiles > 100)
+
+
 @pytest.mark.parametrize("quiet", [True, False])
 def test_all_steps_count_on_the_way_to_a_target_unless_others_computed(quiet: bool) -> None:
     """A slow step in ten is in no median, and in the time that training takes."""
