@@ -61,7 +61,7 @@ def _chart(context: Context, workload: str, groups: Sequence[TrainGroup]) -> Par
         line_plot(
             lines,
             x_title=f"time of training ({scale.unit})",
-            y_title=clean(f"{score.words} on the test set, the {'least' if score.lower else 'most'} so far"),
+            y_title=clean(f"{'least' if score.lower else 'best'} {score.words} on the test set so far"),
             x_log=log_is_better(ends),
             y_zero=False,
             rule=target,
