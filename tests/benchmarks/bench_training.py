@@ -84,7 +84,7 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
     def run() -> Outcome:
         trainer.load(weights)
         start = time.perf_counter()
-        series = train(plan.model, trainer, strategy, place, batches, rates)
+        series = train(plan.model, rule, trainer, strategy, place, batches, rates)
         seconds = time.perf_counter() - start
         return Outcome(seconds, list(series["loss"]), int(series["score_sum"][-1]))
 

@@ -9,7 +9,7 @@ The tolerance of a precision is not guessed but measured on the same problem, by
 arithmetic (D. S. Parker, UCLA CSD-970002, 1997): the float64 trainer runs again a few times. In every
 step it computes with weights that are multiplied by 1 + e z, so that every sum of products errs as if it
 were rounded; every gradient element is multiplied by 1 + e z; and every weight is kept multiplied by
-1 + u z, because it is stored rounded. z is drawn from a standard normal each time and
+1 + u z, because it is stored rounded, and so is every average of weights. z is drawn from a standard normal each time and
 
     e = u sqrt(K),  u the unit roundoff of the precision, K the longest sum in the model
 

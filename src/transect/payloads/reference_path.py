@@ -13,6 +13,7 @@ import numpy as np
 from transect.domain.axes.train import ReferenceCell
 from transect.domain.precisions import find_precision
 from transect.payloads.train import make_batches, score_test
+from transect.training.averages import averaged, with_averages
 from transect.training.frameworks import ModelPlan, TrainingState
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout, Share
@@ -44,7 +45,7 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path64:
-    """One run: loss per step, sum of test scores per whole epoch, weights at the end.
+    """One run: loss per step, sum of test scores per whole epoch, weights at the end and their averages, if any.
 
     `states` are those before the steps that were asked for.
     """
@@ -110,9 +111,14 @@ def trajectory(
             if problem.rounding is not None:
                 gradient += unit * problem.rounding * generator.standard_normal(gradient.size)
         first.update(rates[number])
+        if rule.ema is not None:
+            first.average()
+            if noise:
+                first.flat_average *= 1 + unit * generator.standard_normal(flat.size)
         if epoch_ends and not noise and problem.state is None:
             scores.append(parts.score())
-    return Path64(loss=np.array(losses), scores=np.array(scores), weights=first.weights(), states=states)
+    weights = with_averages(problem.plan.model, first, rule, first.weights)
+    return Path64(loss=np.array(losses), scores=np.array(scores), weights=weights, states=states)
 
 
 def gradient_rounding(problem: Problem) -> np.ndarray:
@@ -166,5 +172,6 @@ class _Parts:
 
     def score(self) -> float:
         """Return the sum of the test samples' scores by the first part's model."""
-        model = self._problem.plan.model
-        return score_test(model, self.trainers[0].predict, self._shares[0])
+        plan, first = self._problem.plan, self.trainers[0]
+        with averaged(first, plan.parameters):
+            return score_test(plan.model, first.predict, self._shares[0])

@@ -32,6 +32,7 @@ from transect.measure.turns import Turns
 from transect.measure.usage import Usage, resident_bytes
 from transect.payloads.train_restarts import restart
 from transect.training.accumulation import accumulating
+from transect.training.averages import averaged, with_averages
 from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
@@ -71,6 +72,7 @@ def score_test(model: Model, predict: Callable[[np.ndarray], np.ndarray], batche
 
 def train(
     model: Model,
+    rule: Parameters,
     trainer: Trainer,
     strategy: Strategy,
     place: Place,
@@ -82,7 +84,7 @@ def train(
     """Train; return per-step `input`, `compute`, `communication`, `under_way`, `bubble`, `step` seconds and
     `loss`, per-epoch `score_sum` (rank 0), `evaluation` seconds and `epoch_end` seconds since the first step began.
 
-    `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, then `wait`; neither is
+    `rule` says whether weights are averaged, `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, then `wait`; neither is
     counted. Rank 0's test of the model is `evaluation` and nothing else: it is not training.
     """
     times: list[tuple[float, float, float, float, float, float]] = []
@@ -101,9 +103,13 @@ def train(
         t0 = clock()
         for x, y in epoch:
             t1 = clock()
-            loss, *parts = strategy.step(trainer, x, y, rate_of[number])
+            loss, compute, communication, under_way, bubble = strategy.step(trainer, x, y, rate_of[number])
+            if rule.ema is not None:
+                updated = clock()
+                trainer.average()
+                trainer.finish_step()
+                compute += clock() - updated
             t2 = clock()
-            compute, communication, under_way, bubble = parts
             times.append((t1 - t0, compute, communication, under_way, bubble, t2 - t0))
             losses.append(loss)
             number += 1
@@ -115,7 +121,8 @@ def train(
             paused += t0 - t2
         t0 = clock()
         if predicts:
-            score = score_test(model, partial(strategy.predict, trainer), batches)
+            with averaged(trainer, rule):
+                score = score_test(model, partial(strategy.predict, trainer), batches)
             if place.rank == 0:
                 scores.append(score)
         evaluation.append(clock() - t0)
@@ -238,7 +245,7 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
 
     def keep(number: int) -> None:
         if number == checked and (place.rank == 0 or strategy.sharded):
-            kept.update(strategy.weights(trainer))
+            kept.update(with_averages(model, trainer, parameters, partial(strategy.weights, trainer)))
 
     def wait() -> None:
         if turns.step():
@@ -254,10 +261,11 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
         turns.begin()
     watch = Usage(cell.device, place.local_rank)
     try:
-        series = train(model, trainer, strategy, place, batches, rates, keep, wait if turns.taken else None)
+        series = train(model, parameters, trainer, strategy, place, batches, rates, keep, wait if turns.taken else None)
         turns.end()
         usage = watch.stop()
-        whole = strategy.weights(trainer) if place.rank == 0 or strategy.sharded else {}
+        with averaged(trainer, parameters):
+            whole = strategy.weights(trainer) if place.rank == 0 or strategy.sharded else {}
         peak = _peak_memory(trainer)
         # All that was measured lies on disk before anything below may abort.
         write_arrays(out / f"{rank_name(place.rank)}.npz", series | strategy.series())

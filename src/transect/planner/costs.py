@@ -43,7 +43,7 @@ from transect.training.layers import (
 from transect.training.losses import LOSSES
 from transect.training.models import Model, called
 from transect.training.operations import layer_operations
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, arrays_kept
 from transect.training.workloads import Parameters
 
 # Bytes of the place of a maximum, as frameworks keep it.
@@ -153,8 +153,8 @@ def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, h
 
 
 def weight_copies(parameters: Parameters) -> int:
-    """Return how many arrays as large as the weights a training keeps: weights, gradients, states."""
-    return 2 + OPTIMISERS.get(parameters.optimiser).live_states(parameters)
+    """Return how many arrays as large as the weights a training keeps: weights, gradients, states, averages."""
+    return 2 + arrays_kept(parameters)
 
 
 def counted_costs(

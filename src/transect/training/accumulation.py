@@ -45,6 +45,12 @@ class _Accumulating(Trainer):
     def update(self, learning_rate: float) -> None:
         self.trainer.update(learning_rate)
 
+    def average(self) -> None:
+        self.trainer.average()
+
+    def exchange_averages(self) -> None:
+        self.trainer.exchange_averages()
+
     def finish_step(self) -> None:
         self.trainer.finish_step()
 

@@ -8,7 +8,7 @@ from transect.domain.precisions import find_precision
 from transect.training import _encoder_costs, operations  # noqa: F401
 from transect.training.layout import Layout
 from transect.training.models import Model
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, arrays_kept
 from transect.training.workloads import Parameters
 
 
@@ -34,7 +34,7 @@ def step_costs(model: Model, parameters: Parameters, batch: int, layout: Layout,
 
     `flops_per_step`: the model's operations for each sample, forwards and backwards
     (`training.operations` says what is one), and the optimiser's for each parameter.
-    `bytes_per_step`: parameters, gradients and the optimiser's states read and written once each,
+    `bytes_per_step`: parameters, gradients, the optimiser's states and the average of the parameters read and written once each,
     activations written in the forward pass and read in the backward pass.
     `communication_bytes_per_step`: what each rank must at least send in an all-reduce over the p
     replicas, 2 (p-1)/p of its gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
@@ -44,8 +44,10 @@ def step_costs(model: Model, parameters: Parameters, batch: int, layout: Layout,
     parts, replicas = layout.model_parts, layout.replicas
     local, weights = batch // replicas, costs.parameters
     size = find_precision(precision).bytes_per_number
-    flops = local * costs.training_flops + optimiser.operations(parameters) * weights
-    passes = 2 * (2 + optimiser.live_states(parameters))
+    # Of an average two products and a sum.
+    per_weight = optimiser.operations(parameters) + 3 * (parameters.ema is not None)
+    flops = local * costs.training_flops + per_weight * weights
+    passes = 2 * (2 + arrays_kept(parameters))
     numbers = passes * weights + local * (costs.inputs + 2 * costs.activations)
     return {
         "flops_per_step": round(flops / parts),

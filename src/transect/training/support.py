@@ -6,7 +6,7 @@ from transect.domain.axes.train import TrainCell
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS, Framework, ProgramFramework
 from transect.training.losses import unsupported_loss
-from transect.training.memory import MEMORIES, too_small
+from transect.training.memory import DIVIDED_LAYERS, MEMORIES, too_small, whole_models
 from transect.training.optimisers import OPTIMISERS, unsupported_optimiser
 from transect.training.strategies import STRATEGIES, Strategy
 from transect.training.workloads import WORKLOADS, Parameters
@@ -27,7 +27,7 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
 
 
 # Hyper-parameters that a framework says that it follows, where they are not at their defaults.
-SPECIAL = ("decay", "label_smoothing", "clip_norm", "accumulation")
+SPECIAL = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
 
 
 def _does_not_follow(framework: Framework, cell: TrainCell, parameters: Parameters) -> str | None:
@@ -38,6 +38,12 @@ def _does_not_follow(framework: Framework, cell: TrainCell, parameters: Paramete
     return None
 
 
+def updates_whole(strategy: Strategy, cell: TrainCell) -> bool:
+    """Whether all ranks' trainers are the framework's own, and hold the weights of the same step."""
+    trainers = whole_models(cell.strategy) or cell.strategy in DIVIDED_LAYERS
+    return trainers and not strategy.layout(cell).servers
+
+
 def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) -> str | None:
     if strategy.splits_weights and OPTIMISERS.get(parameters.optimiser).by_array:
         return f"{parameters.optimiser} needs the norm of each weight as a whole, and a rank of {cell.strategy} holds a part"
@@ -45,6 +51,8 @@ def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) 
         return (
             f"clip_norm needs the norm of all gradients, and {cell.strategy} updates parts of the model by themselves"
         )
+    if parameters.ema is not None and not updates_whole(strategy, cell):
+        return f"ema averages the weights of each step, and {cell.strategy} updates parts of the model by themselves, or late"
     parts = parameters.accumulation
     if parts > 1 and not strategy.accumulates:
         able = ", ".join(name for name in STRATEGIES if STRATEGIES.get(name).accumulates)

@@ -73,6 +73,17 @@ class BaseTrainer(ABC):
     def update(self, learning_rate: float) -> None:
         """Apply the update rule to the weights."""
 
+    def average(self) -> None:
+        """Move the averages of the trained weights by `parameters.ema`; the first call makes them the weights.
+
+        Raises TypeError where a trainer keeps none.
+        """
+        raise TypeError(f"{type(self).__name__} keeps no averages of its weights")
+
+    def exchange_averages(self) -> None:
+        """Put the averages where the trained weights are, and these where the averages were; only after `average`."""
+        raise TypeError(f"{type(self).__name__} keeps no averages of its weights")
+
     def finish_step(self) -> None:
         """Wait until the device has done all that was asked: nothing to do on most CPUs."""
 

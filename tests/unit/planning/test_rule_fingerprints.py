@@ -32,6 +32,7 @@ def planned(folder, rule):
         "weight_decay: 0.1, decay: matrices",
         "clip_norm: 1.0",
         "accumulation: 2",
+        "ema: 0.99",
         "schedule: cosine",
         "schedule: {name: constant, warmup_steps: 3}",
         "schedule: 'rates.py:rate'",

@@ -16,10 +16,12 @@ import numpy as np
 from trainer_checks import NumpyTrainer, apart, data, plan
 
 from transect.domain.cell import Cell
+from transect.training.averages import averaged
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory._limit import status_bytes
 from transect.training.strategies import STRATEGIES, strategy_options
 
+EMA = 0.7
 RATES = (0.05, 0.05, 0.1, 0.02, 0.02)
 
 
@@ -39,14 +41,14 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
     )
     precision = "fp32" if name == "kvstore-dist-sync" else "fp64"
     # Each rank begins with weights of its own: those of rank 0 must win.
-    given = replace(plan(model, precision=precision, seed=3 + place.rank), batch=6 // place.world_size)
+    given = replace(plan(model, precision=precision, seed=3 + place.rank, ema=EMA), batch=6 // place.world_size)
     if name.startswith("horovod") and framework == "torch":
         given = replace(given, memory_budget=1 << 30)
     trainer: Any = strategy.trainer(FRAMEWORKS.get(framework), given, cell)
     strategy.start(trainer)
     strategy.barrier()
     begun = status_bytes("VmData")[0]
-    ranks = [NumpyTrainer(plan(model)) for _ in range(place.world_size * devices)]
+    ranks = [NumpyTrainer(plan(model, ema=EMA)) for _ in range(place.world_size * devices)]
     size, first = 6 // len(ranks), place.rank * devices
     parts = [slice(r * size, (r + 1) * size) for r in range(len(ranks))]
     off = {"loss": 0.0}
@@ -61,6 +63,8 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
         batch = trainer.batch(x[mine].astype(np.float32 if precision == "fp32" else np.float64), y[mine])
         done = strategy.step(trainer, *batch, rate)
         off["loss"] = max(off["loss"], abs(done.loss - float(np.mean(losses[first : first + devices]))))
+        for each in (*ranks, trainer):
+            each.average()
         # NaN where the library does not tell.
         assert not done.compute <= 0 and not done.communication < 0 and done.bubble == 0, done
         assert not done.under_way < done.communication, done
@@ -68,7 +72,9 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
     # Running statistics too, which are those of each rank.
     off["weights"] = apart(ranks[first].weights(), trainer.weights())
     if place.rank == 0:
-        off["predict"] = float(np.abs(ranks[0].predict(x) - strategy.predict(trainer, x)).max())
+        with averaged(ranks[0], given.parameters), averaged(trainer, given.parameters):
+            off["averages"] = apart(ranks[0].weights(), trainer.weights())
+            off["predict"] = float(np.abs(ranks[0].predict(x) - strategy.predict(trainer, x)).max())
     # Horovod's own buffer of 128 MiB is there before a budget begins.
     off["grown"] = float(status_bytes("VmData")[0] - begun)
     return off

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,23 @@ from transect.domain.axes.train import ReferenceCell
 from transect.domain.cell import Cell
 from transect.payloads.reference_path import Path64, Problem, trajectory
 from transect.payloads.train import make_batches, train
+from transect.training.averages import averaged, with_averages
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layout import Layout
 from transect.training.learning_rates import learning_rates
 from transect.training.strategies import STRATEGIES, _progress, strategy_options
+from transect.training.support import updates_whole
 from transect.training.workloads import WORKLOADS, model_of
 
 STEPS, MIDDLE = 4, 2
 
 
-def problem_of(cell: Any, layout: Layout) -> Problem:
+def problem_of(cell: Any, layout: Layout, *, averaged: bool) -> Problem:
     """Return the cell's training in float64, on drawn samples: as many as its steps take.
 
-    Its batches are cut as the ranks cut them, whether that matters or not.
+    Its batches are cut as the ranks cut them, whether that matters or not; weights are averaged where ranks can.
     """
     workload = WORKLOADS.get(cell.workload)
     model = model_of(workload)
@@ -52,7 +55,7 @@ def problem_of(cell: Any, layout: Layout) -> Problem:
     }
     plan = ModelPlan(
         model=model,
-        parameters=workload.defaults.model_copy(update={"batch": cell.batch}),
+        parameters=workload.defaults.model_copy(update={"batch": cell.batch, "ema": 0.7 if averaged else None}),
         weights=model.initial_weights(7),
         batch=cell.batch,
         precision="fp64",
@@ -103,7 +106,7 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
     reason = strategy.supports(cell) or layout.complaint(cell.batch)
     if reason is not None:
         return str(reason)
-    problem = problem_of(cell, layout)
+    problem = problem_of(cell, layout, averaged=updates_whole(strategy, cell))
     plan, model = problem.plan, problem.plan.model
     strategy.framework, strategy.operation = framework, cell.reduce
     place = strategy.join()
@@ -116,7 +119,7 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
     batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank), {})
     rates = learning_rates(plan.parameters, "none", cell.batch, STEPS)
     expected = comm.bcast(trajectory(problem, keep=(MIDDLE,)) if comm.rank == 0 else None)
-    series = train(model, trainer, strategy, place, batches, rates)
+    series = train(model, plan.parameters, trainer, strategy, place, batches, rates)
     off = {"loss": apart(mean_loss(comm, strategy, series["loss"]), expected.loss)}
     assert (series["compute"] > 0).all() and (series["bubble"] >= 0).all()
     assert not (series["compute"] + series["communication"] > series["step"]).any()
@@ -141,14 +144,16 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
 def _after(strategy: Any, trainer: Any, place: Any, problem: Problem, expected: Path64) -> dict[str, float]:
     if place.rank and not strategy.sharded:
         return {}
-    weights = strategy.weights(trainer)
+    model, rule = problem.plan.model, problem.plan.parameters
+    weights = with_averages(model, trainer, rule, partial(strategy.weights, trainer))
     x = problem.data["x_test"]
-    outputs = strategy.predict(trainer, x)
+    with averaged(trainer, rule):
+        outputs = strategy.predict(trainer, x)
     if place.rank:
         return {}
     assert weights.keys() == expected.weights.keys(), list(weights)
     end = NumpyTrainer(problem.plan)
-    end.load(expected.weights)
+    end.load(expected.weights | {n.removeprefix("average/"): a for n, a in expected.weights.items() if "/" in n})
     return {
         "weights": max(apart(weights[name], array) for name, array in expected.weights.items()),
         "predict": apart(outputs, end.predict(x)),

@@ -47,7 +47,8 @@ rates = [0.0, 0.01, 0.02, 0.005, 0.005, 0.01]
 deviations = {}
 # Gradients here have norms from 0.4 to 0.9: the last limit scales some of them, the one before it all.
 WAYS = {"usual": {}, "decay": {"decay": "matrices"}, "clip_norm": {"clip_norm": 0.1}, "clip_norm of some": {"clip_norm": 0.6},
-        "accumulation": {"accumulation": 4}}
+        "accumulation": {"accumulation": 4},
+        "ema": {"ema": 0.75}}
 ways = {way: more for way, more in WAYS.items() if way.split()[0] in ("usual", *framework.follows)}
 for name, way in [(name, way) for name in names for way in ways]:
     rule = Parameters(batch=6, epochs=1, learning_rate=0.01, optimiser=name, momentum=0.9, **ways[way],
@@ -58,8 +59,10 @@ for name, way in [(name, way) for name in names for way in ways]:
     rule_itself, single, fused = NumpyTrainer(plan), framework.trainer(plan), framework.trainer(plan)
     single = accumulating(single, rule.accumulation)
     trainers = [single, *([fused] if hasattr(fused, "step") else [])]
+    everyone = [rule_itself, *trainers]
 
     def train(first):
+        predicted = []
         for number in range(first, len(batches)):
             if number == 3:
                 middle.append(rule_itself.state())
@@ -70,9 +73,22 @@ for name, way in [(name, way) for name in names for way in ways]:
             single.update(rate)
             if hasattr(fused, "step"):
                 fused.step(*fused.batch(x, y), rate)
+            for trainer in everyone if rule.ema else []:
+                trainer.average()
+        if rule.ema:
+            # Twice is as before: what was there comes back.
+            for trainer, times in zip(everyone, (1, 1, 3)):
+                for _ in range(times):
+                    trainer.exchange_averages()
+            expected = rule_itself.predict(batches[0][0])
+            predicted = [float(np.abs(trainer.predict(batches[0][0]) - expected).max()) for trainer in trainers]
         expected = rule_itself.weights()
-        return [max(float(np.abs(trainer.weights()[key] - array).max()) for key, array in expected.items())
+        off = [max(float(np.abs(trainer.weights()[key] - array).max()) for key, array in expected.items())
                 for trainer in trainers]
+        if rule.ema:
+            for trainer in everyone:
+                trainer.exchange_averages()
+        return off + predicted
 
     middle = []
     deviations[name] = train(0)
@@ -107,7 +123,7 @@ def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_facto
     deviations = json.loads(run.stdout.splitlines()[-1])
     if "adamw" in names:
         assert deviations.pop("first step")[0] < 2e-7
-    ways = ("usual", "decay", "clip_norm", "clip_norm of some", "accumulation")
+    ways = ("usual", "decay", "clip_norm", "clip_norm of some", "accumulation", "ema")
     follows = ("usual", *FRAMEWORKS.get(framework).follows)
     cases = [f"{name}, {way}" for name in names for way in ways if way.split()[0] in follows]
     assert set(deviations) == {*cases, *(f"{case}, resumed" for case in cases)}

@@ -16,7 +16,7 @@ from transect.planner.memory import Decision, NoMemory, decide
 from transect.planner.memory_problem import LayerMemory, MemoryProblem, extra_seconds, peak_bytes
 from transect.training.memory._offload import MIN_COUNT
 from transect.training.memory.offload_file import window_bytes
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import arrays_kept
 from transect.training.workloads import Parameters
 
 
@@ -58,7 +58,7 @@ def problem_of(costs: Mapping[str, Any], parameters: Parameters, budget: int, *,
     Of the budget, gradients, the optimiser's states, what libraries keep for these layers, 2 MiB and a
     sixteenth are not for activations.
     """
-    states = 1 + OPTIMISERS.get(parameters.optimiser).live_states(parameters)
+    states = 1 + arrays_kept(parameters)
     return MemoryProblem(
         layers=tuple(LayerMemory(**{**layer, "saved": tuple(layer["saved"])}) for layer in costs["layers"]),
         sizes=tuple(costs["sizes"]),

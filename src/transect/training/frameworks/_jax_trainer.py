@@ -11,6 +11,7 @@ from transect.domain.precisions import find_precision
 from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrainer, TrainingState
 from transect.training.frameworks._channels_last import order_at_end, samples_last, to_native, to_neutral
+from transect.training.frameworks._jax_averages import Averages
 from transect.training.frameworks._jax_encoder import EncoderNetwork
 from transect.training.frameworks._jax_layers import LayeredNetwork
 from transect.training.frameworks._jax_losses import mean_loss
@@ -36,6 +37,7 @@ class JaxTrainer(FusedTrainer, ResumableTrainer):
         self._layered = isinstance(plan.model, LayeredModel)
         self._network = self.network(plan)
         self.trained = [weight.name for weight in plan.model.weight_shapes() if weight.trained]
+        self._averages = Averages(self._rule.ema)
         self._optimiser = make_optimiser(self._rule, precision.stored)
         arrays = self._arrays(plan.weights)
         self._compile(arrays)
@@ -145,9 +147,16 @@ class JaxTrainer(FusedTrainer, ResumableTrainer):
         self.state = tuple(state)
         return self.number(loss)
 
+    def average(self) -> None:
+        self._averages.move(self.state[0])
+
+    def exchange_averages(self) -> None:
+        trained, others, moving = self.state
+        self.state = (self._averages.exchanged(trained), others, moving)
+
     def finish_step(self) -> None:
         """Wait for the update: JAX returns before it has computed."""
-        self.jax.block_until_ready(self.state)
+        self.jax.block_until_ready((self.state, self._averages.values))
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         trained, others, _ = self.state

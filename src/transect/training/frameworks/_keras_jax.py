@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from transect.training.frameworks import TrainingState
+from transect.training.frameworks._jax_averages import Averages
 from transect.training.frameworks._keras_trainers import KerasTrainer
 
 
@@ -49,6 +50,7 @@ class JaxTrainer(KerasTrainer):
             trained, state = optimiser.stateless_apply(state, self._clipped(parts), trained)
             return loss, trained, others, state
 
+        self._averages = Averages(self._plan.parameters.ema)
         # What is replaced by the result gives its memory to it.
         self._backward = jax.jit(backward, donate_argnums=1)
         self._update = jax.jit(apply, donate_argnums=(0, 1))
@@ -124,10 +126,17 @@ class JaxTrainer(KerasTrainer):
         self.state = tuple(state)
         return float(loss)
 
+    def average(self) -> None:
+        self._averages.move(self.state[0])
+
+    def exchange_averages(self) -> None:
+        trained, others, moving = self.state
+        self.state = (self._averages.exchanged(trained), others, moving)
+
     def finish_step(self) -> None:
         """Wait for the update: jax returns before it has computed."""
-        trained, _, _ = self.state
-        trained[-1].block_until_ready()
+        last = self._averages.values or self.state[0]
+        last[-1].block_until_ready()
 
     def _outputs(self, x: Any) -> np.ndarray:
         trained, others, _ = self.state

@@ -20,6 +20,8 @@ from transect.training.frameworks._channels_last import samples_last, to_native,
 from transect.training.frameworks._keras_losses import make_loss
 from transect.training.frameworks._keras_model import build_model, configure
 from transect.training.frameworks._keras_optimisers import clipping, make_optimiser, set_states
+from transect.training.frameworks._tensorflow_averages import Averages as TensorflowAverages
+from transect.training.frameworks._torch_averages import Averages as TorchAverages
 
 
 class KerasTrainer(FusedTrainer, ResumableTrainer):
@@ -116,6 +118,9 @@ class TensorFlowTrainer(KerasTrainer):
         self.combine: Callable[[list[Any]], list[Any]] | None = None
         self.flat_gradient: Any = tf.zeros(sum(sizes), self.dtype)
         self._tensor = tf.constant
+        # Keras 3 has variables of its own around those of TensorFlow.
+        held = [v if isinstance(v, tf.Variable) else v.value for v in variables]
+        self._averages = TensorflowAverages(tf, held, self._plan.parameters.ema)
 
         def gradients(x: Any, y: Any) -> tuple[Any, list[Any]]:
             with tf.GradientTape() as tape:
@@ -161,6 +166,12 @@ class TensorFlowTrainer(KerasTrainer):
     def _whole_step(self, x: Any, y: Any) -> float:
         return float(self._functions[2](x, y))
 
+    def average(self) -> None:
+        self._averages.move()
+
+    def exchange_averages(self) -> None:
+        self._averages.exchange()
+
     def _outputs(self, x: Any) -> np.ndarray:
         outputs: np.ndarray = self._predict(x).numpy()
         return outputs
@@ -177,6 +188,7 @@ class TorchTrainer(KerasTrainer):
         self._torch = torch
         self._computes = self.model
         self._parameters = [v.value for v in self.model.trainable_variables]
+        self._averages = TorchAverages(self._parameters, self._plan.parameters.ema)
         self._tensor = partial(torch.tensor, device=self._plan.device)
 
     def wrap(self, module: Any) -> None:
@@ -202,6 +214,12 @@ class TorchTrainer(KerasTrainer):
     def _apply(self) -> None:
         with self._torch.no_grad():
             self.optimiser.apply(self._clipped([parameter.grad for parameter in self._parameters]))
+
+    def average(self) -> None:
+        self._averages.move()
+
+    def exchange_averages(self) -> None:
+        self._averages.exchange()
 
     def finish_step(self) -> None:
         if self._plan.device == "cuda":

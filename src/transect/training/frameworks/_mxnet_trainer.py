@@ -77,7 +77,8 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
             # Of MXNet's own SGD; other rules ask for themselves.
             array.wd_mult = 1.0 if group_rule(plan.parameters, array.shape) == plan.parameters else 0.0
         self.gradients = [array.grad() for array in self.trained]
-        self._clip_norm = plan.parameters.clip_norm
+        self._clip_norm, self._ema = plan.parameters.clip_norm, plan.parameters.ema
+        self._averages: dict[str, Any] = {}
         self._names = [array.name for array in arrays]
         self._trained_names = [array.name for array in arrays if array.trained]
         self._weights = {array.name: parameters[array.name].data() for array in arrays if array.trained}
@@ -156,6 +157,21 @@ class MxnetTrainer(FusedTrainer, ResumableTrainer):
                 array *= self._clip_norm / norm
         self._optimiser.change_rate(float(learning_rate))
         self._trainer.update(1)
+
+    def average(self) -> None:
+        assert self._ema is not None
+        if not self._averages:
+            self._averages = {name: self._weights[name].copy() for name in self._trained_names}
+        else:
+            for name, average in self._averages.items():
+                average *= self._ema
+                average += (1 - self._ema) * self._weights[name]
+
+    def exchange_averages(self) -> None:
+        for name, average in self._averages.items():
+            kept = self._weights[name].copy()
+            self._weights[name][:] = average
+            average[:] = kept
 
     def step(self, x: Any, y: Any, learning_rate: float) -> float:
         loss = self.recorded(x, y)

@@ -32,6 +32,8 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         )
         self._cuts = update_cuts(plan.parameters, (weight.shape for weight in arrays if weight.trained))
         self._updates = 0
+        # Of `ema`, after the first update.
+        self.flat_average = np.empty(0, self.dtype)
         self._weights: dict[str, np.ndarray] = {}
         self._parts: dict[str, slice] = {}
         gradients: dict[str, np.ndarray] = {}
@@ -95,6 +97,20 @@ class NumpyTrainer(Trainer, ResumableTrainer):
             self._optimiser.update(
                 rule, self.flat_weights[cut], self.flat_gradient[cut], states, learning_rate, self._updates
             )
+
+    def average(self) -> None:
+        decay = self._plan.parameters.ema
+        assert decay is not None
+        if not self.flat_average.size:
+            self.flat_average = self.flat_weights.copy()
+        else:
+            self.flat_average *= decay
+            self.flat_average += (1 - decay) * self.flat_weights
+
+    def exchange_averages(self) -> None:
+        kept = self.flat_weights.copy()
+        self.flat_weights[...] = self.flat_average
+        self.flat_average[...] = kept
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         return self.computation.outputs(self.batch(x, np.empty(0, np.int64))[0])

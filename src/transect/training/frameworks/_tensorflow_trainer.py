@@ -12,6 +12,7 @@ import numpy as np
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import FusedTrainer, ModelPlan, ResumableTrainer, TrainingState
 from transect.training.frameworks._channels_last import order_at_end, samples_last, to_native, to_neutral
+from transect.training.frameworks._tensorflow_averages import Averages
 from transect.training.frameworks._tensorflow_losses import mean_loss
 from transect.training.frameworks._tensorflow_model import Model, in_order
 from transect.training.frameworks._tensorflow_optimisers import make_optimiser
@@ -66,6 +67,7 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
         self._model = Model(tf, self._variables, arithmetic)
         self.trained = [v for name, v in self._variables.items() if not is_statistic(name)]
         self._optimiser = make_optimiser(tf, self._rule, self.trained, self.dtype)
+        self._averages = Averages(tf, self.trained, self._rule.ema)
         self._sizes = [variable.shape.num_elements() for variable in self.trained]
         self._buffer = np.empty(sum(self._sizes), self.dtype)
         self.flat_gradient: Any = tf.zeros(sum(self._sizes), self.dtype)
@@ -127,6 +129,12 @@ class TensorflowTrainer(FusedTrainer, ResumableTrainer):
 
     def step(self, x: Any, y: Any, learning_rate: float) -> float:
         return float(self._step(x, y, self.rate(learning_rate)))
+
+    def average(self) -> None:
+        self._averages.move()
+
+    def exchange_averages(self) -> None:
+        self._averages.exchange()
 
     def finish_step(self) -> None:
         if self._plan.device == "cuda":

@@ -27,6 +27,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def __init__(self, plan: ModelPlan) -> None:
         import torch
 
+        from transect.training.frameworks._torch_averages import Averages
         from transect.training.frameworks._torch_losses import loss_function
         from transect.training.frameworks._torch_modules import draw_from, load_weights, module_dtype
         from transect.training.frameworks._torch_optimisers import clip_gradients, make_optimiser, set_optimiser_state
@@ -45,6 +46,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         memory.prepare(self.device)
         self._load, self._make_optimiser = load_weights, make_optimiser
         self._set_optimiser_state, self._clip = set_optimiser_state, clip_gradients
+        self._make_averages = Averages
         self._rule = plan.parameters
         assert isinstance(plan.model, TorchModel)
         self._names = plan.weights.keys()
@@ -76,6 +78,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         """Train these parameters, which may be shards, with a new optimiser of the same rule."""
         self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
         self.optimiser = self._make_optimiser(self._rule, self.parameters)
+        self._averages = self._make_averages(self.parameters, self._rule.ema)
 
     def wrap_optimiser(self, optimiser: Any) -> None:
         """Update with `optimiser`, which holds the trainer's own."""
@@ -159,6 +162,12 @@ class TorchTrainer(Trainer, ResumableTrainer):
         if self._rule.clip_norm is not None:
             self._clip(self.parameters, self._rule.clip_norm)
         self.optimiser.step()
+
+    def average(self) -> None:
+        self._averages.move()
+
+    def exchange_averages(self) -> None:
+        self._averages.exchange()
 
     def finish_step(self) -> None:
         if self.device.type == "cuda":

@@ -19,7 +19,7 @@ class JaxFramework(PartFramework):
     environment = "keras-jax"
     optimisers = OPTIMISERS
     losses = LOSSES
-    follows = ("decay", "label_smoothing", "clip_norm", "accumulation")
+    follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
 
     def supports(self, cell: TrainCell) -> str | None:
         if cell.device == "cuda" and cell.strategy != "single":

@@ -76,7 +76,7 @@ class _Keras(PartFramework):
 
     optimisers: tuple[str, ...] = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
     losses = LOSSES
-    follows = ("decay", "label_smoothing", "clip_norm", "accumulation")
+    follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
     major = 3
     # The back end, the package that it is, and those whose versions count.
     backend = ""

@@ -78,7 +78,7 @@ class MxnetFramework(PartFramework):
     environment = "mxnet"
     optimisers = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
     losses = LOSSES
-    follows = ("decay", "label_smoothing", "clip_norm", "accumulation")
+    follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "mxnet")

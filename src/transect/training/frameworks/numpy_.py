@@ -122,7 +122,7 @@ class NumpyFramework(PartFramework):
     """Reference and baseline; float64 gives the trajectory that all others must follow."""
 
     environment = "base"
-    follows: tuple[str, ...] = ("decay", "label_smoothing", "clip_norm", "accumulation")
+    follows: tuple[str, ...] = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
 
     @property
     def optimisers(self) -> tuple[str, ...]:

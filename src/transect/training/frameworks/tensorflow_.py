@@ -16,7 +16,7 @@ class TensorflowFramework(PartFramework):
     environment = "tensorflow"
     optimisers = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
     losses = LOSSES
-    follows = ("decay", "label_smoothing", "clip_norm", "accumulation")
+    follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "tensorflow", ("cpu", "cuda"), ("fp32", "fp64", "amp-bf16"))

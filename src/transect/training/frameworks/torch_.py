@@ -18,7 +18,7 @@ class TorchFramework(PartFramework):
     environment = "torch"
     optimisers = OPTIMISERS
     losses = LOSSES
-    follows = ("decay", "label_smoothing", "clip_norm", "accumulation")
+    follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "torch", ("cpu", "cuda"), ("fp32", "fp64", "amp-bf16"))

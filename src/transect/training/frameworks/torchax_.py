@@ -28,7 +28,7 @@ class TorchaxFramework(Framework):
     environment = "torchax"
     optimisers = OPTIMISERS
     losses = (*LOSSES, "next-token")
-    follows = ("decay", "label_smoothing", "clip_norm")
+    follows = ("decay", "label_smoothing", "clip_norm", "ema")
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "torchax")

@@ -19,7 +19,15 @@ from transect.training.layers import Shape
 if TYPE_CHECKING:
     from transect.training.workloads import Parameters
 
-__all__ = ["OPTIMISERS", "Optimiser", "OptimiserName", "group_rule", "unsupported_optimiser", "update_cuts"]
+__all__ = [
+    "OPTIMISERS",
+    "Optimiser",
+    "OptimiserName",
+    "arrays_kept",
+    "group_rule",
+    "unsupported_optimiser",
+    "update_cuts",
+]
 
 
 class Optimiser(Plugin, ABC):
@@ -87,6 +95,11 @@ def update_cuts(rule: Parameters, shapes: Iterable[Shape]) -> list[tuple[Paramet
             cuts.append((own, slice(start, end)))
         start = end
     return cuts
+
+
+def arrays_kept(rule: Parameters) -> int:
+    """Return how many arrays as large as the weights a step reads and writes beside weights and gradients."""
+    return OPTIMISERS.get(rule.optimiser).live_states(rule) + (rule.ema is not None)
 
 
 def group_rule(rule: Parameters, shape: Shape) -> Parameters:

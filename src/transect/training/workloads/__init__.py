@@ -61,6 +61,13 @@ class Parameters(BaseModel):
     accumulation: int = Field(
         default=1, gt=0, description="micro-batches in which each rank takes its part of a batch; one update for all"
     )
+    ema: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="d of an average a of the weights, a = d a + (1 - d) w after each update, from the first update's on; "
+        "what is scored and exported is the average, with the running statistics of the last step; null: none",
+    )
     loss: LossName = Field(
         default="cross-entropy", description="a file of `src/transect/training/losses`, which says it"
     )
