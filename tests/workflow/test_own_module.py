@@ -89,6 +89,16 @@ class Augmented(Pairs):
 def loader():
     return DataLoader(Augmented(0, 96, False), num_workers=2, shuffle=True), Pairs(96, 144, False)
 """
+OPTIMISER = """
+from torch import optim
+
+
+def slower(module, rate):
+    groups = {True: [], False: []}
+    for parameter in module.parameters():
+        groups[parameter.ndim > 1].append(parameter)
+    return optim.NAdam([{"params": groups[True], "weight_decay": 0.01}, {"params": groups[False], "lr": rate / 2}], lr=rate)
+"""
 COMMON = {"batch": 16, "epochs": 2, "learning_rate": 0.003, "target": 0.5}
 STUDY = {
     "name": "own",
@@ -107,6 +117,7 @@ STUDY = {
             "module": "my_model.py:Net",
             "data": "my_data.py:loader",
             "loss_function": "my_model.py:focal",
+            "optimiser": "my_optimiser.py:slower",
             **COMMON,
         },
         "rows": {
@@ -117,6 +128,7 @@ STUDY = {
             "label_smoothing": 0.1,
             "weight_decay": 0.1,
             "decay": "matrices",
+            "ema": 0.9,
             **COMMON,
         },
         "photos": {
@@ -195,6 +207,7 @@ def own(place: Place, base_python: str) -> Place:
     for name, text in {
         "my_model.py": MODEL,
         "my_data.py": DATA,
+        "my_optimiser.py": OPTIMISER,
         "parts/__init__.py": "",
         "parts/block.py": BLOCK,
     }.items():
@@ -257,6 +270,7 @@ def test_a_module_is_retrained_in_other_languages_as_an_exported_step(own):
         ("my_model.py", "width * 16, 3", "width * 16, 3, True", EVERY),
         ("parts/block.py", "0.25", "0.26", EVERY),
         ("my_data.py", "96, 144", "96, 143", {"wide", "augmented"}),
+        ("my_optimiser.py", "rate / 2", "rate / 3", {"augmented"}),
         ("own.yaml", "width: 6", "width: 8", {"wide"}),
         ("rows.csv", "n7", "n8", {"rows"}),
     ],

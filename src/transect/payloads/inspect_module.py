@@ -19,8 +19,10 @@ from transect.training.datasets import DATASETS, LoadedDataset, Samples, StoredD
 from transect.training.frameworks._module_files import called
 from transect.training.frameworks._torch_losses import loss_function
 from transect.training.frameworks._torch_modules import draw_from, next_numbers
+from transect.training.frameworks._torch_own_optimiser import try_optimiser
 from transect.training.losses import check_targets
 from transect.training.module_model import MODULE_FACTS, ModuleModel
+from transect.training.optimisers import OWN_OPTIMISER
 from transect.training.own_files import member_of
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters
@@ -122,6 +124,8 @@ def facts_of(
             f"{where}: one step on {_TRIED} samples of shape {tuple(x.shape[1:])}, {x.dtype}, fails: "
             f"{type(error).__name__}: {error}"
         ) from error
+    if parameters.optimiser == OWN_OPTIMISER and model is not None and model.own_optimiser is not None:
+        try_optimiser(model.own_optimiser, module, parameters.learning_rate)
     idle = [name for name, parameter in trained if parameter.grad is None]
     if idle:
         raise BadInput(f"{where}: the loss does not depend on {', '.join(idle)}: expected requires_grad_(False) there")

@@ -39,6 +39,8 @@ class Problem:
     steps: int
     first: int = 0
     state: TrainingState | None = None
+    # What the learning rates are multiplied by.
+    rate: float = 1.0
     # By how much each number of the gradient errs, in units of the unit roundoff: `gradient_rounding`.
     rounding: np.ndarray | None = None
 
@@ -58,9 +60,7 @@ class Path64:
 
 def with_rate(problem: Problem, factor: float) -> Problem:
     """Return the problem with its learning rate multiplied by that."""
-    parameters = problem.plan.parameters
-    changed = parameters.model_copy(update={"learning_rate": parameters.learning_rate * factor})
-    return replace(problem, plan=replace(problem.plan, parameters=changed))
+    return replace(problem, rate=factor)
 
 
 def trajectory(
@@ -77,7 +77,7 @@ def trajectory(
     cuts = Layout(problem.cell.shards, 1, problem.cell.micro_batches * rule.accumulation)
     # A schedule counts all steps of the training, also where the path ends early.
     epochs, samples = problem.data["order"].shape
-    rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, epochs * (samples // batch))
+    rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, epochs * (samples // batch)) * problem.rate
     first = parts.trainers[0]
     if problem.state is not None:
         first.resume(problem.state)

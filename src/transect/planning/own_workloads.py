@@ -16,6 +16,7 @@ from transect.planning.code_hash import PACKAGE, closure
 from transect.planning.python_members import PYTHON_MEMBER, python_member
 from transect.training.datasets.table import SAVED
 from transect.training.losses import LOSSES
+from transect.training.optimisers import OPTIMISERS, OWN_OPTIMISER
 from transect.training.own_workload import register_own
 from transect.training.workloads import Parameters
 
@@ -73,6 +74,13 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
                 else None
             )
         with complaints.noted():
+            maker = None
+            if PYTHON_MEMBER.fullmatch(str(parameters.get("optimiser"))):
+                maker = python_member(parameters["optimiser"], f"{place}optimiser'", study)
+                parameters["optimiser"] = OWN_OPTIMISER
+            elif OPTIMISERS.named(str(parameters.get("optimiser"))) == OWN_OPTIMISER:
+                raise BadInput(f"{place}optimiser': expected FILE.py:NAME of the function")
+        with complaints.noted():
             dataset, options = _data(definition, f"{place}data'", study)
     with complaints.noted():
         if "quality_target" not in parameters:
@@ -90,9 +98,11 @@ def define(name: str, keys: dict[str, Any], study: Path) -> dict[str, Any]:
     told["loss"] = LOSSES.named(str(parameters.get("loss", Parameters.model_fields["loss"].default)))
     if loss is not None:
         told["loss_file"], told["loss_name"] = str(loss[0]), loss[1]
+    if maker is not None:
+        told["optimiser_file"], told["optimiser_name"] = str(maker[0]), maker[1]
     if dataset == "python":
         told["data_file"] = options["path"]
-    files = {Path(told[key]) for key in ("file", "loss_file", "data_file") if key in told}
+    files = {Path(told[key]) for key in ("file", "loss_file", "optimiser_file", "data_file") if key in told}
     told["reads"] = read_by(files, study.parent)
     register_own(name, told)
     return parameters | {"dataset_options": options}

@@ -11,6 +11,7 @@ from transect.planning.code_hash import PACKAGE, closure
 from transect.planning.python_members import python_member
 from transect.training.datasets import DATASETS
 from transect.training.losses import LOSSES
+from transect.training.optimisers import OWN_OPTIMISER
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -32,6 +33,12 @@ def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
     if LOSSES.get(parameters.loss).targets == "tokens" and not isinstance(WORKLOADS.get(workload), OwnWorkload):
         raise BadInput(
             f"{where}: key 'workloads.{workload}.loss': {workload} has classes, {parameters.loss} takes tokens"
+        )
+    described = WORKLOADS.get(workload)
+    has_own = isinstance(described, OwnWorkload) and "optimiser_file" in described.definition
+    if parameters.optimiser == OWN_OPTIMISER and not has_own:
+        raise BadInput(
+            f"{where}: key 'workloads.{workload}.optimiser': an optimiser of your own is FILE.py:NAME, of a workload with a `module`"
         )
     target = parameters.quality_target
     if model_of(WORKLOADS.get(workload)).score.endswith("accuracy") and target > 1:

@@ -17,6 +17,7 @@ from transect.planning.stage import STAGES, Stage
 from transect.stages.dataset import workload_plugins
 from transect.stages.train.stage import trained
 from transect.training.models import no_module
+from transect.training.optimisers import OWN_OPTIMISER
 from transect.training.workloads import WORKLOADS, model_of
 
 # Whose weights retraining goes on from: the module that is exported is its own.
@@ -47,6 +48,8 @@ class Step(Stage[StepCell]):
 
     def supports(self, cell: StepCell) -> str | None:
         """Models that torch builds."""
+        if cell.optimiser == OWN_OPTIMISER:
+            return "an exported step updates by a rule of transect's, not by what a function of the user's makes: say `optimisers` in the grid"
         return no_module(model_of(WORKLOADS.get(cell.workload)))
 
     def spec(self, cell: StepCell, context: Context) -> dict[str, Any]:

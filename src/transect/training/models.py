@@ -52,6 +52,14 @@ class Drawing(Protocol):
     seed: int | None
 
 
+@runtime_checkable
+class Updating(Protocol):
+    """A computation that updates its weights by an optimiser of its own."""
+
+    def update(self, learning_rate: float) -> None:
+        """Change the weights by their gradients."""
+
+
 class Model(Protocol):
     """Inputs, weights, loss, score, costs, and what the reference's tolerance follows from.
 

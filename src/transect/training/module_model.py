@@ -40,6 +40,8 @@ class ModuleModel:
     loss: str = "cross-entropy"
     # File and name of a function that is made small in its place.
     own_loss: tuple[Path, str] | None = None
+    # File and name of a function that makes the optimiser.
+    own_optimiser: tuple[Path, str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     axes: ClassVar[Mapping[int, tuple[str, int]]] = {}
@@ -55,11 +57,20 @@ class ModuleModel:
         options: dict[str, Any],
         loss: str,
         own_loss: tuple[Path, str] | None,
+        own_optimiser: tuple[Path, str] | None,
         data: Path | None,
     ) -> ModuleModel:
         """Return it with the facts in the data stage's folder, where there is one."""
         facts = {} if data is None else json.loads((data / MODULE_FACTS).read_text(encoding="utf-8"))
-        return cls(file=file, name=name, options=options, loss=loss, own_loss=own_loss, facts=facts)
+        return cls(
+            file=file,
+            name=name,
+            options=options,
+            loss=loss,
+            own_loss=own_loss,
+            own_optimiser=own_optimiser,
+            facts=facts,
+        )
 
     def known(self, key: str) -> Any:
         """Return one of the facts. Raises BadInput where the module has not been inspected."""

@@ -28,7 +28,7 @@ _DEFAULTS = {"batch": 32, "epochs": 10, "learning_rate": 1e-3, "optimiser": "ada
 # What makes a module and computes it: loaded by name, where torch is.
 COMPUTING = [
     Path(__file__).parent / "frameworks" / f"{name}.py"
-    for name in ("_module_files", "_torch_computation", "_dataset_reader")
+    for name in ("_module_files", "_torch_computation", "_torch_own_optimiser", "_dataset_reader")
 ]
 
 
@@ -52,13 +52,16 @@ class OwnWorkload(Workload):
         """Return the model, with what the data stage's folder knows of it."""
         told = self.definition
         own = (Path(told["loss_file"]), told["loss_name"]) if "loss_file" in told else None
+        maker = (Path(told["optimiser_file"]), told["optimiser_name"]) if "optimiser_file" in told else None
         return ModuleModel.described(
-            self.module_file, self.module_name, self.options, told.get("loss", "cross-entropy"), own, data
+            self.module_file, self.module_name, self.options, told.get("loss", "cross-entropy"), own, maker, data
         )
 
     def code_files(self) -> list[Path]:
         """What makes and computes it: nothing imports that where other workloads run."""
-        more = [Path(self.definition[key]) for key in ("loss_file", "data_file") if key in self.definition]
+        more = [
+            Path(self.definition[key]) for key in ("loss_file", "optimiser_file", "data_file") if key in self.definition
+        ]
         return [Path(__file__), *COMPUTING, *more]
 
 

@@ -46,7 +46,7 @@ def updates_whole(strategy: Strategy, cell: TrainCell) -> bool:
 
 def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) -> str | None:
     if strategy.splits_weights and OPTIMISERS.get(parameters.optimiser).by_array:
-        return f"{parameters.optimiser} needs the norm of each weight as a whole, and a rank of {cell.strategy} holds a part"
+        return f"the optimiser {parameters.optimiser} looks at each weight as a whole, and a rank of {cell.strategy} holds a part"
     if strategy.splits_update and parameters.clip_norm is not None:
         return (
             f"clip_norm needs the norm of all gradients, and {cell.strategy} updates parts of the model by themselves"

@@ -60,6 +60,14 @@ def study(tmp_path: Path) -> Path:
             {"module": "my_model.py:Net", "data": "my.npz", "data_options": {"n": 1}, "target": 0.9},
             ["data_options': arrays take none"],
         ),
+        (
+            {"module": "my_model.py:Net", "data": "my.npz", "optimiser": "my_model.py:Nut", "target": 0.9},
+            ["unknown member 'Nut'"],
+        ),
+        (
+            {"module": "my_model.py:Net", "data": "my.npz", "optimiser": "Function", "target": 0.9},
+            ["optimiser': expected FILE.py:NAME of the function"],
+        ),
         ({"module": "my_model.py:Net", "data": "", "target": 0.9}, ["'' is the study's own folder"]),
         (
             {"module": "my_model.py:Net", "data": "my.csv", "data_options": {"path": "b.csv"}, "target": 0.9},

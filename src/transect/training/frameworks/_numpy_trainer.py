@@ -14,8 +14,8 @@ from transect.training.frameworks import (
     TrainingState,
     _numpy_chain,  # noqa: F401
 )
-from transect.training.models import Drawing
-from transect.training.optimisers import OPTIMISERS, update_cuts
+from transect.training.models import Drawing, Updating
+from transect.training.optimisers import OPTIMISERS, OWN_OPTIMISER, update_cuts
 
 
 class NumpyTrainer(Trainer, ResumableTrainer):
@@ -92,6 +92,9 @@ class NumpyTrainer(Trainer, ResumableTrainer):
         if (limit := self._plan.parameters.clip_norm) is not None:
             norm = float(np.sqrt(np.square(self.flat_gradient).sum()))
             self.flat_gradient *= min(1.0, limit / norm) if norm else 1.0
+        if self._plan.parameters.optimiser == OWN_OPTIMISER and isinstance(self.computation, Updating):
+            self.computation.update(learning_rate)
+            return
         for rule, cut in self._cuts:
             states = [state[cut] for state in self._states]
             self._optimiser.update(

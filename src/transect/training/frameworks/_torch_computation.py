@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.training.models import Arrays
+from transect.training.optimisers import OWN_OPTIMISER
 
 if TYPE_CHECKING:
     from transect.training.module_model import ModuleModel
@@ -21,8 +22,9 @@ class TorchComputation:
 
         from transect.training.frameworks._torch_losses import loss_function
         from transect.training.frameworks._torch_modules import draw_from
+        from transect.training.frameworks._torch_own_optimiser import make, rate_shares, set_rates
 
-        self._torch, self._draw_from = torch, draw_from
+        self._torch, self._draw_from, self._set_rates = torch, draw_from, set_rates
         self.seed: int | None = None
         dtype = torch.from_numpy(next(iter(weights.values()))).dtype
         module = model.torch_module()
@@ -34,6 +36,9 @@ class TorchComputation:
             if name in gradients:
                 tensor.grad = torch.from_numpy(gradients[name])
         self._gradients = list(gradients.values())
+        if parameters.optimiser == OWN_OPTIMISER and model.own_optimiser is not None:
+            self._optimiser = make(model.own_optimiser, module, parameters.learning_rate)
+            self._shares = rate_shares(self._optimiser, parameters.learning_rate)
 
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
         """Return the mean loss over the batch; autograd adds to gradients that begin as zeros."""
@@ -45,6 +50,11 @@ class TorchComputation:
         loss = self._loss(self._module(self._torch.from_numpy(x)), self._torch.from_numpy(y))
         loss.backward()
         return float(loss.item())
+
+    def update(self, learning_rate: float) -> None:
+        """Take a step of the optimiser that the user's function has made."""
+        self._set_rates(self._optimiser, self._shares, learning_rate)
+        self._optimiser.step()
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, ...), as in prediction."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from transect.training.memory import MEMORIES
 from transect.training.memory._limit import MemoryLimit
 from transect.training.models import TorchModel
 from transect.training.module_model import ModuleModel
+from transect.training.optimisers import OWN_OPTIMISER
 
 
 class TorchTrainer(Trainer, ResumableTrainer):
@@ -27,6 +29,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def __init__(self, plan: ModelPlan) -> None:
         import torch
 
+        from transect.training.frameworks import _torch_own_optimiser
         from transect.training.frameworks._torch_averages import Averages
         from transect.training.frameworks._torch_losses import loss_function
         from transect.training.frameworks._torch_modules import draw_from, load_weights, module_dtype
@@ -46,7 +49,8 @@ class TorchTrainer(Trainer, ResumableTrainer):
         memory.prepare(self.device)
         self._load, self._make_optimiser = load_weights, make_optimiser
         self._set_optimiser_state, self._clip = set_optimiser_state, clip_gradients
-        self._make_averages = Averages
+        self._make_averages, self._own_optimiser = Averages, _torch_own_optimiser
+        self._own_maker = plan.model.own_optimiser if isinstance(plan.model, ModuleModel) else None
         self._rule = plan.parameters
         assert isinstance(plan.model, TorchModel)
         self._names = plan.weights.keys()
@@ -77,7 +81,14 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def rebind(self, parameters: Iterable[Any]) -> None:
         """Train these parameters, which may be shards, with a new optimiser of the same rule."""
         self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        self.optimiser = self._make_optimiser(self._rule, self.parameters)
+        own = self._own_maker if self._rule.optimiser == OWN_OPTIMISER else None
+        if own is None:
+            self.optimiser = self._make_optimiser(self._rule, self.parameters)
+        else:
+            self.optimiser = self._own_optimiser.make(own, self.model, self._rule.learning_rate)
+        # As it was made, for restarts.
+        self._begun = None if own is None else deepcopy(self.optimiser.state_dict())
+        self._shares = self._own_optimiser.rate_shares(self.optimiser, self._rule.learning_rate)
         self._averages = self._make_averages(self.parameters, self._rule.ema)
 
     def wrap_optimiser(self, optimiser: Any) -> None:
@@ -90,7 +101,10 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def resume(self, state: TrainingState) -> None:
         """Go on from there; where a strategy has sharded the model each rank takes its own part."""
         self.load(state.weights)
-        self._set_optimiser_state(self._rule, self.optimiser, self.model, state)
+        if self._begun is None:
+            self._set_optimiser_state(self._rule, self.optimiser, self.model, state)
+        else:
+            self.optimiser.load_state_dict(deepcopy(self._begun))
 
     def seed(self, seed: int) -> None:
         """Keep it for the next forward pass, if anything draws there."""
@@ -157,8 +171,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
             start += size
 
     def update(self, learning_rate: float) -> None:
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
+        self._own_optimiser.set_rates(self.optimiser, self._shares, learning_rate)
         if self._rule.clip_norm is not None:
             self._clip(self.parameters, self._rule.clip_norm)
         self.optimiser.step()

@@ -9,6 +9,7 @@ from transect.training.frameworks._torch_optimisers import OPTIMISERS
 from transect.training.frameworks._torch_part import TorchPart
 from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.models import Model, no_module
+from transect.training.optimisers import OWN_OPTIMISER
 
 
 @FRAMEWORKS.register("torch", "pytorch")
@@ -16,7 +17,7 @@ class TorchFramework(PartFramework):
     """PyTorch on a CPU or one GPU per rank."""
 
     environment = "torch"
-    optimisers = OPTIMISERS
+    optimisers = (*OPTIMISERS, OWN_OPTIMISER)
     losses = LOSSES
     follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTIMISERS",
+    "OWN_OPTIMISER",
     "Optimiser",
     "OptimiserName",
     "arrays_kept",
@@ -74,6 +75,8 @@ class Optimiser(Plugin, ABC):
         """
 
 
+# What a study's `optimiser: FILE.py:NAME` is kept as.
+OWN_OPTIMISER = "function"
 OPTIMISERS: Registry[Optimiser] = Registry("optimiser", "transect.training.optimisers", Optimiser)
 
 
@@ -122,4 +125,6 @@ def unsupported_optimiser(framework: str, has: tuple[str, ...], optimiser: str) 
     """Return the reason why a framework that `has` some optimisers cannot run this one, or None."""
     if optimiser in has:
         return None
+    if optimiser == OWN_OPTIMISER:
+        return f"{framework} cells cannot update by an optimiser of torch, which the function in the user's file makes"
     return f"{framework} cells update by {' or '.join(has)}, not by {optimiser}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from transect.domain.errors import BadInput
 from transect.training.strategies import Operation, Parts
 from transect.training.strategies.horovod import Adapter
 
@@ -13,11 +14,19 @@ class TorchAdapter(Adapter):
     """Each gradient is sent as soon as the backward pass has made it; what is left is waited for."""
 
     def __init__(self, hvd: Any, trainer: Any, operation: Operation) -> None:
-        """Wrap the optimiser. Raises ImportError on a GPU when Horovod was built without NCCL."""
+        """Wrap the optimiser.
+
+        Raises ImportError on a GPU when Horovod was built without NCCL, and BadInput for an optimiser that it cannot make.
+        """
         if trainer.device.type == "cuda" and not hvd.nccl_built():
             raise ImportError(
                 "this Horovod was built without NCCL, so it cannot reduce on GPUs: build its "
                 "environment where nvcc of torch's CUDA version is found"
+            )
+        kind = type(trainer.optimiser)
+        if not kind.__module__.startswith(("torch.optim", "transect.")):
+            raise BadInput(
+                f"Horovod makes the optimiser anew from its groups alone, and a {kind.__name__} may keep more: expected one of torch.optim"
             )
         self._hvd, self._trainer = hvd, trainer
         if trainer.limit is not None:

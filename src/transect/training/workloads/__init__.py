@@ -34,7 +34,9 @@ class Parameters(BaseModel):
     epochs: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
     optimiser: OptimiserName = Field(
-        default="sgd", description="a file of `src/transect/training/optimisers`, which says the rule"
+        default="sgd",
+        description="a file of `src/transect/training/optimisers`, which says the rule; of a workload with a `module` also `FILE.py:NAME` of a function "
+        "of module and learning rate that gives an optimiser of torch",
     )
     momentum: float = Field(default=0.0, ge=0, lt=1, description="of sgd, nesterov and rmsprop")
     weight_decay: float = Field(
