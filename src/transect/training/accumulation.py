@@ -77,8 +77,8 @@ class _ResumableAccumulating(_Accumulating, ResumableTrainer):
 
 
 def accumulating(trainer: Trainer, parts: int) -> Trainer:
-    """Return a trainer that takes each batch of a rank in `parts` micro-batches; with one part the trainer itself."""
-    if parts == 1:
+    """Return a trainer that takes each batch of a rank in `parts` micro-batches; the trainer itself with one part, or where it does."""
+    if parts == 1 or trainer.accumulates:
         return trainer
     kind = _ResumableAccumulating if isinstance(trainer, ResumableTrainer) else _Accumulating
     return kind(trainer, parts)

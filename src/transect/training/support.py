@@ -44,6 +44,10 @@ def updates_whole(strategy: Strategy, cell: TrainCell) -> bool:
     return trainers and not strategy.layout(cell).servers
 
 
+def _accumulates(strategy: Strategy, framework: str) -> bool:
+    return strategy.accumulates or framework in strategy.accumulates_in
+
+
 def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) -> str | None:
     if strategy.splits_weights and OPTIMISERS.get(parameters.optimiser).by_array:
         return f"the optimiser {parameters.optimiser} looks at each weight as a whole, and a rank of {cell.strategy} holds a part"
@@ -54,9 +58,9 @@ def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) 
     if parameters.ema is not None and not updates_whole(strategy, cell):
         return f"ema averages the weights of each step, and {cell.strategy} updates parts of the model by themselves, or late"
     parts = parameters.accumulation
-    if parts > 1 and not strategy.accumulates:
-        able = ", ".join(name for name in STRATEGIES if STRATEGIES.get(name).accumulates)
-        return f"{cell.strategy} takes a rank's batch at once: accumulation is for {able}"
+    if parts > 1 and not _accumulates(strategy, cell.framework):
+        able = ", ".join(name for name in STRATEGIES if _accumulates(STRATEGIES.get(name), cell.framework))
+        return f"{cell.framework} takes a rank's batch at once under {cell.strategy}: accumulation is for {able}"
     samples = cell.batch // strategy.layout(cell).replicas
     if parts > max(1, samples):
         return f"a rank's {samples} samples cannot be taken in {parts} micro-batches"

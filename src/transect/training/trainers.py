@@ -111,6 +111,9 @@ class BaseTrainer(ABC):
 class Trainer(BaseTrainer):
     """One rank's model with its optimiser."""
 
+    # Whether `forward_backward` itself takes a batch in `parameters.accumulation` micro-batches.
+    accumulates: bool = False
+
     @abstractmethod
     def forward_backward(self, x: Any, y: Any) -> float:
         """Compute the mean loss and leave the gradients in the trainer."""

@@ -16,6 +16,7 @@ import numpy as np
 from trainer_checks import NumpyTrainer, apart, data, plan
 
 from transect.domain.cell import Cell
+from transect.training.accumulation import accumulating
 from transect.training.averages import averaged
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory._limit import status_bytes
@@ -27,7 +28,8 @@ RATES = (0.05, 0.05, 0.1, 0.02, 0.02)
 
 def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> dict[str, float]:
     """Train both ways; return the largest difference of each kind. A case's number is that of a rank's devices."""
-    model, strategy.operation, *number = case.split()
+    model, strategy.operation, *number = case.removesuffix(" accumulated").split()
+    parts_of_batch = 2 if case.endswith("accumulated") else 1
     devices = int(number[0]) if number else 1
     options = strategy_options(name, {"devices": devices} if number else {}, case)
     cell = Cell.of(
@@ -41,14 +43,19 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
     )
     precision = "fp32" if name == "kvstore-dist-sync" else "fp64"
     # Each rank begins with weights of its own: those of rank 0 must win.
-    given = replace(plan(model, precision=precision, seed=3 + place.rank, ema=EMA), batch=6 // place.world_size)
+    given = replace(
+        plan(model, precision=precision, seed=3 + place.rank, ema=EMA, accumulation=parts_of_batch),
+        batch=6 // place.world_size,
+    )
     if name.startswith("horovod") and framework == "torch":
         given = replace(given, memory_budget=1 << 30)
     trainer: Any = strategy.trainer(FRAMEWORKS.get(framework), given, cell)
     strategy.start(trainer)
     strategy.barrier()
     begun = status_bytes("VmData")[0]
-    ranks = [NumpyTrainer(plan(model, ema=EMA)) for _ in range(place.world_size * devices)]
+    ranks = [
+        accumulating(NumpyTrainer(plan(model, ema=EMA)), parts_of_batch) for _ in range(place.world_size * devices)
+    ]
     size, first = 6 // len(ranks), place.rank * devices
     parts = [slice(r * size, (r + 1) * size) for r in range(len(ranks))]
     off = {"loss": 0.0}
@@ -71,7 +78,7 @@ def compare(framework: str, name: str, strategy: Any, place: Any, case: str) -> 
         assert (framework == "jax") == bool(np.isnan(done.compute)), done
     # Running statistics too, which are those of each rank.
     off["weights"] = apart(ranks[first].weights(), trainer.weights())
-    if place.rank == 0:
+    if place.rank == 0 or strategy.sharded:
         with averaged(ranks[0], given.parameters), averaged(trainer, given.parameters):
             off["averages"] = apart(ranks[0].weights(), trainer.weights())
             off["predict"] = float(np.abs(ranks[0].predict(x) - strategy.predict(trainer, x)).max())

@@ -100,12 +100,13 @@ def plan(
     seed: int = 3,
     weight_decay: float = 1e-3,
     ema: float | None = None,
+    accumulation: int = 1,
 ) -> ModelPlan:
     sample, layers = MODELS[model]
     rule = {"batch": 6, "epochs": 1, "learning_rate": 0.05, "quality_target": 0.5, "loss": loss}
     return ModelPlan(
         model=LayeredModel(layers, sample),
-        parameters=Parameters(**rule, momentum=momentum, weight_decay=weight_decay, ema=ema),
+        parameters=Parameters(**rule, momentum=momentum, weight_decay=weight_decay, ema=ema, accumulation=accumulation),
         weights=initial_weights(layers, seed),
         batch=6,
         precision=precision,

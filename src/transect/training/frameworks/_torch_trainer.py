@@ -12,6 +12,7 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import ModelPlan, ResumableTrainer, Trainer, TrainingState
+from transect.training.layout import Layout
 from transect.training.memory import MEMORIES
 from transect.training.memory._limit import MemoryLimit
 from transect.training.models import TorchModel
@@ -25,6 +26,8 @@ class TorchTrainer(Trainer, ResumableTrainer):
     A strategy may replace three things, and no more: what computes (`wrap`), which parameters are
     trained (`rebind`), and the optimiser (`wrap_optimiser`). `model` stays the model itself.
     """
+
+    accumulates = True
 
     def __init__(self, plan: ModelPlan) -> None:
         import torch
@@ -64,6 +67,7 @@ class TorchTrainer(Trainer, ResumableTrainer):
         precision = find_precision(plan.precision)
         self._autocast = precision.multiplied != precision.stored
         self._computes: Any = self.model.train()
+        self._cuts, self._unsent = Layout(1, 1, self._rule.accumulation), nullcontext
         self.parameters: list[Any] = []
         self.optimiser: Any = None
         self.rebind(self.model.parameters())
@@ -74,9 +78,15 @@ class TorchTrainer(Trainer, ResumableTrainer):
         watched = plan.memory != "plain" or plan.memory_budget is not None
         self.limit = MemoryLimit(plan.memory_budget) if watched else None
 
+    @property
+    def micro_batches(self) -> int:
+        """Return how many backward passes a step has."""
+        return self._rule.accumulation
+
     def wrap(self, module: Any) -> None:
         """Compute losses with `module`, which holds the model; predictions stay the model's own."""
         self._computes = module
+        self._unsent = getattr(module, "no_sync", nullcontext)
 
     def rebind(self, parameters: Iterable[Any]) -> None:
         """Train these parameters, which may be shards, with a new optimiser of the same rule."""
@@ -119,15 +129,25 @@ class TorchTrainer(Trainer, ResumableTrainer):
         return inputs, targets.to(self.dtype) if targets.is_floating_point() else targets
 
     def forward_backward(self, x: Any, y: Any) -> float:
-        """Run autograd; returns the loss as a Python number, which waits for the device."""
+        """Run autograd; returns the loss as a Python number, which waits for the device.
+
+        Gradients of micro-batches add up where autograd leaves them. What is sent behind backward passes is sent in the last one.
+        """
+        number, parts = 0.0, self._cuts.micro(len(y))
         with self.limit.held() if self.limit is not None else self._as_it_is:
             self.optimiser.zero_grad()
-            with self.activations.forward(x):
-                loss = self.compute(x, y)
-            with self.activations.backward():
-                loss.backward()
-            number: float = loss.item()
+            for part in parts:
+                last = part.stop == len(y)
+                with self._as_it_is if last else self._unsent():
+                    number += self._add_gradient(x[part], y[part], (part.stop - part.start) / len(y))
         return number
+
+    def _add_gradient(self, x: Any, y: Any, share: float) -> float:
+        with self.activations.forward(x):
+            loss = self.compute(x, y)
+        with self.activations.backward():
+            (loss if share == 1 else share * loss).backward()
+        return share * float(loss.item())
 
     def compute(self, x: Any, y: Any = None) -> Any:
         """Return the outputs, or the mean loss where there is a `y`, as tensors of autograd."""

@@ -71,6 +71,8 @@ class Strategy(Plugin, ABC):
     splits_update: bool = False
     # Whether it asks nothing of a trainer but what `Trainer` has, so that one that accumulates gradients will do.
     accumulates: bool = False
+    # Frameworks whose own trainer accumulates gradients under it.
+    accumulates_in: tuple[str, ...] = ()
     # Options of its cells by name.
     options: Mapping[str, Option] = MappingProxyType({})
     # Whether this rank's steps tell a loss; of a pipeline only the last stage has one, the others

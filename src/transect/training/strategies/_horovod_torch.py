@@ -36,6 +36,7 @@ class TorchAdapter(Adapter):
         self._optimiser = hvd.DistributedOptimizer(
             trainer.optimiser,
             named_parameters=trainer.model.named_parameters(),
+            backward_passes_per_step=trainer.micro_batches,
             op=hvd.Average if operation == "mean" else hvd.Sum,
         )
         trainer.wrap_optimiser(self._optimiser)

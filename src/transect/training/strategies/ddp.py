@@ -19,6 +19,8 @@ class _Ddp(TorchDistributed):
     Batch norm: each rank normalises by its own part of the batch, so buffers are not broadcast.
     """
 
+    accumulates_in = ("torch",)
+
     def __init__(self) -> None:
         self._intervals: list[list[float]] = []
 

@@ -28,6 +28,8 @@ class Fsdp(TorchDistributed):
     """
 
     sharded = splits_weights = splits_update = True
+    # Each micro-batch's gradient is scattered: to keep whole ones for the last would take the memory that shards save.
+    accumulates_in = ("torch",)
     # A layer or residual block with so many parameters is gathered by itself, the rest together:
     # a message of less than about a megabyte costs its latency and little else.
     smallest_group = 250_000

@@ -50,6 +50,7 @@ class _Horovod(Strategy):
     """
 
     controller = ""
+    accumulates_in = ("torch",)
     environments: Mapping[str, str] = MappingProxyType(
         {
             "torch": "horovod-torch",
