@@ -127,7 +127,7 @@ def test_a_function_of_the_users_is_a_schedule(tmp_path):
 
 def test_what_a_file_of_a_schedule_imports_is_no_input(tmp_path):
     (tmp_path / "helper.py").write_text("")
-    (tmp_path / "more.py").write_text("import numpy\nfrom helper import x\n")
+    (tmp_path / "more.py").write_text("import numpy\nfrom helper import rate\n")
     with pytest.raises(BadInput, match=r"more\.py imports .*helper\.py, whose edits nobody would see"):
         study_of(tmp_path, "more.py:rate")
 
@@ -136,8 +136,8 @@ def test_what_a_file_of_a_schedule_imports_is_no_input(tmp_path):
     ("schedule", "steps", "message"),
     [
         ("gone.py:rate", 4, "gone.py: no such file"),
-        ({"name": "function"}, 4, "no such file"),
-        ("rates.py:rates", 4, "there is no rates"),
+        ({"name": "function"}, 4, "expected FILE.py:NAME, got ':rate'"),
+        ("rates.py:rates", 4, "unknown member 'rates': did you mean 'rate'"),
         ("rates.py:rate", 5, "rates.py:rate: called with 0, 5: ValueError"),
         ("rates.py:below", 4, "gives -0.5 for step 1 of 4: expected a number from 0 on"),
     ],
