@@ -141,7 +141,9 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
         )
     original = Parameters.model_validate(spec["parameters"])
     # How gradients are clipped and added up is said by the grid; a step averages no weights.
-    parameters = with_optimiser(original, cell.optimiser).model_copy(update={"clip_norm": None, "accumulation": 1, "ema": None})
+    parameters = with_optimiser(original, cell.optimiser).model_copy(
+        update={"clip_norm": None, "accumulation": 1, "ema": None}
+    )
     data = load_arrays(data_folder, np.float32)
     train, test = ({"x": np.asarray(data[f"x_{part}"][:]), "y": data[f"y_{part}"]} for part in ("train", "test"))
     write_tensors(out / "data", train)

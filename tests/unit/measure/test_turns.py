@@ -105,7 +105,10 @@ def test_neither_waiting_nor_testing_the_model_is_in_any_series(monkeypatch: pyt
     monkeypatch.setattr(one, "step", lambda *_: spend(1.0) or (1.0, 1.0, 0.0, 0.0, 0.0), raising=False)
     batches: Any = [[(0, 0)] * 2] * 3
     place: Any = SimpleNamespace(rank=0)
-    series = payload.train(one, one, one, place, batches, np.ones(6), lambda _: spend(10.0), wait=lambda: spend(1000.0))
+    rule: Any = SimpleNamespace(ema=None)
+    series = payload.train(
+        one, rule, one, one, place, batches, np.ones(6), lambda _: spend(10.0), wait=lambda: spend(1000.0)
+    )
     assert series["step"].tolist() == [1.0] * 6 and series["input"].tolist() == [0.0] * 6
     assert series["epoch_end"].tolist() == [2.0, 4.0, 6.0]
     assert series["evaluation"].tolist() == [100.0] * 3 and series["score_sum"].tolist() == [3.0] * 3
