@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import TYPE_CHECKING, Any
@@ -158,18 +158,32 @@ def forgetting(module: torch.nn.Module, functions: Mapping[str, Any]) -> Iterato
         for owner in (*module.modules(), *functions.values())
         if isinstance(getattr(owner, "__dict__", None), dict)
     ]
-    tensors = [owner[kind] for owner in owners for kind in ("_parameters", "_buffers") if kind in owner]
-    kept = [(attributes, dict(attributes)) for attributes in (*owners, *tensors)]
-    lists = [(held, held[:]) for owner in owners for held in owner.values() if type(held) is list]
-    kept += [(held, dict(held)) for owner in owners for held in owner.values() if type(held) is dict]
+    kept = [(attributes, dict(attributes)) for attributes in owners]
+    held = [(container, container.copy()) for container in _containers(owners)]
     try:
         yield
     finally:
-        for held, items in lists:
-            held[:] = items
+        for container, items in held:
+            container.clear()
+            (container.update if isinstance(container, dict) else container.extend)(items)
         for attributes, before in kept:
             attributes.clear()
             attributes.update(before)
+
+
+_CONTAINERS = (list, deque, dict, OrderedDict, defaultdict)
+
+
+def _containers(owners: Iterable[Any]) -> list[Any]:
+    """Return the lists and dictionaries that attributes hold, and those in them."""
+    found: dict[int, Any] = {}
+    waiting = [held for owner in owners for held in owner.values()]
+    while waiting:
+        held = waiting.pop()
+        if type(held) in _CONTAINERS and id(held) not in found:
+            found[id(held)] = held
+            waiting += held.values() if isinstance(held, dict) else held
+    return [*found.values()]
 
 
 # Dictionaries of a module in which its tensors and parts stand.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -154,6 +155,26 @@ def _channels_last(part: Any, x: Any) -> Any:
     return torch.nn.functional.adaptive_avg_pool2d(normal, 1)
 
 
+def _cached() -> Any:
+    import torch
+    from torch import nn
+
+    class Cached(nn.Module):
+        """Keeps places by length, as models of text do."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept: dict[str, Any] = {"places": OrderedDict()}
+
+        def forward(self, x: Any) -> Any:
+            places = self.kept["places"]
+            if x.shape[1] not in places:
+                places[x.shape[1]] = torch.arange(x.shape[1]).to(x.dtype)
+            return x + places[x.shape[1]]
+
+    return Cached()
+
+
 def _identity() -> Any:
     from torch import nn
 
@@ -255,7 +276,9 @@ def _layers() -> None:
         "eye(len(x))": lambda _, x: x + torch().eye(len(x)) @ x,
         "enumerate(children)": lambda part, x: part(x),
         "cummax": lambda _, x: x.cummax(1)[0],
+        "cummax from nothing": lambda _, x: x.gather(1, x.masked_fill(x < 0.2, -math.inf).cummax(1)[1]),
         "median": lambda _, x: x - x.median(1, keepdim=True)[0],
+        "median of the batch": lambda _, x: x - x.median(0, keepdim=True)[0],
         "kthvalue": lambda _, x: x - x.kthvalue(2, 1, keepdim=True)[0],
         "lgamma": lambda _, x: torch().lgamma(x.exp() + 1),
         "lgamma, digamma below 0": lambda _, x: (x - 3.3).lgamma() + torch().digamma(x * 2) / 9,
@@ -303,6 +326,7 @@ def _layers() -> None:
         "Eq(time, 5)",
     )
     add("torch", "batch and time: halves", partial(_sequences, _halves, _linear, dynamic=True))
+    add("torch", "a cache in a dictionary of dictionaries", partial(_between, lambda part, x: part(x), make=_cached))
     for mode in ("sum", "mean", "max"):
         add("torch", f"EmbeddingBag, {mode}", partial(_bag, mode))
     add("torch", "EmbeddingBag, weights", partial(_bag, "sum", True))

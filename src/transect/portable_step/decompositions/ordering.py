@@ -17,8 +17,8 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tupl
         return self.clone(), self.new_zeros([], dtype=_int64())
     values, places = self.sort(dim)
     axis = dim % self.dim()
-    values, places = values.narrow(axis, k - 1, 1), places.narrow(axis, k - 1, 1)
-    return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
+    values, places = values.select(axis, k - 1), places.select(axis, k - 1)
+    return (values.unsqueeze(axis), places.unsqueeze(axis)) if keepdim else (values, places)
 
 
 @decomposes("aten.median.dim")
@@ -67,8 +67,10 @@ def _so_far(x: Tensor, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
     lowest = float("-inf") if x.is_floating_point() else bounds.min
     highest = float("inf") if x.is_floating_point() else bounds.max
     wide = torch.where(seen, x.flip(axis).unsqueeze(axis), lowest if largest else highest)
-    values, found = wide.max(axis + 1) if largest else wide.min(axis + 1)
-    return values, length - 1 - found
+    values = wide.amax(axis + 1) if largest else wide.amin(axis + 1)
+    # What is not seen may be as large; no number is equal to itself alone.
+    found = seen & ((wide == values.unsqueeze(axis + 1)) | wide.isnan())
+    return values, length - 1 - found.to(_int64()).argmax(axis + 1)
 
 
 def _int64() -> object:
