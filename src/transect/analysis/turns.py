@@ -28,7 +28,8 @@ _SECONDS = {"end_to_end_time": "end_to_end_seconds"}
 _MEANS = "mean_seconds"
 # Rates, and the time of which each turn tells their inverse.
 _RATES = {"samples_per_second": "step_time", "throughput": "latency"}
-# By what share first steps, which load and compile, may change the ratio of times to a target for it to be that of steps.
+# By what share first steps, which load and compile, and what is before them, such as joining, may change the ratio of
+# times to a target for it to be that of steps.
 _FIRST = math.log(1.1)
 # The time to a target, and that of what it is made of.
 TO_TARGET, STEP, STEPS = "time_to_quality", "step_time", "steps_to_quality"
@@ -56,11 +57,11 @@ def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
     """Pair two groups' runs by repeat; None where they have none in common that tells the metric.
 
     Where both take as many steps to their target for each seed, the time to it differs by that of a step alone: by the means
-    of quiet turns, since all steps count; of others by medians, which hide what a neighbour took. Not where one compiles
-    for longer in its first step than the other: then the times themselves are compared.
+    of quiet turns, since all steps count; of others by medians, which hide what a neighbour took. Not where one joins or
+    compiles for longer than the other: then the times themselves are compared.
     """
     lost = sum(record.value(name) is None for side in (group, base) for record in side.ok)
-    all_steps = name == TO_TARGET and _same_steps(group, base) and _first_steps_alike(group, base)
+    all_steps = name == TO_TARGET and _same_steps(group, base) and _begin_alike(group, base)
     if all_steps:
         name = STEP
     elif name == RUN:
@@ -115,8 +116,8 @@ def _same_steps(group: Group[Any], base: Group[Any]) -> bool:
     return bool(common) and all(n in a and a[n] == b.get(n) for n in common)
 
 
-def _first_steps_alike(group: Group[Any], base: Group[Any]) -> bool:
-    """Whether first steps change the ratio of times to the target by a tenth at most; so too where nobody tells them."""
+def _begin_alike(group: Group[Any], base: Group[Any]) -> bool:
+    """Whether what is before second steps changes the ratio of times to the target by a tenth at most; so too where nobody tells it."""
     a, b = _after_first_step(group), _after_first_step(base)
     changes = [abs(math.log(a[n] / b[n])) for n in a.keys() & b.keys()]
     return not changes or statistics.median(changes) <= _FIRST
@@ -125,7 +126,9 @@ def _first_steps_alike(group: Group[Any], base: Group[Any]) -> bool:
 def _after_first_step(side: Group[Any]) -> dict[int, float]:
     """Return by repeat what share of its time to the target comes behind the first step."""
     first, whole = side.by_repeat("first_step_time"), side.by_repeat(TO_TARGET)
-    return {n: max(1e-9, 1 - first[n] / whole[n]) for n in first.keys() & whole.keys()}
+    # Script's and older records do not tell it.
+    before = {record.repeat: record.details.get("data_to_start_s") or 0.0 for record in side.ok}
+    return {n: max(1e-9, 1 - (before[n] + first[n]) / whole[n]) for n in first.keys() & whole.keys()}
 
 
 def _ratio(a: Any, b: Any) -> float | None:

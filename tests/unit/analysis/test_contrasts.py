@@ -153,6 +153,22 @@ def test_whole_times_decide_where_one_side_compiles_in_its_first_step(compiles: 
     assert (made.better is base) == (compiles > 100)
 
 
+def test_whole_times_decide_where_one_side_takes_long_to_join() -> None:
+    """Horovod's ranks join for a sixth of a second, and train for half of one."""
+
+    def trained(cell: Cell, step: float, join: float) -> Group:
+        details = {"disturbed": False, "data_to_start_s": join}
+        numbers = {"steps_to_quality": 100, "first_step_time": step, "time_to_quality": join + 100 * step}
+        return group(cell, [run(cell, n, step * (1 + 0.001 * n), numbers=numbers, details=details) for n in range(3)])
+
+    base, other = trained(NUMPY, 1.0, 0.5), trained(JAX, 0.97, 30.0)
+    [made] = evaluated(base, other, metric="time_to_quality")
+    assert made.metric == "time_to_quality"
+    assert made.better is base
+    [made] = evaluated(base, trained(JAX, 0.97, 0.5), metric="time_to_quality")
+    assert made.metric == STEP
+
+
 @pytest.mark.parametrize("quiet", [True, False])
 def test_all_steps_count_on_the_way_to_a_target_unless_others_computed(quiet: bool) -> None:
     """A slow step in ten is in no median, and in the time that training takes."""

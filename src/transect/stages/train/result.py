@@ -128,6 +128,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "global_batch": cell.batch,
             "steps_per_epoch": facts[0]["steps_per_epoch"],
             "warmup_steps": WARMUP_STEPS,
+            "data_to_start_s": _data_to_start(facts),
             **_turns(job, merged["step_time"]),
             "cores": cores(job),
             "over_subscribed": over_subscribed(job),
@@ -198,11 +199,14 @@ def _quality(
     reached = np.flatnonzero(scores <= target if lower_wins else scores >= target)
     if len(reached):
         first = int(reached[0])
-        # Ranks end their start together: others waited in it for the one that loaded its libraries last.
-        start = min(rank["data_to_start_s"] for rank in facts)
-        values["time_to_quality"] = float(series["epoch_end"][first]) + start
+        values["time_to_quality"] = float(series["epoch_end"][first]) + _data_to_start(facts)
         values["steps_to_quality"] = (first + 1) * facts[0]["steps_per_epoch"]
     return values, bool(len(reached))
+
+
+def _data_to_start(facts: list[dict[str, Any]]) -> float:
+    # Ranks end their start together: others waited in it for the one that loaded its libraries last.
+    return min(float(rank["data_to_start_s"]) for rank in facts)
 
 
 def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
