@@ -88,7 +88,7 @@ def environment_of(workload: str | None, environment: str) -> str:
 def cannot_import(workload: str, environment: str) -> str | None:
     """Return why a module's files may not be importable where a cell's payload runs, or None."""
     known = WORKLOADS.get(workload)
-    if not isinstance(known, OwnWorkload) or known.environment == TORCH or environment == TORCH:
+    if not isinstance(known, OwnWorkload) or known.environment == TORCH or environment in (TORCH, known.environment):
         return None
     return f"its module has the environment '{known.environment}', and this runs in '{environment}'"
 

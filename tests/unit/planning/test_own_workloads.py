@@ -186,6 +186,8 @@ def test_a_module_with_an_environment_of_its_own_runs_in_no_other(study):
     reasons = {planned.cell.framework: reason_to_skip(planned.cell) for planned in cells}
     assert "'torch-scripts', and this runs in 'torchax'" in reasons["torchax"]
     assert "environment" not in (reasons["torch"] or "")
+    cells = with_environment(study, "torchax").stage("train").values()
+    assert "environment" not in str({reason_to_skip(planned.cell) for planned in cells})
 
 
 def test_one_call_is_a_study_of_a_module_alone_and_data_parallel(tmp_path):
