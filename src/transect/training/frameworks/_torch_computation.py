@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.training.models import Arrays
-from transect.training.optimisers import OWN_OPTIMISER
 
 if TYPE_CHECKING:
     from transect.training.module_model import ModuleModel
@@ -24,7 +23,10 @@ class TorchComputation:
         from transect.training.frameworks._torch_modules import draw_from
         from transect.training.frameworks._torch_own_optimiser import make, rate_shares, set_rates
 
-        self._torch, self._draw_from, self._set_rates = torch, draw_from, set_rates
+        self._torch, self._draw_from = torch, draw_from
+        self._make_optimiser, self._rate_shares, self._set_rates = make, rate_shares, set_rates
+        self._maker, self._rate = model.own_optimiser, parameters.learning_rate
+        self._optimiser: torch.optim.Optimizer | None = None
         self.seed: int | None = None
         dtype = torch.from_numpy(next(iter(weights.values()))).dtype
         module = model.torch_module()
@@ -36,9 +38,6 @@ class TorchComputation:
             if name in gradients:
                 tensor.grad = torch.from_numpy(gradients[name])
         self._gradients = list(gradients.values())
-        if parameters.optimiser == OWN_OPTIMISER and model.own_optimiser is not None:
-            self._optimiser = make(model.own_optimiser, module, parameters.learning_rate)
-            self._shares = rate_shares(self._optimiser, parameters.learning_rate)
 
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
         """Return the mean loss over the batch; autograd adds to gradients that begin as zeros."""
@@ -52,7 +51,11 @@ class TorchComputation:
         return float(loss.item())
 
     def update(self, learning_rate: float) -> None:
-        """Take a step of the optimiser that the user's function has made."""
+        """Take a step of the optimiser that the user's function makes, of weights that are there before the first."""
+        if self._optimiser is None:
+            assert self._maker is not None
+            self._optimiser = self._make_optimiser(self._maker, self._module, self._rate)
+            self._shares = self._rate_shares(self._optimiser, self._rate)
         self._set_rates(self._optimiser, self._shares, learning_rate)
         self._optimiser.step()
 

@@ -24,6 +24,13 @@ def make(function: tuple[Path, str], module: torch.nn.Module, rate: float) -> to
         raise BadInput(f"{file}:{name}: called with the module and {rate}: {type(error).__name__}: {error}") from error
     if not isinstance(made, torch.optim.Optimizer):
         raise BadInput(f"{file}:{name}: gives a {type(made).__name__}: expected a torch.optim.Optimizer")
+    if not all("lr" in group for group in made.param_groups):
+        raise BadInput(f"{file}:{name}: a {type(made).__name__} has groups without an `lr`: expected one in each")
+    held = {id(parameter) for group in made.param_groups for parameter in group["params"]}
+    if held.isdisjoint(map(id, module.parameters())):
+        raise BadInput(
+            f"{file}:{name}: a {type(made).__name__} holds no parameter of the module, which would not train"
+        )
     return made
 
 

@@ -53,8 +53,9 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self._load, self._make_optimiser = load_weights, make_optimiser
         self._set_optimiser_state, self._clip = set_optimiser_state, clip_gradients
         self._make_averages, self._own_optimiser = Averages, _torch_own_optimiser
-        self._own_maker = plan.model.own_optimiser if isinstance(plan.model, ModuleModel) else None
         self._rule = plan.parameters
+        own = isinstance(plan.model, ModuleModel) and self._rule.optimiser == OWN_OPTIMISER
+        self._own_maker = plan.model.own_optimiser if own else None
         assert isinstance(plan.model, TorchModel)
         self._names = plan.weights.keys()
         self.model: Any = plan.model.torch_module().to(self.device, self.dtype)
@@ -70,6 +71,8 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self._cuts, self._unsent = Layout(1, 1, self._rule.accumulation), nullcontext
         self.parameters: list[Any] = []
         self.optimiser: Any = None
+        # What a wrapped optimiser began with.
+        self._begun: dict[str, Any] | None = None
         self.rebind(self.model.parameters())
         self._loss = loss_function(self._rule, plan.model)
         total = sum(parameter.numel() for parameter in self.parameters)
@@ -91,19 +94,16 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def rebind(self, parameters: Iterable[Any]) -> None:
         """Train these parameters, which may be shards, with a new optimiser of the same rule."""
         self.parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        own = self._own_maker if self._rule.optimiser == OWN_OPTIMISER else None
-        if own is None:
+        if self._own_maker is None:
             self.optimiser = self._make_optimiser(self._rule, self.parameters)
         else:
-            self.optimiser = self._own_optimiser.make(own, self.model, self._rule.learning_rate)
-        # As it was made, for restarts.
-        self._begun = None if own is None else deepcopy(self.optimiser.state_dict())
+            self.optimiser = self._own_optimiser.make(self._own_maker, self.model, self._rule.learning_rate)
         self._shares = self._own_optimiser.rate_shares(self.optimiser, self._rule.learning_rate)
         self._averages = self._make_averages(self.parameters, self._rule.ema)
 
     def wrap_optimiser(self, optimiser: Any) -> None:
         """Update with `optimiser`, which holds the trainer's own."""
-        self.optimiser = optimiser
+        self.optimiser, self._begun = optimiser, deepcopy(optimiser.state_dict())
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         self._load(self.model, weights, self.dtype)
@@ -111,8 +111,11 @@ class TorchTrainer(Trainer, ResumableTrainer):
     def resume(self, state: TrainingState) -> None:
         """Go on from there; where a strategy has sharded the model each rank takes its own part."""
         self.load(state.weights)
-        if self._begun is None:
+        if self._own_maker is None:
             self._set_optimiser_state(self._rule, self.optimiser, self.model, state)
+        elif self._begun is None:
+            # It may keep what no state has, such as a count.
+            self.rebind(self.parameters)
         else:
             self.optimiser.load_state_dict(deepcopy(self._begun))
 
@@ -135,7 +138,8 @@ class TorchTrainer(Trainer, ResumableTrainer):
         """
         number, parts = 0.0, self._cuts.micro(len(y))
         with self.limit.held() if self.limit is not None else self._as_it_is:
-            self.optimiser.zero_grad()
+            # Of all parameters: an optimiser of the user's may hold some of them.
+            self.model.zero_grad()
             for part in parts:
                 last = part.stop == len(y)
                 with self._as_it_is if last else self._unsent():
