@@ -160,9 +160,10 @@ def test_arrays_of_a_function_may_be_two_pairs(tmp_path):
     }
 
 
-def test_files_of_any_name_are_imported(tmp_path):
-    (tmp_path / "net.v2.py").write_text("ANSWER = 42\n")
-    assert member_of(tmp_path / "net.v2.py", "ANSWER") == 42
+@pytest.mark.parametrize("name", ["net.v2.py", "json.py"])
+def test_files_of_any_name_are_imported_once(tmp_path, name):
+    (tmp_path / name).write_text("class Net:\n    pass\n\ndef mine(net):\n    return isinstance(net, Net)\n")
+    assert member_of(tmp_path / name, "mine")(member_of(tmp_path / name, "Net")())
 
 
 GRID = "train: {grids: [{workloads: [mine], frameworks: [torch, torchax], strategies: [single]}]}\n"
