@@ -54,8 +54,8 @@ class TorchTrainer(Trainer, ResumableTrainer):
         self._set_optimiser_state, self._clip = set_optimiser_state, clip_gradients
         self._make_averages, self._own_optimiser = Averages, _torch_own_optimiser
         self._rule = plan.parameters
-        own = isinstance(plan.model, ModuleModel) and self._rule.optimiser == OWN_OPTIMISER
-        self._own_maker = plan.model.own_optimiser if own else None
+        own = plan.model.own_optimiser if isinstance(plan.model, ModuleModel) else None
+        self._own_maker = own if self._rule.optimiser == OWN_OPTIMISER else None
         assert isinstance(plan.model, TorchModel)
         self._names = plan.weights.keys()
         self.model: Any = plan.model.torch_module().to(self.device, self.dtype)
