@@ -16,6 +16,7 @@ from transect.domain.files import write_atomic
 from transect.onnx_models.exporters import OUTPUT
 from transect.payloads.step_path import trainer_of
 from transect.portable_step.export import export_step
+from transect.training.averages import averaged
 from transect.training.inputs import load_data, load_weights
 from transect.training.learning_rates import learning_rates
 from transect.training.models import Model, TorchModel
@@ -124,7 +125,10 @@ class Bases:
                 rows = epoch[first : first + batch]
                 trainer.forward_backward(*trainer.batch(data["x_train"][rows], data["y_train"][rows]))
                 trainer.update(next(rates))
-        weights: Arrays = trainer.weights()
+                if self.parameters.ema is not None:
+                    trainer.average()
+        with averaged(trainer, self.parameters):
+            weights: Arrays = trainer.weights()
         return weights
 
 

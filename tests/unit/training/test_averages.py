@@ -18,6 +18,7 @@ from transect.training.layered import LayeredModel
 from transect.training.layers import Linear
 from transect.training.layout import Layout
 from transect.training.workloads import WORKLOADS, Parameters, model_of
+from warm import warm
 
 EMA = Parameters(batch=1, epochs=1, learning_rate=1.0, quality_target=1, ema=0.5)
 PLAN = ModelPlan(
@@ -130,6 +131,34 @@ def test_what_is_scored_and_exported_is_the_average(training, ranks):
     found = made.merge(out, reference)
     assert (found["status"], found["message"]) == ("ok", "")
     assert found["metrics"]["weights_equality_ratio"] < 1
+
+
+BASE = """
+import sys
+from pathlib import Path
+import numpy as np
+from transect.domain.axes.retrain import StepCell
+from transect.payloads.step_base import Bases
+from transect.training.workloads import WORKLOADS, Parameters, model_of
+
+workload, rule, data, out = sys.argv[1:]
+parameters = Parameters.model_validate_json(rule)
+cell = StepCell(workload=workload, optimiser="sgd", base_epochs=parameters.epochs)
+model = model_of(WORKLOADS.get(workload))
+bases = Bases(cell=cell, model=model, parameters=parameters, data=Path(data), weights=None)
+np.savez(out, **bases.weights_of(0))
+"""
+
+
+@pytest.mark.env
+def test_a_retraining_goes_on_from_the_average(training, torch_python, tmp_path):
+    made, reference = training
+    rule = Parameters.model_validate(made.rule).model_dump_json()
+    run = warm(torch_python).run("-c", BASE, made.workload, rule, str(made.folder / "data"), str(tmp_path / "base.npz"))
+    assert run.returncode == 0, run.stderr
+    base, trained = arrays(tmp_path / "base.npz"), arrays(made.train(reference=reference)[0] / "weights.npz")
+    for name, array in trained.items():
+        np.testing.assert_allclose(base[name], array, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("mistake", ["Never", "Wrong"])
