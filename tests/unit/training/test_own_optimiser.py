@@ -72,11 +72,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import nn
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, Unsupported
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.frameworks._torch_own_optimiser import try_optimiser
 from transect.training.module_model import ModuleModel
+from transect.training.strategies._horovod_torch import TorchAdapter
 from transect.training.workloads import Parameters
 
 file = Path(sys.argv[1])
@@ -110,6 +111,11 @@ for name in ("signs", "anchored"):
         for each in (fresh, trainer):
             each.resume(state)
         found[name].append(train(3, fresh, trainer))
+try:
+    # Before Horovod is asked for anything.
+    TorchAdapter(None, trainer, "mean")
+except Unsupported as error:
+    found["horovod"] = str(error)
 for name in ("closure", "nothing", "wrong", "elsewhere", "rateless"):
     module = nn.Linear(4, 3)
     module(torch.ones(1, 4)).sum().backward()
@@ -133,6 +139,7 @@ def test_torch_and_the_reference_update_by_the_users_optimiser(torch_python, tmp
     for name in ("signs", "anchored"):
         assert all(off < 1e-13 < moved for off, moved in found[name]), found
         assert found[name][1] == found[name][2]
+    assert "and Anchored may keep more: expected one of torch.optim" in found["horovod"]
     assert "LBFGS fails in its first step" in found["closure"] and "mine.py:closure" in found["closure"]
     assert "gives a float: expected a torch.optim.Optimizer" in found["nothing"]
     assert "ValueError: no such rate" in found["wrong"]

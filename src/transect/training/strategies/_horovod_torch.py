@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from transect.domain.errors import BadInput
+from transect.domain.errors import Unsupported
 from transect.training.strategies import Operation, Parts
 from transect.training.strategies.horovod import Adapter
 
@@ -16,7 +16,7 @@ class TorchAdapter(Adapter):
     def __init__(self, hvd: Any, trainer: Any, operation: Operation) -> None:
         """Wrap the optimiser.
 
-        Raises ImportError on a GPU when Horovod was built without NCCL, and BadInput for an optimiser that it cannot make.
+        Raises ImportError on a GPU when Horovod was built without NCCL, and Unsupported for an optimiser that it cannot make.
         """
         if trainer.device.type == "cuda" and not hvd.nccl_built():
             raise ImportError(
@@ -25,8 +25,8 @@ class TorchAdapter(Adapter):
             )
         kind = type(trainer.optimiser)
         if not kind.__module__.startswith(("torch.optim", "transect.")):
-            raise BadInput(
-                f"Horovod makes the optimiser anew from its groups alone, and a {kind.__name__} may keep more: expected one of torch.optim"
+            raise Unsupported(
+                f"Horovod makes the optimiser anew from its groups alone, and {kind.__name__} may keep more: expected one of torch.optim"
             )
         self._hvd, self._trainer = hvd, trainer
         if trainer.limit is not None:
