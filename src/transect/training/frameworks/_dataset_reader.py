@@ -26,7 +26,7 @@ class DatasetReader:
         part = given[0] if isinstance(given, tuple) else given
         self._workers = int(getattr(part, "num_workers", 0))
         self._dataset = getattr(part, "dataset", part) if hasattr(part, "num_workers") else part
-        if not hasattr(self._dataset, "__getitem__") or hasattr(part, "shape") or isinstance(part, Mapping):
+        if not hasattr(self._dataset, "__getitem__") or hasattr(part, "shape") or isinstance(part, Mapping | tuple):
             raise BadInput(f"{where}: gives no dataset that could be asked in each step: input 'files' needs one")
         self._repeat, self._dtype = repeat, dtype
 
