@@ -44,6 +44,9 @@ def anchored(module, rate):
     # The bias is left as it is.
     return Anchored([module.weight], rate)
 
+def some(module, rate):
+    return torch.optim.AdamW([module.weight], rate)
+
 def signs(module, rate):
     groups = [{"params": [p for p in module.parameters() if p.ndim > 1]},
               {"params": [p for p in module.parameters() if p.ndim < 2], "lr": rate / 3}]
@@ -97,7 +100,7 @@ def train(first, reference, trainer):
     return max(float(np.abs(ends[0][n] - ends[1][n]).max()) for n in weights), moved
 
 found = {}
-for name in ("signs", "anchored"):
+for name in ("signs", "anchored", "some"):
     model = ModuleModel(file=file, name="Net", options={}, own_optimiser=(file, name), facts=facts)
     plan = ModelPlan(
         model=model, parameters=rule, weights=weights, batch=6, precision="fp64", device="cpu", threads=1
@@ -111,11 +114,11 @@ for name in ("signs", "anchored"):
         for each in (fresh, trainer):
             each.resume(state)
         found[name].append(train(3, fresh, trainer))
-try:
-    # Before Horovod is asked for anything.
-    TorchAdapter(None, trainer, "mean")
-except Unsupported as error:
-    found["horovod"] = str(error)
+    try:
+        # Before Horovod is asked for anything.
+        TorchAdapter(None, trainer, "mean")
+    except Unsupported as error:
+        found[name + " by Horovod"] = str(error)
 for name in ("closure", "nothing", "wrong", "elsewhere", "rateless"):
     module = nn.Linear(4, 3)
     module(torch.ones(1, 4)).sum().backward()
@@ -136,10 +139,11 @@ def test_torch_and_the_reference_update_by_the_users_optimiser(torch_python, tmp
     run = warm(torch_python).run("-c", STEPS, str(file))
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout.splitlines()[-1])
-    for name in ("signs", "anchored"):
+    for name in ("signs", "anchored", "some"):
         assert all(off < 1e-13 < moved for off, moved in found[name]), found
         assert found[name][1] == found[name][2]
-    assert "and Anchored may keep more: expected one of torch.optim" in found["horovod"]
+    assert "and Anchored may keep more: expected one of torch.optim" in found["anchored by Horovod"]
+    assert "this one leaves some out" in found["some by Horovod"]
     assert "LBFGS fails in its first step" in found["closure"] and "mine.py:closure" in found["closure"]
     assert "gives a float: expected a torch.optim.Optimizer" in found["nothing"]
     assert "ValueError: no such rate" in found["wrong"]

@@ -28,6 +28,10 @@ class TorchAdapter(Adapter):
             raise Unsupported(
                 f"Horovod makes the optimiser anew from its groups alone, and {kind.__name__} may keep more: expected one of torch.optim"
             )
+        held = {id(parameter) for group in trainer.optimiser.param_groups for parameter in group["params"]}
+        if not held.issuperset(map(id, trainer.parameters)):
+            # Of which a norm of all gradients would see those of this rank.
+            raise Unsupported("Horovod sends the gradients of what its optimiser holds, and this one leaves some out")
         self._hvd, self._trainer = hvd, trainer
         if trainer.limit is not None:
             # Two at once go through a buffer of 128 MiB, which is Horovod's, and there from now on: first
