@@ -33,13 +33,13 @@ def read_step_workload(plan: Plan) -> tuple[str, str, str]:
         raise Skip(f"{seed.name}: the step draws from a seed, which only its own graphs can")
     if anchor := next((entry.name for entry in plan.of(Role.STATE) if entry.name.startswith("anchor.")), None):
         raise Skip(f"state '{anchor}': this runner has no proximal term")
-    if group := next((entry.name for entry in plan.of(Role.HYPER) if "." in entry.name), None):
-        raise Skip(f"{group}: this runner has one group of parameters")
     file = Path(plan.text(Role.STEP_FOLDER)) / "workload.json"
     told = json.loads(file.read_text(encoding="utf-8"))
     optimiser, loss = told["optimiser"], told["parameters"].get("loss", "cross-entropy")
     if told.get("own_loss"):
         raise Skip("the loss is a function of the study's own, which only the step's graphs have")
+    if told["parameters"].get("weight_decay") and told["parameters"].get("decay", "all") != "all":
+        raise Skip(f"decay '{told['parameters']['decay']}': this runner has one group of parameters")
     if smoothing := told["parameters"].get("label_smoothing"):
         raise Skip(f"label_smoothing {smoothing:g}: this runner has none")
     if optimiser not in _OPTIMISERS or loss not in ("cross-entropy", "mse"):

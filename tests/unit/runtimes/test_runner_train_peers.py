@@ -126,6 +126,24 @@ def test_ort_training_says_what_it_lacks(make: Make) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["torch-eager", "ort-training"])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"parameters": {"weight_decay": 0.1, "decay": "matrices"}}, "decay 'matrices': this runner has one group"),
+        ({"parameters": {"label_smoothing": 0.1}}, "label_smoothing 0.1: this runner has none"),
+        ({"own_loss": True}, "the loss is a function of the study's own"),
+    ],
+)
+def test_what_only_the_steps_graphs_have_is_skipped(
+    make: Make, runtime: str, changes: dict[str, Any], words: str
+) -> None:
+    run = make(runtime, "adamw")
+    run.edit("step/workload.json", lambda told: told.update(changes))
+    code, record, _ = run.train()
+    assert (code, record["status"]) == (3, "skipped") and words in record["reason"]
+
+
+@pytest.mark.parametrize("runtime", ["torch-eager", "ort-training"])
 def test_loss_that_is_not_finite_ends_it(make: Make, runtime: str) -> None:
     run = make(runtime, "sgd")
     rates = [0.05] * 6 + [1e38] * (STEPS - 6)
