@@ -20,7 +20,7 @@ from transect.stages.corpus.stage import check_names
 from transect.stages.encode import CORPUS_FACTS, encoded
 from transect.text.classifiers import CLASSIFIERS, STATE, Classifier
 from transect.text.formats import FORMATS
-from transect.training.optimisers import OPTIMISERS
+from transect.training.optimisers import OPTIMISERS, OWN_OPTIMISER
 
 Rate = Annotated[float, Field(gt=0)]
 
@@ -168,6 +168,8 @@ def check_points(
     widths = {context.section("tickets").embeddings[name].width: name for name in embeddings}
     for point in points:
         given = {axis: value for axis, value in point.items() if value is not None}
+        if (options | given).get("optimiser") == OWN_OPTIMISER:
+            raise BadInput(f"{where}: optimiser '{OWN_OPTIMISER}' is for a workload with a `module`: expected another")
         for width, name in widths.items():
             described = f"{where}: classifier '{model}' on vectors '{name}'"
             classifier_of(context, model).check_hyperparameters(options, given, width, described)

@@ -74,6 +74,7 @@ def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
     [
         ("models: [words], heads: [2]", "grids.0.heads: none of words has this hyper-parameter"),
         ("models: [encoder], heads: [2, 5]", "5 heads do not share vectors of width 12 equally"),
+        ("models: [encoder], optimisers: [sgd, function]", "optimiser 'function' is for a workload with a"),
         ("models: [encoder], epochs: [2], updates: [3]", "grids.0.updates: stands in the place"),
     ],
 )
