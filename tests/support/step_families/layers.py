@@ -175,6 +175,13 @@ def _cached() -> Any:
     return Cached()
 
 
+def _masked(x: Any) -> Any:
+    mask = x.new_zeros(6, 6)
+    mask[1:3, :2] = 1
+    mask[-2:] = x[0]
+    return mask
+
+
 def _identity() -> Any:
     from torch import nn
 
@@ -286,6 +293,7 @@ def _layers() -> None:
         "median of all": lambda _, x: x - x.median(),
         "quantile": lambda _, x: x - x.quantile(0.3, dim=1, keepdim=True),
         "diagonal": lambda _, x: x + (x.T @ x).diagonal(1).sum() + torch().diag(x.T @ x),
+        "a number into a part": lambda _, x: x @ _masked(x),
         "atleast_2d": lambda _, x: torch().atleast_2d(x).tanh(),
         "fake_quantize": lambda _, x: torch().fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7),
         "fake_quantize by tensors": lambda _, x: torch().fake_quantize_per_tensor_affine(

@@ -113,3 +113,9 @@ def diagonal_backward(grad: Tensor, sizes: list[int], offset: int, dim1: int, di
     flat = grad.new_zeros([*others, sizes[first] * sizes[second]])
     made = flat.scatter_add(-1, places.expand(grad.shape), grad)
     return made.unflatten(-1, [sizes[first], sizes[second]]).movedim((-2, -1), (first, second))
+
+
+@decomposes("aten.copy.default")
+def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Return `src` in the shape and dtype of `self`, where ONNX's translation keeps its own: of `x[1:3, :2] = 1` a number."""
+    return src.to(self.dtype).expand(self.shape).clone()
