@@ -13,7 +13,7 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 from transect.analysis.serving import RUN, measure_of
 from transect.domain.metrics import metric
-from transect.domain.until import MIN_RUNS
+from transect.domain.until import MARGIN, MIN_RUNS
 from transect.stats.noise import Noise, fit, location
 
 # Of fewer contrasts nothing is said of the noise of a kind.
@@ -30,7 +30,7 @@ _MEANS = "mean_seconds"
 _RATES = {"samples_per_second": "step_time", "throughput": "latency"}
 # By what share first steps, which load and compile, and what is before them, such as joining, may change the ratio of
 # times to a target for it to be that of steps.
-_FIRST = math.log(1.1)
+_FIRST = math.log1p(MARGIN)
 # The time to a target, and that of what it is made of.
 TO_TARGET, STEP, STEPS = "time_to_quality", "step_time", "steps_to_quality"
 
@@ -117,7 +117,7 @@ def _same_steps(group: Group[Any], base: Group[Any]) -> bool:
 
 
 def _begin_alike(group: Group[Any], base: Group[Any]) -> bool:
-    """Whether what is before second steps changes the ratio of times to the target by a tenth at most; so too where nobody tells it."""
+    """Whether what is before second steps changes the ratio of times to the target within the usual margin, or nobody tells it."""
     a, b = _after_first_step(group), _after_first_step(base)
     changes = [abs(math.log(a[n] / b[n])) for n in a.keys() & b.keys()]
     return not changes or statistics.median(changes) <= _FIRST

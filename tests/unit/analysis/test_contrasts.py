@@ -139,7 +139,9 @@ def test_time_to_a_target_is_that_of_a_step_where_the_steps_are_the_same() -> No
     assert made.ratio.value == pytest.approx(1.5 * 1.25 ** (1 / 3))
 
 
-@pytest.mark.parametrize(("compiles", "decides"), [(0.0, STEP), (5.0, STEP), (700.0, "time_to_quality")])
+@pytest.mark.parametrize(
+    ("compiles", "decides"), [(0.0, STEP), (2.0, STEP), (4.0, "time_to_quality"), (700.0, "time_to_quality")]
+)
 def test_whole_times_decide_where_one_side_compiles_in_its_first_step(compiles: float, decides: str) -> None:
     """JAX is faster in each step, and a training of a second has seven of compiling before it."""
 

@@ -24,7 +24,7 @@ _RULES = (
         "Which time decides",
         "The time to the target, start by start; where a seed takes the same steps on both sides, the time of a step, of "
         "which there are hundreds, unless first steps, in which some compile, or what is before them, such as ranks that "
-        "join, change the ratio by a tenth. It begins when libraries are loaded and the model is made. A step's time is that of the "
+        "join, change the ratio by more than 5 %. It begins when libraries are loaded and the model is made. A step's time is that of the "
         "slowest process, after the warm-up steps.",
     ),
     (
