@@ -8,10 +8,10 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.strict_yaml import validate
 from transect.planning.code_hash import PACKAGE, closure
-from transect.planning.python_members import python_member
+from transect.planning.python_members import PYTHON_MEMBER, python_member
 from transect.training.datasets import DATASETS
 from transect.training.losses import LOSSES
-from transect.training.optimisers import OWN_OPTIMISER
+from transect.training.optimisers import OPTIMISERS, OWN_OPTIMISER
 from transect.training.own_workload import OwnWorkload
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -28,17 +28,17 @@ def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
     for key in override:
         if key not in Parameters.model_fields:
             raise unknown_name("key", key, Parameters.model_fields, f"{where}: workloads.{workload}")
+    described, optimiser = WORKLOADS.get(workload), str(override.get("optimiser"))
+    asks = PYTHON_MEMBER.fullmatch(optimiser) or OPTIMISERS.named(optimiser) == OWN_OPTIMISER
+    if asks and not (isinstance(described, OwnWorkload) and "optimiser_file" in described.definition):
+        raise BadInput(
+            f"{where}: key 'workloads.{workload}.optimiser': an optimiser of your own is FILE.py:NAME, of a workload with a `module`"
+        )
     below = f"workloads.{workload}."
     parameters = validate(Parameters, defaults | override, str(where), below)
     if LOSSES.get(parameters.loss).targets == "tokens" and not isinstance(WORKLOADS.get(workload), OwnWorkload):
         raise BadInput(
             f"{where}: key 'workloads.{workload}.loss': {workload} has classes, {parameters.loss} takes tokens"
-        )
-    described = WORKLOADS.get(workload)
-    has_own = isinstance(described, OwnWorkload) and "optimiser_file" in described.definition
-    if parameters.optimiser == OWN_OPTIMISER and not has_own:
-        raise BadInput(
-            f"{where}: key 'workloads.{workload}.optimiser': an optimiser of your own is FILE.py:NAME, of a workload with a `module`"
         )
     target = parameters.quality_target
     if model_of(WORKLOADS.get(workload)).score.endswith("accuracy") and target > 1:

@@ -7,7 +7,7 @@ from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS, Framework, ProgramFramework
 from transect.training.losses import unsupported_loss
 from transect.training.memory import DIVIDED_LAYERS, MEMORIES, too_small, whole_models
-from transect.training.optimisers import OPTIMISERS, unsupported_optimiser
+from transect.training.optimisers import OPTIMISERS, OWN_OPTIMISER, unsupported_optimiser
 from transect.training.strategies import STRATEGIES, Strategy
 from transect.training.workloads import WORKLOADS, Parameters
 
@@ -50,7 +50,9 @@ def _accumulates(strategy: Strategy, framework: str) -> bool:
 
 def _cannot_update(strategy: Strategy, cell: TrainCell, parameters: Parameters) -> str | None:
     if strategy.splits_weights and OPTIMISERS.get(parameters.optimiser).by_array:
-        return f"the optimiser {parameters.optimiser} looks at each weight as a whole, and a rank of {cell.strategy} holds a part"
+        own = parameters.optimiser == OWN_OPTIMISER
+        looks = "an optimiser of your own may look" if own else f"the optimiser {parameters.optimiser} looks"
+        return f"{looks} at each weight as a whole, and a rank of {cell.strategy} holds a part"
     if strategy.splits_update and parameters.clip_norm is not None:
         return (
             f"clip_norm needs the norm of all gradients, and {cell.strategy} updates parts of the model by themselves"

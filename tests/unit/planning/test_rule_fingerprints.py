@@ -61,6 +61,15 @@ def test_a_function_that_a_schedule_s_file_lacks_is_told_while_planning(tmp_path
         planned(tmp_path, "schedule: 'rates.py:rat'")
 
 
+@pytest.mark.parametrize("optimiser", ["rates.py:rate", "Function"])
+def test_an_optimiser_of_one_s_own_is_of_a_module_s_workload(tmp_path, optimiser):
+    with pytest.raises(
+        BadInput,
+        match=r"workloads\.digits-cnn\.optimiser': an optimiser of your own is FILE\.py:NAME, of a workload with",
+    ):
+        planned(tmp_path, f"optimiser: '{optimiser}'")
+
+
 def test_what_imports_an_own_schedule_counts(tmp_path):
     ways = {name for path in rule_sources() for name in closure(path, tmp_path)}
     assert "own_files.py" in {path.name for path in ways}

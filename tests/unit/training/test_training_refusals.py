@@ -52,6 +52,7 @@ def cell_of(strategy: str, options: dict[str, Any] | None = None, **axes: Any) -
         ("single", {"framework": "go", "rule": {"decay": "matrices"}}, "go does not follow decay: matrices"),
         ("mpi-allreduce", {"framework": "go+numpy", "rule": {"decay": "matrices"}}, "not follow decay"),
         ("fsdp", {"rule": {"optimiser": "lamb"}}, "the optimiser lamb looks at each weight as a whole"),
+        ("fsdp", {"rule": {"optimiser": "function"}}, "an optimiser of your own may look at each weight as a whole"),
         ("tensor-parallel", {"rule": {"optimiser": "lamb"}, "workload": "digits-mlp"}, "a rank of tensor-parallel"),
         ("fsdp", {"rule": {"clip_norm": 1.0}}, "clip_norm needs the norm of all gradients, and fsdp updates parts"),
         (PIPELINE, {"rule": {"clip_norm": 1.0}}, "mpi-pipeline updates parts"),
