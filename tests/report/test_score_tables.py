@@ -97,3 +97,14 @@ def test_a_score_that_a_script_names_has_that_name(kept: str, head: str, lower: 
     [table] = [part for part in frameworks_body(made) if isinstance(part, Table)]
     assert column(table, head) == ["0.25"]
     assert score_of(made.of("train")).lower is lower
+
+
+def test_a_score_s_own_name_comes_before_the_registrys():
+    def told(value: float) -> Record:
+        labelled = [MetricValue.of("own_score", value, "final_loss"), MetricValue.of("final_loss", 0.5)]
+        quality = {"metric": "final_loss", "target": 0.8, "reached": True}
+        return make_record(train_cell("numpy"), labelled, details={"quality": quality})
+
+    (group,) = context(told(0.9)).of("train")
+    score = score_of([group])
+    assert not score.lower and score.at_end(group) == 0.9

@@ -45,7 +45,7 @@ class Score:
     @property
     def _keys(self) -> tuple[tuple[str, str | None], ...]:
         # A study's own script may give its score any name: it is kept as the label of one of two metrics.
-        return (self.name, None), ("own_score", self.name), ("own_error", self.name)
+        return ("own_error", self.name), ("own_score", self.name), (self.name, None)
 
 
 def score_of(groups: Iterable[Group]) -> Score:
@@ -53,9 +53,11 @@ def score_of(groups: Iterable[Group]) -> Score:
     members = list(groups)
     names = Counter(str(quality["metric"]) for group in members if (quality := _quality(group)).get("metric"))
     name = next((name for name, _ in names.most_common(1)), _USUAL)
-    if name in METRICS:
-        return Score(name=name, lower=metric(name).direction is Direction.LOWER)
-    return Score(name=name, lower=any(group.values("own_error", name) for group in members))
+    # A study's own name comes before that of the registry, whose metric may go the other way.
+    for key, lower in (("own_error", True), ("own_score", False)):
+        if any(group.values(key, name) for group in members):
+            return Score(name=name, lower=lower)
+    return Score(name=name, lower=name in METRICS and metric(name).direction is Direction.LOWER)
 
 
 def quality_target(groups: Sequence[Group]) -> str:

@@ -160,7 +160,9 @@ def _plan(cell: ProfileCell, parameters: Parameters, seed: int) -> ModelPlan:
     )
 
 
-def _as_trained(trainer: Trainer, x: np.ndarray, y: np.ndarray, samples: int) -> dict[str, list[float]]:
+def _as_trained(
+    plan: ModelPlan, trainer: Trainer, x: np.ndarray, y: np.ndarray, samples: int
+) -> dict[str, list[float]]:
     """Time whole steps one after another, without anything between them that a training has not."""
     found: dict[str, list[float]] = {}
     clock = time.perf_counter
@@ -183,6 +185,8 @@ def _as_trained(trainer: Trainer, x: np.ndarray, y: np.ndarray, samples: int) ->
         trainer.set_gradient(flat)
         now = note("exchange_s", now)
         trainer.update(0.0)
+        if plan.parameters.ema is not None:
+            trainer.average()
         now = note("update_s", now)
         flat += flat
         note("add_s", now)
@@ -273,7 +277,7 @@ def profile(
     plan = _plan(cell, parameters, seed)
     x, y = _drawn(plan.model, cell, seed)
     rows, whole, kept = layer_rows(framework, plan, x, y, samples)
-    as_trained = _as_trained(FRAMEWORKS.get(cell.framework).trainer(plan), x, y, samples)
+    as_trained = _as_trained(plan, FRAMEWORKS.get(cell.framework).trainer(plan), x, y, samples)
     axes = ("workload", "framework", "batch", "threads", "precision", "device")
     measured = {"kept": kept, "layers": rows, "whole": whole, "trainer": as_trained}
     return {axis: getattr(cell, axis) for axis in axes} | measured, framework.libraries()

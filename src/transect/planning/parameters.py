@@ -40,6 +40,10 @@ def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
         raise BadInput(
             f"{where}: key 'workloads.{workload}.loss': {workload} has classes, {parameters.loss} takes tokens"
         )
+    if asks and parameters.decay != "all":
+        raise BadInput(
+            f"{where}: key 'workloads.{workload}.decay': an optimiser of your own has its groups in its function"
+        )
     target = parameters.quality_target
     if model_of(WORKLOADS.get(workload)).score.endswith("accuracy") and target > 1:
         raise BadInput(
