@@ -109,7 +109,8 @@ def trajectory(
             flat[...] = kept
             gradient *= 1 + noise * generator.standard_normal(gradient.size)
             if problem.rounding is not None:
-                gradient += unit * problem.rounding * generator.standard_normal(gradient.size)
+                # Nothing is rounded where nothing is added: no row of this batch reaches the number.
+                gradient += unit * problem.rounding * generator.standard_normal(gradient.size) * (gradient != 0)
         first.update(rates[number])
         if rule.ema is not None:
             first.average()

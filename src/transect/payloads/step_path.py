@@ -98,7 +98,8 @@ def follow(
                 parameter.copy_(before)
                 parameter.grad *= 1 + noise * _normal(parameter)
             for parameter, errs in zip(trainer.parameters, rounding, strict=False):
-                parameter.grad += unit * errs * _normal(parameter)
+                # Nothing is rounded where nothing is added: no row of this batch reaches the number.
+                parameter.grad += unit * errs * _normal(parameter) * (parameter.grad != 0)
         if course.clip is not None:
             torch.nn.utils.clip_grad_norm_(trainer.parameters, course.clip)
         trainer.update(float(course.rates[step]))
