@@ -150,8 +150,8 @@ def _put_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -
 
 
 @contextlib.contextmanager
-def rounding(seed: int) -> Iterator[None]:
-    """Let each operator's result be off by up to a rounding, forwards and backwards, one of float32 in float64.
+def rounding(seed: int, times: float = 1.0) -> Iterator[None]:
+    """Let each operator's result be off by up to `times` a rounding, forwards and backwards, one of float32 in float64.
 
     Attributes of ONNX's operators, such as the epsilon of a norm, are float32 in any graph.
 
@@ -166,7 +166,7 @@ def rounding(seed: int) -> Iterator[None]:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
         noise = torch.rand(value.shape, generator=generator, dtype=value.dtype)
-        eps = max(torch.finfo(value.dtype).eps, FLOAT32)
+        eps = times * max(torch.finfo(value.dtype).eps, FLOAT32)
         return value * noise.mul_(eps).add_(1 - eps / 2)
 
     def is_count(func: Any, args: Any) -> bool:

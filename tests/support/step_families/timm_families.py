@@ -18,7 +18,7 @@ MODELS: dict[str, tuple[int, dict[str, Any]]] = {
     "ghostnet_050": (64, {}),
     "convnext_atto": (64, {"depths": (1, 1, 1, 1)}),
     "vgg11_bn": (64, {}),
-    "nf_resnet50": (64, {"layers": (1, 1, 1, 1)}),
+    "nf_resnet50": (64, {"depths": (1, 1, 1, 1)}),
     "repvgg_a0": (64, {}),
     "vit_tiny_patch16_224": (32, {"img_size": 32, "patch_size": 8, "depth": 2}),
     "deit_tiny_patch16_224": (32, {"img_size": 32, "patch_size": 8, "depth": 2}),
