@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,12 +128,3 @@ def describe_outputs(model: ModelProto) -> tuple[Output, ...]:
         dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
         found.append(Output(name=value.name, dtype=dtype, shape=shape))
     return tuple(found)
-
-
-def refuse_twice(names: Iterable[str]) -> None:
-    """Raise BadInput when two inputs or outputs of a step would have one name."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise BadInput(f"{name}: two of data, hyper-parameters, state and outputs have this name")
-        seen.add(name)

@@ -50,7 +50,7 @@ class Eager:
             made |= {name: f(outputs, target) for name, f in self.model.metrics.items()}
         trained = {f"model.{n}": p for n, p in module.named_parameters() if p.requires_grad}
         # `step` overwrites no gradient, but clipping does.
-        made |= {f"gradient.{n}": p.grad.clone() for n, p in trained.items()}
+        made |= {f"gradient.{n}": p.grad.clone() if self.clip else p.grad for n, p in trained.items()}
         if self.clip == "norm":
             torch.nn.utils.clip_grad_norm_(list(trained.values()), hyper["clip"])
         elif self.clip == "value":

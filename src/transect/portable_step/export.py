@@ -13,18 +13,12 @@ from typing import TYPE_CHECKING, Any
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.portable_step.assembly import ACCUMULATED, Options, Plan, accumulate_model, step_model
-from transect.portable_step.description import (
-    describe_data,
-    describe_hyper,
-    describe_outputs,
-    describe_state,
-    refuse_twice,
-)
+from transect.portable_step.description import describe_data, describe_hyper, describe_outputs, describe_state
 from transect.portable_step.eager import Eager
 from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed, read_manifest
-from transect.portable_step.modules import METRICS, ModuleStep, Scalar
+from transect.portable_step.modules import METRICS, ModuleStep, Scalar, refuse_twice
 from transect.portable_step.optimisers import Optimiser, read_optimiser
-from transect.portable_step.simplification import order_inputs
+from transect.portable_step.simplification import order_inputs, with_outputs
 from transect.portable_step.state import state_bytes
 from transect.portable_step.tracing import trace
 from transect.portable_step.verification import verify
@@ -211,7 +205,6 @@ def _trace(step: Step, model: ModuleStep, data: Sequence[Data]) -> tuple[ModelPr
 
     axes = {d.name: {i: a for i, a in enumerate(d.shape) if isinstance(a, str)} for d in data}
     batch = dict(zip(model.data, step.example, strict=True))
-    inputs = {name: batch[name] for name in model.data[:-1]}
     state = model.parameters() | model.buffers()
     counters = [SEED, "step", *([ACCUMULATED] if step.accumulation else [])]
     zeros = dict.fromkeys(counters, torch.zeros((), dtype=torch.int64))
@@ -224,10 +217,10 @@ def _trace(step: Step, model: ModuleStep, data: Sequence[Data]) -> tuple[ModelPr
         masks=(SEED, "step", ACCUMULATED if step.accumulation else None),
         functions=functions,
     )
-    return gradients, {
-        "eval": trace(step.module, model.evaluate, state | batch, axes, functions=functions),
-        "infer": trace(step.module, model.infer, state | inputs, axes),
-    }
+    predicted = trace(step.module, model.predict, state | batch, axes, functions=functions)
+    scalars = ("loss", *model.metrics)
+    outputs = [value.name for value in predicted.graph.output if value.name not in scalars]
+    return gradients, {"eval": with_outputs(predicted, scalars), "infer": with_outputs(predicted, outputs)}
 
 
 def _seed(model: ModelProto) -> Seed | None:

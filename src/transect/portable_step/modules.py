@@ -85,28 +85,30 @@ class ModuleStep:
         made |= {f"gradient.{name}": g for name, g in zip(names, gradients, strict=True)}
         return made | {f"next.{name}": _next(name, given[name], after) for name in buffers}
 
-    def evaluate(self, tensors: Mapping[str, torch.Tensor]) -> Tensors:
-        """Return loss and metrics of a batch, as in prediction."""
+    def predict(self, tensors: Mapping[str, torch.Tensor]) -> Tensors:
+        """Return loss and metrics of a batch and the module's outputs, as in prediction."""
         import torch
 
         with torch.no_grad(), self._predicting(), self._holding(tensors):
             outputs = self.module(*self._inputs(tensors))
+            named = self._named(outputs)
             loss = self._scalar("loss", self.loss, outputs, tensors)
-            return {"loss": loss, **self._metrics(outputs, tensors)}
+            made = {"loss": loss, **self._metrics(outputs, tensors)}
+        refuse_twice((*made, *named))
+        return made | named
 
-    def infer(self, tensors: Mapping[str, torch.Tensor]) -> Tensors:
-        """Return the module's outputs, as in prediction."""
+    def _named(self, outputs: Any) -> Tensors:
+        """Return the module's outputs by name, as they are before the loss may write into them."""
         import torch
         from torch.utils import _pytree as pytree
 
-        with torch.no_grad(), self._predicting(), self._holding(tensors):
-            leaves = pytree.tree_leaves(self.module(*self._inputs(tensors)))
+        leaves = pytree.tree_leaves(outputs)
         if strange := [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]:
             raise BadInput(f"module: one of its outputs is {strange[0]!r}, expected tensors alone")
         names = self.outputs or (["output"] if len(leaves) == 1 else [f"output.{i}" for i in range(len(leaves))])
         if len(names) != len(leaves):
             raise BadInput(f"outputs: {len(names)} names for {len(leaves)} outputs of the module")
-        return dict(zip(names, leaves, strict=True))
+        return {name: leaf.clone() for name, leaf in zip(names, leaves, strict=True)}
 
     @contextlib.contextmanager
     def _holding(self, tensors: Mapping[str, torch.Tensor]) -> Iterator[Tensors]:
@@ -145,6 +147,15 @@ class ModuleStep:
         finally:
             for part, training in modes.items():
                 part.training = training
+
+
+def refuse_twice(names: Iterable[str]) -> None:
+    """Raise BadInput when two inputs or outputs of a step would have one name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BadInput(f"{name}: two of data, hyper-parameters, state and outputs have this name")
+        seen.add(name)
 
 
 @contextlib.contextmanager

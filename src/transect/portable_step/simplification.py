@@ -264,6 +264,16 @@ def resolve(graph: GraphProto, name: str) -> str:
     return name
 
 
+def with_outputs(model: ModelProto, names: Sequence[str]) -> ModelProto:
+    """Return the model with these of its outputs alone; what leads to none of them is still there."""
+    kept = [value for value in model.graph.output if value.name in names]
+    part = type(model)()
+    part.CopyFrom(model)
+    del part.graph.output[:]
+    part.graph.output.extend(kept)
+    return part
+
+
 def order_inputs(model: ModelProto, order: Sequence[str]) -> ModelProto:
     """Put inputs in this order, and leave out those that lead to no output, with the nodes between."""
     import onnx_ir

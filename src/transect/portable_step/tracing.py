@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
-from transect.portable_step.cumulative import counting_batch_norms
 from transect.portable_step.decompositions import decomposition_table, ours_first
 from transect.portable_step.diagnosis import OperatorError, Places, explained, following, source_line
 from transect.portable_step.manifest import DTYPES
 from transect.portable_step.modules import forgetting, python_values, refuse_changed
 from transect.portable_step.randomness import Draws, drawing
-from transect.portable_step.scalars import keep_precision, symbolic_functions
+from transect.portable_step.scalars import keep_precision
 from transect.portable_step.simplification import clean
+from transect.portable_step.tracing_modes import quiet, traced
 from transect.portable_step.translation import translatable, translate
 
 if TYPE_CHECKING:
@@ -122,7 +120,7 @@ def trace(
     metrics that it calls. Raises BadInput, with the place in `module`, for what cannot be traced.
     """
     beside = functions or {}
-    with _quiet(), _plain_kernels(), following(module) as places, forgetting(module, beside):
+    with quiet(), following(module) as places, forgetting(module, beside):
         try:
             return _trace(module, function, arguments, axes, masks, places, beside)
         except Exception as error:
@@ -133,7 +131,7 @@ def make_graph(
     module: torch.nn.Module, function: Function, arguments: Tensors, axes: Axes
 ) -> tuple[torch.fx.GraphModule, list[str]]:
     """Return the graph of ATen that `trace` exports, and the names of its outputs."""
-    with _quiet(), _plain_kernels(), following(module) as places:
+    with quiet(), following(module) as places:
         return _make_graph(module, function, arguments, axes, None, places, {})[:2]
 
 
@@ -231,7 +229,7 @@ def _make_graph(
     before = python_values(module, functions)
     with forgetting(module, functions):
         table = translatable(decomposition_table())
-        with mode, ours_first(), enable_python_dispatcher(), _known_as_export(), _without_layouts():
+        with mode, ours_first(), enable_python_dispatcher(), traced():
             graph = make_fx(whole, decomposition_table=table)(*fakes)
             _drop_detached(graph)
             if any(is_written(node) for node in graph.graph.nodes):
@@ -252,7 +250,13 @@ def _drop_detached(graph: torch.fx.GraphModule) -> None:
     import torch
 
     aten, prims = torch.ops.aten, torch.ops.prims
-    same = (aten.detach_.default, aten.detach.default, aten.lift_fresh_copy.default, prims.view_of.default)
+    same = (
+        aten.detach_.default,
+        aten.detach.default,
+        aten.alias.default,
+        aten.lift_fresh_copy.default,
+        prims.view_of.default,
+    )
     for node in graph.graph.nodes:
         if node.target in same:
             node.replace_all_uses_with(node.args[0])
@@ -283,64 +287,3 @@ def _fakes(arguments: Tensors, axes: Axes, mode: Any) -> tuple[list[torch.Tensor
         with mode:
             fakes.append(torch.empty(shape, dtype=tensor.dtype))
     return fakes, symbols
-
-
-@contextmanager
-def _known_as_export() -> Iterator[None]:
-    """Answer that this is an export to code that asks, and so leaves out what depends on values.
-
-    `torch.compiler.is_compiling()` and `is_exporting()` are what libraries ask before they look into a
-    mask for a faster kernel. torch's own transformer layers do not ask, and answers alike; nor does
-    `affine_grid`, which looks for a length of 0.
-    """
-    import torch
-    from torch._export.utils import _compiling_state_context
-    from torch.nn import functional
-    from torch.nn.modules import transformer
-
-    detect, affine_grid = transformer._detect_is_causal_mask, functional.affine_grid
-    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
-    functional.affine_grid = lambda theta, size, align_corners=None: torch.affine_grid_generator(
-        theta, size, bool(align_corners)
-    )
-    try:
-        with _compiling_state_context(), symbolic_functions(), counting_batch_norms():
-            yield
-    finally:
-        transformer._detect_is_causal_mask, functional.affine_grid = detect, affine_grid
-
-
-@contextmanager
-def _plain_kernels() -> Iterator[None]:
-    """Keep torch from choosing kernels by the batch: a trace would hold for such a batch only."""
-    import torch
-
-    with torch.backends.nnpack.flags(enabled=False), torch.backends.mkldnn.flags(enabled=False):
-        yield
-
-
-@contextmanager
-def _without_layouts() -> Iterator[None]:
-    """Keep torch from asking whether lengths are 1 for how results lie in memory, which a graph does not tell."""
-    from torch.fx.experimental import _config, proxy_tensor
-
-    noted = proxy_tensor._extract_tensor_metadata
-    proxy_tensor._extract_tensor_metadata = lambda *_: None
-    try:
-        with _config.patch(backed_size_oblivious=True):
-            yield
-    finally:
-        proxy_tensor._extract_tensor_metadata = noted
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep back what torch says while it traces and exports: what matters of it is raised."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)

@@ -7,10 +7,11 @@ decompositions of the exporter would trace it three times more, which takes most
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,12 +41,13 @@ def translate(graph: torch.fx.GraphModule) -> ir.Model:
 
     _multiply_lengths(graph)
     _describe(graph)
-    _fx_passes.insert_type_promotion_nodes(graph)
+    _promote_types(graph)
     graph = _fx_passes.remove_assertion_nodes(graph)
     model = onnx_ir.Model(onnx_ir.Graph([], [], nodes=[], name="step"), ir_version=10)
-    values = _core._translate_fx_graph(
-        graph.graph, model, graph_like=model.graph, owned_graphs={}, lower="at_conversion", registry=_registry()
-    )
+    with _signatures_kept():
+        values = _core._translate_fx_graph(
+            graph.graph, model, graph_like=model.graph, owned_graphs={}, lower="at_conversion", registry=_registry()
+        )
     (made,) = (node.args[0] for node in graph.graph.nodes if node.op == "output")
     model.graph.inputs[:] = [values[node.name] for node in graph.graph.nodes if node.op == "placeholder"]
     model.graph.outputs[:] = [values[node.name] for node in made]
@@ -60,7 +62,7 @@ def _shorten(model: ir.Model) -> None:
 
     Left out is its rule of two slices that are one split: it compares all nodes with all others.
     """
-    from onnx_ir.passes import PassManager, Sequential, common
+    from onnx_ir.passes import Sequential, common
     from onnxscript import rewriter
     from onnxscript.optimizer import _constant_folding as folding
     from onnxscript.rewriter.onnx_fusions import fuse
@@ -75,9 +77,10 @@ def _shorten(model: ir.Model) -> None:
         should_fold=lambda _: None,
     )
     unused = common.RemoveUnusedNodesPass()
-    once = [fold, rewriter.RewritePass(rules), unused, common.RemoveUnusedFunctionsPass()]
-    lifted = [common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)]
-    Sequential(PassManager(once, steps=2, early_stop=True), *lifted, common.NameFixPass())(model)
+    lifted = common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
+    Sequential(
+        fold, rewriter.RewritePass(rules), unused, common.RemoveUnusedFunctionsPass(), lifted, common.NameFixPass()
+    )(model)
     fuse(model)
 
 
@@ -96,6 +99,48 @@ def _registry() -> Any:
     from torch.onnx._internal.exporter import _registration
 
     return _registration.ONNXRegistry.from_torchlib(opset_version=OPSET)
+
+
+def _promote_types(graph: torch.fx.GraphModule) -> None:
+    """Cast what an operator would cast itself, as torch's pass does, but run again what it changes alone."""
+    import torch
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch.onnx._internal.fx.passes import type_promotion
+
+    class Promotion(type_promotion._TypePromotionInterpreter):  # type: ignore[misc]
+        def run_node(self, n: torch.fx.Node) -> Any:
+            if n.op not in ("call_function", "get_attr"):
+                return super().run_node(n)
+            rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
+            if rule is not None:
+                with self._set_current_node(n):
+                    self._maybe_promote_node(n, rule)
+            return n.meta["val"]
+
+    given = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
+    with torch._guards.detect_fake_mode(given), enable_python_dispatcher(), torch.fx.traceback.preserve_node_meta():
+        Promotion(graph, type_promotion.TypePromotionTable()).run(*given)
+
+
+@contextlib.contextmanager
+def _signatures_kept() -> Iterator[None]:
+    """Let the translation read an operator's signature once, not for each of its nodes."""
+    from onnx_ir.schemas import OpSignature
+
+    before, read = vars(OpSignature)["from_op_schema"], OpSignature.from_op_schema
+    kept: dict[Any, Any] = {}
+
+    def read_once(schema: Any) -> Any:
+        key = schema.domain, schema.name, schema.since_version
+        if key not in kept:
+            kept[key] = read(schema)
+        return kept[key]
+
+    OpSignature.from_op_schema = read_once
+    try:
+        yield
+    finally:
+        OpSignature.from_op_schema = before
 
 
 def _multiply_lengths(graph: torch.fx.GraphModule) -> None:

@@ -159,7 +159,7 @@ def _weight_gradient(
         if len(kernel) > 1 and all(s == 1 for s in stride) and plane >= HUGE_PLANE:
             return _from_shifts(small, large, kernel, padding, dilation)
     rows = small.transpose(0, 1).flatten(1)
-    seen = _windows(_padded(large.transpose(0, 1), padding), small, kernel, stride, dilation)
+    seen = _windows(_padded(large.transpose(0, 1), padding), small, rows, kernel, stride, dilation)
     if groups > 1:
         rows = rows.unflatten(0, (groups, -1))
         products = [rows.matmul(window.unflatten(0, (groups, -1)).transpose(1, 2)) for window in seen]
@@ -240,7 +240,7 @@ def _padded(x: Tensor, padding: Sizes) -> Tensor:
     return torch.ops.aten.constant_pad_nd.default(x, ends, 0)
 
 
-def _windows(x: Tensor, small: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes) -> list[Tensor]:
+def _windows(x: Tensor, small: Tensor, rows: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes) -> list[Tensor]:
     """Return what each place of the kernel sees, (channels, batch and places) each.
 
     One axis after the other, the last one first: what is copied for the others is long runs.
@@ -251,7 +251,8 @@ def _windows(x: Tensor, small: Tensor, kernel: Sizes, stride: Sizes, dilation: S
         reach = (int(small.shape[axis]) - 1) * s + 1
         whole = reach == int(x.shape[axis]) and s == 1
         parts = [part if whole else _slice(part, axis, i * d, i * d + reach, s) for i in range(k) for part in parts]
-    return [part.flatten(1) for part in parts]
+    channels, places = x.shape[0], rows.shape[1]
+    return [part.reshape([channels, places]) for part in parts]
 
 
 def _slice(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
