@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterator
@@ -106,7 +107,8 @@ def _sums_kept() -> Iterator[None]:
             key = name, self._expr, other._expr, self.pytype, other.pytype
             if key not in kept:
                 kept[key] = compute(self, other)
-            return kept[key]
+            # Another object: what a trace knows of one, such as whose stride it is, does not hold for all.
+            return copy.copy(kept[key])
 
         return known
 
