@@ -151,7 +151,7 @@ def _put_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -
 
 @contextlib.contextmanager
 def rounding(seed: int, times: float = 1.0) -> Iterator[None]:
-    """Let each operator's result be off by up to `times` a rounding, forwards and backwards, one of float32 in float64.
+    """Let each operator's result be off by up to `times` a rounding of float32, forwards and backwards; by one of its own where that is more.
 
     Attributes of ONNX's operators, such as the epsilon of a norm, are float32 in any graph.
 
@@ -166,7 +166,7 @@ def rounding(seed: int, times: float = 1.0) -> Iterator[None]:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
         noise = torch.rand(value.shape, generator=generator, dtype=value.dtype)
-        eps = times * max(torch.finfo(value.dtype).eps, FLOAT32)
+        eps = max(torch.finfo(value.dtype).eps, times * FLOAT32)
         return value * noise.mul_(eps).add_(1 - eps / 2)
 
     def is_count(func: Any, args: Any) -> bool:

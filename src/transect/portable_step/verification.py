@@ -238,7 +238,8 @@ class _Check:
             far = distance(found[name], exact)
             if far > tolerated and size:
                 # So little noise may decide at no ReLU, where the runtime's rounding decides otherwise at one.
-                tolerated = max(tolerated, BEYOND * moved(SLACK)[key])
+                jump = BEYOND * moved(SLACK)[key]
+                tolerated = max(tolerated, jump) if np.isfinite(jump) else tolerated
                 if far <= tolerated and told:
                     self.jumped[name] = max(self.jumped.get(name, 0.0), far / size)
             if tolerated > VAGUE * size and told:
