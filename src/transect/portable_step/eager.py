@@ -72,15 +72,19 @@ class Eager:
         self._load(state, {})
         modes = {part: part.training for part in module.modules()}
         *inputs, target = (tensor.clone() for tensor in batch)
-        with torch.no_grad():
-            module.eval()
-            outputs = module(*inputs)
-            made = {"loss": self.model.loss(outputs, target)}
-            made |= {name: f(outputs, target) for name, f in self.model.metrics.items()}
-            made |= {f"output {i}": leaf for i, leaf in enumerate(pytree.tree_leaves(outputs))}
-        for part, training in modes.items():
-            part.training = training
-        return {name: tensor.numpy().copy() for name, tensor in made.items()}
+        try:
+            with torch.no_grad():
+                module.eval()
+                outputs = module(*inputs)
+                # Loss and metrics may write into them.
+                leaves = [leaf.detach().clone() for leaf in pytree.tree_leaves(outputs)]
+                made = {"loss": self.model.loss(outputs, target)}
+                made |= {name: f(outputs, target) for name, f in self.model.metrics.items()}
+                made |= {f"output {i}": leaf for i, leaf in enumerate(leaves)}
+        finally:
+            for part, training in modes.items():
+                part.training = training
+        return {name: tensor.detach().numpy().copy() for name, tensor in made.items()}
 
     def _load(self, state: Mapping[str, np.ndarray], hyper: Mapping[str, float]) -> None:
         """Let module and optimiser be in this state, the optimiser's groups with these numbers."""
@@ -153,7 +157,8 @@ def _put_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -
 def rounding(seed: int, times: float = 1.0) -> Iterator[None]:
     """Let each operator's result be off by up to `times` a rounding of float32, forwards and backwards; by one of its own where that is more.
 
-    Attributes of ONNX's operators, such as the epsilon of a norm, are float32 in any graph.
+    Attributes of ONNX's operators, such as the epsilon of a norm, are float32 in any graph. `times` counts
+    roundings of float32: one of float16 is 8192 of them, and 256 of float16 are a quarter of a result.
 
     How far the results move is what their precision may cost (stochastic arithmetic; Parker, UCLA 1997).
     """

@@ -75,7 +75,7 @@ def _bare_wrappers() -> Iterator[None]:
     from torch._subclasses.functional_tensor import FunctionalTensor
     from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
-    wrap = FunctionalTensor.__new__
+    before, wrap = vars(FunctionalTensor)["__new__"], FunctionalTensor.__new__
 
     def wrap_untraced(cls: Any, elem: Any, mode: Any) -> Any:
         with disable_proxy_modes_tracing():
@@ -85,7 +85,7 @@ def _bare_wrappers() -> Iterator[None]:
     try:
         yield
     finally:
-        FunctionalTensor.__new__ = wrap
+        FunctionalTensor.__new__ = before
 
 
 @contextmanager

@@ -110,6 +110,29 @@ def small_gradient() -> Any:
 
 
 @fault
+def gradient_beside_an_overflow() -> Any:
+    # Noise makes the root of a negative number of it: that is no reason to let any gradient pass.
+    def loss(outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        sine = (1 - (1 - 1e-6 + 0 * outputs).square()).sqrt()
+        return sine.mean() + nn.functional.cross_entropy(outputs, y)
+
+    return arguments(Body(Wrong.apply), loss=loss)
+
+
+@fault
+def gradient_of_half_floats() -> Any:
+    # 256 of float16's roundings are a quarter of a result: too much to add to each.
+    part = Body(lambda x: x if type(x) is torch.Tensor else x + 0.5 * (x - x.detach()))
+    torch.manual_seed(0)
+    layers = [nn.Linear(64, 32), part, nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 10)]
+    module = nn.Sequential(*layers).half()
+    torch.manual_seed(1)
+    example = (torch.randn(2, 64).half(), torch.arange(2))
+    sgd = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    return arguments() | {"module": module, "optimiser": sgd, "example": example}
+
+
+@fault
 def output_that_is_no_tensor() -> Any:
     given = body(lambda x: {"logits": x, "attention": None})
     return given | {"loss": lambda outputs, y: nn.functional.cross_entropy(outputs["logits"], y)}
@@ -221,6 +244,52 @@ def ill_conditioned(folder: Path) -> Any:
     return checked(folder)
 
 
+class Jumping(nn.Module):
+    """Chooses between weights by a difference that 256 roundings turn and one does not; their gradients are small."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(8, 4, bias=False), nn.Linear(8, 4, bias=False)
+        self.choice, self.bias = nn.Linear(8, 2), nn.Parameter(torch.rand(4))
+        nn.init.normal_(self.choice.weight, std=1e-6)
+        nn.init.zeros_(self.choice.bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        shares = self.choice(x).softmax(1)
+        chosen = 1e-7 * torch.where(shares[:, :1] > shares[:, 1:], self.first(x), self.second(x))
+        return self.bias + Wrong.apply(chosen) + shares.square().sum(1, keepdim=True) * torch.arange(4)
+
+
+def jumping(folder: Path) -> Any:
+    """Export a gradient off by a hundredth that jumps hide; tell what the manifest says of the check."""
+    module = Jumping()
+    torch.manual_seed(1)
+    example = (torch.randn(3, 8), torch.arange(3))
+    sgd = torch.optim.SGD(module.parameters(), lr=0.1)
+    portable_step.export_step(module, nn.functional.cross_entropy, sgd, example, folder)
+    return checked(folder)
+
+
+def outputs_written(folder: Path) -> Any:
+    """Export a loss that writes into the outputs, of which one is a weight; tell what the manifest says."""
+
+    class Two(nn.Linear):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return super().forward(x), self.bias
+
+    module = Two(4, 3)
+    sgd = torch.optim.SGD(module.parameters(), lr=0.1)
+    portable_step.export_step(
+        module,
+        lambda outputs, y: nn.functional.cross_entropy(outputs[0].mul_(2.0), y),
+        sgd,
+        arguments()["example"],
+        folder,
+    )
+    return checked(folder)
+
+
 def remembered(given: dict[str, Any]) -> list[Any]:
     """Return the values of all that an export is given and runs."""
     module, optimiser = given["module"], given["optimiser"]
@@ -246,9 +315,10 @@ def main(folder: str, *only: str) -> None:
     second = graphs(root / "step")  # replaces the first
     unchecked = without_runtime(root / "unchecked")
     vague = ill_conditioned(root / "vague")
+    jumps, written = jumping(root / "jumps"), outputs_written(root / "written")
     left = sorted(path.name for path in root.iterdir())
     facts = {"errors": errors, "graphs": first, "again": second, "left": left}
-    print(json.dumps(facts | {"checks": [checked(root / "step"), unchecked, vague]}, indent=1))
+    print(json.dumps(facts | {"checks": [checked(root / "step"), unchecked, vague, jumps, written]}, indent=1))
 
 
 if __name__ == "__main__":

@@ -95,6 +95,15 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
 
         return arguments(Short())
 
+    def kept_tensor_in_rows_that_differ() -> Arguments:
+        # A batch that is longer repeats a row: this loss has no finite gradient there.
+        def spread(outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            squares = (outputs[:, None] - outputs[None]).square().sum(-1)
+            return (squares + torch.eye(len(outputs))).sqrt().mean() + outputs.mean()
+
+        given = arguments(Keeping(averages), loss=spread)
+        return given | {"example": (torch.randn(8, 4), given["example"][1])}
+
     def kept_for_later() -> Arguments:
         part = Keeping(counts_for_later)
         part.calls = 0
@@ -108,6 +117,7 @@ def kept_faults(arguments: Callable[..., Arguments]) -> dict[str, Callable[[], A
         "kept_in_the_loss": in_the_loss,
         "own_generator": own_generator,
         "autocast": autocast,
+        "kept_tensor_in_rows_that_differ": kept_tensor_in_rows_that_differ,
         "kept_tensor": lambda: arguments(Keeping(averages)),
         "swapped_buffer": lambda: arguments(Keeping(swaps)),
         "written_parameter": written_parameter,

@@ -44,7 +44,7 @@ def test_a_result_that_jumps_is_told_with_how_far_it_is_off() -> None:
     assert "1 results differ" in checked.jumps()[0] and "w by 0.05 of its size" in checked.jumps()[0]
 
 
-@pytest.mark.parametrize("jump", [0.02, float("inf"), float("nan")])
+@pytest.mark.parametrize("jump", [0.02, 0.0])
 def test_more_than_it_jumps_is_an_error(jump: float) -> None:
     with pytest.raises(BadInput, match=r"step.onnx: .* a batch of 4 rows: w is"):
         compare(check(), off=0.05, smooth=1e-7, jump=jump)
