@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transect.portable_step.distances import distances
 from transect.portable_step.modules import ModuleStep, forgetting
 from transect.portable_step.optimisers import STATES, Optimiser
 from transect.portable_step.randomness import reference_masks
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 FLOAT32 = float(np.finfo(np.float32).eps)
 Arrays = dict[str, np.ndarray]
+# How far each result moves, by name, when operators round by so many roundings.
+Movement = Callable[[float], Mapping[str, float]]
+# How many runs with more than one rounding show how far results jump.
+JUMPS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,10 +161,10 @@ def _put_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -
 
 @contextlib.contextmanager
 def rounding(seed: int, times: float = 1.0) -> Iterator[None]:
-    """Let each operator's result be off by up to `times` a rounding of float32, forwards and backwards; by one of its own where that is more.
+    """Let each operator's result be off by up to `times` a rounding of float32, forwards and backwards.
 
-    Attributes of ONNX's operators, such as the epsilon of a norm, are float32 in any graph. `times` counts
-    roundings of float32: one of float16 is 8192 of them, and 256 of float16 are a quarter of a result.
+    In float64 too, for attributes of ONNX's operators, such as the epsilon of a norm, are float32 in any graph. In float16
+    it is at least one of its own, which is 8192 of float32: 256 of its own would be a quarter of a result.
 
     How far the results move is what their precision may cost (stochastic arithmetic; Parker, UCLA 1997).
     """
@@ -190,3 +196,26 @@ def rounding(seed: int, times: float = 1.0) -> Iterator[None]:
 
     with Rounding():
         yield
+
+
+def movement(run: Callable[[], Arrays], want: Arrays, seeds: Sequence[int]) -> Movement:
+    """Return how far results of `run` move by one rounding, the largest over the seeds, or by more, over `JUMPS` runs."""
+
+    @cache
+    def moved(times: float) -> dict[str, float]:
+        farthest = dict.fromkeys(want, 0.0)
+        for seed in seeds if times == 1.0 else range(JUMPS):
+            try:
+                with rounding(seed, times):
+                    noisy = run()
+            except RuntimeError:
+                # PyTorch looks at values too, such as whether a probability is beyond 1: such a run shows nothing.
+                continue
+            found = distances(noisy, want)
+            if times > 1.0:
+                # One whose numbers overflow does not tell how far results jump either.
+                found = {k: far if np.isfinite(far) else 0.0 for k, far in found.items()}
+            farthest = {k: max(far, farthest[k]) for k, far in found.items()}
+        return farthest
+
+    return moved

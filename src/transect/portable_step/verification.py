@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.portable_step.distances import distance, distances, is_finite, say_farthest
-from transect.portable_step.eager import Arrays, Eager, rounding, unit_of
+from transect.portable_step.distances import distance, is_finite, say_farthest
+from transect.portable_step.eager import Arrays, Eager, Movement, movement, unit_of
 from transect.portable_step.manifest import Checked, Data, Manifest
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 # Beyond what rounding each result once moves. Wrong operators are off by far more than rounding,
 # and sums of a million terms by less.
 SLACK = 256.0
-# How many runs with `SLACK` roundings each show how far results jump, and how much farther others may.
-JUMPS, BEYOND = 4, 2.0
+# How much farther a result may be off than PyTorch's own jump with `SLACK` times the rounding.
+BEYOND = 2.0
 # A rate at which an update is no smaller than the weights, so that they show the gradient, a small one
 # too; in float16 it would overflow. And an epsilon with which AdamW divides by no rounding error.
 RATE, SHORT_RATE, EPSILON = 2.0**40, 1024.0, 1.0
@@ -129,7 +128,7 @@ class _Check:
             if is_finite(want):
                 self._step(after, batch, hyper, want, f"{where}, second step", (3,))
         want = self.eager.predict(after, batch)
-        moved = _moved(lambda: self.eager.predict(after, batch), want, (4,))
+        moved = movement(lambda: self.eager.predict(after, batch), want, (4,))
         names = [output.name for output in self.manifest.outputs]
         renamed = {f"output {i}": name for i, name in enumerate(names)}
         for graph in ("eval", "infer"):
@@ -196,7 +195,7 @@ class _Check:
         where: str,
         seeds: Sequence[int],
     ) -> None:
-        moved = _moved(lambda: self.eager.step(state, batch, hyper, SEED), want, seeds)
+        moved = movement(lambda: self.eager.step(state, batch, hyper, SEED), want, seeds)
         found = self._run("step", state, batch, hyper)
         keys = {key: key for key in want if not key.startswith("gradient.") and key in found}
         self._compare("step", found, want, keys, moved, where)
@@ -221,7 +220,7 @@ class _Check:
         return dict(zip(facts.outputs, made, strict=True))
 
     def _compare(
-        self, graph: str, found: Arrays, want: Arrays, keys: Mapping[str, str], moved: _Moved, where: str
+        self, graph: str, found: Arrays, want: Arrays, keys: Mapping[str, str], moved: Movement, where: str
     ) -> None:
         """Raise BadInput when a tensor is farther off than rounding can make it; `keys`: outputs by their name in `want`."""
         roles = {tensor.next: tensor.role for tensor in self.manifest.state}
@@ -257,31 +256,6 @@ class _Check:
                 f"{name.removeprefix('next.')} is {say_farthest(found[name], want[key])}; {len(wrong)} of {len(keys)} "
                 f"results differ ({self.runtime}). An operator of the module or the loss is exported wrongly. {WAY_OUT}"
             )
-
-
-# How far each result moves, by name, when operators round by so many roundings.
-_Moved = Callable[[float], Mapping[str, float]]
-
-
-def _moved(run: Callable[[], Arrays], want: Arrays, seeds: Sequence[int]) -> _Moved:
-    @cache
-    def moved(times: float) -> dict[str, float]:
-        farthest = dict.fromkeys(want, 0.0)
-        for seed in seeds if times == 1.0 else range(JUMPS):
-            try:
-                with rounding(seed, times):
-                    noisy = run()
-            except RuntimeError:
-                # PyTorch looks at values too, such as whether a probability is beyond 1: such a run shows nothing.
-                continue
-            found = distances(noisy, want)
-            if times > 1.0:
-                # One whose numbers overflow does not tell how far results jump either.
-                found = {k: far if np.isfinite(far) else 0.0 for k, far in found.items()}
-            farthest = {k: max(far, farthest[k]) for k, far in found.items()}
-        return farthest
-
-    return moved
 
 
 def _session(name: str, file: str, content: bytes) -> Any:
