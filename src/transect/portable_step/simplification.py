@@ -245,7 +245,8 @@ def _name_values(graph: ir.Graph, inputs: list[str], outputs: list[str]) -> None
     graph.name = "step"
     ends = [*zip(graph.inputs, inputs, strict=True), *zip(graph.outputs, outputs, strict=True)]
     given = {value for value, _ in ends}
-    ends += [(value, f"constant.{number}") for number, value in enumerate(graph.initializers.values())]
+    constants = enumerate(graph.initializers.values())
+    ends += [(value, f"constant.{number}") for number, value in constants if value not in given]
     for number, node in enumerate(graph.all_nodes()):
         node.name = f"{node.op_type}.{number}"
         for place, value in enumerate(node.outputs):

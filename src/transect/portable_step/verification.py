@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SLACK = 256.0
 # How much farther a result may be off than PyTorch's own jump with `SLACK` times the rounding.
 BEYOND = 2.0
+# So many roundings a float32 shows each time; one it often takes back.
+FEW = 4.0
 # A rate at which an update is no smaller than the weights, so that they show the gradient, a small one
 # too; in float16 it would overflow. And an epsilon with which AdamW divides by no rounding error.
 RATE, SHORT_RATE, EPSILON = 2.0**40, 1024.0, 1.0
@@ -238,9 +240,10 @@ class _Check:
             tolerated = SLACK * max(moved(1.0)[key], unit * size) if size else 8 * rounded
             far = distance(found[name], exact)
             if far > tolerated and size:
+                tolerated = max(tolerated, SLACK / FEW * moved(FEW)[key])
+            if far > tolerated and size:
                 # So little noise may decide at no ReLU, where the runtime's rounding decides otherwise at one.
                 tolerated = max(tolerated, BEYOND * moved(SLACK)[key])
-                # Told of small results too: what is 0 but for rounding moves that far by less.
                 if far <= tolerated:
                     self.jumped[name] = max(self.jumped.get(name, 0.0), far / size)
             # One that is 0 but for rounding is another matter.

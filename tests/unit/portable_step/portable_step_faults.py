@@ -272,11 +272,11 @@ def jumping(folder: Path) -> Any:
 
 
 def outputs_written(folder: Path) -> Any:
-    """Export a loss that writes into the outputs, of which one is a weight; tell what the manifest says."""
+    """Export a loss that writes into the outputs, of which one is a weight, one constant; tell what the manifest says."""
 
     class Two(nn.Linear):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            return super().forward(x), self.bias
+            return super().forward(x), self.bias, torch.arange(3.0)
 
     module = Two(4, 3)
     sgd = torch.optim.SGD(module.parameters(), lr=0.1)
@@ -286,8 +286,10 @@ def outputs_written(folder: Path) -> Any:
         sgd,
         arguments()["example"],
         folder,
+        metrics={"one": lambda outputs, y: torch.ones(())},
     )
-    return checked(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    return manifest["checked"] | {"names": [part["name"] for part in manifest["metrics"] + manifest["outputs"]]}
 
 
 def remembered(given: dict[str, Any]) -> list[Any]:

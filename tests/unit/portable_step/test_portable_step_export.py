@@ -121,6 +121,7 @@ def test_the_manifest_says_what_was_compared_with_pytorch(facts):
     assert "by 0.01 of its size" in jumps["unchecked"]
     # What is compared is the module's outputs, not what a loss makes of them.
     assert written["unchecked"] is None
+    assert written["names"] == ["loss", "one", "output.0", "output.1", "output.2"]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

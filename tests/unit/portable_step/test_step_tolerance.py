@@ -23,10 +23,10 @@ def check() -> Any:
 
 
 def compare(checked: Any, off: float, smooth: float, jump: float) -> None:
-    """Compare results that are off by so much, where one rounding moves them by `smooth`, many by `jump`."""
+    """Compare results that are off by so much, where a few roundings move them by `smooth` each, many by `jump`."""
 
     def moved(times: float) -> Mapping[str, float]:
-        return {"next.w": smooth if times == 1.0 else jump}
+        return {"next.w": jump if times == SLACK else times * smooth}
 
     found = {"next.w": (WANT["next.w"] + np.float32(off)).astype(np.float32)}
     checked._compare("step", found, WANT, {"next.w": "next.w"}, moved, "a batch of 4 rows")
