@@ -30,7 +30,7 @@ and rates. `path.npz` has `loss` (of each step, before its update), `tolerance` 
 The tolerance is derived as the reference's is (`payloads/reference.py`: Monte Carlo arithmetic):
 four more float64 runs err in every step as float32 does, in stored weights by u z, in what they compute
 with and in gradients by u sqrt(K) z, z standard normal, u = 2^-24 and K the longest sum of the model. The
-gradient of each weight that is not nought errs also by what float32 was measured to err by at the start. The
+gradient of each weight, where it is not 0, errs also by what float32 was measured to err by at the start. The
 loss's gradient at the model's outputs errs by u z over the batch as well, as it is a difference of numbers
 up to 1: where a class is certain, its rounding is all there is of it, and AdamW divides by its size. At
 step t it is 16 times the largest deviation of any of them up to t, plus 16 u sqrt(K) |loss|; that of the

@@ -199,7 +199,10 @@ def rounding(seed: int, times: float = 1.0) -> Iterator[None]:
 
 
 def movement(run: Callable[[], Arrays], want: Arrays, seeds: Sequence[int]) -> Movement:
-    """Return how far results of `run` move by one rounding, the largest over the seeds, or by more, over `JUMPS` runs."""
+    """Return a function of how many roundings each operator errs by; it returns how far each result of `run` moves then.
+
+    That is the farthest of several runs: one for each seed where it is one rounding, else `JUMPS`.
+    """
 
     @cache
     def moved(times: float) -> dict[str, float]:

@@ -15,7 +15,7 @@ from transect.portable_step.scalars import symbolic_functions
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep back what torch says, and from choosing kernels by the batch, before and after a trace too."""
+    """Keep back what torch says while it traces and translates, and keep it from choosing kernels by the batch."""
     with _silent(), _plain_kernels():
         yield
 

@@ -303,6 +303,28 @@ def test_a_path_that_ends_early_has_the_rates_of_the_whole_training(tmp_path):
     )
 
 
+def test_a_gradient_of_a_unit_that_no_row_reaches_is_not_rounded(tmp_path):
+    generator = np.random.default_rng(4)
+    bias = iris_plan().weights["0.bias"].copy()
+    bias[0] = -1e3
+    adam = iris_plan().parameters.model_copy(update={"optimiser": "adam"})
+    plan = replace(iris_plan(**{"0.bias": bias}), parameters=adam)
+    data = {
+        "x_train": generator.standard_normal((24, 4)),
+        "y_train": generator.integers(0, 3, 24),
+        "x_test": None,
+        "y_test": None,
+        "order": np.arange(24)[None],
+    }
+    cell = Cell.of(stage="reference", workload="iris-mlp-ce", framework="numpy", strategy="single", batch=8)
+    # Rounding so large that Adam would make a whole learning rate of it in any direction.
+    rounding = np.full(NumpyTrainer(plan).flat_weights.size, 1e6)
+    problem = Problem(cell=cell, plan=plan, data=data, folder=tmp_path, steps=2, rounding=rounding)
+    exact, erring = (trajectory(problem, unit, unit, seed=1).weights["0.bias"] for unit in (0.0, 1e-9))
+    assert erring[0] == pytest.approx(exact[0], rel=1e-7)
+    assert np.abs(erring - exact)[1:].max() > adam.learning_rate / 10
+
+
 def test_batches_of_some_steps_are_those_of_the_epochs():
     generator = np.random.default_rng(2)
     trainer = NumpyTrainer(iris_plan())
