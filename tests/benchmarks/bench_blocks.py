@@ -103,7 +103,7 @@ def main() -> int:
         facts = build("base", Path(scratch) / "base.log")
         assert facts["status"] == "ok", facts["message"]
         checkout = ClusterCheckout(Path(scratch) / "transect", cluster)
-        log = next((checkout.folder / "tests/data/hpc").glob("memory-bandwidth-probe.txt"))
+        log = next((checkout.folder / "config/studies/quick-logs").glob("memory-bandwidth-probe.txt"))
         plugins = checkout.folder / "plugins"
         plugins.mkdir()
         (plugins / "sleeps.py").write_text(PLUGIN.format(seconds=SECONDS, log=str(log)))

@@ -24,7 +24,7 @@ train:
        ranks: [2], device: cuda}
 bench:
   grids: [{benchmarks: [network-probe], nodes: [2], networks: [direct]}]
-ingest: {paths: [tests/data/hpc]}
+ingest: {paths: [config/studies/quick-logs]}
 """
 CONFIG = ("--config", "study=study.yaml", "system=virtual-cluster")
 # What each shape of job asks Slurm for, apart from names of files: an update of the executor

@@ -141,7 +141,7 @@ LOGS = {
 
 @pytest.mark.parametrize("benchmark", LOGS)
 def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchmark) -> None:
-    data = Path(__file__).parents[1] / "data" / "hpc" / LOGS[benchmark]
+    data = Path(__file__).parents[2] / "config/studies/quick-logs" / LOGS[benchmark]
     log = tmp_path / "aster" / "out.log"
     log.parent.mkdir()
     log.write_bytes(data.read_bytes())

@@ -190,9 +190,11 @@ def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> in
     """
     from transect.adapters.snakemake.main_flow import open_flow
 
-    snakemake = SimpleNamespace(
-        dryrun=dry, executor_plugin=None if summary else "local", touch=False, dag=SimpleNamespace(forcefiles=set())
-    )
+    handlers = {name: lambda _: None for kind in ("onstart", "onsuccess", "onerror") for name in (kind, f"_{kind}")}
+    plugin, dag = None if summary else "local", SimpleNamespace(forcefiles=set())
+    # Handlers that a workflow has are attributes of its class.
+    snakemake = type("Workflow", (), handlers)()
+    vars(snakemake).update(dryrun=dry, executor_plugin=plugin, touch=False, dag=dag)
     options = {"study": "quick", "system": "laptop", "results": "results", "strict": False} | config
     flow = open_flow(options, snakemake)
     flow.look()
@@ -242,17 +244,11 @@ def _jobs(flow: Any, stale: set[str], *, report: bool) -> list[Any]:
 
     for name in flow._facts.environments:
         stamp = f"{flow.results}/environments/{name}.json"
-        made = ("transect.engine.build_environment", "--name", name, f"--results={flow.results}")
-        made += (f"--system={flow.system_file}", "--lock", flow.lock_hash(name), f"--out={stamp}")
+        made = ("transect.engine.build_environment", *flow.environment_call(name), f"--out={stamp}")
         add([stamp], lambda _, made=made: made)
     for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k)):
         stamp = flow.pattern(rule).format(block=block)
-        ran = (
-            "transect.engine.run_block",
-            f"--results={flow.results}",
-            f"--block={flow.folder}/specs/{rule}/{block}.json",
-        )
-        ran += (f"--state={flow.state(rule, block)}", f"--stamp={stamp}")
+        ran = ("transect.engine.run_block", *flow.call(rule, block), f"--stamp={stamp}")
         command = lambda attempt, ran=ran: (*ran, f"--attempt={attempt}")  # noqa: E731
         add([stamp], command, flow.inputs(rule, block), flow.waits(rule, block))
     if report:

@@ -14,7 +14,7 @@ from checkouts import ROOT, Checkout, Place
 
 pytestmark = pytest.mark.study
 
-LOG = ROOT / "tests/data/hpc/hpl-2.0-netlib.txt"
+LOG = ROOT / "config/studies/quick-logs/hpl-2.0-netlib.txt"
 NAMES = ["run-{n}.txt", "a<b>.txt", "{{x}}.txt", "*.txt", 'it\'s "q" $HOME.txt', "ü\n\x1b[31m.txt"]
 PLACES = ["supports", "command", "inputs", "collect", "payload"]
 

@@ -17,16 +17,19 @@ for RULE in FLOW.rules():
             ),
         output:
             FLOW.pattern(RULE),
+        log:
+            FLOW.log(RULE),
         priority: FLOW.often(lambda wildcards, rule=RULE: FLOW.order(rule, wildcards.block))
+        localrule: FLOW.is_local(RULE)
         resources:
             **FLOW.resources(RULE),
             machine=1,
             attempt=FLOW.often(lambda wildcards, attempt: attempt),
         params:
-            # Not in the shell line itself: that is put together when the loop has ended.
-            group=RULE,
-            state=FLOW.often(
-                lambda wildcards, rule=RULE: FLOW.state(rule, wildcards.block)
+            python=FLOW.python,
+            call=FLOW.often(
+                lambda wildcards, rule=RULE: FLOW.call(rule, wildcards.block)
             ),
         shell:
-            FLOW.command()
+            "TRANSECT_LOG={log:q} {params.python:q} -m transect.engine.run_block {params.call:q}"
+            " --attempt={resources.attempt} --stamp={output:q}"

@@ -7,12 +7,17 @@ rule make_environment:
     output:
         # Kept while another study makes it anew: this one's cells may be reading it.
         update(FLOW.environment_stamp()),
+    log:
+        f"{FLOW.folder}/logs/environments/{{environment}}.log",
+    # It needs the network: on a cluster it runs where Snakemake runs.
+    localrule: True
     resources:
         machine=1,
         runtime=60,
     params:
-        lock=lambda wildcards: FLOW.lock_hash(wildcards.environment),
+        python=FLOW.python,
+        call=lambda wildcards: FLOW.environment_call(wildcards.environment),
     shell:
-        "{FLOW.python:q} -m transect.engine.build_environment"
-        " --name {wildcards.environment} --results={FLOW.results:q} --system={FLOW.system_file:q} --lock {params.lock}"
+        "TRANSECT_LOG={log:q} {params.python:q} -m transect.engine.build_environment"
+        " {params.call:q}"
         " --out={output:q}"

@@ -23,10 +23,16 @@ rule make_report:
             category="Data",
             labels={"file": "summary.json", "what": "counts, findings, failures"},
         ),
+    log:
+        f"{FLOW.folder}/logs/report.log",
+    localrule: True
     resources:
         machine=1,
+    params:
+        python=FLOW.python,
+        call=f"--folder={FLOW.folder}",
     shell:
-        "{FLOW.python:q} -m transect.engine.make_report --folder={FLOW.folder:q}"
+        "TRANSECT_LOG={log:q} {params.python:q} -m transect.engine.make_report {params.call:q}"
 
 
 rule check_strict:
@@ -34,5 +40,10 @@ rule check_strict:
         f"{FLOW.folder}/summary.json",
     output:
         f"{FLOW.folder}/strict.ok",
+    log:
+        f"{FLOW.folder}/logs/strict.log",
+    localrule: True
+    params:
+        python=FLOW.python,
     shell:
-        "{FLOW.python:q} -m transect.adapters.snakemake.strict --summary={input:q} --out={output:q}"
+        "TRANSECT_LOG={log:q} {params.python:q} -m transect.adapters.snakemake.strict --summary={input:q} --out={output:q}"

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-_SOURCE = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from main import run_program  # noqa: E402
 from plan import Plan  # noqa: E402

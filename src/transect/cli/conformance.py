@@ -51,7 +51,7 @@ def conformance(
 def _run(runtime: str, provider: str, only: str, out: Path) -> dict[str, Any]:
     """Run the tests whose name matches `only`; what the runner wrote stays in `out`."""
     from transect.domain.axes.export import ConformanceCell, NodeTestsCell
-    from transect.domain.paths import ROOT
+    from transect.domain.paths import PYTHONPATH
     from transect.engine.build_environment import build
     from transect.engine.run_block import end_on_signals
     from transect.planning.expand import reason_to_skip
@@ -76,7 +76,7 @@ def _run(runtime: str, provider: str, only: str, out: Path) -> dict[str, Any]:
     stage = STAGES.get("onnx-node-tests")
     python = environment(stage.environment(NodeTestsCell()), tests)
     command = [python, "-m", "transect.payloads", stage.payload, "--out", str(tests)]
-    variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    variables = os.environ | {"PYTHONPATH": PYTHONPATH}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         raise TransectError(f"the tests could not be made: {done.stderr.strip()[-500:]}")

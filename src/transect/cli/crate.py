@@ -95,7 +95,7 @@ def _workflow() -> dict[str, bytes]:
     """Return the workflow's files, as they are now, by their path in the crate."""
     rules = sorted((ROOT / "workflow" / "rules").glob("*.smk"))
     return {
-        "workflow/Snakefile": (ROOT / "Snakefile").read_bytes(),
+        "workflow/Snakefile": (ROOT / "workflow" / "Snakefile").read_bytes(),
         **{f"workflow/rules/{path.name}": path.read_bytes() for path in rules},
     }
 

@@ -14,14 +14,13 @@ from typing import Annotated
 import typer
 
 from transect.domain.errors import BadInput, MissingDependency
-
-_SOURCES = Path(__file__).resolve().parents[2]
+from transect.domain.paths import PYTHONPATH
 
 
 def _run_module(environment: str, needs: Sequence[str], module: str, arguments: Sequence[str]) -> None:
     """Run `python -m MODULE`: in this Python where all that it `needs` is installed, else in an environment."""
     python = sys.executable if all(map(importlib.util.find_spec, needs)) else _python(environment)
-    paths = os.pathsep.join(filter(None, (str(_SOURCES), os.environ.get("PYTHONPATH"))))
+    paths = os.pathsep.join(filter(None, (PYTHONPATH, os.environ.get("PYTHONPATH"))))
     done = subprocess.run([python, "-m", module, *arguments], env=os.environ | {"PYTHONPATH": paths}, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)

@@ -225,13 +225,13 @@ def train(
     """
     from transect.cli.own_training import names_a_module, study_of_module
     from transect.cli.planned_training import answer, profile_study, run_study, study_of
-    from transect.domain.paths import ROOT
+    from transect.domain.paths import PYTHONPATH
     from transect.domain.record import Status
     from transect.training.frameworks import FRAMEWORKS
 
     if repeats is not None and repeats < 1:
         raise BadInput(f"--repeats {repeats}: expected 1 or more")
-    os.environ["PYTHONPATH"] = str(ROOT / "src")
+    os.environ["PYTHONPATH"] = PYTHONPATH
     if names_a_module(workload):
         _of_workloads_only(
             framework=FRAMEWORKS.named(framework) != "torch",

@@ -14,7 +14,7 @@ from transect.cli.plugin_checks import place_of, tiny_cell
 from transect.cli.rule_checks import Check
 from transect.domain.axes.train import TrainCell
 from transect.domain.errors import BadInput
-from transect.domain.paths import ROOT
+from transect.domain.paths import PYTHONPATH
 from transect.domain.record import Record, read_record
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS, DerivedDataset
@@ -116,7 +116,7 @@ def runs(kind: str, name: str, given: Path | None = None) -> Iterator[Check]:
             return
         command = [sys.executable, "-m", "transect", "run", str(file), *stages.split(), "--results", str(results)]
         done = subprocess.run(
-            command, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False
+            command, env=os.environ | {"PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=False
         )
         found = [path for stage in stages.split() for path in sorted(results.glob(f"*/{stage}/*/record.json"))]
         records = [read_record(path) for path in found]

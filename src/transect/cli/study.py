@@ -174,11 +174,11 @@ def check_here(system: Any) -> None:
 
 def run_cells(plan: Any, cells: list[Any], *, force: bool) -> None:
     """Run cells of a plan here, and say how many ended how; exit code 1 if one failed."""
-    from transect.domain.paths import ROOT
+    from transect.domain.paths import PYTHONPATH
     from transect.engine.run_chosen import run_chosen
 
     check_here(plan.system)
-    os.environ["PYTHONPATH"] = str(ROOT / "src")
+    os.environ["PYTHONPATH"] = PYTHONPATH
     counts = run_chosen(plan, cells, force=force)
     print_lines(", ".join(f"{number} {status}" for status, number in counts.items()))
     if counts.get("failed"):

@@ -6,10 +6,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from transect import data
 from transect.domain.errors import BadInput
 
-# The checkout: src/transect/domain/paths.py is three folders below src.
-ROOT = Path(__file__).resolve().parents[3]
+# Where the studies, environments, rules and programs lie: in the package, or in a checkout, to which its data are links.
+DATA = Path(*data.__path__)
+PACKAGE = DATA.parent
+ROOT = (DATA / "envs").resolve().parent
+# What a payload's environment is told to import transect from.
+PYTHONPATH = str(DATA / "pythonpath")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,6 +123,14 @@ class StudyPaths:
     def environment(self, name: str) -> Path:
         """What became of building an environment; shared by the studies of one results folder."""
         return self.results / "environments" / f"{name}.json"
+
+
+def config_folders() -> list[Path]:
+    """Return where studies and systems are looked for by name, the first first: here, the user's, the site's, ours."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    sites = os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    places = [Path(place, "transect") for place in (home, *sites.split(os.pathsep)) if os.path.isabs(place)]
+    return [Path("config"), *places, ROOT / "config"]
 
 
 def environments_folder() -> Path:

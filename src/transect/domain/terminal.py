@@ -6,6 +6,8 @@ clear what a person sees, and a newline could forge a line of ours.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import sys
 from typing import TextIO
@@ -14,6 +16,10 @@ from transect.domain.secrets import without_secrets
 
 # Controls, marks that turn the direction of text around, and what stands for bytes of a name that are no text.
 _UNSAFE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+# Of a rule of Snakemake's: what its job says is kept there too. No child of the job has it.
+_LOG = os.environ.pop("TRANSECT_LOG", "")
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -35,7 +41,12 @@ def printable(text: str, kept: str = "") -> str:
 def say(*lines: str, to: TextIO | None = None) -> None:
     """Print each of `lines` as one line without secrets, on stderr unless `to` is given."""
     for line in lines:
-        print(printable(without_secrets(line)), file=to or sys.stderr)
+        text = printable(without_secrets(line))
+        print(text, file=to or sys.stderr)
+        if _LOG and to is None:
+            # What cannot be kept, as where a disk is full, is said all the same.
+            with contextlib.suppress(OSError), open(_LOG, "a", encoding="utf-8") as log:  # noqa: PTH123 imported everywhere
+                print(text, file=log)
 
 
 def complain(error: object) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import while_unchanged
-from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.paths import PACKAGE, ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.domain.registry import plugin_folders
 from transect.launch.images import complaint, parts_of
@@ -128,7 +128,7 @@ class Job:
         return None
 
     def _binds(self, variables: dict[str, str]) -> list[str]:
-        outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
+        outside = [ROOT, PACKAGE, self.paths.results, self.folder, *plugin_folders()]
         options = self.spec.get("parameters", {}).get("dataset_options") or {}
         # Below `path` a study's own script may import what no option names.
         named = [*self.spec.get("files", ()), *self.spec.get("named", ()), *filter(None, [self.spec.get("path")])]

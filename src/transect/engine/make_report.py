@@ -86,13 +86,11 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
 
 def _again(paths: StudyPaths) -> list[str]:
     file = study_file(paths)
-    usual = ROOT / "config"
-    words = [paths.study if file in (None, usual / "studies" / f"{paths.study}.yaml") else str(file)]
-    system = system_file(paths) or usual / "systems" / "laptop.yaml"
-    if system != usual / "systems" / "laptop.yaml":
-        named = system.parent == usual / "systems" and system.suffix == ".yaml"
-        words += ["--system", system.stem if named else str(system)]
-    if paths.results.resolve() != (ROOT / "results").resolve():
+    words = [paths.study if file in (None, find_study(paths.study)) else str(file)]
+    system = system_file(paths)
+    if system not in (None, find_system("laptop")):
+        words += ["--system", system.stem if system == find_system(system.stem) else str(system)]
+    if paths.results.resolve() != Path("results").resolve():
         words += ["--results", str(paths.results)]
     return words
 

@@ -19,9 +19,11 @@ from functools import cache
 from pathlib import Path
 
 from transect.domain.files import digest
+from transect.domain.paths import DATA, PACKAGE, ROOT
 from transect.domain.registry import plugin_folders
 
-PACKAGE = Path(__file__).resolve().parents[1]
+# Programs first: an installed package holds them inside of it, and their names are equal everywhere.
+_SOURCES = (ROOT / "src", PACKAGE.parent)
 _GAP = r"(?:[ \t]|\\\n)+"
 _NAMES = rf"import{_GAP}(\([^)]*\)|(?:\\\n|[^\n])+)"
 _FROM = re.compile(rf"^[ \t]*from{_GAP}(\.*)([\w.]*){_GAP}{_NAMES}", re.MULTILINE)
@@ -31,6 +33,11 @@ _IMPORT = re.compile(rf"^[ \t]*{_NAMES}", re.MULTILINE)
 _INSIDE = re.compile(r"[;:][ \t]*((?:from|import)[ \t][^\n;#]+)")
 _NAMED = re.compile(r"\b(?:import_module|__import__|run_module)\(\s*(?:\w+=)?[\"'](\.*)([\w.]+)[\"']")
 _WORDS = re.compile(r"([\w./-]+)[\"']")
+
+
+def _ours(path: Path) -> bool:
+    """Whether a file is a module of the package: its programs are files from outside."""
+    return path.is_relative_to(PACKAGE) and not path.is_relative_to(DATA / "src")
 
 
 def file_of(module: str) -> Path | None:
@@ -145,7 +152,7 @@ def _neighbours(path: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
 
 def _packages(path: Path) -> list[Path]:
     """Return what runs before a module does: its packages."""
-    if path.is_relative_to(PACKAGE):
+    if _ours(path):
         depth = len(path.relative_to(PACKAGE).parts)
         inits = [parent / "__init__.py" for parent in path.parents[:depth]]
         return [init for init in inits if init.is_file()]
@@ -168,7 +175,7 @@ def closure(root: Path, ground: Path | None = None) -> frozenset[Path]:
 
 @cache
 def _closure(root: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
-    if not root.is_relative_to(PACKAGE):
+    if not _ours(root):
         # Whatever the file imports may import what lies there too.
         home = next(folder for folder in root.parents if not (folder / "__init__.py").is_file())
         grounds = tuple(dict.fromkeys([*grounds, home]))
@@ -181,9 +188,9 @@ def _closure(root: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
         seen.add(path)
         if path.suffix == ".py":
             open_files.extend(_imports(path) - seen)
-            if path == root or not path.is_relative_to(PACKAGE):
+            if path == root or not _ours(path):
                 open_files.extend(_packages(path))
-            if not path.is_relative_to(PACKAGE):
+            if not _ours(path):
                 open_files.extend(_neighbours(path, grounds) - seen)
     return frozenset(seen)
 
@@ -201,7 +208,7 @@ class Sources:
 
 def _name(path: Path, grounds: Iterable[Path]) -> str:
     """Return a path from the package's parent on, from the folder of the study or of plug-ins, or a mere name."""
-    for place in (PACKAGE.parent, *grounds):
+    for place in (*_SOURCES, *grounds):
         if path.is_relative_to(place):
             return path.relative_to(place).as_posix()
     return path.name
@@ -229,6 +236,6 @@ def _hash_sources(roots: frozenset[Path], grounds: tuple[Path, ...]) -> Sources:
 
 def changed_sources(files: Mapping[str, str], ground: Path | None) -> list[str]:
     """Return which of the files of `Sources` have changed; a file that is not on this machine is left out."""
-    places = (PACKAGE.parent, *_grounds(ground))
+    places = (*_SOURCES, *_grounds(ground))
     found = {name: [file for place in places if (file := place / name).is_file()] for name in files}
     return [name for name, here in found.items() if here and _file_hash(here[0]) != files[name]]

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, create_model
 
 from transect.domain.errors import BadInput, Complaints, unknown_name
-from transect.domain.paths import ROOT
+from transect.domain.paths import config_folders
 from transect.domain.registry import PLUGINS_VARIABLE
 from transect.domain.strict_yaml import load_yaml, validate
 from transect.domain.study import Study
@@ -25,7 +25,7 @@ def find_study(given: str) -> Path:
     path = Path(given)
     if path.suffix in (".yaml", ".yml") or path.exists():
         return path.resolve()
-    return ROOT / "config" / "studies" / f"{given}.yaml"
+    return _named("studies", given)
 
 
 def find_system(given: str) -> Path:
@@ -33,7 +33,13 @@ def find_system(given: str) -> Path:
     path = Path(given)
     if path.suffix in (".yaml", ".yml"):
         return path.resolve()
-    return ROOT / "config" / "systems" / f"{given}.yaml"
+    return _named("systems", given)
+
+
+def _named(kind: str, name: str) -> Path:
+    """Return the first file of that name; where there is none, where transect's own would be."""
+    places = [folder / kind / f"{name}.yaml" for folder in config_folders()]
+    return next((place.resolve() for place in places if place.is_file()), places[-1])
 
 
 def study_model() -> type[Study]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import check_known
 from transect.domain.names import only_meant
+from transect.domain.paths import ROOT
 from transect.domain.precisions import PRECISIONS
 from transect.domain.registry import Plugin, Registry
 from transect.runtimes._cuda import no_cuda_reason
@@ -53,7 +53,7 @@ PROVIDERS = ("cpu", "cuda", "tensorrt", "openvino", "webgpu")
 EVALUATION = "python"
 
 # Folder of the runner programs, one subfolder per runtime.
-RUNNERS = Path(__file__).resolve().parents[2] / "runners"
+RUNNERS = ROOT / "src" / "runners"
 
 
 class Runtime(Plugin, ABC):

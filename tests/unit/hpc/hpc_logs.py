@@ -6,7 +6,7 @@ from pathlib import Path
 
 from log_scan import made
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "hpc"
+DATA = Path(__file__).resolve().parents[3] / "config/studies/quick-logs"
 
 
 HPL = (DATA / "hpl-2.0-netlib.txt").read_text()

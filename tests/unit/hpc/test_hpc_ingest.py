@@ -18,7 +18,7 @@ from transect.hpc.base import PARSERS
 from transect.hpc.ingest import ingest
 from transect.hpc.table import CSV_COLUMNS, format_table, runs_from_json, to_json, write_csv
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "hpc"
+DATA = Path(__file__).resolve().parents[3] / "config/studies/quick-logs"
 
 
 def test_a_folder_is_read_recursively_and_sorted(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 from transect.domain.errors import TransectError
-from transect.domain.paths import ROOT
+from transect.domain.paths import PYTHONPATH
 from transect.domain.system import EnvironmentChoice, System
 from transect.launch.images import complaint
 from transect.launch.wrapping import USUAL, modules, wrapped
@@ -116,7 +116,7 @@ def _facts(
     }
     probe = ["--mpi=none", sys.executable, "-m", "transect.measure.node_probe", json.dumps(order)]
     try:
-        done = _ran(system, probe, {"PYTHONPATH": str(ROOT / "src")}, wait_s)
+        done = _ran(system, probe, {"PYTHONPATH": PYTHONPATH}, wait_s)
     except subprocess.TimeoutExpired:
         return [], f"a job of {nodes} nodes did not end within {wait_s:g} s: is the queue full?"
     finally:

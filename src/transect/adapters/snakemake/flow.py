@@ -138,9 +138,13 @@ class Flow:
         """Return the names of the rules that run blocks."""
         return list(self._rules)
 
-    def local_rules(self) -> list[str]:
-        """Return those whose blocks need no node."""
-        return [rule for rule, block in self._rules.items() if block.local]
+    def is_local(self, rule: str) -> bool:
+        """Whether the rule's blocks need no node."""
+        return self._rules[rule].local
+
+    def log(self, rule: str) -> str:
+        """Return the pattern of the files that keep what a rule's jobs say; what a cell says is beside its record."""
+        return f"{self.folder}/logs/{rule}/{{block}}.log"
 
     def pattern(self, rule: str) -> str:
         """Return the output pattern of a rule: the stamp that says that all records are there.
@@ -163,9 +167,10 @@ class Flow:
         """Return a priority: blocks run in the order of the plan."""
         return len(self._blocks) - self._blocks[rule, block].order
 
-    def state(self, rule: str, block: str) -> str:
-        """Return what the block's stamp is made for: it changes when any cell of the block is to run again."""
-        return self._blocks[rule, block].state
+    def call(self, rule: str, block: str) -> list[str]:
+        """Return what a block's runner is told: its state changes when any cell of the block is to run again."""
+        state = self._blocks[rule, block].state
+        return [f"--results={self.results}", f"--block={self.folder}/specs/{rule}/{block}.json", f"--state={state}"]
 
     def resources(self, rule: str) -> dict[str, Any]:
         """Return the resources of a rule's jobs by name: a value, or a function of a job's wildcards.
@@ -199,14 +204,6 @@ class Flow:
         self.look()
         return self.stamps()
 
-    def command(self) -> str:
-        """Return the shell line of all blocks; Snakemake fills in which, and the attempt."""
-        return (
-            "{FLOW.python:q} -m transect.engine.run_block --results={FLOW.results:q} "
-            "--block={FLOW.folder:q}/specs/{params.group}/{wildcards.block}.json "
-            "--attempt={resources.attempt} --state={params.state} --stamp={output:q}"
-        )
-
     def environment_stamp(self) -> str:
         """Return the output pattern of environments."""
         return f"{self.results}/environments/{{environment}}.json"
@@ -216,9 +213,10 @@ class Flow:
         self.look()
         return []
 
-    def lock_hash(self, name: str) -> str:
-        """Return an environment's lock hash."""
-        return self._facts.environments[name]
+    def environment_call(self, name: str) -> list[str]:
+        """Return what makes an environment of its lock hash."""
+        lock = self._facts.environments[name]
+        return [f"--name={name}", f"--results={self.results}", f"--system={self.system_file}", f"--lock={lock}"]
 
     # Of the main process: a job's own Snakemake has nothing to find, to begin or to end.
 

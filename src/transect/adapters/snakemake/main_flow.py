@@ -6,11 +6,12 @@ before Snakemake looks.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from errno import EACCES, ENOTDIR
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from transect.adapters.snakemake.finalize import settle
 from transect.adapters.snakemake.flow import Flow, facts_of_plan, read_facts, write_facts
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.owner import SESSION, Owner
-from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.paths import PYTHONPATH, StudyPaths
 from transect.domain.terminal import printable, say
 from transect.engine import submissions
 from transect.engine.build_image import lost
@@ -37,7 +38,7 @@ from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
 
 _FLOW = "TRANSECT_FLOW"
-_CONFIG_KEYS = {"study", "system", "results", "strict"}
+_DEFAULTS: dict[str, Any] = {"study": "quick", "system": "laptop", "results": "results", "strict": False}
 # Between two looks at the journal of cells that run elsewhere.
 _POLL_S = 1.0
 
@@ -68,10 +69,11 @@ class _Follower:
         self._print_new()
 
 
-def read_options(config: dict[str, Any]) -> tuple[str, bool]:
-    """Return the results folder and whether the run is strict, of `--config` and config/config.yaml. Raises BadInput."""
-    for key in config.keys() - _CONFIG_KEYS:
-        raise BadInput(f"config: unknown key '{key}'. Known: {', '.join(sorted(_CONFIG_KEYS))}")
+def read_options(config: dict[str, Any]) -> tuple[str, str, str, bool]:
+    """Return study, system, results folder and whether the run is strict, as configured. Raises BadInput."""
+    for key in config.keys() - _DEFAULTS.keys():
+        raise BadInput(f"config: unknown key '{key}'. Known: {', '.join(sorted(_DEFAULTS))}")
+    config = _DEFAULTS | config
     for key in ("study", "system", "results"):
         given = config[key]
         if not isinstance(given, str) or printable(given) != given:
@@ -81,7 +83,7 @@ def read_options(config: dict[str, Any]) -> tuple[str, bool]:
         raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
     if set("{}<>") & set(config["results"]):
         raise BadInput(f"config: key 'results': {config['results']}: braces and < > mean something else to Snakemake")
-    return str(Path(config["results"])), strict == "true"
+    return config["study"], config["system"], str(Path(config["results"])), strict == "true"
 
 
 class MainFlow(Flow):
@@ -230,24 +232,51 @@ def _leave(error: BaseException) -> NoReturn:
     os._exit(code)
 
 
+def _attach(workflow: Any, name: str, ours: Callable[[], None]) -> None:
+    """Have Snakemake call `ours` at onstart, onsuccess or onerror, and then what the workflow declares of its own.
+
+    A Snakefile's statement would be replaced by a later one, and is not heeded in one that is a module of another.
+    """
+
+    def both(theirs: Callable[[Any], None]) -> Callable[[Any], None]:
+        def call(log: Any) -> None:
+            ours()
+            theirs(log)
+
+        return call
+
+    declare = getattr(workflow, name)
+    setattr(workflow, f"_{name}", both(getattr(workflow, f"_{name}")))
+    setattr(workflow, name, lambda theirs: declare(both(theirs)))
+
+
 def open_flow(config: dict[str, Any], workflow: Any) -> Flow:
     """Make the plan, or end the process with one clear message and its exit code.
 
     In a cluster job, whose Snakemake parses the Snakefile again, read what the main process
     planned, whatever was edited since.
     """
+    # A graph of thousands of jobs is all live objects: collecting them again and again finds nothing
+    # and costs time in every call (docs/speed.md).
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
     hear_children()
-    # Children run modules of this checkout in environments that do not have it installed.
-    os.environ["PYTHONPATH"] = str(ROOT / "src")
+    # Children run modules of this transect in environments that do not have it installed.
+    os.environ["PYTHONPATH"] = PYTHONPATH
     try:
-        results, strict = read_options(config)
+        study, system, results, strict = read_options(config)
         if SESSION in os.environ and _FLOW in os.environ:
             place = Path(os.environ[_FLOW])
             paths = StudyPaths(results=place.parent, study=place.name)
             return Flow(read_facts(paths), results, strict)
-        flow = MainFlow(str(config["study"]), str(config["system"]), results, strict, workflow)
+        if "onstart" in vars(workflow):
+            raise BadInput(f"study {study}: this workflow has a study of transect already: run Snakemake once for each")
+        flow = MainFlow(study, system, results, strict, workflow)
     except FAULTS as error:
         _leave(error)
     os.environ[SESSION] = Owner.me().text
     os.environ[_FLOW] = str(Path(flow.folder).resolve())
+    _attach(workflow, "onstart", lambda: flow.start(workflow.dag.needrun_jobs()))
+    _attach(workflow, "onsuccess", flow.finish)
+    _attach(workflow, "onerror", flow.fail)
     return flow

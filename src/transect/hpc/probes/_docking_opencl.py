@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.paths import ROOT
 from transect.hpc.probes._docking_deck import ROW, Deck
 from transect.hpc.probes._docking_energy import CONSTANTS, constants, positions
 from transect.hpc.probes._docking_program import Lacks
 
 cl: Any = importlib.import_module("pyopencl")
 
-SOURCE = Path(__file__).resolve().parents[3] / "kernels" / "docking" / "opencl" / "docking.cl"
+SOURCE = ROOT / "src" / "kernels" / "docking" / "opencl" / "docking.cl"
 
 
 def _device(kind: str) -> Any:
