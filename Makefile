@@ -10,6 +10,7 @@ WORKERS ?= 3
 # Where a machine forbids it, every start of Python compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
+EXECUTOR := src/snakemake-executor-plugin-slurm-robust
 BIN := $(VENV)/bin
 
 .PHONY: report test test-all lint bench corpus docs setup clean
@@ -51,11 +52,11 @@ docs: $(VENV)/.driver
 
 setup: $(VENV)/.driver
 
-$(VENV)/.driver: envs/driver/requirements.txt pyproject.toml
+$(VENV)/.driver: envs/driver/requirements.txt pyproject.toml $(EXECUTOR)/pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"transect needs Python 3.11 or newer, {sys.executable} is {v.major}.{v.minor}: set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/driver/requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . --editable $(EXECUTOR)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.driver envs/test/requirements.txt

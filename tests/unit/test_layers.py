@@ -36,6 +36,7 @@ LAYERS = (
     "training",
     "measure",
     "domain",
+    "data",
 )
 FRAMEWORK_LIBRARIES = {"torch", "tensorflow", "keras", "mxnet", "jax", "horovod"}
 REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
@@ -68,7 +69,9 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-FILES = sorted(path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts)
+# What `data` links to, or puts before the package, is no part of the house.
+LEFT_OUT = {"__pycache__", "pythonpath"}
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if LEFT_OUT.isdisjoint(path.parts))
 MODULES = {module_name(path): path for path in FILES}
 LAYERED = [path for path in FILES if path.parent != PACKAGE]
 

@@ -16,9 +16,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from main import run_program  # noqa: E402
-from plan import Plan  # noqa: E402
-from workload import read_model  # noqa: E402
+from main import run_program
+from plan import Plan
+from workload import read_model
 
 _THREADS = ("intra_op_num_threads", "inter_op_num_threads")
 

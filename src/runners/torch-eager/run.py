@@ -15,12 +15,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from main import run_program  # noqa: E402
-from plan import DTYPES, Plan, Role  # noqa: E402
-from torch_trainer import TorchTrainer, set_up  # noqa: E402
-from workload import read_model  # noqa: E402
+from main import run_program
+from plan import DTYPES, Plan, Role
+from torch_trainer import TorchTrainer, set_up
+from workload import read_model
 
-from transect.training.departure import end_process  # noqa: E402
+from transect.training.departure import end_process
 
 
 class Eager:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from transect.adapters.slurm.scheduler import ask
+from transect.cli.output import Json, print_lines, print_table
 from transect.launch.launchers.mpiexec import find_mpiexec
 from transect.launch.wrapping import WRAPPERS, program_says
 from transect.measure.provenance import available_cores, collect, gpus
@@ -76,3 +82,34 @@ def examine() -> dict[str, list[Row]]:
     """Return sections of rows `name`, `state`, `detail`."""
     offers = [_row(*offer) for _, stage in ordered_stages() for offer in stage.offers()]
     return {"machine": _machine(), "programs": _programs(), "environments": _environments(), "rows": offers}
+
+
+def doctor(
+    system: Annotated[str | None, typer.Option(help="check this system file against Slurm")] = None,
+    results: Annotated[Path, typer.Option(help="folder that every node has to see")] = Path("results"),
+    wait: Annotated[float, typer.Option(help="seconds that a test job may take to start")] = 120,
+    as_json: Json = False,
+) -> None:
+    """Show what this machine offers, and what is missing for which rows.
+
+    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether Slurm has what the system
+    file says, with two short jobs on its nodes, and what to change; exit code 1 when something is wrong. Example:
+    transect doctor --system config/systems/mine.yaml
+    """
+    if system is None:
+        facts = examine()
+    else:
+        from transect.adapters.slurm.doctor import examine_system
+        from transect.domain.strict_yaml import load_model
+        from transect.domain.system import System
+        from transect.planning.study import find_system
+
+        facts = examine_system(load_model(find_system(system), System), results, wait)
+    if as_json:
+        print(json.dumps(facts, indent=1))
+    else:
+        for title, rows in facts.items():
+            print_table((title, "", ""), [(row["name"], row["state"], row["detail"]) for row in rows])
+            print_lines("")
+    if any(row["state"] == "wrong" for rows in facts.values() for row in rows):
+        raise typer.Exit(1)

@@ -2,96 +2,112 @@
 
 from __future__ import annotations
 
+import importlib
 import io
-import json
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from transect import __version__
-from transect.cli import study
-from transect.cli.check_plugin import check_plugin
-from transect.cli.compare import compare
-from transect.cli.conformance import conformance
-from transect.cli.container import image
-from transect.cli.elsewhere import export_step, predict
-from transect.cli.history import history
-from transect.cli.launch import launch
-from transect.cli.logs import ingest
-from transect.cli.output import Json, print_lines, print_table
-from transect.cli.plan import plan, train
-from transect.cli.results import clean, report, reset, retry, status
-from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
-from transect.domain.terminal import printable
-from transect.launch.processes import hear_children
+from transect.domain.owner import hear_children
+from transect.domain.terminal import printable, say
+
+# Commands by the module of `transect.cli` that has their function, each with what the list of commands says of it.
+COMMANDS: dict[str, dict[str, str]] = {
+    "study": {
+        "check": "Validate a study; list its cells, and which are skipped",
+        "why": "Say which cells would run again, and why",
+        "run": "Run a study, or some cells of it",
+    },
+    "results": {
+        "status": "Count the records; list what failed or was skipped",
+        "retry": "Run the failed cells again",
+        "reset": "Delete failed records, so that the next run makes them",
+        "clean": "Remove cells that the study no longer has",
+        "report": "Make the report from the records that are there",
+    },
+    "verify": {
+        "verify": "Check every record and file of a study",
+        "crate": "Describe the results for others: an RO-Crate",
+    },
+    "compare": {"compare": "Compare results of systems, dates or versions"},
+    "history": {"history": "Follow a study over its runs"},
+    "logs": {"ingest": "Read logs of benchmarks: their metrics, validated"},
+    "doctor": {"doctor": "Show what this machine offers, and what is missing"},
+    "where": {"where": "Print the folders that transect reads and writes"},
+    "plan": {"plan": "Say how to divide a training among ranks", "train": "Plan a training and run it, in one call"},
+    "launch": {"launch": "Start any framework's ranks, in a batch script"},
+    "container": {"image": "Make the image of an environment"},
+    "conformance": {"conformance": "Run ONNX's own operator tests through a runner"},
+    "elsewhere": {
+        "predict": "Predict the likeliest owners of new tickets",
+        "export-step": "Export a training step as ONNX files",
+    },
+    "check_plugin": {"check-plugin": "Ask a plug-in what the project's own are asked"},
+}
+_MODULES = {name: module for module, names in COMMANDS.items() for name in names}
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is asked for: `transect launch` needs no statistics."""
+
+    def __getitem__(self, name: str) -> Any:
+        module = importlib.import_module(f"transect.cli.{_MODULES[name]}")
+        one = typer.Typer(add_completion=False, rich_markup_mode=None)
+        one.command(name)(getattr(module, name.replace("-", "_")))
+        return typer.main.get_command(one)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+class _Group(TyperGroup):
+    """`transect`, which lists its commands without importing them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return their names, in the order of the table."""
+        return list(_MODULES)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what the table says of each."""
+        with formatter.section("Commands"):
+            formatter.write_dl([row for names in COMMANDS.values() for row in names.items()])
+
 
 app = typer.Typer(
+    cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Measure deep learning across frameworks, node counts and runtimes. "
-    "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
+    "`transect run STUDY` runs a whole study; `transect COMMAND --help` explains a command.",
 )
-
-
-def doctor(
-    system: Annotated[str | None, typer.Option(help="check this system file against Slurm")] = None,
-    results: Annotated[Path, typer.Option(help="folder that every node has to see")] = Path("results"),
-    wait: Annotated[float, typer.Option(help="seconds that a test job may take to start")] = 120,
-    as_json: Json = False,
-) -> None:
-    """Show what this machine offers, and what is missing for which rows.
-
-    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether Slurm has what the system
-    file says, with two short jobs on its nodes, and what to change; exit code 1 when something is wrong. Example:
-    transect doctor --system config/systems/mine.yaml
-    """
-    from transect.cli.doctor import examine
-
-    if system is None:
-        facts = examine()
-    else:
-        from transect.adapters.slurm.doctor import examine_system
-        from transect.domain.strict_yaml import load_model
-        from transect.domain.system import System
-        from transect.planning.study import find_system
-
-        facts = examine_system(load_model(find_system(system), System), results, wait)
-    if as_json:
-        print(json.dumps(facts, indent=1))
-    else:
-        for title, rows in facts.items():
-            print_table((title, "", ""), [(row["name"], row["state"], row["detail"]) for row in rows])
-            print_lines("")
-    if any(row["state"] == "wrong" for rows in facts.values() for row in rows):
-        raise typer.Exit(1)
-
-
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    *(study.check, study.why, study.run),
-    *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
-    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin),
-)
-for command in _COMMANDS:
-    app.command(command.__name__.replace("_", "-"))(command)
 
 
 def _version(show: bool) -> None:
     if show:
-        print_lines(f"transect {__version__}")
+        say(f"transect {__version__}", to=sys.stdout)
         raise typer.Exit
 
 
 @app.callback()
-def _options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False) -> None:
+def _options(
+    version: Annotated[bool, typer.Option("--version", "-V", callback=_version, is_eager=True)] = False,
+) -> None:
     pass
 
 

@@ -7,9 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from transect.domain.terminal import printable, say
 
@@ -30,6 +27,11 @@ def print_table(
     A place is one line, or a sequence of lines; nothing in it counts as markup. A pipe has no width: ids are not cut
     there.
     """
+    # Many a command prints no table.
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
     table = Table(*(Column(name, overflow="fold") for name in columns), box=None, pad_edge=False, header_style="bold")
     for row in rows[:most]:
         lines = [[place] if isinstance(place, str) else place for place in row]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -148,19 +149,48 @@ def why(
 
 def run(
     study: StudyName,
-    cells: Annotated[list[str], typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")],
+    cells: Annotated[list[str] | None, typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")] = None,
     system: SystemName = "laptop",
     results: Results = Path("results"),
-    force: Annotated[bool, typer.Option(help="run them although their records are up to date")] = False,
+    profile: Annotated[str, typer.Option(help="of a whole study: a name in profiles/ or a folder")] = "local",
+    cores: Annotated[str, typer.Option(help="of a whole study: a number [default: the profile's]")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="of a whole study: only say what would run")] = False,
+    strict: Annotated[bool, typer.Option(help="of a whole study: exit code 1 when a cell failed")] = False,
+    force: Annotated[bool, typer.Option(help="of chosen cells: run them although they are up to date")] = False,
 ) -> None:
-    """Run chosen cells here, and what they take that is not there; exit code 1 if one failed.
+    """Run a whole study with Snakemake, or chosen cells of it and what they take that is not there.
 
-    The report is made at the end, of all records that the study has by then.
+    Only what has changed runs again. The report is made at the end, of all records that the study has by then. Of
+    chosen cells, which run here and without Snakemake, one that failed gives exit code 1.
 
-    Example: transect run quick 'train/iris-mlp.torch.single*'
+    Examples: transect run quick; transect run my/study.yaml --system mine --profile slurm;
+    transect run quick 'train/iris-mlp.torch.single*'
     """
+    if not cells:
+        if force:
+            raise BadInput("--force: expected the cells that are to run again")
+        run_workflow(study, system, results, profile, cores, dry_run=dry_run, strict=strict)
+    if dry_run or strict or cores or profile != "local":
+        raise BadInput(f"{', '.join(cells)}: --profile, --cores, --dry-run and --strict are of whole studies")
     plan = plan_of(study, system, results)
     run_cells(plan, _chosen(plan, cells), force=force)
+
+
+def run_workflow(
+    study: str, system: str, results: Path, profile: str, cores: str, *, dry_run: bool, strict: bool
+) -> NoReturn:
+    """Become Snakemake, which runs the study by the installed workflow."""
+    from transect.domain.paths import ROOT
+
+    asked = {"study": study, "system": system, "results": str(results), "strict": str(strict).lower()}
+    ours = ROOT / "profiles" / profile
+    words = ["--snakefile", str(ROOT / "workflow" / "Snakefile"), "--profile"]
+    # A folder of that name here goes before ours, and Snakemake's own places behind it.
+    words.append(str(ours) if ours.is_dir() and not Path("profiles", profile).is_dir() else profile)
+    words += ["--cores", cores] if cores else []
+    words += ["--dry-run"] if dry_run else []
+    words += ["--config", *(f"{key}={value}" for key, value in asked.items())]
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *words])  # noqa: S606 no shell is meant
 
 
 def check_here(system: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -111,3 +112,9 @@ def is_abandoned(session: str | None = None) -> bool:
         return not Owner.of_text(os.environ.get(SESSION, "") if session is None else session).lives()
     except ValueError:
         return False
+
+
+def hear_children() -> None:
+    """Undo an ignored SIGCHLD, which a process inherits: every child would seem to have ended with code 0."""
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)

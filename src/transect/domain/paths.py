@@ -127,10 +127,10 @@ class StudyPaths:
 
 def config_folders() -> list[Path]:
     """Return where studies and systems are looked for by name, the first first: here, the user's, the site's, ours."""
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     sites = os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
-    places = [Path(place, "transect") for place in (home, *sites.split(os.pathsep)) if os.path.isabs(place)]
-    return [Path("config"), *places, ROOT / "config"]
+    places = [Path(os.path.expanduser(place), "transect") for place in (home, *sites.split(os.pathsep))]  # noqa: PTH111 no error without a home
+    return [Path("config"), *(place for place in places if place.is_absolute()), ROOT / "config"]
 
 
 def environments_folder() -> Path:

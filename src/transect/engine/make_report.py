@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import FAULTS, say_fault
-from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.paths import StudyPaths
 from transect.domain.study import Study
 from transect.domain.terminal import say
 from transect.engine.plan_files import edits, planned_analysis, planned_cells, planned_study, study_file, system_file
-from transect.planning.study import load_study
+from transect.planning.study import find_study, find_system, load_study
 
 if TYPE_CHECKING:
     from transect.report.engine.export import Written

@@ -58,12 +58,6 @@ class Outcome:
     why: str = ""
 
 
-def hear_children() -> None:
-    """Undo an ignored SIGCHLD, which a process inherits: every child would seem to have ended with code 0."""
-    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-
-
 def descendants(roots: list[int]) -> list[int]:
     """Return `roots` and all that they have started, as the kernel lists children, where it has such lists."""
     descendants, unseen = [], list(roots)

@@ -20,6 +20,10 @@ from transect.planning.stage import STAGES, ordered_stages
 from transect.training.workloads import WORKLOADS
 
 
+# Of packages that bring plug-ins: an entry point's name is what a study calls them, its value the package they lie in.
+PLUGINS_GROUP = "transect.plugins"
+
+
 def find_study(given: str) -> Path:
     """Return the file of a study given by name or path."""
     path = Path(given)
@@ -64,12 +68,29 @@ def _add_plugins(path: Path, content: dict[str, Any]) -> None:
     folders = content.get("plugins") or []
     if not isinstance(folders, list) or not all(isinstance(folder, str) for folder in folders):
         return  # the model says what is wrong with it
-    for given in folders:
-        if not (path.parent / given).is_dir():
-            raise BadInput(f"{path}: key 'plugins': {path.parent / given}: no such folder")
+    resolved = [str(_plugin_folder(path.parent / given, given, f"{path}: key 'plugins'")) for given in folders]
     known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
-    resolved = [str((path.parent / given).resolve()) for given in folders]
     os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys(known + resolved))
+
+
+def _plugin_folder(folder: Path, given: str, where: str) -> Path:
+    """Return a plug-in folder beside the study, or that of an installed package: the name of its entry point."""
+    if folder.is_dir():
+        return folder.resolve()
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    installed = entry_points(group=PLUGINS_GROUP)
+    modules = sorted({one.value for one in installed if one.name == given})
+    if not modules:
+        named = ", ".join(sorted(installed.names)) or "none"
+        raise BadInput(f"{where}: {folder}: no such folder; installed packages with plug-ins: {named}")
+    if len(modules) > 1:
+        raise BadInput(f"{where}: {given}: two packages have plug-ins of that name: {', '.join(modules)}")
+    spec = find_spec(modules[0])
+    if spec is None or not spec.submodule_search_locations:
+        raise BadInput(f"{where}: {given}: expected {modules[0]} to be a package, a folder of plug-ins")
+    return Path(spec.submodule_search_locations[0]).resolve()
 
 
 def load_study(path: Path) -> Study:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
 from transect.domain.axes.retrain import RetrainCell

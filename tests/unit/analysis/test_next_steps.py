@@ -28,9 +28,9 @@ def test_every_cause_has_a_next_step() -> None:
 
 
 def test_every_command_is_one_that_there_is() -> None:
-    from transect.cli.main import app
+    from transect.cli.main import COMMANDS
 
-    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    known = {name for names in COMMANDS.values() for name in names}
     texts = [text for step in EVERY for text in (step.command, step.action)]
     named = {name for text in texts for name in re.findall(r"transect ([a-z-]+)", text)}
     assert named and named <= known

@@ -79,7 +79,6 @@ def prints(path: Path) -> list[str]:
 
 def test_only_one_module_prints():
     files = [
-        *(SRC / "snakemake_executor_plugin_transect").glob("*.py"),
         *(
             path
             for folder in ("cli", "adapters", "engine", "planning", "report", "analysis")

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from transect.adapters.snakemake.finalize import settle
 from transect.adapters.snakemake.flow import Flow, facts_of_plan, read_facts, write_facts
 from transect.domain.errors import FAULTS, BadInput, say_fault
-from transect.domain.owner import SESSION, Owner
+from transect.domain.owner import SESSION, Owner, hear_children
 from transect.domain.paths import PYTHONPATH, StudyPaths
 from transect.domain.terminal import printable, say
 from transect.engine import submissions
@@ -32,7 +32,6 @@ from transect.engine.progress import EarlyReport, Journal, start_progress, tell
 from transect.engine.questions import check_questions
 from transect.engine.staleness import Staleness, stale_stamps, stamp_entry
 from transect.engine.submissions import SUBMISSIONS
-from transect.launch.processes import hear_children
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
@@ -97,6 +96,9 @@ class MainFlow(Flow):
         self._workflow, self._looked = workflow, False
         self._claim = Claim(Path(self.results), self._plan.study.name)
         SUBMISSIONS.study, SUBMISSIONS.rules = self._plan.study.name, self.rules()
+        # Snakemake has imported every executor that there is.
+        if executor := sys.modules.get("snakemake_executor_plugin_slurm_robust"):
+            vars(executor)["RUN"] = SUBMISSIONS
         self._follower: _Follower | None = None
         # On a scheduler cells run elsewhere: their lines are read from the journal.
         self._scheduled = self._plan.system.scheduler != "none"

@@ -4,11 +4,8 @@ A payload runs in an environment that does not have transect installed. On its P
 package: the one in which transect is installed holds the driver's libraries too, which would hide the environment's own.
 """
 
-import os
+from pathlib import Path
 
-# pythonpath/transect/__init__.py is three folders below the package.
-_PACKAGE = os.path.abspath(os.path.join(__file__, *[os.pardir] * 4))
-__path__ = [_PACKAGE]
-__file__ = os.path.join(_PACKAGE, "__init__.py")
-with open(__file__, "rb") as _source:
-    exec(compile(_source.read(), __file__, "exec"))
+__path__ = [str(Path(__file__).absolute().parents[3])]
+__file__ = f"{__path__[0]}/__init__.py"
+exec(compile(Path(__file__).read_bytes(), __file__, "exec"))  # noqa: S102 the package's own

@@ -1,9 +1,6 @@
 """Snakemake's Slurm executor with the defects mended that lose or repeat work.
 
 Everything that is not named here is the stock plug-in's: submission, resources, cancelling.
-`profiles/slurm` chooses it by `executor: transect`. Nothing of transect is imported before it is
-needed: Snakemake loads every executor at its start, and only then the Snakefile says which
-checkout's sources are meant.
 """
 
 # No postponed annotations here: Snakemake reads the settings' types as objects.
@@ -22,7 +19,9 @@ from snakemake_executor_plugin_slurm import ExecutorSettings as SlurmSettings
 from snakemake_executor_plugin_slurm import common_settings, efficiency_report
 from snakemake_interface_common.exceptions import WorkflowError
 
-__all__ = ["Executor", "ExecutorSettings", "common_settings"]
+from snakemake_executor_plugin_slurm_robust import _slurm
+
+__all__ = ["RUN", "Executor", "ExecutorSettings", "Run", "common_settings"]
 
 # Refusals that pass: limits on queued jobs, a controller that restarts or is busy.
 _PASSING = re.compile(
@@ -35,16 +34,30 @@ _PASSING = re.compile(
 )
 
 
-def _submissions() -> Any:
-    from transect.engine.submissions import SUBMISSIONS
+@dataclass
+class Run:
+    """What the executor and the handlers of a workflow share: one run of Snakemake is one process.
 
-    return SUBMISSIONS
+    `failed` holds the last message of each job that failed or was refused, by its rule and wildcard `block`. `run` is
+    what the executor calls the run, "" before it has begun.
+    """
+
+    failed: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+    run: str = ""
+    rules: list[str] = field(default_factory=list)
+
+    def job_name(self, rule: str) -> str:
+        """Return a job's name in the queue, such as `train.1a2b3c4d`: slurmdbd keeps 255 characters of it."""
+        return f"{rule[:120] if rule in self.rules else 'job'}.{self.run[:100]}"
+
+    def job_names(self) -> list[str]:
+        """Return all names that jobs of this run may have: by these Slurm is asked for them."""
+        return [self.job_name(rule) for rule in (*self.rules, "job")]
 
 
-def _say(text: str) -> None:
-    from transect.domain.terminal import say
-
-    say(f"[transect] {text}")
+# A workflow may put an object of its own here.
+RUN: Any = Run()
 
 
 _FORGOTTEN_S = 300
@@ -80,7 +93,7 @@ async def _states(command: str, logger: Any) -> tuple[dict[str, str] | None, flo
                 return states, seconds
             _Sacct.silent_until = time.monotonic() + _SACCT_AGAIN_S
             text = "sacct does not answer (is slurmdbd down?): states of jobs come from squeue; sacct is asked again"
-            _say(f"{text} in {_SACCT_AGAIN_S} s")
+            logger.warning(f"{text} in {_SACCT_AGAIN_S} s")
         command = _CONTROLLER
     return await _ask_states(command, logger)
 
@@ -108,7 +121,7 @@ _submit_command = stock.get_submit_command
 
 def _named_submit_command(job: Any, params: dict[str, Any], *more: Any, **options: Any) -> str:
     """Say in a job's name what it runs: the stock plug-in calls all jobs by the UUID of the run."""
-    name = _submissions().job_name(str(job.name))
+    name = RUN.job_name(str(job.name))
     return str(_submit_command(job, params | {"run_uuid": name}, *more, **options))
 
 
@@ -116,7 +129,7 @@ def _by_all_names(ask: Any) -> Any:
     """Have the stock plug-in ask for the names that the run's jobs have, not for its UUID."""
 
     def query(_: str, *more: Any) -> Any:
-        return ask(",".join(_submissions().job_names()), *more)
+        return ask(",".join(RUN.job_names()), *more)
 
     return query
 
@@ -162,14 +175,12 @@ class Executor(SlurmExecutor):
     """The Slurm executor, with nothing lost and nothing run twice."""
 
     def __post_init__(self, test_mode: bool = False) -> None:
-        from transect.adapters.slurm import scheduler
-
         self._ending = threading.Event()
         self._refused: dict[int, float] = {}
         self._lost: dict[str, float] = {}
         self._asked: list[Any] = []
         settings = self.workflow.executor_settings
-        if not scheduler.accounting():
+        if not _slurm.accounting():
             # sacct may be installed without a database: asked in vain, the stock plug-in drops
             # its active jobs and waits for ever.
             # https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/38
@@ -178,7 +189,9 @@ class Executor(SlurmExecutor):
         if not settings.exclude_failed_nodes:
             self._failed_nodes = _NoNodes()
         # A prefix of the user's, and the first part of the UUID.
-        _submissions().run = self.run_uuid[:-28]
+        RUN.run = self.run_uuid[:-28]
+        if isinstance(RUN, Run):
+            RUN.rules = [rule.name for rule in self.workflow.rules]
 
     def get_status_command(self) -> str:
         """Ask the controller, and for no reasons of failed jobs, while sacct does not answer."""
@@ -190,11 +203,9 @@ class Executor(SlurmExecutor):
         The stock plug-in asks for each job, without a bound, and refuses every job while slurmdbd is
         down; where no account is given, it takes one from the last jobs. Slurm has a default.
         """
-        from transect.adapters.slurm.scheduler import associations
-
         account = str(job.resources.get("slurm_account") or "")
         # Slurm keeps their names in small letters.
-        known = sorted((associations() if account else None) or ())
+        known = sorted((_slurm.accounts() if account else None) or ())
         if known and account.lower() not in known:
             raise WorkflowError(f"account {account} is none of yours, which are: {', '.join(known)}")
         yield f" -A {shlex.quote(account)}" if account else ""
@@ -214,20 +225,20 @@ class Executor(SlurmExecutor):
             super()._report_job_error_threadsafe(job_info, msg)
             return
         pause = min(30.0, max(1.0, (now - first) / 4))
-        _say(f"Slurm refuses {_block_id(job)} for now, again in {pause:.0f} s: {reason[:200]}")
+        self.logger.warning(f"Slurm refuses {_block_id(job)} for now, again in {pause:.0f} s: {reason[:200]}")
         self._ending.wait(pause)
         self.run_job(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
         """Keep the reason for the records that are written when the run has ended."""
         lines = [line.strip() for line in (msg or "").splitlines() if line.strip()]
-        _submissions().failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
+        RUN.failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
         self._asked = [job for job in self._asked if job is not job_info]
         super().report_job_error(job_info, msg=msg, **more)
 
     def report_job_success(self, job_info: Any) -> None:
         """Forget earlier failures of a job that succeeded after all."""
-        _submissions().failed.pop(_block_id(job_info.job), None)
+        RUN.failed.pop(_block_id(job_info.job), None)
         self._asked = [job for job in self._asked if job is not job_info]
         super().report_job_success(job_info)
 
@@ -256,10 +267,8 @@ class Executor(SlurmExecutor):
 
     async def _forgotten(self, job: Any) -> bool:
         """Fail a job that Slurm has not known for five minutes, though it answers."""
-        from transect.adapters.slurm import scheduler
-
         name = job.external_jobid
-        if name in _named or await asyncio.to_thread(scheduler.known, name):
+        if name in _named or await asyncio.to_thread(_slurm.known, name):
             self._lost.pop(name, None)
             return False
         if time.monotonic() - self._lost.setdefault(name, time.monotonic()) < _FORGOTTEN_S:
@@ -273,7 +282,7 @@ class Executor(SlurmExecutor):
         While the base class asks for states, which a busy Slurm takes its time to tell, it knows of
         no active job: those that it asks for would go on.
         """
-        _submissions().interrupted = True
+        RUN.interrupted = True
         self._ending.set()
         found = {job.external_jobid: job for job in (*active_jobs, *self._asked)}
         super().cancel_jobs(list(found.values()))
