@@ -123,7 +123,7 @@ class Checkout(Place):
         for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src", "tests/data"):
             source = ROOT / name
             if source.is_dir():
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+                shutil.copytree(source, folder / name, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
             else:
                 shutil.copy2(source, folder / name)
         self._engine = Engine(folder / "src")

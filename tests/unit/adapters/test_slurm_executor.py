@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from snakemake_interface_common.exceptions import WorkflowError
-
 import snakemake_executor_plugin_slurm_robust as plugin
 from snakemake_executor_plugin_slurm_robust import Executor, SlurmExecutor, stock
+from snakemake_interface_common.exceptions import WorkflowError
+
 from transect.engine.submissions import SUBMISSIONS
 
 

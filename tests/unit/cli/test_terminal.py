@@ -83,7 +83,7 @@ def test_only_one_module_prints():
             path
             for folder in ("cli", "adapters", "engine", "planning", "report", "analysis")
             for path in (SRC / "transect" / folder).rglob("*.py")
-        ),
+        )
     ]
     assert len(files) > 100
     assert [line for path in files for line in prints(path)] == []
