@@ -267,12 +267,12 @@ def open_flow(config: dict[str, Any], workflow: Any) -> Flow:
     os.environ["PYTHONPATH"] = PYTHONPATH
     try:
         study, system, results, strict = read_options(config)
+        if "onstart" in vars(workflow):
+            raise BadInput(f"study {study}: this workflow has a study of transect already: run Snakemake once for each")
         if SESSION in os.environ and _FLOW in os.environ:
             place = Path(os.environ[_FLOW])
             paths = StudyPaths(results=place.parent, study=place.name)
             return Flow(read_facts(paths), results, strict)
-        if "onstart" in vars(workflow):
-            raise BadInput(f"study {study}: this workflow has a study of transect already: run Snakemake once for each")
         flow = MainFlow(study, system, results, strict, workflow)
     except FAULTS as error:
         _leave(error)
