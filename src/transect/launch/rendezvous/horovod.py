@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from transect.launch import keystore
 from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, Service, World
 
 _FRAMEWORKS = ("torch", "tensorflow", "keras", "keras-2", "mxnet")
@@ -48,6 +47,9 @@ class HorovodGloo(Rendezvous):
 
     def services(self, world: World) -> list[Service]:
         """The store, on the first node, with our own Python: Horovod may be in a container."""
+        # What it imports takes longer than the rest of a launch.
+        from transect.launch import keystore
+
         address, port = world.addresses[0], str(world.port)
         return [
             Service(
