@@ -111,7 +111,7 @@ def _serve() -> None:
 
 def _sources() -> dict[Path, tuple[int, int]]:
     """Return the size of each source file, and when it was changed last."""
-    from transect.planning.code_hash import PACKAGE
+    from transect.domain.paths import PACKAGE
 
     facts = {path: path.stat() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
     return {path: (status.st_mtime_ns, status.st_size) for path, status in facts.items() if path.is_file()}

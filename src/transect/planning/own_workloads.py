@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from transect.domain.errors import BadInput, Complaints, unknown_name
+from transect.domain.paths import PACKAGE
 from transect.domain.strict_yaml import validate
-from transect.planning.code_hash import PACKAGE, closure
+from transect.planning.code_hash import closure
 from transect.planning.python_members import PYTHON_MEMBER, python_member
 from transect.training.datasets.table import SAVED
 from transect.training.losses import LOSSES

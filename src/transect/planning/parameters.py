@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput, unknown_name
+from transect.domain.paths import PACKAGE
 from transect.domain.strict_yaml import validate
-from transect.planning.code_hash import PACKAGE, closure
+from transect.planning.code_hash import closure
 from transect.planning.python_members import PYTHON_MEMBER, python_member
 from transect.training.datasets import DATASETS
 from transect.training.losses import LOSSES

@@ -9,11 +9,12 @@ from typing import Any
 
 from transect.domain.cell import Cell, class_of
 from transect.domain.errors import BadInput
+from transect.domain.paths import PACKAGE
 from transect.domain.registry import Registry, plugin_folders
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
 from transect.launch.wrapping import USUAL, WRAPPERS
-from transect.planning.code_hash import PACKAGE, Sources, file_of, hash_sources
+from transect.planning.code_hash import Sources, file_of, hash_sources
 from transect.planning.stage import STAGES, Stage
 
 

@@ -19,7 +19,6 @@ from transect.planning.own_workloads import define, is_own
 from transect.planning.stage import STAGES, ordered_stages
 from transect.training.workloads import WORKLOADS
 
-
 # Of packages that bring plug-ins: an entry point's name is what a study calls them, its value the package they lie in.
 PLUGINS_GROUP = "transect.plugins"
 

@@ -8,9 +8,9 @@ from typing import Any
 from transect.domain.axes.data import data_of
 from transect.domain.axes.retrain import StepCell
 from transect.domain.cell import Cell
+from transect.domain.paths import PACKAGE
 from transect.domain.registry import Registry
 from transect.domain.takes import DataArrays, Takes
-from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Stage

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from transect.domain.paths import StudyPaths
+from transect.domain.paths import PACKAGE, StudyPaths
 from transect.engine import run_cell
 from transect.engine.payload import DiskFull, remove
 from transect.engine.progress import Journal, start_progress
 from transect.launch import processes
 from transect.launch.processes import run
-from transect.planning.code_hash import PACKAGE, closure
+from transect.planning.code_hash import closure
 
 SLEEP = "import time; time.sleep(6000)"
 DEAF = (

@@ -10,12 +10,13 @@ import pytest
 
 from nobodys import NO_CELLS_OWN
 from transect.domain.cell import Cell
+from transect.domain.paths import PACKAGE
 from transect.domain.system import System
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
 from transect.launch.wrapping import WRAPPERS
-from transect.planning.code_hash import PACKAGE, closure, hash_sources
+from transect.planning.code_hash import closure, hash_sources
 from transect.planning.sources import plugin_files, roots_of
 from transect.planning.stage import STAGES
 from transect.stages.train.script_plan import RUNNING

@@ -5,7 +5,7 @@ import tomllib
 from collections import Counter
 
 from checkouts import ROOT
-from transect.planning.code_hash import PACKAGE
+from transect.domain.paths import PACKAGE
 from transect.text.formats import FORMATS
 from transect.text.formats.sample import SAMPLE
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from transect.analysis.load import Problem
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
-from transect.planning.code_hash import PACKAGE, file_of
+from transect.domain.paths import PACKAGE
+from transect.planning.code_hash import file_of
 from transect.planning.sources import report_files
 from transect.report import topics
 from transect.report.engine.blocks import Part

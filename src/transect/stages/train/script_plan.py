@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.axes.train import TrainCell
-from transect.planning.code_hash import PACKAGE, closure
+from transect.domain.paths import PACKAGE
+from transect.planning.code_hash import closure
 from transect.planning.context import Context
 from transect.planning.environments import environment_source
 from transect.planning.own_workloads import read_by

@@ -14,13 +14,13 @@ from transect.domain.axes.train import MEMORY_PLAN, TrainCell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.options import Value
+from transect.domain.paths import PACKAGE
 from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
 from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.launch.rendezvous import RENDEZVOUS
-from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
 from transect.planning.rule_sources import rule_sources
