@@ -15,7 +15,7 @@ from transect.analysis.set_verdicts import compare_sets
 from transect.analysis.timelines import timeline
 from transect.engine.result_folders import find_runs, read_sets
 from transect.report.comparison.compare_page import Compared, write_comparison
-from transect.report.comparison.history_page import Followed, write_history
+from transect.report.comparison.history_page import Followed, history_page
 
 EVIL = "</script><script>window.HACKED=1</script><img src=x onerror='window.HACKED=2'>\u2028{{7*7}}"
 FRAMEWORKS = ("numpy", "torch", "keras", EVIL)
@@ -62,7 +62,7 @@ def pages(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     write_comparison(made["compare"], compared)
     line = timeline(sets)
     followed = Followed(study=EVIL, history=history_of(line.runs), left_out=line.left_out, margin=0.05)
-    write_history(made["history"], followed)
+    made["history"].write_bytes(history_page(followed))
     return made
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,17 +65,27 @@ def ask(sql: str, folders: Sequence[Path]) -> Answer:
             connection.execute(statement)
         connection.execute("BEGIN TRANSACTION READ ONLY")
         try:
-            made = connection.execute(sql)
-            return Answer(columns=[column[0] for column in made.description or ()], rows=made.fetchall())
-        except RuntimeError as error:
-            if "interrupt" in str(error).lower():
-                raise KeyboardInterrupt from None
-            raise
+            return _run(connection, sql)
         except duckdb.PermissionException as error:
             raise _wrong(error, "a query reads the table `records`, and nothing else") from None
         except (duckdb.Error, ArithmeticError, ValueError) as error:
             _check_whole(tables)
             raise _wrong(error) from None
+
+
+def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+    def fetch() -> Answer:
+        made = connection.execute(sql)
+        return Answer(columns=[column[0] for column in made.description or ()], rows=made.fetchall())
+
+    # A thread that DuckDB computes in hears no Ctrl-C before it is done.
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(fetch)
+        try:
+            return running.result()
+        except BaseException:
+            connection.interrupt()
+            raise
 
 
 def find_tables(folders: Sequence[Path]) -> list[Path]:

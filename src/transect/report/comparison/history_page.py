@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 
 from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import LeftOut, Run
-from transect.report.comparison.compare_page import CHIPS, STYLES, problem_columns
-from transect.report.comparison.page import Unmade, made_sections, write_sections
+from transect.report.comparison.compare_page import CHIPS, STYLES, outcome_chips, problem_columns
+from transect.report.comparison.page import Unmade, made_sections, page_of
 from transect.report.comparison.words import (
     ORDER,
     cell_names,
@@ -253,14 +251,12 @@ def _name(run: Run) -> str:
     return run.at.strftime("%Y-%m-%d %H:%M")
 
 
-def write_history(output: Path, followed: Followed) -> None:
-    """Write the page of a study's history to `output`, atomically; raises OSError."""
-    outcomes = Counter(change.outcome for change in followed.history.changes)
-    write_sections(
-        output,
+def history_page(followed: Followed) -> bytes:
+    """Return the page of a study's history."""
+    return page_of(
         made_sections(followed.sections(), drawn=True),
         kind="history",
         title=followed.title,
         about=[f"{count(len(followed.history.series), 'series', 'series')}"],
-        chips=[Chip(f"{outcomes[verdict]} {verdict}", CHIPS[verdict]) for verdict in ORDER if outcomes[verdict]],
+        chips=outcome_chips(followed.history.changes),
     )
