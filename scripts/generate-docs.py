@@ -112,6 +112,7 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
         ("workloads.NAME of scripts", "workloads.NAME", TargetDefinition),
         ("scripts.NAME", "workloads.NAME.scripts.NAME", ScriptDefinition),
         ("A system", "", system.System),
+        ("price_per_node_hour", "price_per_node_hour", system.Price),
         ("networks.NAME", "networks.NAME", system.Network),
         ("environments.NAME", "environments.NAME", system.EnvironmentChoice),
     ]
