@@ -35,52 +35,84 @@ def history(
     markdown: Annotated[Path | None, typer.Option(help="write a summary as well")] = None,
     export: Annotated[str | None, typer.Option(help="write the series for another program as well: otava")] = None,
     into: Annotated[Path | None, typer.Option(help="the folder for --export [default: otava]")] = None,
+    site: Annotated[
+        Path | None, typer.Option(help="write an index and a page for each study into this folder as well")
+    ] = None,
     fail: Annotated[
         bool, typer.Option("--fail", help="exit code 4 when the latest level of a series is worse")
     ] = False,
 ) -> None:
     """Follow a study over its runs, by the dates of their records: what changed, when, and what else did.
 
-    Exit code: 0 done, 5 no series has two runs, 2 a folder cannot be used; with --fail 4 when the last change of a
-    series is confirmed and for the worse. Example: transect history archive/ --html history.html
+    With --site all studies below, unless --study names one. Exit code: 0 done, 5 no series has two runs, 2 a folder
+    cannot be used; with --fail 4 when the last change of a series is confirmed and for the worse.
+    Example: transect history archive/ --html history.html
     """
     from transect.domain.files import write_atomic
     from transect.engine.result_folders import find_runs, read_sets
-    from transect.report.comparison.facts import history_facts
     from transect.report.comparison.history_page import history_page
-    from transect.report.comparison.page import made_sections, sections_markdown
 
     check_format(output)
     place = _place_of(export, into)
+    several = site is not None and study is None
+    if several and (html or markdown or place):
+        raise BadInput("--site is of all studies, --html, --markdown and --export of one: expected --study as well")
     given = None if margin is None else margin_of(margin, "--margin")
     found, again = find_runs(folders)
     # What is written into a folder is a file there.
-    check_outputs({"--html": html, "--markdown": markdown, "--into": place and place / _OTAVA}, found)
-    name, sets, others = _of_one_study(read_sets(found, over_time=True), study)
-    followed = _followed(name, sets, [*others, *_twice(again)], metric or (), given)
-    if followed is None:
+    inside = {option: path and path / "file" for option, path in {"--into": place, "--site": site}.items()}
+    check_outputs({"--html": html, "--markdown": markdown} | inside, found)
+    sets = read_sets(found, over_time=True)
+    names = _studies(sets) if several else []
+    parts = [_of_one_study(sets, name) for name in names or [study]]
+    if not several:
+        parts[0][2].extend(_twice(again))
+    made = {name: _followed(name, runs, () if several else others, metric or (), given) for name, runs, others in parts}
+    studies = [followed for followed in made.values() if followed is not None]
+    if not studies:
         raise BadInput(f"{folders[0]}: no run has a record with a date: nothing to put in order")
-    made = followed.history
-    said = made_sections(followed.sections(), drawn=False)
-    summary = sections_markdown(followed.title, said)
     if html is not None:
-        write_atomic(html, history_page(followed))
+        write_atomic(html, history_page(studies[0]))
     if markdown is not None:
-        write_atomic(markdown, summary.encode("utf-8", "replace"))
+        write_atomic(markdown, _markdown(studies[0]).encode("utf-8", "replace"))
     if place is not None:
-        _write_otava(place, made)
-    # Runs that share no cell are as good as one.
-    longest = max((len(series.places) for series in made.series), default=0)
-    code = NOTHING if longest < 2 else WORSE if fail and _ends_worse(made) else 0
-    if output == "json":
-        print(json.dumps(history_facts(followed) | {"exit_code": code}, indent=1))
-    elif output == "markdown":
-        print_lines(*summary.rstrip("\n").split("\n"))
-    else:
-        print_sections(said)
-        print_lines("", followed.title)
+        _write_otava(place, studies[0].history)
+    if site is not None:
+        _write_site(site, studies, [name for name in made if made[name] is None], again if several else ())
+    code = _exit_code([followed.history for followed in studies], fail=fail)
+    _print(studies, output, code, several=several)
     if code:
         raise typer.Exit(code)
+
+
+def _print(studies: Sequence[Followed], output: str, code: int, *, several: bool) -> None:
+    """Print a study's history; of several, data as a list, and in words what became of each."""
+    from transect.report.comparison.facts import history_facts
+    from transect.report.comparison.page import made_sections
+
+    facts = map(history_facts, studies)
+    if output == "json":
+        print(json.dumps(({"studies": [*facts]} if several else next(facts)) | {"exit_code": code}, indent=1))
+    elif output == "markdown":
+        print_lines(*(line for one in studies for line in _markdown(one).rstrip("\n").split("\n")))
+    else:
+        if not several:
+            print_sections(made_sections(studies[0].sections(), drawn=False))
+            print_lines("")
+        print_lines(*(followed.title for followed in studies))
+
+
+def _markdown(followed: Followed) -> str:
+    from transect.report.comparison.page import made_sections, sections_markdown
+
+    return sections_markdown(followed.title, made_sections(followed.sections(), drawn=False))
+
+
+def _exit_code(histories: Sequence[History], *, fail: bool) -> int:
+    # Runs that share no cell are as good as one.
+    if max((len(series.places) for made in histories for series in made.series), default=0) < 2:
+        return NOTHING
+    return WORSE if fail and any(map(_ends_worse, histories)) else 0
 
 
 def _place_of(export: str | None, into: Path | None) -> Path | None:
@@ -107,6 +139,24 @@ def _write_otava(place: Path, made: History) -> None:
     say(*(f"{place}: left out: {what}" for what in written.left_out))
 
 
+def _write_site(site: Path, studies: Sequence[Followed], undated: Sequence[str], again: Sequence[Path]) -> None:
+    """Write the pages; `undated` names studies that have none, `again` folders that were met a second time."""
+    from transect.analysis.timelines import LeftOut
+    from transect.domain.terminal import say
+    from transect.report.comparison.site import INDEX, site_contents
+    from transect.report.engine.export import put
+
+    left_out = [LeftOut(name=name, why="no run has a record with a date") for name in undated]
+    written = put(site, "site", "", site_contents(studies, [*left_out, *_twice(again)]), state="")
+    say(f"{site / INDEX}: {written.files} pages")
+
+
+def _twice(again: Sequence[Path]) -> list[LeftOut]:
+    from transect.analysis.timelines import LeftOut
+
+    return [LeftOut(name=str(folder), why="given twice") for folder in again]
+
+
 def _followed(
     name: str, sets: Sequence[ResultSet], others: Sequence[LeftOut], metrics: Sequence[str], margin: float | None
 ) -> Followed | None:
@@ -125,10 +175,11 @@ def _followed(
     return Followed(study=name, history=made, left_out=[*line.left_out, *others], margin=share)
 
 
-def _twice(again: Sequence[Path]) -> list[LeftOut]:
-    from transect.analysis.timelines import LeftOut
+def _studies(sets: Sequence[ResultSet]) -> list[str]:
+    """Return the names of the studies that have records, sorted."""
+    from transect.engine.result_folders import study_of
 
-    return [LeftOut(name=str(folder), why="given twice") for folder in again]
+    return sorted({study_of(results) for results in sets if results.loaded.records})
 
 
 def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[ResultSet], list[LeftOut]]:
@@ -137,7 +188,7 @@ def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[R
     from transect.engine.result_folders import study_of
 
     names = {results.letter: study_of(results) for results in sets if results.loaded.records}
-    known = sorted(set(names.values()))
+    known = _studies(sets)
     if study is None and len(known) > 1:
         raise BadInput(f"runs of {len(known)} studies: {', '.join(known)}: expected --study with one of them")
     if study is not None and study not in known:

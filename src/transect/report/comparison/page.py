@@ -30,9 +30,15 @@ def made_sections(unmade: Iterable[Unmade], *, drawn: bool) -> list[MadeSection]
 
 
 def page_of(
-    sections: Sequence[MadeSection], *, kind: str, title: str, about: Sequence[str], chips: Sequence[Chip]
+    sections: Sequence[MadeSection],
+    *,
+    kind: str,
+    title: str,
+    about: Sequence[str],
+    chips: Sequence[Chip],
+    home: str = "",
 ) -> bytes:
-    """Return a page. `kind` says what it is, `about` what it is of."""
+    """Return a page. `kind` says what it is, `about` what it is of, `home` is the page beside it that names them all."""
     made = shell.templates()
     section = made.get_template("section.html.j2")
     page = made.get_template("comparison.html.j2").render(
@@ -40,6 +46,7 @@ def page_of(
         title=clean(title),
         about=[clean(line) for line in about],
         chips=chips,
+        home=home,
         sections=[(part, Markup(section.render(body=part.body))) for part in sections],  # noqa: S704 escaped by the template
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a name.
