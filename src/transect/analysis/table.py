@@ -27,7 +27,7 @@ _OF_METRIC = (*_DESCRIBED, "value")
 _LEFT_OUT = frozenset({"ranks_per_node"})
 
 _TYPES = {"text": "string", "integer": "Int64", "number": "float64"}
-_HELD = {"integer": {int}, "number": {int, float}}
+_HELD: dict[str, set[type]] = {"integer": {int}, "number": {int, float}}
 _ARROW = {"string": pa.large_string(), "Int64": pa.int64(), "float64": pa.float64()}
 _PANDAS = {pa.large_string(): pd.StringDtype(), pa.int64(): pd.Int64Dtype()}
 

@@ -63,7 +63,7 @@ def history(
     inside = {option: path and path / "file" for option, path in {"--into": place, "--site": site}.items()}
     check_outputs({"--html": html, "--markdown": markdown} | inside, found)
     sets = read_sets(found, over_time=True)
-    names = _studies(sets) if several else []
+    names: list[str | None] = [*_studies(sets)] if several else []
     parts = [_of_one_study(sets, name) for name in names or [study]]
     if not several:
         parts[0][2].extend(_twice(again))

@@ -6,6 +6,8 @@ import csv
 import json
 import os
 import re
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +218,17 @@ def test_folders_with_odd_names(asked: Any, tmp_path: Path, name: str) -> None:
     (row,) = asked(ALL, tmp_path)
     shown = {"línea\nnueva": "línea\\nnueva"}.get(name, name.replace("\udcff", "\\xff"))
     assert row["study_folder"] == f"{tmp_path}/{shown}"
+
+
+def test_ctrl_c_ends_a_query_that_computes(transect: Any, studies: Path) -> None:
+    endless = "SELECT count(*) FROM range(1000000000000) AS numbers(n) WHERE n % 7 = 3"
+    # It is ignored where the tests were started in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        assert transect("query", endless, studies) == (130, "", "")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_examples_of_the_page_work(transect: Any, studies: Path) -> None:

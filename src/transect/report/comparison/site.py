@@ -13,7 +13,7 @@ from transect.report.comparison.compare_page import CHIPS, outcome_chips
 from transect.report.comparison.history_page import Followed, history_page, run_name
 from transect.report.comparison.page import made_sections, page_of
 from transect.report.comparison.words import ORDER, change_text, counted, differences_text, metric_name
-from transect.report.engine.blocks import Chip, Lead, Part, Prose, digits, table, words
+from transect.report.engine.blocks import Chip, Column, Lead, Part, Prose, digits, table, words
 from transect.report.engine.formats import Contents
 from transect.report.engine.formats._walk import Names
 from transect.report.engine.text import clean, count
@@ -90,7 +90,10 @@ def _index(studies: Sequence[Followed], files: dict[str, str], left_out: Sequenc
 
     def others() -> Iterator[Part]:
         if left_out:
-            columns = [words("What", lambda one: clean(one.name)), words("Why", lambda one: clean(one.why))]
+            columns: list[Column[LeftOut]] = [
+                words("What", lambda one: clean(one.name)),
+                words("Why", lambda one: clean(one.why)),
+            ]
             yield table(left_out, columns, caption="Not followed")
 
     sections = [("changes", "Changes", changes), ("studies", "Studies", every), ("left-out", "Left out", others)]
