@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from transect.analysis.records_schema import ALWAYS, COLUMNS, EARLIER, VERSION, VERSION_KEY, Type
 from transect.domain.errors import BadInput, Complaints
+from transect.domain.files import sha256_file
 from transect.domain.terminal import printable
 
 FILE = "records.parquet"
@@ -49,14 +50,13 @@ class Answer:
     rows: Sequence[Sequence[Any]]
 
 
-def ask(sql: str, folders: Sequence[Path]) -> Answer:
+def ask(sql: str, tables: Sequence[Path]) -> Answer:
     """Answer one SELECT over the table `records`: the rows of every table below the folders, and where each is from.
 
-    Raises BadInput for a folder that is none or has no table below it, a table that cannot be read, SQL that is wrong, and
-    for what would write, or read anything else.
+    `tables` are those that `find_tables` gives. Raises BadInput for a table that cannot be read, SQL that is wrong, and for what
+    would write, or read anything else.
     """
     _check_select(sql)
-    tables = find_tables(folders)
     records = _dataset(tables)
     with duckdb.connect(config=_CONFIG) as connection:
         connection.register("records", records)
@@ -68,6 +68,8 @@ def ask(sql: str, folders: Sequence[Path]) -> Answer:
             return _run(connection, sql)
         except duckdb.PermissionException as error:
             raise _wrong(error, "a query reads the table `records`, and nothing else") from None
+        except (duckdb.BinderException, duckdb.CatalogException) as error:
+            raise _wrong(error) from None
         except (duckdb.Error, ArithmeticError, ValueError) as error:
             _check_whole(tables)
             raise _wrong(error) from None
@@ -91,7 +93,8 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
 def find_tables(folders: Sequence[Path]) -> list[Path]:
     """Return each table below the folders; one that is met again, by any way, counts once.
 
-    Links are followed. Folders of cells and hidden ones are left out. Raises BadInput for a folder without any table.
+    Links are followed. Folders of cells and hidden ones are left out. Raises BadInput for a folder that is none, and for
+    one without any table.
     """
     tables: list[Path] = []
     seen: set[Path] = set()
@@ -104,6 +107,15 @@ def find_tables(folders: Sequence[Path]) -> list[Path]:
                 seen.add(real)
                 tables.append(path)
     return tables
+
+
+def copies(tables: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    """Yield each table with the first one that holds just the same: the results may be a copy."""
+    sizes = Counter(path.stat().st_size for path in tables)
+    first: dict[str, Path] = {}
+    for path in tables:
+        if sizes[path.stat().st_size] > 1 and (known := first.setdefault(sha256_file(path), path)) is not path:
+            yield path, known
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -14,7 +14,7 @@ import typer
 
 from transect.cli.output import Json, print_table
 from transect.domain.errors import BadInput
-from transect.domain.terminal import printable
+from transect.domain.terminal import printable, say
 
 
 def query(
@@ -29,11 +29,18 @@ def query(
     docs/query.md has the others. Results are read, never changed. Example:
     transect query "SELECT framework, median(value) FROM records WHERE metric = 'step_time' GROUP BY ALL" results
     """
-    from transect.analysis.records_query import ask
+    from transect.analysis.records_query import ask, copies, find_tables
 
     if as_json and as_csv:
         raise BadInput("--json and --csv: expected one of them")
-    answer = ask(sql, folders)
+    tables = find_tables(folders)
+    answer = ask(sql, tables)
+    say(
+        *(
+            f"{copy}: the same as {first}; both are counted, and differ in study_folder"
+            for copy, first in copies(tables)
+        )
+    )
     if as_json:
         if twice := [name for name, times in Counter(answer.columns).items() if times > 1]:
             raise BadInput(f"--json: several columns are called {', '.join(twice)}: give each its own name by AS")

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_a_folder_that_is_met_twice_counts_once(asked: Any, studies: Path) -> No
     (studies / "2026-02/copy/records.parquet").symlink_to("../quick/records.parquet")
     rows = asked("SELECT count(*) AS n FROM records", studies, studies / "2026-01/quick", studies / "latest/../2026-02")
     assert rows == [{"n": 3}]
+
+
+def test_a_copy_is_counted_and_said_to_be_one(transect: Any, studies: Path) -> None:
+    shutil.copytree(studies / "2026-02", studies / "backup")
+    code, out, err = transect("query", "SELECT count(*) FROM records", studies, "--csv")
+    assert (code, out.split()) == (0, ["count_star()", "4"])
+    (line,) = err.splitlines()
+    assert "backup/quick/records.parquet: the same as" in line or "2026-02/quick/records.parquet: the same as" in line
+    assert transect("query", "SELECT 1", studies / "2026-01", studies / "2026-02")[2] == ""
 
 
 def test_table_csv_and_json_say_the_same(transect: Any, studies: Path) -> None:
