@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
+from transect.analysis import records_schema
 from transect.domain import study, system
 from transect.domain.cell import Cell
 from transect.domain.files import write_if_changed
@@ -111,6 +112,7 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
         ("workloads.NAME of scripts", "workloads.NAME", TargetDefinition),
         ("scripts.NAME", "workloads.NAME.scripts.NAME", ScriptDefinition),
         ("A system", "", system.System),
+        ("price_per_node_hour", "price_per_node_hour", system.Price),
         ("networks.NAME", "networks.NAME", system.Network),
         ("environments.NAME", "environments.NAME", system.EnvironmentChoice),
     ]
@@ -224,6 +226,29 @@ def benchmarks_block() -> str:
     return "\n\n".join(parts)
 
 
+def records_block() -> str:
+    """Return the tables of docs/query.md: versions, columns that are always there, and further ones."""
+    versions = [[str(number), said] for number, said in records_schema.EARLIER.items()]
+    columns = ["column", "type", "unit", "meaning"]
+    always, further = (
+        [[f"`{one.name}`", one.type, one.unit, one.meaning] for one in group]
+        for group in (records_schema.ALWAYS, records_schema.FURTHER)
+    )
+    return "\n\n".join(
+        [
+            _START,
+            _NOTE,
+            "### Versions",
+            _table(["version", "what"], [*versions, [str(records_schema.VERSION), "as below"]]),
+            "### Always there",
+            _table(columns, always),
+            "### Where a record has such an axis",
+            _table(columns, further),
+            _END,
+        ]
+    )
+
+
 def covered_block() -> str:
     """Return the tables of docs/portable-training-step.md: what is covered, and what is not."""
     return "\n\n".join([_START, _NOTE, *covered_parts(_table), _END])
@@ -319,6 +344,7 @@ def pages() -> dict[Path, str]:
         DOCS / "benchmarks.md": _with_block("benchmarks.md", benchmarks_block()),
         DOCS / "portable-training-step.md": _with_block("portable-training-step.md", covered_block()),
         DOCS / "metrics.md": metrics_page(),
+        DOCS / "query.md": _with_block("query.md", records_block()),
         DOCS / "studies.md": _with_block("studies.md", keys_block()),
         **{
             path: with_tables(path.read_text(encoding="utf-8"), _table)

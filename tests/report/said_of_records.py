@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from transect.analysis.load import Loaded
 from transect.domain.record import Record
 from transect.domain.study import Question
+from transect.domain.system import SystemPrice
 from transect.report.engine.blocks import Chart, Charts, Chip, Heading, Table
 from transect.report.engine.collect import make_findings, make_section
 from transect.report.engine.context import Context
@@ -19,11 +20,15 @@ from transect.report.engine.finding import Finding
 from transect.report.engine.parts import all_parts
 
 
-def context(*records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",)) -> Context:
+def context(
+    *records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",), price: SystemPrice | None = None
+) -> Context:
     """Return a study of these records, which asks for what these rules decide: of published works too."""
     asked = Question(ask="?", answered_by=list(asks))
     loaded = Loaded(study="s", records=list(records))
-    return Context(loaded, title="t", published=published, questions=[asked])
+    made = Context(loaded, title="t", published=published, questions=[asked])
+    made.price = price
+    return made
 
 
 def findings(*records: Record) -> dict[str, list[Finding]]:

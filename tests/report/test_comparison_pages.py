@@ -12,10 +12,11 @@ from result_runs import START, noisy, run_record, write_run
 from transect.analysis.history import history_of
 from transect.analysis.set_lines import outcome_of
 from transect.analysis.set_verdicts import compare_sets
-from transect.analysis.timelines import timeline
+from transect.analysis.timelines import LeftOut, timeline
 from transect.engine.result_folders import find_runs, read_sets
 from transect.report.comparison.compare_page import Compared, write_comparison
-from transect.report.comparison.history_page import Followed, write_history
+from transect.report.comparison.history_page import Followed, history_page
+from transect.report.comparison.site import INDEX, site_contents
 
 EVIL = "</script><script>window.HACKED=1</script><img src=x onerror='window.HACKED=2'>\u2028{{7*7}}"
 FRAMEWORKS = ("numpy", "torch", "keras", EVIL)
@@ -54,7 +55,7 @@ def pages(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     """Both pages."""
     folder = tmp_path_factory.mktemp("pages")
     sets = read_sets(find_runs([runs])[0])
-    made = {name: folder / f"{name}.html" for name in ("compare", "history")}
+    made = {name: folder / f"{name}.html" for name in ("compare", "history", "trends")}
     base, *others = sets[0], sets[6], sets[13]
     besides = compare_sets(base, others)
     outcome = outcome_of(besides)
@@ -62,7 +63,9 @@ def pages(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     write_comparison(made["compare"], compared)
     line = timeline(sets)
     followed = Followed(study=EVIL, history=history_of(line.runs), left_out=line.left_out, margin=0.05)
-    write_history(made["history"], followed)
+    made["history"].write_bytes(history_page(followed))
+    site = site_contents([followed], [LeftOut(name=EVIL, why=EVIL)])
+    made["trends"].write_bytes(site.files[INDEX])
     return made
 
 
@@ -76,7 +79,7 @@ def test_a_page_says_what_changed_and_names_are_told_and_not_obeyed(pages, name)
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", ["compare", "history"])
+@pytest.mark.parametrize("name", ["compare", "history", "trends"])
 def test_a_page_is_inert_offline_has_its_charts_and_fits(browser, pages, name):
     page, complaints, asked = browser.new_page(viewport={"width": 320, "height": 900}), [], []
     page.on("request", lambda request: asked.append(request.url))

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from pages import UNFOLD, hash_to
 
-from transect.report.comparison.page import write_sections
+from transect.report.comparison.page import page_of
 from transect.report.engine.blocks import MAX_ROWS, Body, Lead, digits, table, words
 from transect.report.engine.collect import MadeSection
 from transect.report.engine.facets import Facets
@@ -58,9 +58,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     body = Body.of([Lead("Odd."), table(ROWS, COLUMNS, caption="few"), table(many, COLUMNS, caption="many")])
     assert body is not None
     output = tmp_path_factory.mktemp("odd") / "odd.html"
-    write_sections(
-        output, [MadeSection(key="odd", title="Odd", body=body)], kind="odd", title="Odd", about=(), chips=()
-    )
+    made = MadeSection(key="odd", title="Odd", body=body)
+    output.write_bytes(page_of([made], kind="odd", title="Odd", about=(), chips=()))
     return output
 
 

@@ -39,7 +39,7 @@ LAYERS = (
     "data",
 )
 FRAMEWORK_LIBRARIES = {"torch", "tensorflow", "keras", "mxnet", "jax", "horovod"}
-REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
+REPORT_LIBRARIES = {"duckdb", "pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
 # These must import in every framework environment.
 EVERYWHERE = {
     "training": {"numpy", "pydantic"},

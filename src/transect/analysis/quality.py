@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from transect.analysis.entries import inside
 from transect.analysis.groups import Group
 from transect.domain.metrics import METRICS, Direction, metric
+from transect.domain.system import SystemPrice
 
 TIME = "time_to_quality"
 _USUAL = "accuracy"
@@ -98,6 +100,18 @@ def _quality(group: Group) -> dict[str, Any]:
 def reaches_target(group: Group) -> bool:
     """Whether every usable repeat reached the target: one that did not took infinitely long."""
     return bool(group.ok) and len(group.values(TIME)) == len(group.ok)
+
+
+def node_hours(group: Group, price: SystemPrice) -> float | None:
+    """Return what a training takes to its target, in whole nodes times hours, of its median time.
+
+    None where that time does not count, and of runs on another system than the price is of.
+    """
+    time = group.summary(TIME)
+    systems = {inside(record.provenance, "system.name") for record in group.records}
+    if time is None or not may_be_ranked(group) or systems != {price.system}:
+        return None
+    return group.cell.nodes * time.median / 3600
 
 
 def may_be_ranked(group: Group) -> bool:

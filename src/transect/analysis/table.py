@@ -13,53 +13,21 @@ import pyarrow.parquet as pq
 
 from transect.analysis.entries import AnyRecord, Entry
 from transect.analysis.labels import other_axes
+from transect.analysis.records_schema import ALWAYS, VERSION, VERSION_KEY
+from transect.analysis.records_schema import COLUMNS as KNOWN
 from transect.domain.cell import Cell, axes_of
 
 # Columns that are always there; axes of other stages follow them.
-COLUMNS = (
-    "study",
-    "stage",
-    "cell",
-    "workload",
-    "framework",
-    "strategy",
-    "runtime",
-    "provider",
-    "exporter",
-    "benchmark",
-    "source",
-    "device",
-    "nodes",
-    "ranks",
-    "threads",
-    "batch",
-    "precision",
-    "network",
-    "container",
-    "reduce",
-    "learning_rate_rule",
-    "input",
-    "options",
-    "memory",
-    "memory_budget",
-    "shards",
-    "repeat",
-    "status",
-    "cause",
-    "metric",
-    "label",
-    "value",
-    "unit",
-    "direction",
-)
+COLUMNS = tuple(column.name for column in ALWAYS)
 
-_INTEGERS = frozenset({"nodes", "ranks", "threads", "batch", "memory_budget", "shards", "repeat"})
 _OF_RECORD = frozenset({"study", "stage", "status", "cause"})
 _DESCRIBED = ("metric", "label", "unit", "direction")
 _OF_METRIC = (*_DESCRIBED, "value")
 # Columns for nodes and ranks say it already.
 _LEFT_OUT = frozenset({"ranks_per_node"})
 
+_TYPES = {"text": "string", "integer": "Int64", "number": "float64"}
+_HELD: dict[str, set[type]] = {"integer": {int}, "number": {int, float}}
 _ARROW = {"string": pa.large_string(), "Int64": pa.int64(), "float64": pa.float64()}
 _PANDAS = {pa.large_string(): pd.StringDtype(), pa.int64(): pd.Int64Dtype()}
 
@@ -70,16 +38,20 @@ _AT_ONCE = 10_000
 def columns_of(records: Iterable[AnyRecord]) -> dict[str, str]:
     """Return the table's columns and their types: `COLUMNS`, then axes that these lack.
 
-    An axis of a plug-in's stage has a column by its name: integers, numbers or text, whatever holds all its values.
+    An axis of a plug-in's stage has a column by its name: integers, numbers or text, whatever holds all its values. So
+    has one that the schema knows, where values do not fit what that says.
     """
     seen: dict[str, set[type]] = {}
     for cell in {id(cell): cell for cell in (record.point for record in records)}.values():
         for name in (*_further(type(cell)), *other_axes(cell)):
             if name not in COLUMNS:
                 seen.setdefault(name, set()).add(type(cell.get(name)))
-    types = {column: _type(column) for column in COLUMNS}
+    types = {column: _TYPES[KNOWN[column].type] for column in COLUMNS}
     for name, kinds in sorted(seen.items()):
         held = kinds - {type(None)}
+        if name in KNOWN and (KNOWN[name].type == "text" or held <= _HELD[KNOWN[name].type]):
+            types[name] = _TYPES[KNOWN[name].type]
+            continue
         types[name] = "Int64" if held == {int} else "string"
         if held and held <= {int, float} and held != {int}:
             types[name] = "float64"
@@ -92,22 +64,17 @@ def _further(kind: type[Cell]) -> list[str]:
     return [name for name in axes_of(kind) if name not in COLUMNS and name not in _LEFT_OUT]
 
 
-def _type(column: str) -> str:
-    if column in _INTEGERS:
-        return "Int64"
-    return "float64" if column == "value" else "string"
-
-
 def write_parquet(records: Sequence[AnyRecord], stream: IO[bytes]) -> None:
     """Write the tidy table of records that are sorted by stage and cell, some thousand at a time.
 
-    Its columns are those of `columns_of`, its rows sorted by stage, cell, metric and label. `value` is a float in the
-    unit that stands beside it. A record without metrics has one row with `metric` missing, so that no failed or skipped
-    cell drops out of the table.
+    Its columns are those of `columns_of`, described in `records_schema`, whose version the file tells; its rows are
+    sorted by stage, cell, metric and label. `value` is a float in the unit that stands beside it. A record without
+    metrics has one row with `metric` missing, so that no failed or skipped cell drops out of the table.
     """
     types = columns_of(records)
     # With what pandas reads its own types back by.
     schema = pa.Schema.from_pandas(_arrow([], types).to_pandas(types_mapper=_PANDAS.get), preserve_index=False)
+    schema = schema.with_metadata({**schema.metadata, VERSION_KEY: str(VERSION).encode()})
     with pq.ParquetWriter(stream, schema) as writer:
         for first in range(0, len(records), _AT_ONCE):
             writer.write_table(_arrow(records[first : first + _AT_ONCE], types).cast(schema))

@@ -39,6 +39,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "compare": {"compare": "Compare results of systems, dates or versions"},
     "history": {"history": "Follow a study over its runs"},
+    "query": {"query": "Ask the records of many studies by SQL"},
     "logs": {"ingest": "Read logs of benchmarks: their metrics, validated"},
     "doctor": {"doctor": "Show what this machine offers, and what is missing"},
     "where": {"where": "Print the folders that transect reads and writes"},

@@ -48,6 +48,21 @@ class EnvironmentChoice(_Model):
         return self
 
 
+class Price(_Model):
+    """What an hour of a node costs. A node is paid whole, whatever a cell uses of it."""
+
+    amount: float = Field(ge=0, description="for one node and hour")
+    currency: Annotated[str, Field(pattern=r"^\S{1,12}$")] = Field(
+        description="as the report is to write it, such as EUR"
+    )
+
+
+class SystemPrice(Price):
+    """The price of a system's nodes, as a plan keeps it: it holds for what ran on that system."""
+
+    system: str
+
+
 class System(_Model):
     """One system file. What it leaves out is asked from the machine or left to the scheduler."""
 
@@ -88,6 +103,9 @@ class System(_Model):
         "sacct is asked for that of each training",
     )
 
+    price_per_node_hour: Price | None = Field(
+        default=None, description="gives the cost to quality of a training; null: no cost is shown"
+    )
     interconnect: str = ""
     networks: dict[Name, Network] = Field(default={}, description="what `networks` of a study names")
     network: str | None = Field(default=None, description="the one used when a study names none")
@@ -106,6 +124,12 @@ class System(_Model):
         description="run every environment that is built here in an image made of it, by this wrapper: a name "
         "from [plugins.md](plugins.md#container-wrapper); null: none",
     )
+
+    @property
+    def price(self) -> SystemPrice | None:
+        """The price of its nodes, with its name."""
+        given = self.price_per_node_hour
+        return None if given is None else SystemPrice(system=self.name, **given.model_dump())
 
     @model_validator(mode="after")
     def _known_network(self) -> System:

@@ -13,11 +13,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.domain.errors import FAULTS, say_fault
+from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.paths import StudyPaths
+from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
+from transect.domain.system import System, SystemPrice
 from transect.domain.terminal import say
-from transect.engine.plan_files import edits, planned_analysis, planned_cells, planned_study, study_file, system_file
+from transect.engine.plan_files import (
+    edits,
+    planned_analysis,
+    planned_cells,
+    planned_price,
+    planned_study,
+    study_file,
+    system_file,
+)
 from transect.planning.study import find_study, find_system, load_study
 
 if TYPE_CHECKING:
@@ -52,7 +62,7 @@ def write_report(
 
     study = load_study(study_file)
     paths = StudyPaths(results=results, study=study.name)
-    made = _made(paths, study, planned_cells(paths))
+    made = _made(paths, study, planned_cells(paths), _price_now(paths))
     if edited := edits(paths, study_file):
         line = Line(word="Edited", text=edited, chip=Chip("study edited", "warn"))
         made.front = replace(made.front, banner=(*made.front.banner, line))
@@ -63,12 +73,21 @@ def write_report(
 def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
     from transect.report.engine.build import write_page
 
-    made = _made(paths, study, cells)
+    made = _made(paths, study, cells, planned_price(paths))
     write_page(made, paths.report)
     return made
 
 
-def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
+def _price_now(paths: StudyPaths) -> SystemPrice | None:
+    """Return what the system's file says today; what it said when the study was planned where it cannot be read."""
+    file = system_file(paths)
+    try:
+        return planned_price(paths) if file is None else load_model(file, System).price
+    except BadInput:
+        return planned_price(paths)
+
+
+def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None, price: SystemPrice | None) -> Made:
     from transect.report.engine.report import make_all
 
     # All that is read stays until the end: to look for circles in it again and again takes a fifth of the time.
@@ -81,6 +100,7 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
         published=[entry.model_dump() for entry in study.published],
         planned=None if cells is None else cell_keys(cells),
         analysis_plan=planned_analysis(paths),
+        price=price,
     )
 
 

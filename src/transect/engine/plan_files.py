@@ -12,6 +12,7 @@ from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest, write_atomic, write_if_changed
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
+from transect.domain.system import SystemPrice
 from transect.domain.until import AnalysisPlan
 from transect.engine.staleness import stamp_entry
 from transect.planning.blocks import Block
@@ -63,6 +64,14 @@ def planned_margin(paths: StudyPaths) -> float | None:
     plan = facts.get("analysis_plan", facts.get("aims"))
     margin = plan.get("margin") if isinstance(plan, dict) else None
     return float(margin) if isinstance(margin, int | float) and 0 < margin < 1 else None
+
+
+def planned_price(paths: StudyPaths) -> SystemPrice | None:
+    """Return what a node cost when the study was planned; None where nobody said."""
+    try:
+        return SystemPrice.model_validate(_facts(paths).get("price"))
+    except ValueError:
+        return None
 
 
 def _origin(file: Path) -> dict[str, str]:
@@ -187,6 +196,8 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     optional = [f"{p.cell.stage}/{p.id}" for p in plan if p.optional]
     facts |= {"optional": optional} if optional else {}
     facts["analysis_plan"] = plan.analysis_plan.stored()
+    # In no spec: what a node costs changes the report alone.
+    facts |= {"price": plan.system.price.model_dump()} if plan.system.price else {}
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
     # A block that comes back is looked at again: its cells may have run in another one.
     stamps = {paths.stamp(block.rule, block.name) for block in blocks}

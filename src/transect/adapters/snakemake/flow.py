@@ -91,13 +91,22 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block]) -> FlowFacts:
             )
         )
     words = plan.study.model_dump(include={"title", "questions", "published"})
+    price = plan.system.price
+    # A price that nobody gave changes the state of no report.
+    besides = [] if price is None else [canonical_json(price.model_dump())]
     cells = sorted(f"{p.cell.stage}/{p.id}" for p in plan)
     return FlowFacts(
         system_file=str(plan.system_file),
         folder=str(paths.folder),
         environments=locks,
         report_state=digest(
-            [report_hash(plan.file.parent), canonical_json(words), canonical_json(plan.analysis_plan.stored()), *cells]
+            [
+                report_hash(plan.file.parent),
+                canonical_json(words),
+                canonical_json(plan.analysis_plan.stored()),
+                *besides,
+                *cells,
+            ]
         )[:16],
         blocks=tuple(facts),
     )

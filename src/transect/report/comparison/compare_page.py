@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from transect.analysis.groups import grouped
+from transect.analysis.history import Change
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.domain.cell import Cell
+from transect.domain.files import write_atomic
 from transect.domain.metrics import Direction
-from transect.report.comparison.page import Unmade, made_sections, write_sections
+from transect.report.comparison.page import Unmade, made_sections, page_of
 from transect.report.comparison.words import (
     ORDER,
     cell_names,
@@ -298,14 +300,19 @@ _CHANGE: Column[Any] = digits("Change", change_text)
 
 def write_comparison(output: Path, compared: Compared) -> None:
     """Write the page of a comparison to `output`, atomically; raises OSError."""
-    amounts = Counter(line.outcome for beside in compared.besides for line in beside.lines)
-    write_sections(
-        output,
+    page = page_of(
         made_sections(compared.sections(), drawn=True),
         kind="comparison",
         title=compared.title,
         about=[
             f"{results.letter}: {results.name}" for results in (compared.base, *(b.other for b in compared.besides))
         ],
-        chips=[Chip(f"{amounts[verdict]} {verdict}", CHIPS[verdict]) for verdict in ORDER if amounts[verdict]],
+        chips=outcome_chips(line for beside in compared.besides for line in beside.lines),
     )
+    write_atomic(output, page)
+
+
+def outcome_chips(judged: Iterable[Line | Change]) -> list[Chip]:
+    """Return how many lines or changes came to what, the worse first."""
+    amounts = Counter(one.outcome for one in judged)
+    return [Chip(f"{amounts[verdict]} {verdict}", CHIPS[verdict]) for verdict in ORDER if amounts[verdict]]

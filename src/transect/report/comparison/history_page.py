@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 
 from transect.analysis.history import Change, History, Series
 from transect.analysis.set_lines import Outcome
 from transect.analysis.timelines import LeftOut, Run
-from transect.report.comparison.compare_page import CHIPS, STYLES, problem_columns
-from transect.report.comparison.page import Unmade, made_sections, write_sections
+from transect.report.comparison.compare_page import CHIPS, STYLES, outcome_chips, problem_columns
+from transect.report.comparison.page import Unmade, made_sections, page_of
 from transect.report.comparison.words import (
     ORDER,
     cell_names,
@@ -47,7 +45,12 @@ class Followed:
 
     @property
     def title(self) -> str:
-        """What became of the study, in one line."""
+        """What became of the study, in one line, with its name."""
+        return f"History of {self.study}, {count(len(self.history.runs), 'run')}: {self.said}"
+
+    @property
+    def said(self) -> str:
+        """What became of the study."""
         changes, lost = self.history.changes, self.history.lost
         said = (
             f"{count(len(changes), 'change')}: {counted(changes, same='within the margin')}"
@@ -57,13 +60,13 @@ class Followed:
             else "too few to tell a change from chance"
         )
         without = f"; {count(len(lost), 'cell')} without a result in the latest run" if lost else ""
-        return f"History of {self.study}, {count(len(self.history.runs), 'run')}: {said}{without}"
+        return f"{said}{without}"
 
     def sections(self) -> list[Unmade]:
         """Return what there is to say."""
         # A line through two runs would tell of what lies between.
         of_stages = [series for series in self.history.series if series.cell is None and len(series.places) > 2]
-        alone = [change.series for change in self._changes if change.series.cell and not change.shared]
+        alone = [change.series for change in self.changes if change.series.cell and not change.shared]
         return [
             ("changes", "Changes", self._changed),
             ("charts", "Stages over time", partial(self._charts, of_stages)),
@@ -86,8 +89,12 @@ class Followed:
             for series in self.history.series
         }
 
+    def name_of(self, series: Series) -> str:
+        """Name a series for people."""
+        return self._names[series]
+
     @property
-    def _changes(self) -> list[Change]:
+    def changes(self) -> list[Change]:
         """Changes, those of stages before those of cells, the worse and the latest first."""
         return sorted(self.history.changes, key=lambda c: (c.series.cell is not None, ORDER.index(c.outcome), -c.at))
 
@@ -105,7 +112,7 @@ class Followed:
         elif not self.history.changes:
             yield Prose("No series changed by more than chance explains.")
         for shared in (False, True):
-            changes = [change for change in self._changes if change.shared is shared]
+            changes = [change for change in self.changes if change.shared is shared]
             if changes:
                 yield table(
                     changes,
@@ -113,7 +120,7 @@ class Followed:
                         words("Verdict", lambda change: Chip(change.outcome.value, CHIPS[change.outcome])),
                         words("Confidence", lambda change: change.confidence.value),
                         words("Series", lambda change: self._names[change.series]),
-                        words("From run", lambda change: _name(self.history.runs[change.at])),
+                        words("From run", lambda change: run_name(self.history.runs[change.at])),
                         digits("Change", lambda change: change_text(change)),
                         words(
                             "What else changed there",
@@ -140,7 +147,7 @@ class Followed:
                 [
                     words("Stage", lambda lost: clean(lost.cell.stage)),
                     code("Cell", lambda lost: lost.cell.id),
-                    words("Last result", lambda lost: _name(self.history.runs[lost.last])),
+                    words("Last result", lambda lost: run_name(self.history.runs[lost.last])),
                     words("Since then", lambda lost: clean(lost.why)),
                 ],
                 caption="No longer measured",
@@ -162,7 +169,7 @@ class Followed:
         # Words and no records: what a run holds is about every cell, and of no use to a filter.
         rows = [
             (
-                _name(run),
+                run_name(run),
                 clean(run.results.name),
                 len(run.results.loaded.records),
                 differences_text(run.differences),
@@ -239,7 +246,7 @@ class Followed:
             ),
             series.places,
             [
-                words("Run", lambda place: _name(runs[place])),
+                words("Run", lambda place: run_name(runs[place])),
                 digits("Value", lambda place: number(series.values[place] / scale.factor)),
                 words("Changed there", lambda place: "; ".join(str(c.outcome) for c in changes if c.at == place)),
             ],
@@ -249,18 +256,18 @@ class Followed:
         )
 
 
-def _name(run: Run) -> str:
+def run_name(run: Run) -> str:
+    """Name a run by its time, to the minute."""
     return run.at.strftime("%Y-%m-%d %H:%M")
 
 
-def write_history(output: Path, followed: Followed) -> None:
-    """Write the page of a study's history to `output`, atomically; raises OSError."""
-    outcomes = Counter(change.outcome for change in followed.history.changes)
-    write_sections(
-        output,
+def history_page(followed: Followed, home: str = "") -> bytes:
+    """Return the page of a study's history. `home`: the page of all studies, where there is one."""
+    return page_of(
         made_sections(followed.sections(), drawn=True),
         kind="history",
         title=followed.title,
         about=[f"{count(len(followed.history.series), 'series', 'series')}"],
-        chips=[Chip(f"{outcomes[verdict]} {verdict}", CHIPS[verdict]) for verdict in ORDER if outcomes[verdict]],
+        chips=outcome_chips(followed.history.changes),
+        home=home,
     )

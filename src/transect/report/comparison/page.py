@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 from markupsafe import Markup
 
-from transect.domain.files import write_atomic
 from transect.report.engine import shell
 from transect.report.engine.blocks import Body, Chip, Heading, Part, Prose, Table
 from transect.report.engine.collect import MadeSection
@@ -31,10 +29,16 @@ def made_sections(unmade: Iterable[Unmade], *, drawn: bool) -> list[MadeSection]
     return [MadeSection(key=key, title=title, body=body) for key, title, body in made if body and body.blocks]
 
 
-def write_sections(
-    output: Path, sections: Sequence[MadeSection], *, kind: str, title: str, about: Sequence[str], chips: Sequence[Chip]
-) -> None:
-    """Write a page, atomically. `kind` says what it is, `about` what it is of; raises OSError."""
+def page_of(
+    sections: Sequence[MadeSection],
+    *,
+    kind: str,
+    title: str,
+    about: Sequence[str],
+    chips: Sequence[Chip],
+    home: str = "",
+) -> bytes:
+    """Return a page. `kind` says what it is, `about` what it is of, `home` is the page beside it that names them all."""
     made = shell.templates()
     section = made.get_template("section.html.j2")
     page = made.get_template("comparison.html.j2").render(
@@ -42,10 +46,11 @@ def write_sections(
         title=clean(title),
         about=[clean(line) for line in about],
         chips=chips,
+        home=home,
         sections=[(part, Markup(section.render(body=part.body))) for part in sections],  # noqa: S704 escaped by the template
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a name.
-    write_atomic(output, page.encode("utf-8", errors="replace"))
+    return page.encode("utf-8", errors="replace")
 
 
 def sections_markdown(title: str, sections: Iterable[MadeSection]) -> str:

@@ -20,6 +20,7 @@ from transect.analysis.originals import Originals
 from transect.domain.cell import Cell
 from transect.domain.record import Status
 from transect.domain.study import Question
+from transect.domain.system import SystemPrice
 from transect.domain.until import AnalysisPlan
 from transect.planning.pairs import pairs_among
 from transect.report.engine.charts.theme import Style, Styles
@@ -50,6 +51,8 @@ class Context:
         ]
         self.published = list(published)
         self.analysis_plan = analysis_plan or AnalysisPlan()
+        # What a node costs, where the system says that.
+        self.price: SystemPrice | None = None
         self.loaded = loaded
         self.study = loaded.study
         self.records: list[AnyRecord] = loaded.records

@@ -15,6 +15,7 @@ from transect.analysis.load import Problem, by_status, load_records
 from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.study import Question
+from transect.domain.system import SystemPrice
 from transect.domain.until import AnalysisPlan
 from transect.report.engine.collect import MadeSection, drawn_out, make_findings, make_section
 from transect.report.engine.context import Context
@@ -103,6 +104,7 @@ def make_all(
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
     analysis_plan: AnalysisPlan | None = None,
+    price: SystemPrice | None = None,
     again: Sequence[str] = (),
 ) -> Made:
     """Read `results/STUDY/` and make every finding and section.
@@ -110,7 +112,7 @@ def make_all(
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
     running or not there yet. None: every record counts. `only`: keys of the sections to make. `analysis_plan`: within
-    which margin cells are the same. `again`: what follows `transect run` in a command on this study, its name or file
+    which margin cells are the same. `price`: what a node costs. `again`: what follows `transect run` in a command on this study, its name or file
     and options; without any its name.
 
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
@@ -118,6 +120,7 @@ def make_all(
     """
     loaded = load_records(results, planned)
     context = Context(loaded, title=title, questions=questions, published=published, analysis_plan=analysis_plan)
+    context.price = price
     parts = all_parts()
     context.problems += parts.problems
     findings = make_findings(context, parts.findings)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, compared, kinds_of
-from transect.analysis.quality import TIME, may_be_ranked, quality_target, score_of
+from transect.analysis.quality import TIME, may_be_ranked, node_hours, quality_target, score_of
 from transect.analysis.scaling import METRIC, TrainGroup
+from transect.domain.system import SystemPrice
 from transect.report.engine.blocks import MAX_OPEN, Column, Explained, Heading, Lead, Part, digits, table, words
 from transect.report.engine.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, score_column, time_columns
 from transect.report.engine.context import Context
@@ -37,6 +38,8 @@ def frameworks_body(context: Context) -> Iterator[Part]:
         "of the learning rate. Ideal: the step of the same framework's single over the ranks (strong scaling), or that "
         "step itself (weak)."
     )
+    if context.price is not None:
+        yield from _priced(context.price, [group for name in workloads for group in _beside(context, name)])
 
 
 def _beside(context: Context, workload: str) -> list[TrainGroup]:
@@ -47,15 +50,15 @@ def _workload(context: Context, workload: str) -> Iterator[Part]:
     beside = _beside(context, workload)
     for place, kind in enumerate(kinds_of(beside)):
         members = [group for group in beside if group.kind == kind]
-        yield from _tables(workload, members, kind, folded=f"With {kind.words}" if place else "")
+        yield from _tables(context, workload, members, kind, folded=f"With {kind.words}" if place else "")
         yield from cost_blocks(workload, members, folded=place > 0)
     yield from input_blocks(context, workload)
 
 
-def _tables(workload: str, groups: list[TrainGroup], kind: Kind, folded: str = "") -> Iterator[Part]:
+def _tables(context: Context, workload: str, groups: list[TrainGroup], kind: Kind, folded: str = "") -> Iterator[Part]:
     """List one row per group, soonest at the target first, then by speed; the end may fold."""
     groups = sorted(groups, key=soonest_first)
-    columns = [labelled(groups, "Framework and strategy", never=("ranks",)), *_columns(groups)]
+    columns = [labelled(groups, "Framework and strategy", never=("ranks",)), *_columns(groups, context.price)]
     if kind.synthetic:
         caption = f"{workload} on synthetic input: a speed of the machinery, not of the workload"
     else:
@@ -73,7 +76,7 @@ def _tables(workload: str, groups: list[TrainGroup], kind: Kind, folded: str = "
         yield table(groups[first:], columns, caption=caption, folded=title)
 
 
-def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
+def _columns(groups: list[TrainGroup], price: SystemPrice | None) -> list[Column[Group]]:
     def has(name: str) -> bool:
         return any(group.values(name) for group in groups)
 
@@ -84,6 +87,8 @@ def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
     if has(TIME):
         time = scale_for([median(group, TIME) for group in groups], "s")
         columns += time_columns(time, "Time to quality")
+    if price is not None and any(node_hours(group, price) is not None for group in groups):
+        columns += _cost_columns(price)
     columns += [
         digits("Runs", _runs),
         *([score_column(groups)] if any(map(score_of(groups).values, groups)) else []),
@@ -101,6 +106,37 @@ def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
         "energy": digits("Energy", _energy),
     }
     return columns + [column for name, column in optional.items() if has(name)]
+
+
+def _cost_columns(price: SystemPrice) -> list[Column[Group]]:
+    """Return the columns of what the target costs, and of what that was computed from."""
+
+    def cost(group: Group) -> float | None:
+        hours = node_hours(group, price)
+        return None if hours is None else hours * price.amount
+
+    return [
+        digits("Node-hours to quality", lambda group: node_hours(group, price)),
+        digits(f"Cost to quality ({clean(price.currency)})", cost),
+    ]
+
+
+def _priced(price: SystemPrice, groups: list[TrainGroup]) -> Iterator[Part]:
+    """Say how a cost was computed, and of which cells none is known."""
+    timed = [group for group in groups if may_be_ranked(group)]
+    elsewhere = [group for group in timed if node_hours(group, price) is None]
+    if len(elsewhere) < len(timed):
+        yield Explained(
+            f"Cost to quality: nodes × hours to quality × {number(price.amount)} {clean(price.currency)}, which the file of the "
+            f"system {clean(price.system)} says for a node and hour. Nodes are paid whole, whatever a cell uses of them. As in "
+            "the time, starting and tests of the model are not counted. It is arithmetic on that time: which is cheaper is known no "
+            "better than which is sooner."
+        )
+    if elsewhere:
+        yield Explained(
+            f"No cost is shown of {count(len(elsewhere), 'cell')}: the price is of the system {clean(price.system)}, and they ran "
+            "on another one."
+        )
 
 
 def _runs(group: Group) -> str:
