@@ -1,4 +1,4 @@
-"""`transect compare`: result folders compared with each other."""
+"""`transect compare`: result folders, or files of samples, compared with each other."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
     if len({*files}) < len(files):
         raise BadInput(f"{', '.join(outputs)}: expected another file for each")
     for option, given in outputs.items():
-        if given is not None and not {*inside}.isdisjoint(given.resolve().parents):
-            raise BadInput(f"{option} {given}: is inside a result folder: expected a file elsewhere")
+        if given is not None and not {*inside}.isdisjoint((given.resolve(), *given.resolve().parents)):
+            raise BadInput(f"{option} {given}: is among the results that are compared: expected a file elsewhere")
 
 
 def check_format(output: str) -> None:
@@ -45,7 +45,10 @@ def check_format(output: str) -> None:
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(help="result folders; the first one is the base")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="result folders, or files of hyperfine, pyperf or asv; the first one is the base"),
+    ],
     margin: Annotated[
         str | None, typer.Option(help="within which two are the same, such as 5%; else as the base's study says")
     ] = None,
@@ -65,7 +68,7 @@ def compare(
 ) -> None:
     """Compare results of other systems, dates or versions with those of the first folder, cell by cell.
 
-    Only cells of the same settings pair; what is faster at worse quality is not better. Exit code: 0 nothing is
+    Files that hyperfine, pyperf or asv wrote will do as well: a cell is a benchmark, by its name and parameters. Only cells of the same settings pair; what is faster at worse quality is not better. Exit code: 0 nothing is
     worse, 4 something is, 5 nothing was comparable or nothing is confirmed, 2 a folder cannot be used.
     Example: transect compare before/quick after/quick --margin 5% --html compared.html
     """
@@ -82,7 +85,7 @@ def compare(
 
     check_format(output)
     if len(folders) < 2:
-        raise BadInput(f"{folders[0]}: one folder alone: expected two or more, the first as the base")
+        raise BadInput(f"{folders[0]}: one alone: expected two or more, the first as the base")
     given = None if margin is None else margin_of(margin, "--margin")
     quality_share = margin_of(quality_margin, "--quality-margin")
     check_outputs({"--html": html, "--markdown": markdown, "--badge": badge}, folders)
