@@ -58,6 +58,9 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="write a page as well")] = None,
     markdown: Annotated[Path | None, typer.Option(help="write a summary for a pull request as well")] = None,
     badge: Annotated[Path | None, typer.Option(help="write a badge (SVG) as well")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="write JUnit's XML as well: what is worse is a failed test")
+    ] = None,
     show_same: Annotated[bool, typer.Option("--all", help="list what is the same or open too")] = False,
     provisional: Annotated[
         bool, typer.Option("--provisional", help="also count what is only provisionally worse, and whole stages")
@@ -79,16 +82,18 @@ def compare(
     from transect.engine.result_folders import read_sets
     from transect.report.comparison.badge import badge as draw
     from transect.report.comparison.badge import badge_text
+    from transect.report.comparison.cases import comparison_cases
     from transect.report.comparison.compare_page import Compared, write_comparison
     from transect.report.comparison.facts import comparison_facts
     from transect.report.comparison.page import made_sections, sections_markdown
+    from transect.report.junit import junit as write_junit
 
     check_format(output)
     if len(folders) < 2:
         raise BadInput(f"{folders[0]}: one alone: expected two or more, the first as the base")
     given = None if margin is None else margin_of(margin, "--margin")
     quality_share = margin_of(quality_margin, "--quality-margin")
-    check_outputs({"--html": html, "--markdown": markdown, "--badge": badge}, folders)
+    check_outputs({"--html": html, "--markdown": markdown, "--badge": badge, "--junit": junit}, folders)
     base, *others = read_sets(folders)
     share = next((m for m in (given, *(one.margin for one in (base, *others))) if m is not None), MARGIN)
     besides = compare_sets(base, others, metrics=metric or (), margin=share, quality_margin=quality_share)
@@ -102,6 +107,8 @@ def compare(
     if badge is not None:
         drawn = draw(badge_text(besides, outcome, share), outcome)
         write_atomic(badge, drawn.encode("utf-8", "replace"))
+    if junit is not None:
+        write_atomic(junit, write_junit(comparison_cases(compared, provisional=provisional)))
     missing = incomplete(besides)
     code = {Outcome.WORSE: WORSE, Outcome.OPEN: NOTHING, Outcome.NOT_COMPARABLE: NOTHING}.get(outcome, 0)
     if complete and missing and code == 0:
