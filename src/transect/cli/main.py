@@ -16,6 +16,7 @@ import typer
 
 from transect import __version__
 from transect.cli import study
+from transect.cli.check_export import check_export
 from transect.cli.check_plugin import check_plugin
 from transect.cli.compare import compare
 from transect.cli.conformance import conformance
@@ -78,7 +79,7 @@ def doctor(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(study.check, study.why, study.run),
     *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
-    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin),
+    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_export, check_plugin),
 )
 for command in _COMMANDS:
     app.command(command.__name__.replace("_", "-"))(command)
