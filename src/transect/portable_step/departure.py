@@ -110,7 +110,8 @@ def _match(output: np.ndarray, values: Arrays, tolerance: float) -> str | None:
     if not np.isfinite(output).all() or not np.ptp(output):
         # Zeros are like any other zeros.
         return None
-    for name, value in reversed(values.items()):
+    for name in reversed(list(values)):
+        value = values[name]
         if value.shape == output.shape and value.dtype == output.dtype and np.abs(value - output).max() <= tolerance:
             return name
     return None

@@ -49,7 +49,7 @@ def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> bytes:
     for name, cases in suites:
         amounts = Counter(case.ended for case in cases)
         totals += amounts
-        suite = ET.SubElement(root, "testsuite", name=_line(name), time="0", **_counted(amounts))
+        suite = ET.SubElement(root, "testsuite", {"name": _line(name), "time": "0"} | _counted(amounts))
         seen = Counter[tuple[str, str]]()
         for case in cases:
             group, called = _line(case.group), _line(case.name)
@@ -68,8 +68,8 @@ def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> bytes:
                     why.text = _line(case.said)
     root.attrib |= _counted(totals)
     ET.indent(root)
-    # Half a character may come from the name of a file; `printable` leaves none.
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
 
 
 def _counted(amounts: Counter[Ended]) -> dict[str, str]:
