@@ -17,6 +17,7 @@ from transect.domain.cell import Axis, Cell
 from transect.domain.files import canonical_json, digest
 from transect.domain.metrics import Direction
 from transect.domain.record import Cause, Status
+from transect.domain.secrets import without_secrets
 
 # The detail that says why no verdict on a record is confirmed.
 DOUBT = "doubt"
@@ -51,6 +52,7 @@ def _records(one: Sampled, path: Path) -> Iterator[Entry]:
     nothing = MetricNames([])
     point = SampleCell(stage=one.program, workload=one.name, parameters=one.parameters)
     fingerprint = _fingerprint(one, path)
+    provenance = without_secrets(dict(one.provenance))
     status = Status.SKIPPED if one.skipped else Status.FAILED
     cause = Cause.UNSUPPORTED if one.skipped else Cause.CRASH
     for number, repeat in enumerate(one.repeats):
@@ -72,7 +74,7 @@ def _records(one: Sampled, path: Path) -> Iterator[Entry]:
             sample_names=[],
             details={DOUBT: one.doubt} if one.doubt else {},
             parameters=dict(one.settings),
-            provenance=dict(one.provenance),
+            provenance=provenance,
         )
 
 

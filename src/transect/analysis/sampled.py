@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from transect.domain.secrets import without_secrets
+
 # What a file without samples is told with.
 NO_SAMPLES = "the file has a single number of it and no samples"
 # Units as programs call them, and ours; of the last ones nobody knows whether more or less is better.
@@ -48,5 +50,5 @@ class ReadFile(BaseModel):
 
 
 def text_of(value: object) -> str:
-    """Return a text that can be written: an escape in JSON may stand for half a character."""
-    return str(value).encode("utf-8", "replace").decode()
+    """Return a text that can be published, without secrets; an escape in JSON may stand for half a character."""
+    return str(without_secrets(str(value).encode("utf-8", "replace").decode()))

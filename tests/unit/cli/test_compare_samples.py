@@ -213,3 +213,18 @@ def test_a_name_from_a_file_is_no_markup_and_no_command_of_a_terminal(transect, 
     assert "<img src=x" not in page
     assert "img src=x" in page
     assert "@all" not in (tmp_path / "p.md").read_text().replace("@\u200ball", "")
+
+
+def test_a_secret_in_a_command_or_a_variable_is_not_published(transect, tmp_path):
+    name = "curl -H 'Authorization: Bearer abcdefgh12345' https://me:hidden99@example.org"
+    for side, factor in (("a", 1), ("b", 3)):
+        hyperfine(tmp_path / f"{side}.json", **{name: [factor * time for time in TIMES]})
+    code, out, _ = transect("compare", tmp_path / "a.json", tmp_path / "b.json", "--markdown", tmp_path / "s.md")
+    assert code == 4
+    published = out + (tmp_path / "s.md").read_text()
+    for side in ("base", "slow"):
+        content = json.loads((ASV / f"{side}.json").read_text()) | {"env_vars": {"API_KEY": f"topsecret-{side}"}}
+        (tmp_path / f"{side}.json").write_text(json.dumps(content))
+    published += transect("compare", tmp_path / "base.json", tmp_path / "slow.json", "--format", "json")[1]
+    assert "example.org" in published
+    assert not [word for word in ("abcdefgh12345", "hidden99", "topsecret") if word in published]
