@@ -133,8 +133,8 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
         first.status,
         [[value.name, value.series, value.size, value.printed, value.value] for value in values],
     ]
-    if sum(len(re.sub(r"\D", "", text).strip("0")) for text in {value.printed for value in values}) < _TELLING:
-        # A few digits may be the same by chance, of another run.
+    if few_digits(value.printed for value in values):
+        # They may be of another run.
         copy += [first.path[-1:], line, system, when]
     bad = Cause.WRONG_RESULT if first.status == "invalid" else Cause.CRASH
     machine = {name: str(value) for name, value in first.parameters.items() if of_machine(name, value)}
@@ -158,6 +158,11 @@ def _record(record: AnyRecord, values: Sequence[BenchmarkValue]) -> Record:
             "libraries": {first.benchmark: first.version} if first.version else {},
         },
     )
+
+
+def few_digits(printed: Iterable[str]) -> bool:
+    """Whether numbers have so few digits together that those of another run may be the same by chance."""
+    return sum(len(re.sub(r"\D", "", text).strip("0")) for text in {*printed}) < _TELLING
 
 
 def _metrics(values: Sequence[BenchmarkValue]) -> list[MetricValue]:

@@ -15,6 +15,7 @@ from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.labels import in_order
 from transect.analysis.load import Loaded
 from transect.analysis.log_runs import LogCell
+from transect.analysis.sample_runs import SampleCell
 from transect.analysis.settings import SOURCES, Settings, Unlike, as_json, settings_of, unlike
 from transect.analysis.surroundings import Difference, Facts, differences, facts_of
 from transect.domain.cell import Cell
@@ -174,7 +175,7 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
 
 def _shared(pair: Pair) -> bool:
     """Whether a repeat of one side is a copy of the other side's: nothing was measured again."""
-    known = {measured(record) for record in pair.base.records if record.started}
+    known = {measured(r) for r in pair.base.records if r.started or isinstance(r.point, SampleCell)}
     return any(measured(record) in known for record in pair.other.records)
 
 
@@ -196,7 +197,7 @@ def without_old_logs(base: ResultSet, other: ResultSet) -> ResultSet:
 
 def measured(record: AnyRecord) -> tuple[Hashable, ...]:
     """Return what two records of a cell have in common when one is a copy of the other."""
-    if isinstance(record.point, LogCell):
+    if isinstance(record.point, (LogCell, SampleCell)):
         return (record.fingerprint,)
     values = tuple((number.name, number.label, number.value) for number in record.metrics)
     return record.started, record.ended, values

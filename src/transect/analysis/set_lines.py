@@ -92,18 +92,18 @@ def outcome_of(besides: Sequence[Beside], *, provisional: bool = False) -> Outco
     worse counts without being confirmed, in one cell or in a stage as a whole.
     """
     lines = [line for beside in besides for line in beside.lines]
-    if any(line.outcome is Outcome.WORSE and (provisional or _confirmed(line)) for line in lines):
+    if any(counts_as_worse(line, provisional=provisional) for line in lines):
         return Outcome.WORSE
     if provisional and wholly_worse(besides):
         return Outcome.WORSE
     compared = [line for line in lines if line.outcome is not Outcome.NOT_COMPARABLE]
     if not compared:
         return Outcome.NOT_COMPARABLE
-    if any(line.outcome is Outcome.BETTER and _confirmed(line) for line in compared):
+    if any(line.outcome is Outcome.BETTER and is_confirmed(line) for line in compared):
         return Outcome.BETTER
     # That a file has the size that it had says nothing of what was measured.
     measured = [line for line in compared if not line.fact] or compared
-    return Outcome.SAME if any(map(_confirmed, measured)) else Outcome.OPEN
+    return Outcome.SAME if any(map(is_confirmed, measured)) else Outcome.OPEN
 
 
 def wholly_worse(besides: Sequence[Beside]) -> int:
@@ -113,12 +113,23 @@ def wholly_worse(besides: Sequence[Beside]) -> int:
             (place, shift.stage)
             for place, beside in enumerate(besides)
             for shift in beside.shifts
-            if shift.worse and shift.decision.answer is Answer.DIFFERENT
+            if shifted_worse(shift)
         }
     )
 
 
-def _confirmed(line: Line) -> bool:
+def counts_as_worse(line: Line, *, provisional: bool) -> bool:
+    """Whether a line makes all of a comparison worse."""
+    return line.outcome is Outcome.WORSE and (provisional or is_confirmed(line))
+
+
+def shifted_worse(shift: Shift) -> bool:
+    """Whether all cells of a stage became worse together."""
+    return shift.worse and shift.decision.answer is Answer.DIFFERENT
+
+
+def is_confirmed(line: Line) -> bool:
+    """Whether a verdict is sure."""
     return line.confidence is Confidence.CONFIRMED
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from transect.analysis.groups import Group, grouped
 from transect.analysis.log_runs import LogCell
 from transect.analysis.result_sets import Pair, ResultSet, differences_of, pair_up, without_old_logs
+from transect.analysis.sample_runs import DOUBT
 from transect.analysis.set_lines import Beside, Line, Outcome, Shift
 from transect.analysis.set_metrics import Chosen, Role, chosen
 from transect.analysis.settings import settings_doubt
@@ -194,6 +195,8 @@ def _doubt(outcome: Outcome, pair: Pair) -> str:
         return "others were at work on the machine"
     if doubt := settings_doubt(*groups):
         return doubt
+    if doubt := next((record.details[DOUBT] for group in groups for record in group.ok if DOUBT in record.details), ""):
+        return str(doubt)
     unproven = any(g.check_inconclusive_from is not None or g.no_reference is not None for g in groups)
     return "a training's steps cannot be held to its reference's" if unproven and outcome is not Outcome.WORSE else ""
 

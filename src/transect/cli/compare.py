@@ -1,4 +1,4 @@
-"""`transect compare`: result folders compared with each other."""
+"""`transect compare`: result folders, or files of samples, compared with each other."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
     if len({*files}) < len(files):
         raise BadInput(f"{', '.join(outputs)}: expected another file for each")
     for option, given in outputs.items():
-        if given is not None and not {*inside}.isdisjoint(given.resolve().parents):
-            raise BadInput(f"{option} {given}: is inside a result folder: expected a file elsewhere")
+        if given is not None and not {*inside}.isdisjoint((given.resolve(), *given.resolve().parents)):
+            raise BadInput(f"{option} {given}: is among the results that are compared: expected a file elsewhere")
 
 
 def check_format(output: str) -> None:
@@ -45,7 +45,10 @@ def check_format(output: str) -> None:
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(help="result folders; the first one is the base")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="result folders, or files of hyperfine, pyperf or asv; the first one is the base"),
+    ],
     margin: Annotated[
         str | None, typer.Option(help="within which two are the same, such as 5%; else as the base's study says")
     ] = None,
@@ -55,6 +58,9 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="write a page as well")] = None,
     markdown: Annotated[Path | None, typer.Option(help="write a summary for a pull request as well")] = None,
     badge: Annotated[Path | None, typer.Option(help="write a badge (SVG) as well")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="write JUnit's XML as well: what is worse is a failed test")
+    ] = None,
     show_same: Annotated[bool, typer.Option("--all", help="list what is the same or open too")] = False,
     provisional: Annotated[
         bool, typer.Option("--provisional", help="also count what is only provisionally worse, and whole stages")
@@ -65,7 +71,7 @@ def compare(
 ) -> None:
     """Compare results of other systems, dates or versions with those of the first folder, cell by cell.
 
-    Only cells of the same settings pair; what is faster at worse quality is not better. Exit code: 0 nothing is
+    Files that hyperfine, pyperf or asv wrote will do as well: a cell is a benchmark, by its name and parameters. Only cells of the same settings pair; what is faster at worse quality is not better. Exit code: 0 nothing is
     worse, 4 something is, 5 nothing was comparable or nothing is confirmed, 2 a folder cannot be used.
     Example: transect compare before/quick after/quick --margin 5% --html compared.html
     """
@@ -76,16 +82,18 @@ def compare(
     from transect.engine.result_folders import read_sets
     from transect.report.comparison.badge import badge as draw
     from transect.report.comparison.badge import badge_text
+    from transect.report.comparison.cases import comparison_cases
     from transect.report.comparison.compare_page import Compared, write_comparison
     from transect.report.comparison.facts import comparison_facts
     from transect.report.comparison.page import made_sections, sections_markdown
+    from transect.report.junit import junit as write_junit
 
     check_format(output)
     if len(folders) < 2:
-        raise BadInput(f"{folders[0]}: one folder alone: expected two or more, the first as the base")
+        raise BadInput(f"{folders[0]}: one alone: expected two or more, the first as the base")
     given = None if margin is None else margin_of(margin, "--margin")
     quality_share = margin_of(quality_margin, "--quality-margin")
-    check_outputs({"--html": html, "--markdown": markdown, "--badge": badge}, folders)
+    check_outputs({"--html": html, "--markdown": markdown, "--badge": badge, "--junit": junit}, folders)
     base, *others = read_sets(folders)
     share = next((m for m in (given, *(one.margin for one in (base, *others))) if m is not None), MARGIN)
     besides = compare_sets(base, others, metrics=metric or (), margin=share, quality_margin=quality_share)
@@ -99,6 +107,8 @@ def compare(
     if badge is not None:
         drawn = draw(badge_text(besides, outcome, share), outcome)
         write_atomic(badge, drawn.encode("utf-8", "replace"))
+    if junit is not None:
+        write_atomic(junit, write_junit(comparison_cases(compared, provisional=provisional)))
     missing = incomplete(besides)
     code = {Outcome.WORSE: WORSE, Outcome.OPEN: NOTHING, Outcome.NOT_COMPARABLE: NOTHING}.get(outcome, 0)
     if complete and missing and code == 0:

@@ -17,7 +17,14 @@ from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.paths import PYTHONPATH
 
 
-def _run_module(environment: str, needs: Sequence[str], module: str, arguments: Sequence[str]) -> None:
+def check_reference(reference: str) -> None:
+    """Raise BadInput for what is no MODULE:FACTORY, sooner than an environment is built."""
+    name, _, factory = reference.rpartition(":")
+    if not name or not factory or (name.endswith(".py") and not Path(name).is_file()):
+        raise BadInput(f"{reference}: expected MODULE:FACTORY, a module's name or file and a function in it")
+
+
+def run_module(environment: str, needs: Sequence[str], module: str, arguments: Sequence[str]) -> None:
     """Run `python -m MODULE`: in this Python where all that it `needs` is installed, else in an environment."""
     python = sys.executable if all(map(importlib.util.find_spec, needs)) else _python(environment)
     paths = os.pathsep.join(filter(None, (PYTHONPATH, os.environ.get("PYTHONPATH"))))
@@ -49,11 +56,8 @@ def export_step(
     runs in this Python where torch, onnx and onnxscript are installed, else in the environment
     `torch`, which is built once. Example: transect export-step train.py:make_step --out step
     """
-    name, _, factory = reference.rpartition(":")
-    # Sooner than the environment is built.
-    if not name or not factory or (name.endswith(".py") and not Path(name).is_file()):
-        raise BadInput(f"{reference}: expected MODULE:FACTORY, a module's name or file and a function in it")
-    _run_module("torch", ("torch", "onnx", "onnxscript"), "transect.portable_step", [reference, "--out", str(out)])
+    check_reference(reference)
+    run_module("torch", ("torch", "onnx", "onnxscript"), "transect.portable_step", [reference, "--out", str(out)])
 
 
 def predict(
@@ -86,4 +90,4 @@ def predict(
         given += ["--option", pair]
     # Names of files may begin with a dash.
     given += ["--", str(model), str(tickets)]
-    _run_module("text", ("onnxruntime", "py3langid"), "transect.text.predict_command", given)
+    run_module("text", ("onnxruntime", "py3langid"), "transect.text.predict_command", given)

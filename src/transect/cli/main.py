@@ -37,7 +37,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "verify": "Check every record and file of a study",
         "crate": "Describe the results for others: an RO-Crate",
     },
-    "compare": {"compare": "Compare results of systems, dates or versions"},
+    "compare": {"compare": "Compare results of systems, dates or versions, or other tools' samples"},
     "history": {"history": "Follow a study over its runs"},
     "query": {"query": "Ask the records of many studies by SQL"},
     "logs": {"ingest": "Read logs of benchmarks: their metrics, validated"},
@@ -51,6 +51,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "predict": "Predict the likeliest owners of new tickets",
         "export-step": "Export a training step as ONNX files",
     },
+    "check_export": {"check-export": "Say whether an ONNX file gives a module's outputs"},
     "check_plugin": {"check-plugin": "Ask a plug-in what the project's own are asked"},
 }
 _MODULES = {name: module for module, names in COMMANDS.items() for name in names}

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transect.cli.compare import check_outputs
 from transect.cli.output import Json, print_lines, print_table
 from transect.cli.study import plan_of, run_cells
 from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+from transect.report.junit import Case, Ended
+from transect.report.junit import junit as write_junit
 
 if TYPE_CHECKING:
     from transect.analysis.load import CellState
@@ -26,6 +31,8 @@ Skipped = Annotated[bool, typer.Option(help="skipped records too")]
 
 # What cannot be read is as good as failed.
 _FAILED, _SKIPPED = {"failed", "unreadable"}, {"skipped"}
+# What did not come to its end is no success either.
+_BROKEN = {*_FAILED, "stopped"}
 
 
 def _paths(folder: Path) -> StudyPaths:
@@ -54,12 +61,19 @@ def _states(folder: Path) -> list[CellState]:
     return states
 
 
-def status(folder: ResultFolder, as_json: Json = False) -> None:
+def status(
+    folder: ResultFolder,
+    as_json: Json = False,
+    junit: Annotated[Path | None, typer.Option(help="write JUnit's XML as well: a test for each cell")] = None,
+) -> None:
     """Count a study's cells and list those that failed or were skipped, with cause.
 
     Cells that the study no longer has are counted apart. Example: transect status results/quick
     """
+    check_outputs({"--junit": junit}, [folder])
     states = _states(folder)
+    if junit is not None:
+        write_atomic(junit, write_junit([(str(folder), list(_cases(states)))]))
     numbers = Counter(str(cell.state) for cell in states)
     counts = {name: numbers.pop(name, 0) for name in ("ok", "failed", "skipped")}
     bad = [
@@ -83,6 +97,16 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
     print_lines(", ".join(f"{count} {name}" for name, count in {**counts, **numbers}.items()))
     if numbers["earlier"]:
         print_lines("earlier: cells that the study no longer has; `transect clean` removes them")
+
+
+def _cases(states: Iterable[CellState]) -> Iterator[Case]:
+    """Yield a test case for each cell that the study has."""
+    for cell in states:
+        if cell.state == "earlier":
+            continue
+        ended = Ended.PASSED if cell.state == "ok" else Ended.FAILED if cell.state in _BROKEN else Ended.SKIPPED
+        said = "" if ended is Ended.PASSED else ": ".join(filter(None, (cell.state, cell.cause, cell.message)))
+        yield Case(group=cell.stage, name=cell.cell, ended=ended, kind=cell.cause or cell.state, said=said)
 
 
 def _to_reset(folder: Path, states: set[str]) -> list[tuple[str, str]]:

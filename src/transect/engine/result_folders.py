@@ -1,4 +1,4 @@
-"""Result folders as a person names them: one of a study, or folders of many runs."""
+"""Results as a person names them: the folder of a study, folders of many runs, or a file of samples."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from string import ascii_uppercase
 from transect.analysis.load import Problem, load_records
 from transect.analysis.log_runs import with_log_runs
 from transect.analysis.result_sets import ResultSet
+from transect.analysis.sample_runs import load_samples
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.engine.make_report import cell_keys
@@ -30,18 +31,21 @@ def letter_of(place: int) -> str:
 
 
 def read_sets(folders: Sequence[Path], *, over_time: bool = False) -> list[ResultSet]:
-    """Read the folders of one study each, in their order.
+    """Read the folders of one study each, or files of samples, in their order.
 
     Records count as they do in the report: those of cells that the study no longer has, or has planned anew
     since, do not. Runs that logs tell are records of their own, of a system where a folder has logs of several,
     or those of several are not to be one history (`over_time`).
-    Raises BadInput for a folder that is none, that holds no records, or that was given before.
+    Raises BadInput for a folder that is none, that holds no records, or that was given before, and for a file without samples.
     """
     seen: dict[Path, Path] = {}
     for folder in folders:
-        real = _checked(folder)
+        is_file = folder.is_file()
+        real = folder.resolve() if is_file else _checked(folder)
         if real in seen:
-            raise BadInput(f"{folder}: is the same folder as {seen[real]}: expected another one")
+            raise BadInput(
+                f"{folder}: is the same {'file' if is_file else 'folder'} as {seen[real]}: expected another one"
+            )
         seen[real] = folder
     sets = [_read(folder, letter_of(place)) for place, folder in enumerate(folders)]
     expanded = with_log_runs([result_set.loaded.records for result_set in sets], over_time=over_time)
@@ -122,6 +126,8 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _read(folder: Path, letter: str) -> ResultSet:
+    if folder.is_file():
+        return ResultSet(letter=letter, name=str(folder), loaded=load_samples(folder))
     real = folder.resolve()
     paths = StudyPaths(results=real.parent, study=real.name)
     planned = planned_cells(paths)

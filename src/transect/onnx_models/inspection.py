@@ -42,12 +42,22 @@ def inspect_model(path: Path, sizes: Mapping[str, int] | None = None) -> dict[st
         ),
         "checker": "onnx.checker full check and strict shape inference passed",
         **ends,
-        "costs": graph_costs(counted.graph) if _countable(_all_ends(counted.graph)) else None,
+        "costs": costs_of(counted.graph),
         "producer": f"{model.producer_name} {model.producer_version}".strip(),
         "opset": domains["ai.onnx"],
         "opset_by_domain": domains,
         "ir_version": model.ir_version,
     }
+
+
+def costs_of(graph: Any) -> dict[str, Any] | None:
+    """Return what a graph with inferred shapes costs; None where the sizes of its ends are not known."""
+    return graph_costs(graph) if _countable(_all_ends(graph)) else None
+
+
+def computes(costs: Mapping[str, Any] | None) -> bool:
+    """Whether a file does more than pass on its inputs, as far as is known."""
+    return costs is None or bool(costs["flops_per_sample"] or costs["operators_without_rule"])
 
 
 def file_metrics(path: Path, facts: dict[str, Any], seconds: float) -> dict[str, float | None]:

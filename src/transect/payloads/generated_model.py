@@ -27,7 +27,7 @@ from transect.onnx_models.accumulation import (
 from transect.onnx_models.comparison import largest_differences
 from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
 from transect.onnx_models.facts import write_facts
-from transect.onnx_models.inspection import file_metrics, inspect_model
+from transect.onnx_models.inspection import computes, file_metrics, inspect_model
 from transect.onnx_models.models import MODELS, Arrays, Built, Outputs
 from transect.onnx_models.results import refused, result, versions
 from transect.onnx_models.running import open_session, run_session
@@ -106,7 +106,7 @@ def make(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str,
     write_tensors(out / "calibration", _named(facts["input"], built.calibration, "inputs"))
     exact = None if built.exact is None else _named(facts["output"], built.exact, "outputs")
     longest = _longest(path)
-    tolerances = made_tolerances(expected, exact, longest, computes=_computes(facts["costs"]))
+    tolerances = made_tolerances(expected, exact, longest, computes=computes(facts["costs"]))
     batched = built.batched and facts["dynamic_batch"]
     write_facts(out, tolerance=tolerances, batched=batched, costs=facts["costs"])
     imprecise = imprecise_outputs(expected, exact, longest)
@@ -143,11 +143,6 @@ def _longest(path: Path) -> int:
     import onnx
 
     return longest_accumulation(onnx.shape_inference.infer_shapes(onnx.load(str(path))).graph)
-
-
-def _computes(costs: dict[str, Any] | None) -> bool:
-    """Whether the file does more than pass on its inputs, as far as is known."""
-    return costs is None or bool(costs["flops_per_sample"] or costs["operators_without_rule"])
 
 
 def _pairs(numbers: dict[str, float]) -> str:

@@ -6,55 +6,23 @@ What `transect export-step` runs; it needs torch, onnx and onnxscript, and nothi
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
 import sys
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from transect.domain.errors import BadInput, MissingDependency, say_fault
 from transect.portable_step.export import Step, export_step
-
-EXPECTED = "expected MODULE:FACTORY, a module's name or file and a function in it"
+from transect.portable_step.factory import made_by
 
 
 def load_step(reference: str) -> Step:
     """Call FACTORY of MODULE, a dotted name or a file `.py`; raises BadInput when it is no Step."""
-    name, _, factory = reference.rpartition(":")
-    if not name or not factory:
-        raise BadInput(f"{reference}: {EXPECTED}")
-    module = _load_file(Path(name)) if name.endswith(".py") else _load_name(name)
-    make = getattr(module, factory, None)
-    if not callable(make):
-        raise BadInput(f"{reference}: {name} has no function {factory}")
-    step = make()
+    step = made_by(reference)
     if not isinstance(step, Step):
         raise BadInput(f"{reference}: it returned {type(step).__name__}, expected transect.portable_step.Step")
     return step
-
-
-def _load_name(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise BadInput(f"{name}: no module of this name; {EXPECTED}") from None
-        raise
-
-
-def _load_file(file: Path) -> ModuleType:
-    if not file.is_file():
-        raise BadInput(f"{file}: no such file; {EXPECTED}")
-    # Its neighbours can be imported, as from a script.
-    sys.path.insert(0, str(file.resolve().parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -24,11 +24,11 @@ def test_a_copy_is_no_second_measurement(tmp_path, compared):
 @pytest.mark.parametrize(
     ("folders", "message"),
     [
-        (("a",), "one folder alone"),
+        (("a",), "one alone"),
         (("a", "a"), "is the same folder as"),
         (("a", "link"), "is the same folder as"),
         (("a", "nowhere"), "No such file"),
-        (("a", "file"), "Not a directory"),
+        (("a", "file"), "is no whole JSON"),
         (("a", "empty"), "no records there"),
         (("a", "many"), "expected a folder with some: other, quick"),
     ],

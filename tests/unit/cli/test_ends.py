@@ -47,6 +47,8 @@ def test_a_command_whose_output_nobody_reads_ends_in_silence(tmp_path: Path, arg
         (["predict", ".", "nope.jsonl"], "nope.jsonl: no such file or folder"),
         (["export-step", "nope.py:make", "--out", "step"], "nope.py:make: expected MODULE:FACTORY"),
         (["export-step", "nope", "--out", "step"], "nope: expected MODULE:FACTORY"),
+        (["check-export", "nope.onnx", "--against", "nope"], "nope: expected MODULE:FACTORY"),
+        (["check-export", "nope.onnx", "--against", "a:b"], "nope.onnx: no such file"),
     ],
 )
 def test_files_are_looked_for_before_an_environment_is_built(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from markupsafe import escape
@@ -10,6 +9,7 @@ from markupsafe import escape
 from transect.analysis.set_lines import Beside, Outcome
 from transect.report.comparison.words import doubts
 from transect.report.engine.text import clipped
+from transect.report.junit import xml_text
 from transect.stats.comparisons import Confidence
 
 # White on each has a contrast of 4.5 or more.
@@ -22,8 +22,6 @@ _GROUNDS = {
 }
 _HEIGHT, _PAD, _SIZE = 20, 7, 11
 _MAX_LENGTH = 80
-# What XML 1.0 has no place for.
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> str:
@@ -46,7 +44,7 @@ def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> st
 
 def badge(text: str, outcome: Outcome) -> str:
     """Draw a badge as SVG text; what of `text` could be markup is escaped."""
-    left, right = "transect", _NO_XML.sub("\ufffd", clipped(text, _MAX_LENGTH))
+    left, right = "transect", xml_text(clipped(text, _MAX_LENGTH))
     widths = [_width(part) + 2 * _PAD for part in (left, right)]
     total = sum(widths)
     name = escape(f"{left}: {right}")

@@ -114,6 +114,10 @@ class Compared:
         lines = [line.cell for beside in self.besides for line in beside.lines]
         return cell_names([*lines, *(row.cell for beside in self.besides for row in self._not_compared(beside))])
 
+    def short_name(self, cell: Cell) -> str:
+        """Name a cell where its stage stands beside it."""
+        return self._names[cell].removeprefix(f"{cell.stage}: ")
+
     def _verdict(self) -> Iterator[Part]:
         yield Lead(
             "Cells with the same settings, beside the base's. Confirmed: shown by three repeats a side or more, beside all "
@@ -197,7 +201,7 @@ class Compared:
             low, high = ends_of(line.comparison.decision) or (None, None)
             known = high is not None and high < 10 * line.ratio
             return Dot(
-                label=self._names[line.cell].removeprefix(f"{line.cell.stage}: "),
+                label=self.short_name(line.cell),
                 value=line.ratio,
                 low=low if known else None,
                 high=high if known else None,
