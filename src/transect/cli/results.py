@@ -149,12 +149,40 @@ def retry(
         run_cells(plan, cells, force=True)
 
 
-def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
-    """Remove the cells that the study no longer has, as it was planned by its last run.
+def clean(
+    folder: Annotated[Path | None, typer.Argument(help="folder of one study, e.g. results/quick")] = None,
+    dry_run: DryRun = False,
+    environments: Annotated[bool, typer.Option(help="in place of cells: environments and images not in use")] = False,
+    older_than: Annotated[float | None, typer.Option(help="environments: last used so many days ago, or more")] = None,
+    larger_than: Annotated[str | None, typer.Option(help="environments: of this size or more, e.g. 500M or 2G")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="environments: remove them; else they are only listed")] = False,
+) -> None:
+    """Remove the cells that the study no longer has, as it was planned by its last run; or environments.
 
-    A folder counts as one by its own record or spec. Nothing else is touched, and nothing behind a link.
+    A folder counts as a cell by its own record or spec. Nothing else is touched, and nothing behind a link.
     Example: transect clean results/quick --dry-run
+
+    With --environments: list the environments and images under TRANSECT_ENVS that no definition (envs/NAME) makes as it is
+    now, and with --yes remove them. What a running study uses or a build may need stays.
+    Example: transect clean --environments --older-than 30
     """
+    if environments:
+        from transect.cli.clean_environments import clean_environments
+
+        if folder is not None:
+            raise BadInput(f"{folder}: --environments cleans those of TRANSECT_ENVS, and takes no folder of results")
+        if yes and dry_run:
+            raise BadInput("--yes removes and --dry-run does not: expected one of them")
+        clean_environments(older_than, larger_than, remove_them=yes)
+        return
+    if folder is None:
+        raise BadInput("nothing is named: expected a folder such as results/quick, or --environments")
+    if yes or older_than is not None or larger_than is not None:
+        raise BadInput("--yes, --older-than and --larger-than are for --environments")
+    _clean_cells(folder, dry_run)
+
+
+def _clean_cells(folder: Path, dry_run: bool) -> None:
     from transect.engine.ownership import why_not_own
 
     planned = _planned(folder)

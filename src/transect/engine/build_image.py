@@ -27,7 +27,8 @@ from transect.planning.images import definition_of, image_folder, image_lock
 _TRY_S = 120
 
 
-def _remove(folder: Path) -> None:
+def remove_tree(folder: Path) -> None:
+    """Remove a folder whose own modes would keep something in it, as those of an image do."""
     for where, _, _ in os.walk(folder):  # the modes of some would keep them
         os.chmod(where, 0o700)  # noqa: PTH101
     if folder.exists():
@@ -41,7 +42,7 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
     definition, file = definition_of(name)
     # The lock is ours: whatever lies there was left by a builder that is gone.
     for left in (*folder.parent.glob(f".{folder.name}.*"), folder):
-        _remove(left)
+        remove_tree(left)
     partial = folder.parent / f".{folder.name}.{os.getpid()}"
     root = partial / ROOT_NAME
     root.mkdir(parents=True)
@@ -62,7 +63,7 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
         write_atomic(partial / COMPLETE, json.dumps(facts, indent=1) + "\n")
         partial.rename(folder)
     except BaseException:
-        _remove(partial)
+        remove_tree(partial)
         raise
     return facts
 

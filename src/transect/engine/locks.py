@@ -202,8 +202,7 @@ def _describe(holder: dict[str, Any]) -> str:
 
 def runs_elsewhere(paths: StudyPaths, rule: str, name: str) -> str | None:
     """Return who runs the cells of a block now, or None."""
-    holder = _lease(paths.lease(rule, name), f"{rule}.{name}").holder()
-    return None if holder is None else _describe(holder)
+    return who_holds(paths.lease(rule, name))
 
 
 @contextmanager
@@ -212,7 +211,7 @@ def _held(path: Path, block: str, patience_s: float = math.inf, **more: object) 
     while (holder := lock.take()) is not None:
         if is_abandoned():
             raise Interruption(1)
-        if time.monotonic() - begin > patience_s:
+        if time.monotonic() - begin >= patience_s:
             job = holder.get("job")
             how = f": end it by `{scheduler().how_to_cancel(job)}`, or wait for its end" if job else ""
             raise Busy(f"{block}: its cells are run by {_describe(holder)}{how}")
@@ -226,11 +225,24 @@ def _held(path: Path, block: str, patience_s: float = math.inf, **more: object) 
         lock.give_back()
 
 
+# Beside the folder that is built.
+BUILDER = ".builder"
+
+
 @contextmanager
-def one_builder(folder: Path, log: Path | None = None) -> Iterator[None]:
-    """Hold what is built in `folder`: two studies may ask at once, and the second one waits."""
-    with _held(folder.parent / f"{folder.name}.builder", str(folder), log=log and str(log)):
+def one_builder(folder: Path, log: Path | None = None, patience_s: float = math.inf) -> Iterator[None]:
+    """Hold what is built in `folder`: two studies may ask at once, and the second one waits.
+
+    Raises Busy where that takes longer than `patience_s`.
+    """
+    with _held(folder.with_name(f"{folder.name}{BUILDER}"), str(folder), patience_s, log=log and str(log)):
         yield
+
+
+def who_holds(file: Path) -> str | None:
+    """Return who holds a file of these now, or None."""
+    holder = Held(file, lambda: None).holder()
+    return None if holder is None else _describe(holder)
 
 
 @contextmanager
