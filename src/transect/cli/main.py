@@ -28,6 +28,7 @@ from transect.cli.output import Json, print_lines, print_table
 from transect.cli.plan import plan, train
 from transect.cli.results import clean, report, reset, retry, status
 from transect.cli.verify import crate, verify
+from transect.cli.watch import watch
 from transect.domain.errors import Interruption, say_fault
 from transect.domain.terminal import printable
 from transect.launch.processes import hear_children
@@ -77,7 +78,7 @@ def doctor(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(study.check, study.why, study.run),
-    *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
+    *(status, watch, retry, reset, clean, verify, report, crate, compare, history, ingest),
     *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin),
 )
 for command in _COMMANDS:

@@ -70,9 +70,12 @@ class Held:
             self._remove(text)
         return {}  # others take it at the same time
 
-    def holder(self) -> dict[str, Any] | None:
-        """Return the facts of another one that lives and holds it, or None."""
-        return None if self.held else self._look()[1]
+    def holder(self, *, probe: bool = True) -> dict[str, Any] | None:
+        """Return the facts of another one that lives and holds it, or None.
+
+        Without `probe` nothing is written: how long it was silent is told by this host's clock.
+        """
+        return None if self.held else self._look(probe)[1]
 
     def give_back(self) -> None:
         """End it, if it is ours."""
@@ -98,11 +101,11 @@ class Held:
             raise
         return True
 
-    def _look(self) -> tuple[str | None, dict[str, Any] | None]:
+    def _look(self, probe: bool = True) -> tuple[str | None, dict[str, Any] | None]:
         """Return what the file says, None where there is none, and who holds it; None when that one has died."""
         try:
             text = self.path.read_text(errors="replace")
-            silent_s = self._silent_s(self.path)
+            silent_s = self._silent_s(self.path) if probe else time.time() - self.path.stat().st_mtime
         except FileNotFoundError:
             return None, None
         except PermissionError:
