@@ -25,6 +25,7 @@ from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
 from transect.cli.output import Json, print_lines, print_table
+from transect.cli.pack import pack, unpack
 from transect.cli.plan import plan, train
 from transect.cli.results import clean, report, reset, retry, status
 from transect.cli.verify import crate, verify
@@ -78,7 +79,7 @@ def doctor(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(study.check, study.why, study.run),
-    *(status, watch, retry, reset, clean, verify, report, crate, compare, history, ingest),
+    *(status, watch, retry, reset, clean, verify, report, crate, pack, unpack, compare, history, ingest),
     *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin),
 )
 for command in _COMMANDS:

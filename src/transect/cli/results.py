@@ -207,7 +207,7 @@ def _clean_cells(folder: Path, dry_run: bool) -> None:
 
 
 def report(
-    study: Annotated[str, typer.Argument(help="a study's name or file")] = "quick",
+    study: Annotated[str, typer.Argument(help="a study's name or file, or its folder of results")] = "quick",
     results: Annotated[Path, typer.Option(help="folder of all results")] = Path("results"),
     logs: Annotated[Path | None, typer.Option(help="no study: logs of benchmarks below here")] = None,
     output: Annotated[Path, typer.Option(help="with --logs: the file to write")] = Path("logs-report/report.html"),
@@ -237,12 +237,15 @@ def report(
     from transect.engine.plan_files import check_origin
     from transect.planning.study import find_study, load_study
 
-    file = find_study(study)
-    paths = StudyPaths(results=results, study=load_study(file).name)
-    if not paths.folder.is_dir():
-        raise BadInput(f"{paths.folder}: no results of this study yet: run `make report`")
-    check_origin(paths, file)
-    summary, written, older = write_report(file, results, formats or ["html"])
+    file = None if Path(study).is_dir() else find_study(study)
+    if file is None:
+        paths = _paths(Path(study))
+    else:
+        paths = StudyPaths(results=results, study=load_study(file).name)
+        if not paths.folder.is_dir():
+            raise BadInput(f"{paths.folder}: no results of this study yet: run `make report`")
+        check_origin(paths, file)
+    summary, written, older = write_report(file, paths, formats or ["html"])
     if as_json:
         listed = [{**asdict(export), "path": str(export.path)} for export in written]
         print(json.dumps({**summary, "written": listed, "older": older}, indent=1))

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transect.cli.output import Json, print_lines
-from transect.domain.errors import BadInput, unknown_name
-from transect.domain.paths import ROOT, StudyPaths
+from transect.cli.places import results_of
+from transect.domain.errors import BadInput
 from transect.domain.terminal import printable
 
 if TYPE_CHECKING:
+    from transect.domain.paths import StudyPaths
     from transect.engine.watching import View
 
 # A look takes at most this share of the time: there may be many records, on a slow file system.
@@ -43,7 +44,7 @@ def watch(
 
     if not every > 0:
         raise BadInput(f"--every {every}: expected seconds, more than 0")
-    paths = _paths(study, results)
+    paths = results_of(study, results)
     if system is not None:
         _check_system(paths, system)
     watcher = Watcher(paths)
@@ -108,30 +109,6 @@ def _age(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
-
-
-def _paths(study: str, results: Path) -> StudyPaths:
-    """Return where a study's results are, or will be; nothing of its plug-ins is imported."""
-    folder = Path(study)
-    if folder.is_dir():
-        paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
-        if paths.plan.exists() or paths.claim.exists() or any(folder.glob("*/*~*/")):
-            return paths
-        raise BadInput(
-            f"{folder}: no results of a study there, expected a folder such as results/quick, or a study's name"
-        )
-    if folder.suffix in (".yaml", ".yml"):
-        from transect.domain.strict_yaml import load_yaml
-
-        name = load_yaml(folder).get("name")
-        if not isinstance(name, str):
-            raise BadInput(f"{folder}: key 'name': expected the study's name, found {name!r}")
-        return StudyPaths(results=results, study=name)
-    paths = StudyPaths(results=results, study=study)
-    known = [path.stem for path in (ROOT / "config" / "studies").glob("*.yaml")]
-    if study not in known and (folder.name != study or not (paths.folder.is_dir() or paths.claim.exists())):
-        raise unknown_name("study", study, known, f"no results in {paths.folder}")
-    return paths
 
 
 def _check_system(paths: StudyPaths, system: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from transect.domain.files import digest, write_atomic
 from transect.domain.paths import StudyPaths, environments_folder
-from transect.engine.locks import who_holds
+from transect.engine.locks import who_runs
 from transect.launch.images import parts_of
 from transect.planning.environments import environment_source, lock_hash, needed_environments
 
@@ -78,11 +78,10 @@ def uses_of(folder: Path) -> list[Use]:
 def running(uses: Iterable[Use]) -> str | None:
     """Return which of the studies runs now, and by whom, or None."""
     for study in dict.fromkeys(use.study for use in uses if use.study):
-        for file in (study.claim, *sorted(study.lease("", "").parent.glob("*.json"))):
-            try:
-                holder = who_holds(file)
-            except OSError as error:  # such as a folder of others: nobody can tell from here
-                holder = error.strerror
-            if holder is not None:
-                return f"study '{study.study}' in {study.results} runs: {holder}"
+        try:
+            holder = who_runs(study)
+        except OSError as error:  # such as a folder of others
+            holder = error.strerror
+        if holder is not None:
+            return f"study '{study.study}' in {study.results} runs: {holder}"
     return None

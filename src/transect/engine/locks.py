@@ -203,6 +203,12 @@ def _describe(holder: dict[str, Any]) -> str:
     return f"{owner}; its log is {log}" if log else owner
 
 
+def who_runs(paths: StudyPaths) -> str | None:
+    """Return who makes a study now: its run, or whoever runs a block of it. Raises OSError where nobody can tell."""
+    files = (paths.claim, *sorted(paths.lease("", "").parent.glob("*.json")))
+    return next(filter(None, map(who_holds, files)), None)
+
+
 def runs_elsewhere(paths: StudyPaths, rule: str, name: str) -> str | None:
     """Return who runs the cells of a block now, or None."""
     return who_holds(paths.lease(rule, name))
