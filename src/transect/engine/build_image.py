@@ -16,6 +16,7 @@ from typing import Any
 
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
+from transect.engine.environment_use import note_use
 from transect.engine.image_root import NotMade, make_root
 from transect.engine.locks import one_builder
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
@@ -136,6 +137,7 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
         _try(wrapper, folder, built["python"])
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return facts | {"status": "failed", "message": f"image {folder} cannot be used: {error}"}
+    note_use(name, facts["lock_hash"])
     return facts | {"made_of": made}
 
 

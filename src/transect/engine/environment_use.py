@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +44,16 @@ def note_use(name: str, lock: str, study: StudyPaths | None = None) -> None:
     facts = {"definition": str(environment_source(parts_of(name)[0]).resolve())}
     if study is not None:
         facts |= {"results": str(study.results.resolve()), "study": study.study}
-    file = environments_folder() / "used" / f"{parts_of(name)[0]}-{lock}" / f"{digest(facts.values())[:16]}.json"
+    folder = environments_folder() / "used" / f"{parts_of(name)[0]}-{lock}"
     with contextlib.suppress(OSError):  # a cache that others keep may be readable only
-        write_atomic(file, json.dumps(facts) + "\n")
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            # Whoever may build beside us may note what they use.
+            mode = stat.S_IMODE(environments_folder().stat().st_mode)
+            for made in (folder, folder.parent):
+                with contextlib.suppress(PermissionError):
+                    made.chmod(mode)
+        write_atomic(folder / f"{digest(facts.values())[:16]}.json", json.dumps(facts) + "\n")
 
 
 def note_uses(plan: StudyPlan, locks: Mapping[str, str]) -> None:

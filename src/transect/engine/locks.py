@@ -251,7 +251,9 @@ def one_builder(folder: Path, log: Path | None = None, patience_s: float = math.
 def who_holds(file: Path) -> str | None:
     """Return who holds a file of these now, or None."""
     holder = Held(file, lambda: None).holder()
-    return None if holder is None else _describe(holder)
+    if holder is None:
+        return None
+    return _describe(holder) if holder else f"somebody unknown, for {file} cannot be read"
 
 
 @contextmanager

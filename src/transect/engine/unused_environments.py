@@ -138,6 +138,8 @@ def why_kept(folder: Path) -> str | None:
     whole = folder.with_name(left["folder"]) if left else folder
     if holder := who_holds(_lock_file(whole)):
         return f"is being built by {holder}"
+    if os.geteuid() not in (0, folder.stat().st_uid):
+        return "belongs to another user"
     if left:
         return None
     base = environments_folder()
@@ -168,16 +170,16 @@ def remove(found: Found) -> str | None:
     """
     folder, left = found.folder, _LEFT.fullmatch(found.folder.name)
     try:
+        # Much may have begun since it was found.
+        if reason := why_kept(folder):
+            return reason
         with one_builder(folder.with_name(left["folder"]) if left else folder, patience_s=0):
-            if left:
-                remove_tree(folder)
-                return None
-            if reason := running(uses_of(folder)) or _process_in(folder):
-                return reason
-            aside = folder.with_name(f".{folder.name}.removed-{secrets.token_hex(4)}")
-            folder.rename(aside)
+            aside = folder
+            if not left:
+                aside = folder.with_name(f".{folder.name}.removed-{secrets.token_hex(4)}")
+                folder.rename(aside)
             remove_tree(aside)
-            if (notes := notes_of(folder)).is_dir():
+            if not left and (notes := notes_of(folder)).is_dir():
                 remove_tree(notes)
     except Busy:
         return "is being built or removed right now"

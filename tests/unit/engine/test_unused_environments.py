@@ -141,8 +141,22 @@ def test_what_starts_to_be_used_between_the_list_and_its_removal_stays(place: Ca
     finally:
         claim.give_back()
     with one_builder(old):
-        assert unused_environments.remove(found) == "is being built or removed right now"
+        assert "is being built by" in str(unused_environments.remove(found))
     assert (old / COMPLETE).exists()
+
+
+def test_what_belongs_to_another_user_stays(place: Cache, monkeypatch) -> None:
+    old = place.old()
+    monkeypatch.setattr(unused_environments.os, "geteuid", lambda: old.stat().st_uid + 1)
+    assert f"left {old.name}: belongs to another user" in place.clean("--yes")[1]
+    assert (old / COMPLETE).exists()
+
+
+def test_whoever_may_build_in_a_shared_cache_may_note_what_they_use(place: Cache) -> None:
+    place.cache.mkdir()
+    place.cache.chmod(0o2775)
+    notes = notes_of(place.build())
+    assert [folder.stat().st_mode & 0o7777 for folder in (notes, notes.parent)] == [0o2775, 0o2775]
 
 
 def test_while_something_is_built_no_environment_goes(place: Cache) -> None:
