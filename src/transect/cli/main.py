@@ -30,12 +30,17 @@ COMMANDS: dict[str, dict[str, str]] = {
         "status": "Count the records; list what failed or was skipped",
         "retry": "Run the failed cells again",
         "reset": "Delete failed records, so that the next run makes them",
-        "clean": "Remove cells that the study no longer has",
+        "clean": "Remove cells that the study no longer has, or old environments",
         "report": "Make the report from the records that are there",
     },
     "verify": {
         "verify": "Check every record and file of a study",
         "crate": "Describe the results for others: an RO-Crate",
+    },
+    "watch": {"watch": "Follow a study while it runs, from any host"},
+    "pack": {
+        "pack": "Put a study's results into one checked file",
+        "unpack": "Check such a file, and make the folder of its study",
     },
     "compare": {"compare": "Compare results of systems, dates or versions, or other tools' samples"},
     "history": {"history": "Follow a study over its runs"},

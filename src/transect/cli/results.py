@@ -173,12 +173,40 @@ def retry(
         run_cells(plan, cells, force=True)
 
 
-def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
-    """Remove the cells that the study no longer has, as it was planned by its last run.
+def clean(
+    folder: Annotated[Path | None, typer.Argument(help="folder of one study, e.g. results/quick")] = None,
+    dry_run: DryRun = False,
+    environments: Annotated[bool, typer.Option(help="in place of cells: environments and images not in use")] = False,
+    older_than: Annotated[float | None, typer.Option(help="environments: last used so many days ago, or more")] = None,
+    larger_than: Annotated[str | None, typer.Option(help="environments: of this size or more, e.g. 500M or 2G")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="environments: remove them; else they are only listed")] = False,
+) -> None:
+    """Remove the cells that the study no longer has, as it was planned by its last run; or environments.
 
-    A folder counts as one by its own record or spec. Nothing else is touched, and nothing behind a link.
+    A folder counts as a cell by its own record or spec. Nothing else is touched, and nothing behind a link.
     Example: transect clean results/quick --dry-run
+
+    With --environments: list the environments and images under TRANSECT_ENVS that no definition (envs/NAME) makes as it is
+    now, and with --yes remove them. What a running study uses or a build may need stays.
+    Example: transect clean --environments --older-than 30
     """
+    if environments:
+        from transect.cli.clean_environments import clean_environments
+
+        if folder is not None:
+            raise BadInput(f"{folder}: --environments cleans those of TRANSECT_ENVS, and takes no folder of results")
+        if yes and dry_run:
+            raise BadInput("--yes removes and --dry-run does not: expected one of them")
+        clean_environments(older_than, larger_than, remove_them=yes)
+        return
+    if folder is None:
+        raise BadInput("nothing is named: expected a folder such as results/quick, or --environments")
+    if yes or older_than is not None or larger_than is not None:
+        raise BadInput("--yes, --older-than and --larger-than are for --environments")
+    _clean_cells(folder, dry_run)
+
+
+def _clean_cells(folder: Path, dry_run: bool) -> None:
     from transect.engine.ownership import why_not_own
 
     planned = _planned(folder)
@@ -203,7 +231,7 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
 
 
 def report(
-    study: Annotated[str, typer.Argument(help="a study's name or file")] = "quick",
+    study: Annotated[str, typer.Argument(help="a study's name or file, or its folder of results")] = "quick",
     results: Annotated[Path, typer.Option(help="folder of all results")] = Path("results"),
     logs: Annotated[Path | None, typer.Option(help="no study: logs of benchmarks below here")] = None,
     output: Annotated[Path, typer.Option(help="with --logs: the file to write")] = Path("logs-report/report.html"),
@@ -233,12 +261,15 @@ def report(
     from transect.engine.plan_files import check_origin
     from transect.planning.study import find_study, load_study
 
-    file = find_study(study)
-    paths = StudyPaths(results=results, study=load_study(file).name)
-    if not paths.folder.is_dir():
-        raise BadInput(f"{paths.folder}: no results of this study yet: run `make report`")
-    check_origin(paths, file)
-    summary, written, older = write_report(file, results, formats or ["html"])
+    file = None if Path(study).is_dir() else find_study(study)
+    if file is None:
+        paths = _paths(Path(study))
+    else:
+        paths = StudyPaths(results=results, study=load_study(file).name)
+        if not paths.folder.is_dir():
+            raise BadInput(f"{paths.folder}: no results of this study yet: run `make report`")
+        check_origin(paths, file)
+    summary, written, older = write_report(file, paths, formats or ["html"])
     if as_json:
         listed = [{**asdict(export), "path": str(export.path)} for export in written]
         print(json.dumps({**summary, "written": listed, "older": older}, indent=1))

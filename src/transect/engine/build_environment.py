@@ -31,6 +31,7 @@ from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.engine.attempts import CELL_VARIABLE, clear_leftovers
 from transect.engine.build_image import build_image
+from transect.engine.environment_use import note_use
 from transect.engine.locks import on_machine, one_builder
 from transect.engine.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
@@ -38,7 +39,7 @@ from transect.launch.processes import run
 from transect.measure.footprint import footprint, interpreter
 from transect.planning.environments import environment_source, lock_hash, lock_hash_now, needed_environments
 
-_COMPLETE = "transect-complete.json"
+COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
 # What compilers, CMake, make and our own scripts call an error. What pip calls one only frames them.
 _ERROR = re.compile(
@@ -106,7 +107,7 @@ def _made(folder: Path, name: str) -> dict[str, Any] | None:
         if _made(environments_folder() / f"{needed}-{lock_hash(needed)}", needed) is None:
             return None
     try:
-        facts: dict[str, Any] = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
+        facts: dict[str, Any] = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return facts if (folder / "bin" / "python").exists() else None
@@ -124,7 +125,7 @@ def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
             shutil.rmtree(folder)
         built = _install(name, folder, log)
         built |= {"build_s": round(time.monotonic() - start, 1)}
-        write_atomic(folder / _COMPLETE, json.dumps(built))
+        write_atomic(folder / COMPLETE, json.dumps(built))
     except (OSError, ValueError):
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -143,11 +144,13 @@ def build(name: str, log: Path, planned: str | None = None, machine: Path | None
     facts = {"name": name, "lock_hash": wanted, "python": str(folder / "bin" / "python"), "status": "ok", "message": ""}
     # Before the lock: a cache that others keep may be readable only.
     if (made := _made(folder, name)) is not None:
+        note_use(name, wanted)
         return facts | made
     try:
         if wanted != lock_hash(name):
             raise _Failed(f"{environment_source(name)} was edited since the study was planned: {_AGAIN}")
         with one_builder(folder, log), on_machine(machine, f"environment '{name}'"):
+            note_use(name, wanted)
             return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         if (end := interruption_behind(error)) is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
+from transect.engine.environment_use import note_use
 from transect.engine.image_root import NotMade, make_root
 from transect.engine.locks import one_builder
 from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
@@ -27,7 +28,8 @@ from transect.planning.images import definition_of, image_folder, image_lock
 _TRY_S = 120
 
 
-def _remove(folder: Path) -> None:
+def remove_tree(folder: Path) -> None:
+    """Remove a folder whose own modes would keep something in it, as those of an image do."""
     for where, _, _ in os.walk(folder):  # the modes of some would keep them
         os.chmod(where, 0o700)  # noqa: PTH101
     if folder.exists():
@@ -41,7 +43,7 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
     definition, file = definition_of(name)
     # The lock is ours: whatever lies there was left by a builder that is gone.
     for left in (*folder.parent.glob(f".{folder.name}.*"), folder):
-        _remove(left)
+        remove_tree(left)
     partial = folder.parent / f".{folder.name}.{os.getpid()}"
     root = partial / ROOT_NAME
     root.mkdir(parents=True)
@@ -62,7 +64,7 @@ def _make(name: str, folder: Path, environment: Path) -> dict[str, Any]:
         write_atomic(partial / COMPLETE, json.dumps(facts, indent=1) + "\n")
         partial.rename(folder)
     except BaseException:
-        _remove(partial)
+        remove_tree(partial)
         raise
     return facts
 
@@ -135,6 +137,7 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
         _try(wrapper, folder, built["python"])
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return facts | {"status": "failed", "message": f"image {folder} cannot be used: {error}"}
+    note_use(name, facts["lock_hash"])
     return facts | {"made_of": made}
 
 

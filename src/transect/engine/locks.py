@@ -70,9 +70,12 @@ class Held:
             self._remove(text)
         return {}  # others take it at the same time
 
-    def holder(self) -> dict[str, Any] | None:
-        """Return the facts of another one that lives and holds it, or None."""
-        return None if self.held else self._look()[1]
+    def holder(self, *, probe: bool = True) -> dict[str, Any] | None:
+        """Return the facts of another one that lives and holds it, or None.
+
+        Without `probe` nothing is written: how long it was silent is told by this host's clock.
+        """
+        return None if self.held else self._look(probe)[1]
 
     def give_back(self) -> None:
         """End it, if it is ours."""
@@ -98,11 +101,11 @@ class Held:
             raise
         return True
 
-    def _look(self) -> tuple[str | None, dict[str, Any] | None]:
+    def _look(self, probe: bool = True) -> tuple[str | None, dict[str, Any] | None]:
         """Return what the file says, None where there is none, and who holds it; None when that one has died."""
         try:
             text = self.path.read_text(errors="replace")
-            silent_s = self._silent_s(self.path)
+            silent_s = self._silent_s(self.path) if probe else time.time() - self.path.stat().st_mtime
         except FileNotFoundError:
             return None, None
         except PermissionError:
@@ -200,10 +203,15 @@ def _describe(holder: dict[str, Any]) -> str:
     return f"{owner}; its log is {log}" if log else owner
 
 
+def who_runs(paths: StudyPaths) -> str | None:
+    """Return who makes a study now: its run, or whoever runs a block of it. Raises OSError where nobody can tell."""
+    files = (paths.claim, *sorted(paths.lease("", "").parent.glob("*.json")))
+    return next(filter(None, map(who_holds, files)), None)
+
+
 def runs_elsewhere(paths: StudyPaths, rule: str, name: str) -> str | None:
     """Return who runs the cells of a block now, or None."""
-    holder = _lease(paths.lease(rule, name), f"{rule}.{name}").holder()
-    return None if holder is None else _describe(holder)
+    return who_holds(paths.lease(rule, name))
 
 
 @contextmanager
@@ -212,7 +220,7 @@ def _held(path: Path, block: str, patience_s: float = math.inf, **more: object) 
     while (holder := lock.take()) is not None:
         if is_abandoned():
             raise Interruption(1)
-        if time.monotonic() - begin > patience_s:
+        if time.monotonic() - begin >= patience_s:
             job = holder.get("job")
             how = f": end it by `{scheduler().how_to_cancel(job)}`, or wait for its end" if job else ""
             raise Busy(f"{block}: its cells are run by {_describe(holder)}{how}")
@@ -226,11 +234,26 @@ def _held(path: Path, block: str, patience_s: float = math.inf, **more: object) 
         lock.give_back()
 
 
+# Beside the folder that is built.
+BUILDER = ".builder"
+
+
 @contextmanager
-def one_builder(folder: Path, log: Path | None = None) -> Iterator[None]:
-    """Hold what is built in `folder`: two studies may ask at once, and the second one waits."""
-    with _held(folder.parent / f"{folder.name}.builder", str(folder), log=log and str(log)):
+def one_builder(folder: Path, log: Path | None = None, patience_s: float = math.inf) -> Iterator[None]:
+    """Hold what is built in `folder`: two studies may ask at once, and the second one waits.
+
+    Raises Busy where that takes longer than `patience_s`.
+    """
+    with _held(folder.with_name(f"{folder.name}{BUILDER}"), str(folder), patience_s, log=log and str(log)):
         yield
+
+
+def who_holds(file: Path) -> str | None:
+    """Return who holds a file of these now, or None."""
+    holder = Held(file, lambda: None).holder()
+    if holder is None:
+        return None
+    return _describe(holder) if holder else f"somebody unknown, for {file} cannot be read"
 
 
 @contextmanager

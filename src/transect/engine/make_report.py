@@ -49,10 +49,11 @@ def make_report(study_file: Path, results: Path, planned: PlannedCells = planned
 
 
 def write_report(
-    study_file: Path, results: Path, formats: Sequence[str]
+    study_file: Path | None, paths: StudyPaths, formats: Sequence[str]
 ) -> tuple[dict[str, Any], list[Written], list[str]]:
     """Write the report of a study in each of `formats`, beside one another.
 
+    Without the study's file, as of results that somebody was given, its words are those of the plan.
     Return the summary, what was written, and the exports of an older state of the study that lie there.
     Raises BadInput for an unknown format, or a file of somebody else in the place of one.
     """
@@ -60,10 +61,9 @@ def write_report(
     from transect.report.engine.blocks import Chip
     from transect.report.engine.export import older_exports, write_formats
 
-    study = load_study(study_file)
-    paths = StudyPaths(results=results, study=study.name)
+    study = planned_study(paths) if study_file is None else load_study(study_file)
     made = _made(paths, study, planned_cells(paths), _price_now(paths))
-    if edited := edits(paths, study_file):
+    if study_file is not None and (edited := edits(paths, study_file)):
         line = Line(word="Edited", text=edited, chip=Chip("study edited", "warn"))
         made.front = replace(made.front, banner=(*made.front.banner, line))
     written = write_formats(made, paths.folder, formats)

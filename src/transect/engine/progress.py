@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -53,28 +54,36 @@ class Journal:
                 row = json.loads(line)
             except ValueError:
                 continue
-            if "todo" in row:
-                self.todo = row["todo"]
-            else:
-                self._add(row)
-                rows.append(row)
+            # A disk that was full may have left anything.
+            with contextlib.suppress(AttributeError, TypeError, KeyError, ValueError):
+                if "todo" in row:
+                    self.todo = {str(stage): int(count) for stage, count in row["todo"].items()}
+                else:
+                    self._add(row)
+                    rows.append(row)
         return rows
 
     def _add(self, row: dict[str, str]) -> None:
+        text_of(row)
+        seconds = float(row["seconds"])
         self._stage = row["stage"]
         self._done[row["stage"]] += 1
         self._ends[row["status"]] += 1
-        self._seconds[row["stage"]] += float(row["seconds"])
+        self._seconds[row["stage"]] += seconds
 
-    def line(self) -> str:
-        """Say where the study stands."""
-        stage, done, total = self._stage, self._done.total(), sum(self.todo.values())
-        every, left = sum(self._seconds.values()) / max(1, done), 0.0
+    def left_s(self) -> float:
+        """Estimate how many seconds of cells are left, one after another; 0 as long as nothing ended."""
+        every, left = sum(self._seconds.values()) / max(1, self._done.total()), 0.0
         for name, count in self.todo.items():
             # Cells of a stage cost alike: what is left is estimated stage by stage.
             known = self._done[name]
             left += max(0, count - known) * (self._seconds[name] / known if known else every)
-        (minutes, seconds), in_stage = divmod(round(left), 60), self._done[stage]
+        return left
+
+    def line(self) -> str:
+        """Say where the study stands."""
+        stage, done, total = self._stage, self._done.total(), sum(self.todo.values())
+        (minutes, seconds), in_stage = divmod(round(self.left_s()), 60), self._done[stage]
         return (
             f"{stage} {in_stage}/{max(in_stage, self.todo.get(stage, 0))} · "
             f"all {done}/{max(total, done)} done, {self._ends['failed']} failed, "
@@ -96,9 +105,14 @@ def row_of(record: Record) -> dict[str, str]:
     return row
 
 
+def text_of(row: dict[str, Any]) -> str:
+    """Say how a cell ended. Raises KeyError for what is no row."""
+    return f"{_MARKS[row['status']]} {row['cell']}{row.get('reason', '')}"
+
+
 def tell(row: dict[str, Any]) -> None:
     """Print a row."""
-    say(f"[transect] {_MARKS[row['status']]} {row['cell']}{row.get('reason', '')}")
+    say(f"[transect] {text_of(row)}")
 
 
 class Progress:

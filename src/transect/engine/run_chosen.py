@@ -11,6 +11,7 @@ from transect.domain.record import read_record
 from transect.domain.terminal import say
 from transect.engine.build_environment import made, sized
 from transect.engine.claim import Claim, check_environments
+from transect.engine.environment_use import note_uses
 from transect.engine.interruption import end_abandoned
 from transect.engine.job import load_job
 from transect.engine.locks import leased
@@ -43,6 +44,7 @@ def with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
 def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]) -> None:
     locks = {name: lock for planned in cells for name, lock in planned.environments.items()}
     check_environments(paths, locks)
+    note_uses(plan, locks)
     for name, lock in sorted(locks.items()):
         stamp = paths.environment(name)
         if (stamp_entry(stamp, "status"), stamp_entry(stamp, "lock_hash")) != ("ok", lock):

@@ -42,12 +42,18 @@ def _look(paths: StudyPaths, stage: str, cell: str, spec: dict[str, Any] | None)
     assert isinstance(found, Holds)
     if spec is None or found.record["fingerprint"] != run_fingerprint(spec["fingerprint"], found.record["inputs"]):
         return Verdict(stage=stage, cell=cell)  # of another state of the study: `transect why` says so
-    if spec["environment"] and not (paths.results / "environments").is_dir():
+    if not (paths.results / "environments").is_dir() and (spec["environment"] or _outside_gone(spec)):
         return Verdict(stage=stage, cell=cell, note=_ALONE)
     if any(not isinstance(whole(paths, *source, files=False), Holds) for source in spec["inputs"].values()):
         return Verdict(stage=stage, cell=cell)  # that cell is named itself
     changed = [reason.text for reason in state(paths, spec).reasons if reason.kind == "input"]
     return Verdict(stage=stage, cell=cell, wrong=f"not what it was made from: {', '.join(changed)}" if changed else "")
+
+
+def _outside_gone(spec: dict[str, Any]) -> bool:
+    """Whether files from outside of the results, such as logs, are not here."""
+    named = (spec.get("path"), *spec.get("files", ()), *spec.get("named", ()))
+    return any(name and not Path(name).exists() for name in named)
 
 
 def verify_records(paths: StudyPaths) -> Iterator[Verdict]:

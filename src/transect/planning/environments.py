@@ -122,16 +122,20 @@ def source_files(folder: Path) -> list[Path]:
     return sorted(files)
 
 
+def needs_of(definition: Path) -> list[str]:
+    """Return the lines of a definition's `needs.txt`; none without it."""
+    return _lines(definition / "needs.txt")
+
+
 def needed_environments(name: str) -> list[str]:
     """Return the environments that this one stands on: the lines of its `needs.txt`, in order."""
     return _needed(name, ())
 
 
 def _needed(name: str, above: tuple[str, ...]) -> list[str]:
-    listed = environment_source(name) / "needs.txt"
+    names = needs_of(environment_source(name))
     if name in above:
         raise BadInput(f"environments need each other in a circle: {' -> '.join((*above, name))}")
-    names = _lines(listed)
     for needed in names:
         _needed(needed, (*above, name))
     return names
@@ -196,7 +200,11 @@ def lock_hash_now(name: str) -> str:
 
 @cache
 def _lock_of_files(name: str) -> str:
-    folder = environment_source(name)
+    return lock_of_definition(environment_source(name), needed_environments(name))
+
+
+def lock_of_definition(folder: Path, needed: Iterable[str]) -> str:
+    """Hash what the definition in `folder` makes, as `lock_hash` does, with the environments that it stands on."""
     shared = shared_files(folder)
     parts: list[str | bytes] = [sys.version.split()[0], platform.machine(), sys.platform]
     parts += ["requirements.txt", (folder / "requirements.txt").read_bytes()]
@@ -206,8 +214,8 @@ def _lock_of_files(name: str) -> str:
             parts += [os.path.relpath(path, folder.parents[1]), content]
     for path in shared:
         parts += [f"shared/{path.name}", path.read_bytes()]
-    for needed in needed_environments(name):
-        parts += ["needs", needed, _lock_of_files.__wrapped__(needed)]
+    for name in needed:
+        parts += ["needs", name, _lock_of_files.__wrapped__(name)]
     parts += _compilers([folder / "build.sh", *shared])
     return digest(parts)[:16]
 

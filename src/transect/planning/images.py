@@ -58,11 +58,14 @@ class ImageDefinition(BaseModel):
 
 def definition_of(name: str) -> tuple[ImageDefinition, Path]:
     """Return an environment's image definition and the file that it stands in."""
-    folder = environment_source(name)
+    return _definition_in(environment_source(name))
+
+
+def _definition_in(folder: Path) -> tuple[ImageDefinition, Path]:
     for path in (folder / DEFINITION, folder.parent / "shared" / DEFINITION):
         if path.is_file():
             return load_model(path, ImageDefinition), path
-    raise BadInput(f"environment '{name}' has no image definition: {folder / DEFINITION}")
+    raise BadInput(f"environment '{folder.name}' has no image definition: {folder / DEFINITION}")
 
 
 def image_lock(name: str) -> str:
@@ -71,8 +74,13 @@ def image_lock(name: str) -> str:
     The environment's own lock, the definition, the layout, and with base host the C library whose
     version every library there goes with.
     """
-    definition, _ = definition_of(name)
-    parts = [_LAYOUT, lock_hash(name), canonical_json(definition.model_dump())]
+    return image_lock_of(environment_source(name), lock_hash(name))
+
+
+def image_lock_of(folder: Path, lock: str) -> str:
+    """Hash as `image_lock` does what the environment defined in `folder`, of that lock hash, makes an image of."""
+    definition, _ = _definition_in(folder)
+    parts = [_LAYOUT, lock, canonical_json(definition.model_dump())]
     if definition.base == "host":
         parts += [*platform.libc_ver()]
     return digest(parts)[:16]

@@ -26,6 +26,7 @@ from transect.domain.terminal import printable, say
 from transect.engine import submissions
 from transect.engine.build_image import lost
 from transect.engine.claim import Claim, cannot_write, check_environments
+from transect.engine.environment_use import note_uses
 from transect.engine.interruption import end_abandoned, watch_for_interruption
 from transect.engine.plan_files import check_origin, planned_cells, write_plan
 from transect.engine.progress import EarlyReport, Journal, start_progress, tell
@@ -174,6 +175,7 @@ class MainFlow(Flow):
     def _begin(self, jobs: Any) -> None:
         check_questions(self._plan.study, self._plan.file)
         self._claim.take()
+        note_uses(self._plan, self._facts.environments)
         submissions.cancel_earlier(self._plan.paths.runs, self._plan.study.name)
         if SUBMISSIONS.run:
             submissions.begin(self._run_file(), SUBMISSIONS.job_names())
