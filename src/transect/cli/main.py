@@ -23,6 +23,7 @@ from transect.cli.container import image
 from transect.cli.elsewhere import export_step, predict
 from transect.cli.history import history
 from transect.cli.launch import launch
+from transect.cli.listing import list_
 from transect.cli.logs import ingest
 from transect.cli.output import Json, print_lines, print_table
 from transect.cli.plan import plan, train
@@ -78,10 +79,10 @@ def doctor(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(study.check, study.why, study.run),
     *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
-    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin),
+    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin, list_),
 )
 for command in _COMMANDS:
-    app.command(command.__name__.replace("_", "-"))(command)
+    app.command(command.__name__.strip("_").replace("_", "-"))(command)
 
 
 def _version(show: bool) -> None:

@@ -146,6 +146,13 @@ class Registry(Generic[T]):
         except KeyError:
             raise unknown_name(self.kind, name, self._entries, where, self.called()) from None
 
+    def about(self, name: str) -> str:
+        """Return the first line that its class says of itself, else its file; nothing where neither says any."""
+        self.get(name)
+        cls = self._entries[name]
+        said = cls.__doc__ or sys.modules[cls.__module__].__doc__ or ""
+        return said.strip().partition("\n")[0]
+
     def source(self, name: str) -> Path:
         """Return the file that defines the plug-in: it is part of a cell's fingerprint."""
         self.get(name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,21 +21,55 @@ from transect.planning.own_workloads import define, is_own
 from transect.planning.stage import STAGES, ordered_stages
 from transect.training.workloads import WORKLOADS
 
+_SUFFIXES = (".yaml", ".yml")
+
+
+def _folder_of(kind: str) -> Path:
+    return ROOT / "config" / {"study": "studies", "system": "systems"}[kind]
+
+
+def names_of(kind: str) -> dict[str, str]:
+    """Return the names of all files of a kind, `study` or `system`, each with its sentence.
+
+    That is the first sentence of the comment that the file begins with, else its title or description.
+    """
+    return {path.stem: _sentence(path) for path in sorted(_folder_of(kind).glob("*.yaml"), key=lambda path: path.stem)}
+
+
+def _sentence(path: Path) -> str:
+    """Say what a file is about; nothing where it cannot be read: who uses it is told what is wrong with it."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    comment = []
+    for line in itertools.takewhile(lambda line: line.startswith("#"), lines):
+        comment.append(line.lstrip("# "))
+        if line.endswith((".", "?", ":")):
+            break
+    said = re.search(r"^(?:title|about|description): *(.+)", "\n".join(lines), re.MULTILINE)
+    first = re.split(r"(?<=[.?]) ", " ".join(comment).strip(), maxsplit=1)[0].rstrip(":")
+    return first or (said[1].strip("\"' ") if said else "")
+
+
+def _find(kind: str, given: str) -> Path:
+    path = Path(given)
+    if path.suffix in _SUFFIXES or path.is_file():
+        return path.resolve()
+    found = _folder_of(kind) / f"{given}.yaml"
+    if not found.is_file():
+        raise unknown_name(kind, given, names_of(kind))
+    return found
+
 
 def find_study(given: str) -> Path:
-    """Return the file of a study given by name or path."""
-    path = Path(given)
-    if path.suffix in (".yaml", ".yml") or path.exists():
-        return path.resolve()
-    return ROOT / "config" / "studies" / f"{given}.yaml"
+    """Return the file of a study given by name or path. Raises BadInput for a name that is none."""
+    return _find("study", given)
 
 
 def find_system(given: str) -> Path:
-    """Return the file of a system given by name or path."""
-    path = Path(given)
-    if path.suffix in (".yaml", ".yml"):
-        return path.resolve()
-    return ROOT / "config" / "systems" / f"{given}.yaml"
+    """Return the file of a system given by name or path. Raises BadInput for a name that is none."""
+    return _find("system", given)
 
 
 def study_model() -> type[Study]:
