@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -15,6 +16,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from transect.cli.kinds import REGISTRIES, plural
+from transect.cli.new import SCAFFOLDS
 from transect.domain import study, system
 from transect.domain.cell import Cell
 from transect.domain.files import write_if_changed
@@ -272,6 +274,16 @@ def _replaced(page: str, name: str, block: str, first: str, last: str) -> str:
     return before + block + after
 
 
+def with_scaffolds(page: str) -> str:
+    """Return a page with the files to copy that `transect new` writes too, as they are in the package."""
+
+    def filled(match: re.Match[str]) -> str:
+        file = SCAFFOLDS / match[2]
+        return f"{match[1]}{file.read_text(encoding='utf-8')}```" if file.is_file() else match[0]
+
+    return re.sub(r"(<!-- example: (\S+) -->\n```\w+\n).*?^```", filled, page, flags=re.MULTILINE | re.DOTALL)
+
+
 def _schema(model: type[BaseModel]) -> str:
     return json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False) + "\n"
 
@@ -288,7 +300,7 @@ def pages() -> dict[Path, str]:
         DOCS / "metrics.md": metrics_page(),
         DOCS / "studies.md": _replaced(_with_block("studies.md", keys_block()), "studies.md", rules_block(), *_RULES),
         **{
-            path: with_tables(path.read_text(encoding="utf-8"), _table)
+            path: with_scaffolds(with_tables(path.read_text(encoding="utf-8"), _table))
             for path in sorted((DOCS / "adding").glob("*.md"))
         },
     }

@@ -24,7 +24,7 @@ def know_plugins(study: str | None, plugins: Path | None) -> Path | None:
         if not plugins.is_dir():
             raise BadInput(f"--plugins {plugins}: no such folder")
         known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
-        os.environ[PLUGINS_VARIABLE] = os.pathsep.join([*known, str(plugins.resolve())])
+        os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys([*known, str(plugins.resolve())]))
     from transect.planning.study import find_study, load_study
 
     file = find_study(study) if study is not None else None

@@ -25,6 +25,7 @@ from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.listing import list_
 from transect.cli.logs import ingest
+from transect.cli.new import new
 from transect.cli.output import Json, print_lines, print_table
 from transect.cli.plan import plan, train
 from transect.cli.results import clean, report, reset, retry, status
@@ -79,7 +80,7 @@ def doctor(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(study.check, study.why, study.run),
     *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
-    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin, list_),
+    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin, list_, new),
 )
 for command in _COMMANDS:
     app.command(command.__name__.strip("_").replace("_", "-"))(command)
