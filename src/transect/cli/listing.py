@@ -105,5 +105,5 @@ def _rules() -> Sentences:
 
     parts = all_parts()
     for problem in parts.problems:
-        say(f"{problem.file}: {problem.text}")
+        say(str(problem))
     return rules_of(parts)

@@ -22,6 +22,7 @@ from transect.cli.conformance import conformance
 from transect.cli.container import image
 from transect.cli.elsewhere import export_step, predict
 from transect.cli.history import history
+from transect.cli.init import init
 from transect.cli.launch import launch
 from transect.cli.listing import list_
 from transect.cli.logs import ingest
@@ -80,7 +81,7 @@ def doctor(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(study.check, study.why, study.run),
     *(status, retry, reset, clean, verify, report, crate, compare, history, ingest),
-    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin, list_, new),
+    *(doctor, plan, train, launch, image, conformance, predict, export_step, check_plugin, list_, new, init),
 )
 for command in _COMMANDS:
     app.command(command.__name__.strip("_").replace("_", "-"))(command)

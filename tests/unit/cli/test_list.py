@@ -114,3 +114,17 @@ def test_what_lies_in_a_plug_in_folder_is_listed(given, tmp_path):
     assert found["extra-reduce-broadcast"] == "MPI_Reduce and MPI_Bcast."
     assert found["toy"] == "Takes weights and gives a number."
     assert found["mine"] == "1 packages, not built yet"
+
+
+@pytest.mark.env
+def test_a_part_of_a_report_that_cannot_be_imported_is_named_beside_the_rules(tmp_path):
+    write_examples(tmp_path / "plugins")
+    (tmp_path / "plugins/toy/report.py").write_text("from nowhere import REPORT\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "transect", "list", "rules", "--plugins", str(tmp_path / "plugins"), "--json"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and [row["name"] for row in json.loads(done.stdout)] == [*RULES]
+    assert "toy" in done.stderr and "nowhere" in done.stderr
