@@ -23,6 +23,8 @@ _OVERHEAD_MINUTES = 5
 _BLOCK_MINUTES = 240
 # Of a node's memory, in per cent: the system takes some.
 _MEMORY_SHARE = 90
+# Of modules that are listed.
+_NAMED = 12
 
 
 def init(
@@ -58,7 +60,8 @@ def init(
         facts, notes = _here(gpus), list[str]()
     else:
         facts, notes = _on_slurm(offers, partition, account, gpus, asks=asks)
-    facts, notes = [*facts, *_modules(module)], [*notes, *_loaded()]
+    known = offers.modules if offers else ()
+    facts, notes = [*facts, *_modules(module, known)], [*notes, *_modules_seen(known)]
     write_new(made := files(folder, called, facts, notes))
     print_lines(*(f"wrote {path}" for path in made))
     profile = "slurm" if offers else "local"
@@ -218,12 +221,27 @@ def _account(known: Sequence[str] | None, given: str | None, *, asks: bool) -> l
     return [Fact(key="account", value=chosen, source=told)]
 
 
-def _modules(given: Sequence[str] | None) -> list[Fact]:
+def _modules(given: Sequence[str] | None, known: Sequence[str]) -> list[Fact]:
     from transect.cli.init_files import Fact
 
-    return [Fact(key="modules", value=list(given), source="as given; `transect doctor` tries them")] if given else []
+    missing = [
+        name for name in given or () if name not in known and not any(one.startswith(f"{name}/") for one in known)
+    ]
+    told = (
+        f"as given; `module avail` names no {', '.join(missing)} here" if missing else "as given, and in `module avail`"
+    )
+    return [Fact(key="modules", value=list(given), source=told)] if given else []
 
 
-def _loaded() -> list[str]:
+def _modules_seen(known: Sequence[str]) -> list[str]:
+    """Say what could be loaded before every payload: a site's MPI, and what this shell has loaded."""
+    mpi = [name for name in known if "mpi" in name.lower()]
     loaded = [name for name in os.environ.get("LOADEDMODULES", "").split(":") if name]
-    return [f"loaded in the shell that called `transect init`: {', '.join(loaded)}"] if loaded else []
+    return [
+        *(
+            [f"`module avail` names {len(known)}, with MPI in the name: {', '.join(mpi[:_NAMED]) or 'none'}"]
+            if known
+            else []
+        ),
+        *([f"loaded in the shell that called `transect init`: {', '.join(loaded)}"] if loaded else []),
+    ]

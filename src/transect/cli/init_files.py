@@ -106,7 +106,8 @@ def _study(system: System) -> str:
     axis, many = ("nodes", "nodes") if nodes > 1 else ("ranks", "ranks on this node")
     # Divisible by each number of ranks: all of them take the same path.
     batch = math.lcm(*counts) * math.ceil(64 / math.lcm(*counts))
-    memory = min(2000, (system.memory_mb_per_node or 4000) // 2)
+    bound = "no more than half of what is asked for each node" if system.memory_mb_per_node else "a limit, not a need"
+    memory = min(4000, (system.memory_mb_per_node or 8000) // 2)
     asked = f"Do {counts[-1]} {many} pay, and how far is that from {counts[-1]} times as fast?"
     some = f", {nodes} of its {system.nodes} nodes" if nodes < system.nodes else ""
     lines = [
@@ -120,7 +121,7 @@ def _study(system: System) -> str:
         f"    answered_by: [{'training.fastest, training.scaling' if len(counts) > 1 else 'training.fastest, training.limit'}]",
         "limits:",
         "  seconds: 120",
-        "  # No more than half of a node's memory.",
+        f"  # Of one cell on a node: {bound}.",
         f"  memory_mb: {memory}",
         "workloads:",
         f"  # A batch that can be shared by {_flow(counts)} ranks. The reference follows the first steps.",

@@ -147,10 +147,16 @@ class Registry(Generic[T]):
             raise unknown_name(self.kind, name, self._entries, where, self.called()) from None
 
     def about(self, name: str) -> str:
-        """Return the first line that its class says of itself, else its file; nothing where neither says any."""
-        self.get(name)
+        """Return the first line that its class says of itself, else that its file says, else where it is.
+
+        Makes no plug-in, which may fail. Raises BadInput as `get` does.
+        """
+        if name not in self:
+            raise unknown_name(self.kind, name, self._entries, others=self.called())
         cls = self._entries[name]
-        said = cls.__doc__ or sys.modules[cls.__module__].__doc__ or ""
+        if name in self._described:
+            return cls.__doc__ or "described in the study"
+        said = cls.__doc__ or sys.modules[cls.__module__].__doc__ or f"in {self._files[name].name}"
         return said.strip().partition("\n")[0]
 
     def source(self, name: str) -> Path:

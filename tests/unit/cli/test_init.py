@@ -139,9 +139,17 @@ def test_the_doctor_finds_nothing_wrong_with_the_file(partitions, accounts, site
 
 
 @pytest.mark.env
-def test_what_is_given_is_taken(site, made):
+def test_what_is_given_is_taken(site, made, tmp_path, monkeypatch):
     site(SEVERAL, accounts="physics|normal\nchemistry|normal", mpi="none pmi2 pmix_v4 pmix")
-    system, _ = made("--partition", "short", "--account", "chemistry", "--gpus", "0", "--name", "mine.2")
+    listed = "/opt/modules:\\ngcc/13\\nopenmpi/5.0(default)\\n"
+    (tmp_path / ".bash_profile").write_text(f"module() {{ printf '{listed}' >&2; }}\n")
+    monkeypatch.setenv("LOADEDMODULES", "slurm/23:gcc/13")
+    system, text = made(
+        *("--partition", "short", "--account", "chemistry", "--gpus", "0", "--name", "mine.2"),
+        *("--module", "openmpi/5.0", "--module", "gcc", "--module", "hdf5"),
+    )
+    assert system.modules == ["openmpi/5.0", "gcc", "hdf5"] and "names no hdf5 here" in text
+    assert "# `module avail` names 2, with MPI in the name: openmpi/5.0\n" in text and ": slurm/23, gcc/13\n" in text
     assert (system.name, system.partition, system.account) == ("mine.2", "short", "chemistry")
     assert (system.gpus_per_node, system.mpi_type) == (0, "pmix")
     # Jobs of eight minutes, their start included.

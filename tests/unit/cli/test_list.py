@@ -117,6 +117,18 @@ def test_what_lies_in_a_plug_in_folder_is_listed(given, tmp_path):
 
 
 @pytest.mark.env
+def test_what_a_study_describes_itself_is_listed_as_such():
+    done = subprocess.run(
+        [sys.executable, "-m", "transect", "list", "frameworks", "--study", "own-scripts", "--json"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"name": "lightning", "about": "described in the study"} in json.loads(done.stdout)
+
+
+@pytest.mark.env
 def test_a_part_of_a_report_that_cannot_be_imported_is_named_beside_the_rules(tmp_path):
     write_examples(tmp_path / "plugins")
     (tmp_path / "plugins/toy/report.py").write_text("from nowhere import REPORT\n")

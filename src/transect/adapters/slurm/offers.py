@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,12 +30,13 @@ class Partition:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offers:
-    """`accounts`: those that this user may charge; None: nobody tells."""
+    """`accounts`: those that this user may charge; None: nobody tells. `modules`: what `module avail` names here."""
 
     cluster: str
     partitions: Sequence[Partition]
     accounts: Sequence[str] | None
     mpi_types: Sequence[str]
+    modules: Sequence[str]
 
 
 def _number(text: str) -> int:
@@ -62,6 +64,20 @@ def _partition(name: str, line: str) -> Partition | None:
     )
 
 
+def _modules() -> list[str]:
+    """Return what `module avail` names in a login shell; nothing where there is no such command."""
+    command = ["bash", "-lc", "module -t avail 2>&1"]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    lines = done.stdout.splitlines() if done.returncode == 0 else []
+    # Between them stand the folders that they lie in, which end with a colon.
+    return [name.partition("(")[0] for line in lines if (name := line.strip()) and not name.endswith((":", "/"))]
+
+
 def survey() -> Offers | None:
     """Ask Slurm; None where no controller answers."""
     config = ask("scontrol", "show", "config")
@@ -75,4 +91,5 @@ def survey() -> Offers | None:
         partitions=[partition for partition in found if partition is not None],
         accounts=None if known is None else sorted(filter(None, known)),
         mpi_types=mpi_types() if shutil.which("srun") else [],
+        modules=_modules(),
     )
