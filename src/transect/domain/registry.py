@@ -154,9 +154,9 @@ class Registry(Generic[T]):
         if name not in self:
             raise unknown_name(self.kind, name, self._entries, others=self.called())
         cls = self._entries[name]
-        if name in self._described:
-            return cls.__doc__ or "described in the study"
-        said = cls.__doc__ or sys.modules[cls.__module__].__doc__ or f"in {self._files[name].name}"
+        elsewhere = sys.modules[cls.__module__].__doc__ or f"in {self._files[name].name}"
+        # A class that a study describes is of no file of its own.
+        said = cls.__doc__ or ("described in the study" if name in self._described else elsewhere)
         return said.strip().partition("\n")[0]
 
     def source(self, name: str) -> Path:
