@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -15,6 +16,8 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from transect.analysis import records_schema
+from transect.cli.kinds import REGISTRIES, plural
+from transect.cli.new import SCAFFOLDS
 from transect.domain import study, system
 from transect.domain.cell import Cell
 from transect.domain.files import write_if_changed
@@ -24,30 +27,14 @@ from transect.domain.record import Record
 from transect.domain.registry import Registry
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
-from transect.hpc.docking.base import PROGRAMMING_MODELS
-from transect.launch import LAUNCHERS
-from transect.launch.rendezvous import RENDEZVOUS
-from transect.launch.wrapping import WRAPPERS
-from transect.onnx_models.exporters import EXPORTERS
-from transect.onnx_models.loaders import LOADERS
-from transect.onnx_models.models import MODELS
 from transect.planning.own_scripts import ScriptDefinition, TargetDefinition
 from transect.planning.own_workloads import Definition
-from transect.planning.stage import STAGES, ordered_stages
+from transect.planning.stage import ordered_stages
 from transect.planning.study import study_model
-from transect.report.engine.formats import REPORT_FORMATS
-from transect.runtimes import RUNTIMES
-from transect.text.classifiers import CLASSIFIERS
-from transect.text.formats import FORMATS
-from transect.text.splitters import SPLITTERS
-from transect.training.datasets import DATASETS
-from transect.training.frameworks import FRAMEWORKS
-from transect.training.losses import LOSSES
-from transect.training.memory import MEMORIES
-from transect.training.optimisers import OPTIMISERS
+from transect.report.engine.rules import RULES
 from transect.training.schedules import SCHEDULES
 from transect.training.strategies import STRATEGIES
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import Parameters
 
 # The tests load this file by its path.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -60,32 +47,7 @@ DOCS = ROOT / "docs"
 _NOTE = "<!-- Made by scripts/generate-docs.py from the code: edit that, then `make docs`. -->"
 _START = "<!-- generated keys: start -->"
 _END = "<!-- generated keys: end -->"
-
-_REGISTRIES: tuple[Registry[Any], ...] = (
-    FRAMEWORKS,
-    STRATEGIES,
-    MEMORIES,
-    WORKLOADS,
-    DATASETS,
-    LOSSES,
-    OPTIMISERS,
-    SCHEDULES,
-    MODELS,
-    EXPORTERS,
-    LOADERS,
-    RUNTIMES,
-    PARSERS,
-    BENCHMARKS,
-    PROGRAMMING_MODELS,
-    FORMATS,
-    SPLITTERS,
-    CLASSIFIERS,
-    LAUNCHERS,
-    WRAPPERS,
-    RENDEZVOUS,
-    STAGES,
-    REPORT_FORMATS,
-)
+_RULES = "<!-- rules: start -->", "<!-- rules: end -->"
 
 
 def _models() -> list[tuple[str, str, type[BaseModel]]]:
@@ -128,10 +90,6 @@ def _table(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
 
 
-def _plural(kind: str) -> str:
-    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
-
-
 def _first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").split("\n", 1)[0]
 
@@ -146,7 +104,7 @@ def _plugin_rows(registry: Registry[Any]) -> list[list[str]]:
         plugin = registry.get(name)
         file = source.relative_to(ROOT).as_posix()
         others = ", ".join(f"`{other}`" for other in registry.called()[name])
-        row = [f"`{name}`" + (f" ({others})" if others else ""), _first_line(type(plugin))]
+        row = [f"`{name}`" + (f" ({others})" if others else ""), registry.about(name)]
         # A stage's depends on the cell: it is a method there.
         if hasattr(plugin, "environment") and not callable(plugin.environment):
             row.append(f"`{plugin.environment}`" if plugin.environment else "the system's own")
@@ -170,7 +128,7 @@ def plugins_page() -> str:
         _NOTE,
         "What each registry holds. How to add one: [adding.md](adding.md). Names in parentheses are understood too, whether in capitals or not, with\n`-` or `_`; one that stands beside several is an error that names these.",
     ]
-    for registry in _REGISTRIES:
+    for registry in REGISTRIES:
         rows = _plugin_rows(registry)
         columns = ["name", "what", "environment", "file"]
         if rows and len(rows[0]) == 3:
@@ -178,7 +136,7 @@ def plugins_page() -> str:
         parts += [f"## {registry.kind}", _table(columns, rows)]
         if registry in (STRATEGIES, SCHEDULES):
             names = [registry.kind, "option", "default", "takes", "meaning"]
-            parts += [f"### Options of {_plural(registry.kind)}", _table(names, _option_rows(registry))]
+            parts += [f"### Options of {plural(registry.kind)}", _table(names, _option_rows(registry))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -320,14 +278,35 @@ def keys_block() -> str:
     return "\n\n".join([*parts, _END])
 
 
+def rules_block() -> str:
+    """Return the table of rules of docs/studies.md."""
+    start, end = _RULES
+    return "\n\n".join(
+        [start, _table(["rule", "what it decides"], [[f"`{n}`", said] for n, said in RULES.items()]), end]
+    )
+
+
 def _with_block(name: str, block: str) -> str:
     """Return a page of docs/ with its generated part replaced; the rest is written by hand."""
-    page = (DOCS / name).read_text(encoding="utf-8")
-    before, start, rest = page.partition(_START)
-    _, end, after = rest.partition(_END)
+    return _replaced((DOCS / name).read_text(encoding="utf-8"), name, block, _START, _END)
+
+
+def _replaced(page: str, name: str, block: str, first: str, last: str) -> str:
+    before, start, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not (start and end):
-        raise SystemExit(f"generate-docs: docs/{name} has no {_START} … {_END}")
+        raise SystemExit(f"generate-docs: docs/{name} has no {first} … {last}")
     return before + block + after
+
+
+def with_scaffolds(page: str) -> str:
+    """Return a page with the files to copy that `transect new` writes too, as they are in the package."""
+
+    def filled(match: re.Match[str]) -> str:
+        file = SCAFFOLDS / match[2]
+        return f"{match[1]}{file.read_text(encoding='utf-8')}```" if file.is_file() else match[0]
+
+    return re.sub(r"(<!-- example: (\S+) -->\n```\w+\n).*?^```", filled, page, flags=re.MULTILINE | re.DOTALL)
 
 
 def _schema(model: type[BaseModel]) -> str:
@@ -345,9 +324,9 @@ def pages() -> dict[Path, str]:
         DOCS / "portable-training-step.md": _with_block("portable-training-step.md", covered_block()),
         DOCS / "metrics.md": metrics_page(),
         DOCS / "query.md": _with_block("query.md", records_block()),
-        DOCS / "studies.md": _with_block("studies.md", keys_block()),
+        DOCS / "studies.md": _replaced(_with_block("studies.md", keys_block()), "studies.md", rules_block(), *_RULES),
         **{
-            path: with_tables(path.read_text(encoding="utf-8"), _table)
+            path: with_scaffolds(with_tables(path.read_text(encoding="utf-8"), _table))
             for path in sorted((DOCS / "adding").glob("*.md"))
         },
     }

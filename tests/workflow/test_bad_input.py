@@ -50,7 +50,11 @@ def test_check_and_run_give_the_same_clear_message(place, name):
 
 @pytest.mark.parametrize(
     ("study", "more", "message"),
-    [("nosuch", {}, "nosuch.yaml: no such file"), ("quick", {"studdy": "quick"}, "unknown key 'studdy'")],
+    [
+        ("qiuck", {}, "unknown study 'qiuck': did you mean 'quick'? Known: "),
+        ("qiuck.yaml", {}, "qiuck.yaml: no such file"),
+        ("quick", {"studdy": "quick"}, "unknown key 'studdy'"),
+    ],
 )
 def test_a_missing_study_or_an_unknown_key_is_named(place, study, more, message):
     run = place.make(study, **more)

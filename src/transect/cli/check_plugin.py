@@ -16,6 +16,23 @@ from transect.domain.errors import BadInput
 from transect.domain.terminal import say
 
 
+def know_plugins(study: str | None, plugins: Path | None) -> Path | None:
+    """Make the plug-ins of a folder and of a study known; return the study's file. Raises BadInput."""
+    from transect.domain.registry import PLUGINS_VARIABLE
+
+    if plugins is not None:
+        if not plugins.is_dir():
+            raise BadInput(f"--plugins {plugins}: no such folder")
+        known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
+        os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys([*known, str(plugins.resolve())]))
+    from transect.planning.study import find_study, load_study
+
+    file = find_study(study) if study is not None else None
+    if file is not None:
+        load_study(file)
+    return file
+
+
 def check_plugin(
     kind: Annotated[str, typer.Argument(help="framework, strategy, runtime, parser, …")],
     name: Annotated[str, typer.Argument(help="the name by which it is registered")],
@@ -35,18 +52,7 @@ def check_plugin(
     and a strategy train beside the float64 reference, a runtime serves an exported model, a dataset is prepared, a
     parser reads `--log`. Example: transect check-plugin framework my-framework --plugins my/plugins
     """
-    from transect.domain.registry import PLUGINS_VARIABLE
-
-    if plugins is not None:
-        if not plugins.is_dir():
-            raise BadInput(f"--plugins {plugins}: no such folder")
-        known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
-        os.environ[PLUGINS_VARIABLE] = os.pathsep.join([*known, str(plugins.resolve())])
-    from transect.planning.study import find_study, load_study
-
-    file = find_study(study) if study is not None else None
-    if file is not None:
-        load_study(file)
+    file = know_plugins(study, plugins)
     from transect.cli.plugin_checks import answers, check_log, kind_of
     from transect.cli.plugin_runs import runs
     from transect.cli.rule_checks import Check

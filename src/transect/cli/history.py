@@ -12,7 +12,7 @@ import typer
 
 from transect.cli.compare import NOTHING, WORSE, check_format, check_outputs, margin_of
 from transect.cli.output import print_lines, print_sections
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, unknown_name
 
 if TYPE_CHECKING:
     from transect.analysis.history import History
@@ -192,7 +192,7 @@ def _of_one_study(sets: list[ResultSet], study: str | None) -> tuple[str, list[R
     if study is None and len(known) > 1:
         raise BadInput(f"runs of {len(known)} studies: {', '.join(known)}: expected --study with one of them")
     if study is not None and study not in known:
-        raise BadInput(f"--study {study}: no such runs there, only of {', '.join(known) or 'none'}")
+        raise unknown_name("study", study, known, "--study")
     name = study or (known[0] if known else "")
     runs = [results for results in sets if names.get(results.letter, name) == name]
     others = [LeftOut(name=run.name, why=f"of study {names[run.letter]}") for run in sets if run not in runs]

@@ -21,6 +21,8 @@ from transect.domain.terminal import printable, say
 
 # Commands by the module of `transect.cli` that has their function, each with what the list of commands says of it.
 COMMANDS: dict[str, dict[str, str]] = {
+    "init": {"init": "Write a folder for studies of your own, fit for this machine"},
+    "listing": {"list": "List every name that a study can use"},
     "study": {
         "check": "Validate a study; list its cells, and which are skipped",
         "why": "Say which cells would run again, and why",
@@ -57,6 +59,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "export-step": "Export a training step as ONNX files",
     },
     "check_export": {"check-export": "Say whether an ONNX file gives a module's outputs"},
+    "new": {"new": "Write a plug-in to begin with, and its test"},
     "check_plugin": {"check-plugin": "Ask a plug-in what the project's own are asked"},
 }
 _MODULES = {name: module for module, names in COMMANDS.items() for name in names}
@@ -68,7 +71,9 @@ class _Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         module = importlib.import_module(f"transect.cli.{_MODULES[name]}")
         one = typer.Typer(add_completion=False, rich_markup_mode=None)
-        one.command(name)(getattr(module, name.replace("-", "_")))
+        word = name.replace("-", "_")
+        # `list` is a word of Python's.
+        one.command(name)(getattr(module, word, None) or getattr(module, f"{word}_"))
         return typer.main.get_command(one)
 
     def __iter__(self) -> Iterator[str]:

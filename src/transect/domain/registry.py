@@ -146,6 +146,19 @@ class Registry(Generic[T]):
         except KeyError:
             raise unknown_name(self.kind, name, self._entries, where, self.called()) from None
 
+    def about(self, name: str) -> str:
+        """Return the first line that its class says of itself, else that its file says, else where it is.
+
+        Makes no plug-in, which may fail. Raises BadInput as `get` does.
+        """
+        if name not in self:
+            raise unknown_name(self.kind, name, self._entries, others=self.called())
+        cls = self._entries[name]
+        elsewhere = sys.modules[cls.__module__].__doc__ or f"in {self._files[name].name}"
+        # A class that a study describes is of no file of its own.
+        said = cls.__doc__ or ("described in the study" if name in self._described else elsewhere)
+        return said.strip().partition("\n")[0]
+
     def source(self, name: str) -> Path:
         """Return the file that defines the plug-in: it is part of a cell's fingerprint."""
         self.get(name)

@@ -28,7 +28,7 @@ from transect.engine.plan_files import (
     study_file,
     system_file,
 )
-from transect.planning.study import find_study, find_system, load_study
+from transect.planning.study import load_study, named_file
 
 if TYPE_CHECKING:
     from transect.report.engine.export import Written
@@ -106,10 +106,10 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None, price: S
 
 def _again(paths: StudyPaths) -> list[str]:
     file = study_file(paths)
-    words = [paths.study if file in (None, find_study(paths.study)) else str(file)]
+    words = [paths.study if file in (None, named_file("study", paths.study)) else str(file)]
     system = system_file(paths)
-    if system not in (None, find_system("laptop")):
-        words += ["--system", system.stem if system == find_system(system.stem) else str(system)]
+    if system not in (None, named_file("system", "laptop")):
+        words += ["--system", system.stem if system == named_file("system", system.stem) else str(system)]
     if paths.results.resolve() != Path("results").resolve():
         words += ["--results", str(paths.results)]
     return words

@@ -41,10 +41,14 @@ _MADE = ("__pycache__",)
 DEFINITION = "image.yaml"
 
 
-def _find(name: str) -> Path | None:
+def _bases() -> list[Path]:
     from transect.domain.registry import plugin_folders
 
-    for base in (ROOT, *plugin_folders()):
+    return [ROOT, *plugin_folders()]
+
+
+def _find(name: str) -> Path | None:
+    for base in _bases():
         if (base / "envs" / name / "requirements.txt").is_file():
             return base / "envs" / name
     return None
@@ -67,8 +71,9 @@ def environment_source(name: str, where: str = "") -> Path:
 
 
 def environment_names() -> list[str]:
-    """Return the names of the environments under `envs/`."""
-    return sorted(path.parent.name for path in (ROOT / "envs").glob("*/requirements.txt"))
+    """Return the names of the environments under `envs/`, here and in the plug-in folders."""
+    found = (path for base in _bases() for path in (base / "envs").glob("*/requirements.txt"))
+    return sorted({path.parent.name for path in found})
 
 
 def shared_files(folder: Path) -> list[Path]:

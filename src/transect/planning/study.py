@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,28 +23,64 @@ from transect.training.workloads import WORKLOADS
 
 # Of packages that bring plug-ins: an entry point's name is what a study calls them, its value the package they lie in.
 PLUGINS_GROUP = "transect.plugins"
+_SUFFIXES = (".yaml", ".yml")
+
+
+def _folders_of(kind: str) -> list[Path]:
+    return [folder / {"study": "studies", "system": "systems"}[kind] for folder in config_folders()]
+
+
+def names_of(kind: str) -> dict[str, str]:
+    """Return the names of all files of a kind, `study` or `system`, each with its sentence.
+
+    That is the first sentence of the comment that the file begins with, else its title or description.
+    """
+    found: dict[str, Path] = {}
+    for folder in _folders_of(kind):
+        found = {path.stem: path for path in folder.glob("*.yaml")} | found
+    return {name: _sentence(found[name]) for name in sorted(found)}
+
+
+def named_file(kind: str, name: str) -> Path | None:
+    """Return the file of that name that goes before the others; None where no folder has one."""
+    places = (folder / f"{name}.yaml" for folder in _folders_of(kind))
+    return next((place.resolve() for place in places if place.is_file()), None)
+
+
+def _sentence(path: Path) -> str:
+    """Say what a file is about; nothing where it cannot be read: who uses it is told what is wrong with it."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    comment = []
+    for line in itertools.takewhile(lambda line: line.startswith("#"), lines):
+        comment.append(line.lstrip("# "))
+        if line.endswith((".", "?", ":")):
+            break
+    said = re.search(r"^(?:title|about|description): *(.+)", "\n".join(lines), re.MULTILINE)
+    first = re.split(r"(?<=[.?]) ", " ".join(comment).strip(), maxsplit=1)[0].rstrip(":")
+    return first or (said[1].strip("\"' ") if said else "")
+
+
+def _find(kind: str, given: str) -> Path:
+    path = Path(given)
+    if path.suffix in _SUFFIXES or path.is_file():
+        return path.resolve()
+    found = named_file(kind, given)
+    if found is None:
+        raise unknown_name(kind, given, names_of(kind))
+    return found
 
 
 def find_study(given: str) -> Path:
-    """Return the file of a study given by name or path."""
-    path = Path(given)
-    if path.suffix in (".yaml", ".yml") or path.exists():
-        return path.resolve()
-    return _named("studies", given)
+    """Return the file of a study given by name or path. Raises BadInput for a name that is none."""
+    return _find("study", given)
 
 
 def find_system(given: str) -> Path:
-    """Return the file of a system given by name or path."""
-    path = Path(given)
-    if path.suffix in (".yaml", ".yml"):
-        return path.resolve()
-    return _named("systems", given)
-
-
-def _named(kind: str, name: str) -> Path:
-    """Return the first file of that name; where there is none, where transect's own would be."""
-    places = [folder / kind / f"{name}.yaml" for folder in config_folders()]
-    return next((place.resolve() for place in places if place.is_file()), places[-1])
+    """Return the file of a system given by name or path. Raises BadInput for a name that is none."""
+    return _find("system", given)
 
 
 def study_model() -> type[Study]:

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_programs import write_programs
 from transect.adapters.slurm import scheduler
 from transect.adapters.slurm.doctor import absent, examine_system, fitting, gpus, minutes, usable
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
 
-NODES = {
-    "cpu": "c1|16|64000|(null)|ib,icelake|planned\nc2|16|64000|(null)|ib,icelake|mixed-",
-    "fat": "f1|64|512000|(null)|icelake|idle",
-    "gpu": "g1|32|128000|(null)|(null)|down*",
-}
-# srun drops its options and runs the rest here.
-PROGRAMS = {
-    "scontrol": """case "$*" in
-*partition*) echo 'PartitionName=cpu Default=YES MaxTime=01:00:00 State=UP'
-  echo 'PartitionName=fat Default=NO MaxTime=2-00:00:00 State=UP'
-  echo 'PartitionName=gpu Default=NO MaxTime=UNLIMITED State=UP' ;;
-*config*) echo 'AccountingStorageType = accounting_storage/slurmdbd' ;;
-esac""",
-    "sinfo": 'case "$*" in\n*--version*) echo slurm 23.11 ;;\n'
-    + "".join(f"*-p\\ {name}\\ *) echo '{text}' ;;\n" for name, text in NODES.items())
-    + "esac",
-    "sacctmgr": "echo 'physics|normal,long'",
-    "srun": """case "$*" in *--mpi=list*) echo ' pmix'; exit ;; esac
-echo "$@" >> {folder}/sruns
-while [ "${{1#-}}" != "$1" ]; do shift; done
-exec "$@" """,
-    "sbatch": "",
-    "squeue": "",
-    "scancel": "",
+PARTITIONS = {
+    "cpu": (
+        "Default=YES MaxTime=01:00:00 State=UP",
+        "c1|16|64000|(null)|ib,icelake|planned\nc2|16|64000|(null)|ib,icelake|mixed-",
+    ),
+    "fat": ("Default=NO MaxTime=2-00:00:00 State=UP", "f1|64|512000|(null)|icelake|idle"),
+    "gpu": ("Default=NO MaxTime=UNLIMITED State=UP", "g1|32|128000|(null)|(null)|down*"),
 }
 SYSTEM = """
 name: mine
@@ -48,11 +32,7 @@ block_minutes: 50
 def rows(tmp_path, monkeypatch):
     """Return what asks about a system file that has more lines: state and detail by row."""
     folder = tmp_path / "programs"
-    folder.mkdir()
-    for name, text in PROGRAMS.items():
-        body = text.format(folder=tmp_path) if name == "srun" else text
-        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
-        (folder / name).chmod(0o755)
+    write_programs(folder, PARTITIONS, accounts="physics|normal,long")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("HOME", str(tmp_path))
     # None is built: each one would be tried.
@@ -118,7 +98,7 @@ def test_problems_of_all_groups_are_told_in_one_round(rows, tmp_path):
         "modules",
     }
     # What Slurm refuses was left out of the job.
-    asked = (tmp_path / "sruns").read_text()
+    asked = (tmp_path / "programs/asked-of-srun").read_text()
     assert not any(word in asked for word in ("nowhere ", "chemistry", "--qos"))
 
 

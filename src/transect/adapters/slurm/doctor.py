@@ -84,17 +84,35 @@ def _programs() -> list[Row]:
     return [row("Slurm", "ok", (ask("sinfo", "--version") or "").strip())]
 
 
-def _nodes(partition: str) -> list[dict[str, str]]:
+def nodes_of(partition: str) -> list[dict[str, str]]:
+    """Return what sinfo says of each node of a partition: name, cores, memory (MB), gres, features, state."""
     text = ask("sinfo", "--noheader", "-N", "-p", partition, "-o", "%N|%c|%m|%G|%f|%T") or ""
     keys = ("name", "cores", "memory", "gres", "features", "state")
     return [dict(zip(keys, line.split("|"), strict=False)) for line in text.splitlines() if line]
 
 
+def partition_lines() -> dict[str, str]:
+    """Return what scontrol says of each partition, in the order in which Slurm has them."""
+    text = ask("scontrol", "--oneliner", "show", "partition") or ""
+    return {m[1]: line for line in text.splitlines() if (m := re.search(r"PartitionName=(\S+)", line))}
+
+
+def time_limit(line: str) -> float:
+    """Return the most minutes that a job of a partition may take, of what scontrol says of it."""
+    most = re.search(r"\bMaxTime=(\S+)", line)
+    return minutes(most[1]) if most else float("inf")
+
+
+def mpi_types() -> list[str]:
+    """Return what `srun --mpi=` takes here."""
+    done = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True)
+    return re.findall(r"^\s*(?:srun: )?\s*([a-z][\w-]*)$", done.stdout + done.stderr, re.MULTILINE)
+
+
 def _partitions(system: System, names: str | None, *, gpus_too: bool) -> list[Row]:
     """Check each partition of a list such as `a,b`: a job runs in one of them, whichever is free first."""
     key = "gpu_partition" if gpus_too and system.gpu_partition else "partition"
-    text = ask("scontrol", "--oneliner", "show", "partition") or ""
-    known = {m[1]: line for line in text.splitlines() if (m := re.search(r"PartitionName=(\S+)", line))}
+    known = partition_lines()
     wanted = (names or next((n for n, line in known.items() if "Default=YES" in line), "a default")).split(",")
     absent_ = [name for name in wanted if name not in known]
     rows = [row(key, "wrong", f"'{name}' does not exist: set it to one of {', '.join(known)}") for name in absent_]
@@ -107,7 +125,7 @@ def _partitions(system: System, names: str | None, *, gpus_too: bool) -> list[Ro
 
 
 def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool) -> list[Row]:
-    nodes = _nodes(name)
+    nodes = nodes_of(name)
     rows = [row(f"{key} {name}", "ok", f"{len(nodes)} nodes")]
 
     def check(what: str, asked: float | None, offered: float, advice: str) -> None:
@@ -118,8 +136,7 @@ def _partition(system: System, key: str, name: str, line: str, *, gpus_too: bool
     state = re.search(r"\bState=(\S+)", line)
     if state and state[1] != "UP":
         rows.append(row(f"{name}: state", "wrong", f"{state[1]}: ask the site"))
-    most = re.search(r"\bMaxTime=(\S+)", line)
-    limit = minutes(most[1]) if most else float("inf")
+    limit = time_limit(line)
     longest = system.block_minutes + system.overhead_minutes
     check("minutes", longest, limit, f"set block_minutes to {limit - system.overhead_minutes:g} or less")
     fit = nodes
@@ -169,8 +186,7 @@ def _mpi(system: System) -> list[Row]:
         LAUNCHERS.get(getattr(system, key), f"system '{system.name}': {key}")
     if system.mpi_launcher != "srun":
         return [row("mpi_launcher", "note", f"{system.mpi_launcher}: not tried between nodes")]
-    done = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True)
-    known = re.findall(r"^\s*(?:srun: )?\s*([a-z][\w-]*)$", done.stdout + done.stderr, re.MULTILINE)
+    known = mpi_types()
     state = "ok" if system.mpi_type in known else "wrong"
     return [row(f"mpi_type {system.mpi_type}", state, f"srun offers: {', '.join(known)}")]
 

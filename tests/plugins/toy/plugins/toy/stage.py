@@ -17,7 +17,7 @@ from transect.stages.toy.cell import ToyCell
 from transect.stages.train.stage import trained
 from transect.training.workloads import WORKLOADS
 
-# Added to every norm: a test edits it.
+# Added to every norm.
 _OFFSET = 0
 
 
