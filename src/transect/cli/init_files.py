@@ -55,14 +55,17 @@ def _snakefile() -> str:
 from transect.domain.paths import ROOT
 
 
-include: str(ROOT / "Snakefile")
+configfile: "config/config.yaml"
 
 
-# What is made unless something else is asked for: Snakemake does not take that from a file that is included.
-rule everything:
-    default_target: True
-    input:
-        rules.all.input,
+module transect:
+    snakefile:
+        str(ROOT / "workflow" / "Snakefile")
+    config:
+        config
+
+
+use rule * from transect
 """
 
 
