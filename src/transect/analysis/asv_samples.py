@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transect.analysis.sampled import NO_SAMPLES, UNITS, ReadFile, Repeat, Sampled, text_of
 from transect.domain.until import MIN_RUNS
@@ -32,10 +32,10 @@ class AsvFile(ReadFile):
     result_columns: list[str]
     results: dict[str, list[Any]] = Field(min_length=1)
     commit_hash: str | None = None
-    params: dict[str, str] = Field(default={})
+    params: dict[str, Any] = Field(default={})
     python: str | None = None
-    requirements: dict[str, str] = Field(default={})
-    env_vars: dict[str, str] = Field(default={})
+    requirements: dict[str, Any] = Field(default={})
+    env_vars: dict[str, Any] = Field(default={})
 
 
 class _Row(BaseModel):
@@ -63,20 +63,22 @@ def declared_beside(path: Path) -> Mapping[str, Any]:
 
 def asv_samples(content: AsvFile, declared: Mapping[str, Any]) -> Iterator[Sampled]:
     """Yield each benchmark at each choice of its parameters. Raises ValueError for a row that fits no other."""
-    ram = content.params.get("ram", "")
+    machine = {key: text_of(value) for key, value in content.params.items() if value is not None}
+    ram = machine.get("ram", "")
     facts = {
         **({"memory_bytes": int(ram)} if re.fullmatch("[0-9]{1,18}", ram) else {}),
-        **{word: content.params[key] for word, key in _MACHINE.items() if content.params.get(key)},
+        **{word: machine[key] for word, key in _MACHINE.items() if machine.get(key)},
         "git": {"commit": content.commit_hash},
         "environment": {"name": "asv"},
-        "libraries": {"python": content.python or "not told", **content.requirements},
+        "libraries": {"python": content.python or "not told"}
+        | {name: text_of(version) for name, version in content.requirements.items()},
         # As a shell writes it, the name tells whether the value is a secret.
         "variables": {k: text_of(f"{k}={value}").partition("=")[2] for k, value in content.env_vars.items()},
     }
     for name, values in content.results.items():
         if len(values) > len(content.result_columns):
             raise ValueError(f"{name!r} has {len(values)} columns: expected {len(content.result_columns)} at most")
-        row = _Row.model_validate(dict(zip(content.result_columns, values, strict=False)))
+        row = _row(name, dict(zip(content.result_columns, values, strict=False)))
         known = declared.get(name)
         # One of another version of the benchmark says nothing of this one.
         known = known if isinstance(known, dict) and known.get("version") == row.version else {}
@@ -89,6 +91,14 @@ def asv_samples(content: AsvFile, declared: Mapping[str, Any]) -> Iterator[Sampl
             )
         for point, result, of_point in zip(points, results, samples, strict=True):
             yield _sampled(name, row, known, point, result, of_point, facts)
+
+
+def _row(name: str, values: Mapping[str, Any]) -> _Row:
+    try:
+        return _Row.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{name!r}: its {'.'.join(map(str, first['loc']))} cannot be used: {first['msg']}") from None
 
 
 def _sampled(

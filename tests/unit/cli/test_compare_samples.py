@@ -174,6 +174,10 @@ def spoilt(name: str, change: Callable[[dict[str, Any]], object]) -> bytes:
         (spoilt("pyperf-base.json", lambda c: [run.pop("values", 0) for run in c["benchmarks"][0]["runs"]]), "has no values"),
         (spoilt("results/made-up/base.json", lambda c: c.update(version=1)), "version cannot be used"),
         (
+            spoilt("results/made-up/base.json", lambda c: c["results"]["suite.time_default"].__setitem__(3, "today")),
+            "'suite.time_default': its started_at cannot be used",
+        ),
+        (
             spoilt("results/made-up/base.json", lambda c: c["results"]["suite.Sums.time_sum"][0].pop()),
             "3 results and 4 samples for 4 parameters",
         ),
