@@ -232,3 +232,28 @@ def test_a_secret_in_a_command_or_a_variable_is_not_published(transect, tmp_path
     published += transect("compare", tmp_path / "base.json", tmp_path / "slow.json", "--format", "json")[1]
     assert "example.org" in published
     assert not [word for word in ("abcdefgh12345", "hidden99", "topsecret") if word in published]
+
+
+@pytest.mark.parametrize(
+    "names", [("pyperf-base.json", "pyperf-again.json"), ("results/made-up/base.json", "results/made-up/again.json")]
+)
+def test_two_measurements_of_one_thing_are_not_told_apart(facts, names):
+    code, found = facts(*(SAMPLES / name for name in names))
+    assert code == 5
+    assert {"open"} <= {outcome for outcome, _ in outcomes(found).values()} <= {"open", "not comparable"}
+
+
+def test_a_scan_of_hyperfine_is_a_benchmark_for_each_value(facts, tmp_path):
+    content = json.loads((SAMPLES / "hyperfine-parameters.json").read_text())
+    # A name of one's own is the same for all values: the parameter alone tells them apart.
+    for result in content["results"]:
+        result["command"] = "squares"
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    content["results"][1]["times"] = [9 * time for time in content["results"][1]["times"]]
+    (tmp_path / "b.json").write_text(json.dumps(content))
+    code, found = facts(tmp_path / "a.json", tmp_path / "b.json")
+    assert code == 4
+    [beside] = found["others"]
+    # The other value was not measured again.
+    assert (len(beside["lines"]), len(beside["same_measurement"])) == (1, 1)
+    assert beside["lines"][0]["outcome"] == "worse"
