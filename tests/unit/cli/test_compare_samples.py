@@ -158,7 +158,7 @@ def spoilt(name: str, change: Callable[[dict[str, Any]], object]) -> bytes:
     [
         (b"", "is no whole JSON"),
         ((SAMPLES / "pyperf-base.json").read_bytes()[:900], "is no whole JSON"),
-        (gzip.compress(b"{}")[:-3], "is no whole JSON"),
+        (gzip.compress(b"{}", mtime=0)[:-3], "is no whole JSON"),
         (b"[" * 100_000, "is no whole JSON"),
         (b"\xff\xfe\x00", "is no whole JSON"),
         (b"[]", "no samples that are known"),
