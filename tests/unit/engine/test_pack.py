@@ -16,6 +16,7 @@ import pytest
 
 from factories import bare_record, train_cell, write_records
 from transect.cli.crate import check_crate, write_crate
+from transect.cli.places import results_of
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.engine import pack as packing
@@ -109,6 +110,25 @@ def test_what_changes_meanwhile_is_not_packed(
     with pytest.raises(BadInput, match="changed while it was packed"):
         pack(paths, tmp_path / "x.tar.gz")
     assert not list(tmp_path.glob("*x.tar.gz*"))
+
+
+def test_a_study_that_runs_behind_a_link_is_not_packed(paths: StudyPaths, tmp_path: Path) -> None:
+    real = tmp_path / "scratch" / "small-2026"
+    real.parent.mkdir()
+    paths.folder.rename(real)
+    paths.folder.symlink_to(real)
+    claim = Claim(paths.results, "small")
+    claim.take()
+    try:
+        with pytest.raises(BadInput, match=r"study 'small' in .* runs"):
+            pack(results_of(str(paths.folder), Path("results")), tmp_path / "x.tar.gz")
+    finally:
+        claim.give_back()
+    with (
+        leased(StudyPaths(results=real.parent, study=real.name), [("train", "n1")]),
+        pytest.raises(BadInput, match=r"study 'small-2026' in .* runs"),
+    ):
+        pack(paths, tmp_path / "x.tar.gz")
 
 
 def test_no_file_is_overwritten_and_none_lies_in_what_it_packs(paths: StudyPaths, tmp_path: Path) -> None:
@@ -220,6 +240,7 @@ HOSTILE = {
     "the stamps of environments": (listed("a", study="environments"), [file("environments/a")], "no name of a study"),
     "a later version": (listed("a", pack=2), [file("s/a")], "version 2 of packed files, expected 1"),
     "no list of files": ([1], [file("s/a")], "no readable list"),
+    "a size without end": (listed(files={"a": {"size": 1e999, "sha256": ""}}), [file("s/a")], "no readable list"),
     "a size that is none": (listed(files={"a": {"size": "big"}}), [file("s/a")], "no readable list"),
     "no list": (None, [file("s/a")], "does not begin with"),
     "nothing": (None, [], "does not begin with"),
