@@ -7,6 +7,8 @@ import hashlib
 import io
 import json
 import os
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from checkouts import ROOT
 from factories import bare_record, train_cell, write_records
 from transect.cli.crate import check_crate, write_crate
 from transect.cli.places import results_of
@@ -197,6 +200,20 @@ def test_one_that_is_interrupted_leaves_nothing(paths: StudyPaths, tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         unpack(tmp_path / "x.tar.gz", tmp_path / "far" / "away")
     assert not (tmp_path / "far").exists()
+
+
+@pytest.mark.env
+@pytest.mark.parametrize(("word", "at"), [("pack", "check"), ("unpack", "os.utime")])
+def test_one_that_is_asked_to_end_leaves_nothing(paths: StudyPaths, tmp_path: Path, word: str, at: str) -> None:
+    pack(paths, tmp_path / "x")
+    given = (
+        [paths.folder, "--out", tmp_path / "a/x"] if word == "pack" else [tmp_path / "x", "--results", tmp_path / "a"]
+    )
+    end = "lambda *_: pack.os.kill(pack.os.getpid(), 15)"
+    code = f"from transect.engine import pack; from transect.cli.main import run; pack.{at} = {end}; run()"
+    variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code, word, *map(str, given)], env=variables)
+    assert done.returncode == 143 and not list(tmp_path.glob("a/*"))
 
 
 def listed(*names: str, **changes: Any) -> dict[str, Any]:
