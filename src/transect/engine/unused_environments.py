@@ -154,13 +154,13 @@ def why_kept(folder: Path) -> str | None:
 
 def _process_in(folder: Path) -> str | None:
     """Return which process of this machine was started with a file of the folder, or None."""
-    sign = os.fsencode(folder) + b"/"
+    signs = tuple(os.fsencode(one) + b"/" for one in (folder, folder.resolve()))
     for place in Path("/proc").glob("[0-9]*"):
         try:
             words = (place / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue  # it has ended
-        if any(word.startswith(sign) for word in words):
+        if any(word.startswith(signs) for word in words):
             return f"process {place.name} runs from it"
     return None
 

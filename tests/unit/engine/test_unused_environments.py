@@ -200,9 +200,14 @@ def test_while_something_is_built_no_environment_goes(place: Cache) -> None:
 
 
 @pytest.mark.env
-def test_what_a_process_was_started_from_stays(place: Cache) -> None:
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_a_process_was_started_from_stays(place: Cache, monkeypatch, linked: bool) -> None:
+    if linked:  # as where the home folder is one
+        (place.folder / "home").symlink_to(place.folder)
+        monkeypatch.delenv("TRANSECT_ENVS")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place.folder / "home"))
     old = place.old()
-    process = subprocess.Popen([old / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE)
+    process = subprocess.Popen([old.resolve() / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE)
     try:
         assert f"left {old.name}: process {process.pid} runs from it" in place.clean("--yes")[1]
     finally:
