@@ -211,6 +211,14 @@ def test_it_is_a_module_of_another_workflow(installed, tmp_path):
     assert (tmp_path / "results" / "small" / "plan.json").exists()
     assert not (tmp_path / "results" / ".transect" / "small.json").exists()
     assert "Nothing to be done" in fine(installed / "snakemake", "--cores", "1", folder=tmp_path)
+    before = files_below(tmp_path / "results")
+    for key in ('prefix: "sub"', 'replace_prefix: {"results/": "out/"}'):
+        (tmp_path / "moved").write_text(
+            MODULE.format(snakefile=snakefile).replace("    config:", f"    {key}\n    config:")
+        )
+        moved = call(installed / "snakemake", "--cores", "1", "-s", "moved", folder=tmp_path)
+        assert moved.returncode == 2 and "name the folder by `results`" in moved.stderr
+    assert files_below(tmp_path / "results") == before
     second = MODULE.format(snakefile=snakefile).split("rule count")[0].replace("small.yaml", "quick")
     with (tmp_path / "Snakefile").open("a") as file:
         file.write(second.replace("module transect", "module twice").replace("transect as of_", "twice as again_"))
