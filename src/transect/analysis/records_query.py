@@ -128,7 +128,9 @@ def _below(folder: Path) -> Iterator[Path]:
             inner.clear()  # a link led back
             continue
         seen.add(real)
-        inner[:] = sorted(name for name in inner if not name.startswith(".") and not _CELL.search(name))
+        # In the folder of a stage; a person may have called a folder of results like that too.
+        of_stage = any(Path(place, "..", name).is_file() for name in (FILE, "plan.json"))
+        inner[:] = sorted(n for n in inner if not n.startswith(".") and not (of_stage and _CELL.search(n)))
         if FILE in files:
             yield Path(place, FILE)
 

@@ -109,7 +109,18 @@ def test_values_that_json_has_no_type_for(asked: Any, studies: Path) -> None:
     (row,) = asked(
         "SELECT 1.5::DECIMAL(3, 1) AS d, [1, NULL] AS l, {'a': DATE '2026-01-02'} AS s, MAP {1: 2} AS m", studies
     )
-    assert row == {"d": "1.5", "l": [1, None], "s": {"a": "2026-01-02"}, "m": {"1": 2}}
+    assert row == {"d": 1.5, "l": [1, None], "s": {"a": "2026-01-02"}, "m": {"1": 2}}
+
+
+def test_a_list_is_json_in_csv(transect: Any, studies: Path) -> None:
+    _, out, _ = transect("query", "SELECT [1.5, NULL] AS l, {'é': 'a\"b'} AS s, 2 * 0.5 AS d", studies, "--csv")
+    assert list(csv.reader(out.splitlines())) == [["l", "s", "d"], ["[1.5, null]", '{"é": "a\\"b"}', "1.0"]]
+
+
+def test_a_folder_that_is_called_like_a_cell_is_looked_into(asked: Any, studies: Path) -> None:
+    shutil.copytree(studies / "2026-02", studies / "backup~20260801")
+    write(studies / "2026-02/quick/train/cell~0123abcd", trained("torch", 9.0))
+    assert asked("SELECT count(*) AS n FROM records", studies) == [{"n": 4}]
 
 
 @pytest.mark.parametrize(
