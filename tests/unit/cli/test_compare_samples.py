@@ -232,3 +232,13 @@ def test_a_secret_in_a_command_or_a_variable_is_not_published(transect, tmp_path
     published += transect("compare", tmp_path / "base.json", tmp_path / "slow.json", "--format", "json")[1]
     assert "example.org" in published
     assert not [word for word in ("abcdefgh12345", "hidden99", "topsecret") if word in published]
+
+
+def test_a_file_of_asv_whose_benchmarks_have_no_point_is_one_error(tmp_path, transect):
+    content = json.loads((ASV / "base.json").read_text())
+    content["results"] = {"suite.time_none": [[], [[]]]}
+    content["result_columns"] = ["result", "params"]
+    (tmp_path / "none.json").write_text(json.dumps(content))
+    code, out, err = transect("compare", ASV / "base.json", tmp_path / "none.json")
+    assert (code, out) == (2, "")
+    assert "none.json: no benchmark in it has a result" in err and "Traceback" not in err
