@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -242,3 +243,13 @@ def test_a_file_of_asv_whose_benchmarks_have_no_point_is_one_error(tmp_path, tra
     code, out, err = transect("compare", ASV / "base.json", tmp_path / "none.json")
     assert (code, out) == (2, "")
     assert "none.json: no benchmark in it has a result" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("option", ["--html", "--markdown", "--badge", "--junit"])
+def test_a_pipe_a_device_and_a_folder_are_no_outputs(tmp_path, transect, option):
+    os.mkfifo(tmp_path / "pipe")
+    for given in (tmp_path / "pipe", tmp_path, "", "/dev/none"):
+        code, out, err = transect("compare", SAMPLES / "pyperf-base.json", SAMPLES / "pyperf-slow.json", option, given)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"transect: {option} '{given or '.'}': is no file")
+    assert (tmp_path / "pipe").is_fifo()
