@@ -34,8 +34,11 @@ def query(
 
     if as_json and as_csv:
         raise BadInput("--json and --csv: expected one of them")
-    tables = find_tables(folders)
+    tables, without = find_tables(folders)
     answer = ask(sql, tables)
+    say(
+        *(f"{study}: is left out, as no report of it was made: `transect report` writes its table" for study in without)
+    )
     say(
         *(
             f"{copy}: the same as {first}; both are counted, and differ in study_folder"

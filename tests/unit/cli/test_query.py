@@ -92,6 +92,15 @@ def test_a_copy_is_counted_and_said_to_be_one(transect: Any, studies: Path) -> N
     assert transect("query", "SELECT 1", studies / "2026-01", studies / "2026-02")[2] == ""
 
 
+def test_a_study_without_a_table_is_said_to_be_left_out(transect: Any, refused: Any, studies: Path) -> None:
+    (studies / "2026-03/quick/train").mkdir(parents=True)
+    (studies / "2026-03/quick/plan.json").write_text("{}")
+    code, out, err = transect("query", "SELECT count(*) FROM records", studies, "--csv")
+    assert (code, out.split()) == (0, ["count_star()", "3"])
+    assert err.startswith(f"{studies}/2026-03/quick: is left out") and err.count("\n") == 1
+    assert "no records.parquet there or below" in refused("SELECT 1", studies / "2026-03")
+
+
 def test_table_csv_and_json_say_the_same(transect: Any, studies: Path) -> None:
     sql = "SELECT framework, value, cause, 'nan'::DOUBLE AS odd FROM records ORDER BY value LIMIT 1"
     code, out, _ = transect("query", sql, studies)
