@@ -118,6 +118,13 @@ def test_readme_names_every_exit_code():
         assert re.search(rf"^\| {one.exit_code} \|", text, re.MULTILINE)
 
 
+def test_what_is_public_can_be_imported():
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "api.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(block, names)
+    assert len(names) > 40 and all(value is not None for value in names.values())
+
+
 def test_change_log_and_citation_have_this_version():
     from transect import __version__
 

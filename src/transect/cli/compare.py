@@ -39,7 +39,7 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
         if given is None:
             continue
         if not {*inside}.isdisjoint((given.resolve(), *given.resolve().parents)):
-            raise BadInput(f"{option} {given}: is among the results that are compared: expected a file elsewhere")
+            raise BadInput(f"{option} {given}: is among the results that are read: expected a place elsewhere")
         # A file takes the place of what is there: of a pipe or a device, too.
         special = (given.exists() and not given.is_file()) or str(given.absolute().parent) in ("/dev", "/dev/fd")
         if option not in _INTO and special:

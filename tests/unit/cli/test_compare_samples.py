@@ -159,7 +159,7 @@ def spoilt(name: str, change: Callable[[dict[str, Any]], object]) -> bytes:
     [
         (b"", "is no whole JSON"),
         ((SAMPLES / "pyperf-base.json").read_bytes()[:900], "is no whole JSON"),
-        (gzip.compress(b"{}")[:-3], "is no whole JSON"),
+        (gzip.compress(b"{}", mtime=0)[:-3], "is no whole JSON"),
         (b"[" * 100_000, "is no whole JSON"),
         (b"\xff\xfe\x00", "is no whole JSON"),
         (b"[]", "no samples that are known"),
@@ -253,3 +253,28 @@ def test_a_pipe_a_device_and_a_folder_are_no_outputs(tmp_path, transect, option)
         assert (code, out) == (2, "")
         assert err.startswith(f"transect: {option} '{given or '.'}': is no file")
     assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    "names", [("pyperf-base.json", "pyperf-again.json"), ("results/made-up/base.json", "results/made-up/again.json")]
+)
+def test_two_measurements_of_one_thing_are_not_told_apart(facts, names):
+    code, found = facts(*(SAMPLES / name for name in names))
+    assert code == 5
+    assert {"open"} <= {outcome for outcome, _ in outcomes(found).values()} <= {"open", "not comparable"}
+
+
+def test_a_scan_of_hyperfine_is_a_benchmark_for_each_value(facts, tmp_path):
+    content = json.loads((SAMPLES / "hyperfine-parameters.json").read_text())
+    # A name of one's own is the same for all values: the parameter alone tells them apart.
+    for result in content["results"]:
+        result["command"] = "squares"
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    content["results"][1]["times"] = [9 * time for time in content["results"][1]["times"]]
+    (tmp_path / "b.json").write_text(json.dumps(content))
+    code, found = facts(tmp_path / "a.json", tmp_path / "b.json")
+    assert code == 4
+    [beside] = found["others"]
+    # The other value was not measured again.
+    assert (len(beside["lines"]), len(beside["same_measurement"])) == (1, 1)
+    assert beside["lines"][0]["outcome"] == "worse"
