@@ -31,7 +31,7 @@ def check_export(
     for path in (model, inputs):
         if path is not None and not path.is_file():
             raise BadInput(f"{path}: no such file")
-    given = ["--against", against, *(["--inputs", str(inputs)] if inputs else []), *(["--json"] if as_json else [])]
     # Names of files may begin with a dash.
+    given = [f"--against={against}", *([f"--inputs={inputs}"] if inputs else []), *(["--json"] if as_json else [])]
     needs = ("torch", "onnx", "onnxruntime")
     run_module("torch", needs, "transect.portable_step.check_export", [*given, "--", str(model)])

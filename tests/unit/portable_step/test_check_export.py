@@ -108,6 +108,8 @@ def test_a_number_of_rows_that_is_baked_in_shows(python, folder):
         ("right.onnx", "nothing", "", "it returned NoneType: expected a module"),
         ("right.onnx", "missing", "", "has no function missing"),
         ("drawn.onnx", "drawn", "", "gives other outputs when it runs again"),
+        ("right.onnx", "empty", "", "outputs are empty on these inputs"),
+        ("right.onnx", "sparse", "", "an array cannot be made of its example"),
     ],
 )
 def test_what_cannot_be_used_is_one_error_and_no_verdict(python, folder, model, factory, inputs, said):
@@ -128,3 +130,25 @@ def test_the_command_runs_it_where_torch_is(folder, python):
     assert (
         "first place: the file has the output of bn (BatchNorm2d), and not that of act (GELU) after it" in done.stdout
     )
+
+
+@pytest.mark.parametrize("name", ["-odd.py", "é.py"])
+def test_names_are_anybodys_and_a_reader_that_is_gone_changes_no_verdict(folder, python, name):
+    (folder / name).write_text((folder / "models.py").read_text())
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "ascii"}
+    asked = (sys.executable, "-m", "transect", "check-export", "right.onnx", f"--against={name}:right")
+    done = subprocess.run(asked, cwd=folder, env=environment, text=True, capture_output=True)
+    assert (done.returncode, "right.onnx is faithful to" in done.stdout) == (0, True), done.stderr
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        done = subprocess.run(asked, cwd=folder, env=environment, text=True, stdout=gone, stderr=subprocess.PIPE)
+    assert (done.returncode, "Error" in done.stderr) == (0, False), done.stderr
+
+
+def test_a_process_that_a_signal_ended_is_no_verdict(folder, python):
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    asked = (sys.executable, "-m", "transect", "check-export", "right.onnx", "--against", "models.py:killed")
+    done = subprocess.run(asked, cwd=folder, env=environment, text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (137, "")
+    assert "was ended by SIGKILL" in done.stderr
