@@ -27,12 +27,12 @@ from transect.portable_step.departure import Departure, departure
 from transect.portable_step.factory import made_by
 from transect.portable_step.faithful import Compared, Faithfulness, check_faithful, first_line
 
-# Exit codes beside those of every command: something of ours that fails is no verdict.
-UNFAITHFUL, UNUSABLE = 1, 2
+# A code of its own, as of `compare`: whatever ends Python with 1 is no verdict.
+UNFAITHFUL, UNUSABLE = 4, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compare; return the exit code: 0 faithful, 1 not, 2 for what cannot be used, 3 when a library is missing."""
+    """Compare; return the exit code: 0 faithful, 4 not, 2 for what cannot be used, 3 when a library is missing."""
     parser = argparse.ArgumentParser(prog="transect check-export")
     parser.add_argument("model", type=Path)
     parser.add_argument("--against", metavar="MODULE:FACTORY", required=True)
