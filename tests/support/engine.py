@@ -113,7 +113,8 @@ def _sources() -> dict[Path, tuple[int, int]]:
     """Return the size of each source file, and when it was changed last."""
     from transect.domain.paths import PACKAGE
 
-    facts = {path: path.stat() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
+    # A copy of the repository has links to pages that it left out.
+    facts = {path: path.stat() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts and path.exists()}
     return {path: (status.st_mtime_ns, status.st_size) for path, status in facts.items() if path.is_file()}
 
 
