@@ -65,7 +65,7 @@ def watched(checkout: Checkout) -> Iterator[dict[str, set[str]]]:
     """Yield what in the end holds the files that each cell's processes ran, by `STAGE/ID`."""
     source, out = checkout.folder / "src", checkout.folder / "seen"
     out.mkdir()
-    script = source / "sitecustomize.py"
+    script = source / "transect/data/pythonpath/sitecustomize.py"
     script.write_text(HOOK.format(home=f"{source}/", out=str(out)))
     found: dict[str, set[str]] = {}
     yield found
