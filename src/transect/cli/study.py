@@ -183,10 +183,10 @@ def run_workflow(
     from transect.domain.paths import ROOT
 
     asked = {"study": study, "system": system, "results": str(results), "strict": str(strict).lower()}
-    ours = ROOT / "profiles" / profile
-    words = ["--snakefile", str(ROOT / "workflow" / "Snakefile"), "--profile"]
-    # A folder of that name here goes before ours, and Snakemake's own places behind it.
-    words.append(str(ours) if ours.is_dir() and not Path("profiles", profile).is_dir() else profile)
+    # A folder of that name here goes before ours, and Snakemake's own places, which it knows by the bare name, behind it.
+    folders = (Path("profiles", profile), ROOT / "profiles" / profile)
+    found = next((str(folder) for folder in folders if folder.is_dir()), profile)
+    words = ["--snakefile", str(ROOT / "workflow" / "Snakefile"), "--profile", found]
     words += ["--cores", cores] if cores else []
     words += ["--dry-run"] if dry_run else []
     words += ["--config", *(f"{key}={value}" for key, value in asked.items())]
