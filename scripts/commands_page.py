@@ -16,6 +16,7 @@ _MORE = {
     "check-export": {"what counts as faithful": "runtimes.md#is-my-export-faithful"},
     "check-plugin": {"adding one of each": "adding.md#how-it-is-checked"},
     "clean": {"environments that nothing needs": "adding.md#environments-that-nothing-needs"},
+    "conda": {"where only conda is allowed": "sharing.md#where-only-conda-is-allowed"},
     "compare": {"comparing runs": "compare.md", "in CI": "ci/README.md"},
     "conformance": {"ONNX's own node tests": "runtimes.md#onnxs-own-node-tests"},
     "crate": {"RO-Crate": "export.md#ro-crate"},

@@ -98,7 +98,7 @@ def test_the_report_has_the_price_of_the_file_or_of_the_plan_where_that_is_gone(
     write_records(made.paths.folder, *TORCH, *TWO_NODES)
 
     def said() -> str:
-        write_report(made.file, made.paths.results, ["markdown"])
+        write_report(made.file, made.paths, ["markdown"])
         return (made.paths.folder / "report.md").read_text()
 
     assert "hours to quality × 3.6 EUR" in said()

@@ -191,6 +191,12 @@ def test_plugins_of_an_installed_package_are_found_by_the_name_of_its_entry_poin
         f"import sys; sys.path.append({str(site)!r}); import transect.cli.main as m; m.run()",
     )
     assert "valid, " in fine(*python, "check", "ours.yaml", folder=tmp_path)
+    (site / "cluster_tools" / "plugins").rename(site / "cluster_tools" / "elsewhere")
+    gone = call(*python, "check", "ours.yaml", folder=tmp_path)
+    assert gone.returncode == 2 and "cluster_tools.plugins to be a package" in gone.stderr
+    shutil.rmtree(site / "cluster_tools")
+    gone = call(*python, "check", "ours.yaml", folder=tmp_path)
+    assert gone.returncode == 2 and gone.stderr.count("\n") == 1 and "No module named" in gone.stderr
     wrong = call(*python, "check", "others.yaml", folder=tmp_path)
     assert wrong.returncode == 2 and "no such folder; installed packages with plug-ins: cluster" in wrong.stderr
 
@@ -205,6 +211,14 @@ def test_it_is_a_module_of_another_workflow(installed, tmp_path):
     assert (tmp_path / "results" / "small" / "plan.json").exists()
     assert not (tmp_path / "results" / ".transect" / "small.json").exists()
     assert "Nothing to be done" in fine(installed / "snakemake", "--cores", "1", folder=tmp_path)
+    before = files_below(tmp_path / "results")
+    for key in ('prefix: "sub"', 'replace_prefix: {"results/": "out/"}'):
+        (tmp_path / "moved").write_text(
+            MODULE.format(snakefile=snakefile).replace("    config:", f"    {key}\n    config:")
+        )
+        moved = call(installed / "snakemake", "--cores", "1", "-s", "moved", folder=tmp_path)
+        assert moved.returncode == 2 and "name the folder by `results`" in moved.stderr
+    assert files_below(tmp_path / "results") == before
     second = MODULE.format(snakefile=snakefile).split("rule count")[0].replace("small.yaml", "quick")
     with (tmp_path / "Snakefile").open("a") as file:
         file.write(second.replace("module transect", "module twice").replace("transect as of_", "twice as again_"))
@@ -225,6 +239,16 @@ def test_snakedeploy_deploys_it(installed, sources, tmp_path):
     (deployed / "config" / "config.yaml").write_text("study: small.yaml\n")
     fine(installed / "snakemake", "--cores", "1", folder=deployed)
     assert (deployed / "results" / "small" / "report.html").exists()
+
+
+def test_sources_have_the_same_names_where_a_link_leads_to_the_environment(installed, tmp_path):
+    (tmp_path / "linked").symlink_to(installed.parent)
+    asked = "from transect.planning.code_hash import hash_sources; from transect.text.formats.sample import SAMPLE"
+    words = ("-c", f"{asked}; print(hash_sources(frozenset([SAMPLE])).files)")
+    told = [
+        fine(place / "bin" / "python", *words, folder=tmp_path) for place in (installed.parent, tmp_path / "linked")
+    ]
+    assert told[0] == told[1] and "transect/text/data/tickets-sample.csv" in told[0]
 
 
 def test_a_read_only_installation_serves_several_users(installed, tmp_path):

@@ -31,5 +31,5 @@ for RULE in FLOW.rules():
                 lambda wildcards, rule=RULE: FLOW.call(rule, wildcards.block)
             ),
         shell:
-            "TRANSECT_LOG={log:q} {params.python:q} -m transect.engine.run_block {params.call:q}"
+            "TRANSECT_LOG={log:q} {params.python:q} -P -m transect.engine.run_block {params.call:q}"
             " --attempt={resources.attempt} --stamp={output:q}"

@@ -18,6 +18,6 @@ rule make_environment:
         python=FLOW.python,
         call=lambda wildcards: FLOW.environment_call(wildcards.environment),
     shell:
-        "TRANSECT_LOG={log:q} {params.python:q} -m transect.engine.build_environment"
+        "TRANSECT_LOG={log:q} {params.python:q} -P -m transect.engine.build_environment"
         " {params.call:q}"
         " --out={output:q}"

@@ -32,7 +32,7 @@ rule make_report:
         python=FLOW.python,
         call=f"--folder={FLOW.folder}",
     shell:
-        "TRANSECT_LOG={log:q} {params.python:q} -m transect.engine.make_report {params.call:q}"
+        "TRANSECT_LOG={log:q} {params.python:q} -P -m transect.engine.make_report {params.call:q}"
 
 
 rule check_strict:
@@ -46,4 +46,4 @@ rule check_strict:
     params:
         python=FLOW.python,
     shell:
-        "TRANSECT_LOG={log:q} {params.python:q} -m transect.adapters.snakemake.strict --summary={input:q} --out={output:q}"
+        "TRANSECT_LOG={log:q} {params.python:q} -P -m transect.adapters.snakemake.strict --summary={input:q} --out={output:q}"

@@ -35,7 +35,7 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
         raise BadInput(f"{', '.join(outputs)}: expected another file for each")
     for option, given in outputs.items():
         if given is not None and not {*inside}.isdisjoint((given.resolve(), *given.resolve().parents)):
-            raise BadInput(f"{option} {given}: is among the results that are compared: expected a file elsewhere")
+            raise BadInput(f"{option} {given}: is among the results that are read: expected a place elsewhere")
 
 
 def check_format(output: str) -> None:

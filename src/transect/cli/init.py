@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +67,7 @@ def init(
     print_lines(*(f"wrote {path}" for path in made))
     profile = "slurm" if offers else "local"
     print_lines(
-        f"next: cd {folder}",
+        f"next: cd {shlex.quote(str(folder))}",
         *([f"      transect doctor --system config/systems/{called}.yaml"] if offers else []),
         f"      transect check config/studies/first.yaml --system config/systems/{called}.yaml",
         f"      snakemake --profile profiles/{profile}",

@@ -53,6 +53,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "plan": {"plan": "Say how to divide a training among ranks", "train": "Plan a training and run it, in one call"},
     "launch": {"launch": "Start any framework's ranks, in a batch script"},
     "container": {"image": "Make the image of an environment"},
+    "conda": {"conda": "Print an environment's pins as a file for conda"},
     "conformance": {"conformance": "Run ONNX's own operator tests through a runner"},
     "elsewhere": {
         "predict": "Predict the likeliest owners of new tickets",

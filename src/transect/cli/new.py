@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,10 +147,11 @@ def new(
         files[folder / target.replace("module", names.module)] = pattern.sub(lambda found: words[found[0]], text)
     write_new(files)
     print_lines(*(f"wrote {path}" for path in files))
-    more = scaffold.more.format(folder=folder, module=names.module)
+    quoted = shlex.quote(str(folder))
+    more = scaffold.more.format(folder=quoted, module=names.module)
     print_lines(
-        f"next: transect check-plugin {kind} {name} --plugins {folder} {more}".rstrip(),
-        f"      pytest {folder / 'tests' / f'test_{names.module}.py'}",
+        f"next: transect check-plugin {kind} {name} --plugins {quoted} {more}".rstrip(),
+        f"      pytest {shlex.quote(str(folder / 'tests' / f'test_{names.module}.py'))}",
     )
 
 
@@ -161,6 +163,9 @@ def _names(kind: str, name: str) -> _Names:
             f"{kind} {name!r}: expected letters, digits and ._+-, first a letter, and no keyword of Python: "
             "its file is called like it"
         )
+    dashed = module.replace("_", "-")
+    if kind == "stage" and name not in (module, dashed):
+        raise BadInput(f"stage {name!r}: is known by the name of its folder: expected '{dashed}' or '{module}'")
     words = [word for word in re.split(r"[-._+]", name) if word]
     camel = "".join(word[0].upper() + word[1:] for word in words).removesuffix(kind.capitalize())
     return _Names(name=name, module=module, camel=camel or "My")

@@ -26,7 +26,9 @@ def pack(
     Example: transect pack quick --out quick.tar.gz
     """
     from transect.engine import pack as packing
+    from transect.engine.run_block import end_on_signals
 
+    end_on_signals()  # else a half one stays
     paths = results_of(study, results)
     file = out or Path(f"{paths.study}.tar.gz")
     packed = packing.pack(paths, file)
@@ -50,7 +52,9 @@ def unpack(
     Example: transect unpack quick.tar.gz --results elsewhere
     """
     from transect.engine import pack as packing
+    from transect.engine.run_block import end_on_signals
 
+    end_on_signals()  # else a half one stays
     packed, folder = packing.unpack(file, results)
     if as_json:
         print(json.dumps({"folder": str(folder), **asdict(packed)}, indent=1))

@@ -12,7 +12,9 @@ def results_of(study: str, results: Path) -> StudyPaths:
     """Return where a study's results are, or will be; nothing of its plug-ins is imported."""
     folder = Path(study)
     if folder.is_dir():
-        paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
+        # Who runs it says so beside the name that it was run by, which may be a link to the folder.
+        place = folder.parent.resolve() / folder.name if folder.is_symlink() else folder.resolve()
+        paths = StudyPaths(results=place.parent, study=place.name)
         if paths.plan.exists() or paths.claim.exists() or any(folder.glob("*/*~*/")):
             return paths
         raise BadInput(

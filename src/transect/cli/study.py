@@ -183,14 +183,30 @@ def run_workflow(
     from transect.domain.paths import ROOT
 
     asked = {"study": study, "system": system, "results": str(results), "strict": str(strict).lower()}
-    # A folder of that name here goes before ours, and Snakemake's own places, which it knows by the bare name, behind it.
-    folders = (Path("profiles", profile), ROOT / "profiles" / profile)
-    found = next((str(folder) for folder in folders if folder.is_dir()), profile)
-    words = ["--snakefile", str(ROOT / "workflow" / "Snakefile"), "--profile", found]
+    # A folder of that name here goes before ours, and Snakemake's own places behind them.
+    folders = (folder for folder in (Path("profiles", profile), ROOT / "profiles" / profile) if folder.is_dir())
+    words = ["--snakefile", str(ROOT / "workflow" / "Snakefile"), "--profile", str(next(folders, profile))]
     words += ["--cores", cores] if cores else []
     words += ["--dry-run"] if dry_run else []
-    words += ["--config", *(f"{key}={value}" for key, value in asked.items())]
-    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *words])  # noqa: S606 no shell is meant
+    words += ["--config", *(f"{key}={_as_text(value)}" for key, value in asked.items())]
+    # -P: a file of the folder that it runs in, such as statistics.py, is no module of Python's.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "snakemake", *words])  # noqa: S606 no shell is meant
+
+
+def _as_text(value: str) -> str:
+    """Return a value as Snakemake takes it for text: it reads `2024` as a number, and nothing behind ` #`.
+
+    Marks of quotation at the very beginning or end it takes away.
+    """
+    from yaml import BaseLoader, YAMLError, load
+
+    for read in (int, float, lambda text: load(text.strip("'\""), Loader=BaseLoader)):  # noqa: S506 it makes texts alone
+        try:
+            if read(value) != value:
+                return f" {json.dumps(value, ensure_ascii=False)} "
+        except (ValueError, YAMLError):
+            continue
+    return value
 
 
 def check_here(system: Any) -> None:

@@ -37,12 +37,15 @@ class EnvironmentChoice(_Model):
         default=None,
         description="who runs the image: a name from [plugins.md](plugins.md#container-wrapper); null: apptainer",
     )
-    python: str = Field(default="python3", description="the interpreter after loading, or inside")
+    python: str = Field(
+        default="python3", description="the interpreter after loading, or inside; alone: that of an environment of conda's"
+    )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> EnvironmentChoice:
-        if bool(self.modules) == bool(self.image):
-            raise ValueError("give either `modules` or `image`")
+        own = bool(self.modules) + bool(self.image)
+        if own > 1 or not (own or self.python.startswith("/")):
+            raise ValueError("give either `modules` or `image`, or the absolute path of a `python`")
         if self.wrapper is not None and not self.image:
             raise ValueError("`wrapper` is who runs the `image`, and there is none")
         return self

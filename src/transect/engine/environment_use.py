@@ -74,13 +74,25 @@ def note_uses(plan: StudyPlan, locks: Mapping[str, str]) -> None:
 
 def uses_of(folder: Path) -> list[Use]:
     """Return what is noted of an environment or an image, given its own folder, without what cannot be read."""
-    uses = []
-    for file in sorted(notes_of(folder).glob("*.json")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            facts = json.loads(file.read_text(encoding="utf-8"))
-            study = StudyPaths(results=Path(facts["results"]), study=str(facts["study"])) if "study" in facts else None
-            uses.append(Use(when=file.stat().st_mtime, definition=Path(facts["definition"]), study=study))
-    return uses
+    return [use for file in _notes(folder) if (use := _use(file))]
+
+
+def unread_note(folder: Path) -> Path | None:
+    """Return a note that is there and cannot be read, such as one that its writer kept to themselves, or None."""
+    return next((file for file in _notes(folder) if _use(file) is None and file.exists()), None)
+
+
+def _notes(folder: Path) -> list[Path]:
+    return sorted(notes_of(folder).glob("*.json"))
+
+
+def _use(file: Path) -> Use | None:
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        study = StudyPaths(results=Path(facts["results"]), study=str(facts["study"])) if "study" in facts else None
+        return Use(when=file.stat().st_mtime, definition=Path(facts["definition"]), study=study)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def running(uses: Iterable[Use]) -> str | None:

@@ -64,7 +64,7 @@ def pack(paths: StudyPaths, out: Path) -> Packed:
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder: no results of this study")
     if os.path.lexists(out):
-        raise BadInput(f"{out}: is there already: remove it, or give another name with --out")
+        raise BadInput(f"{out}: is there already: give another name with --out")
     if out.resolve().is_relative_to(folder):
         raise BadInput(f"{out}: lies in the folder that is packed: give another one with --out")
     _refuse_running(paths)
@@ -92,8 +92,11 @@ def _checked_study(where: Path, name: object) -> str:
 
 
 def _refuse_running(paths: StudyPaths) -> None:
-    if (holder := who_runs(paths)) is not None:
-        raise BadInput(f"study '{paths.study}' in {paths.results} runs, and its files still change: {holder}")
+    real = paths.folder.resolve()
+    # Where the folder is a link, its jobs know the other end alone.
+    for place in (paths, StudyPaths(results=real.parent, study=real.name)):
+        if (holder := who_runs(place)) is not None:
+            raise BadInput(f"study '{place.study}' in {place.results} runs, and its files still change: {holder}")
 
 
 def _write(stream: IO[bytes], folder: Path, study: str, found: Inventory) -> None:
@@ -222,7 +225,7 @@ def _list(file: Path, tar: tarfile.TarFile) -> Packed:
         )
     except BadInput:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise BadInput(f"{file}: {_LIST}: no readable list: {type(error).__name__}: {error}") from None
     for name in files:
         path = PurePosixPath(name)

@@ -19,12 +19,12 @@ from transect.domain.paths import ROOT, environments_folder
 from transect.domain.registry import plugin_folders
 from transect.engine.build_environment import COMPLETE
 from transect.engine.build_image import remove_tree
-from transect.engine.environment_use import notes_of, running, uses_of
+from transect.engine.environment_use import notes_of, running, unread_note, uses_of
 from transect.engine.locks import BUILDER, Busy, one_builder, who_holds
 from transect.launch.images import COMPLETE as IMAGE_COMPLETE
 from transect.launch.images import ROOT_NAME
 from transect.planning.environments import lock_hash, lock_of_definition, needs_of
-from transect.planning.images import image_lock_of
+from transect.planning.images import has_image, image_lock_of
 
 _NAME = re.compile(r"(?P<name>.+)-[0-9a-f]{16}")
 # A removal that was killed, and of images a making: their builders give them such names.
@@ -110,7 +110,7 @@ def _named() -> set[str]:
 
 def _names_of(definition: Path, lock: str) -> set[str]:
     names = {f"{definition.name}-{lock}"}
-    with contextlib.suppress(BadInput):  # it has no image
+    if has_image(definition):
         names.add(f"{definition.name}-{image_lock_of(definition, lock)}")
     return names
 
@@ -147,18 +147,20 @@ def why_kept(folder: Path) -> str | None:
         # An image is made of an environment, and a build may stand on another one.
         if folder.parent == base and (holder := who_holds(lock)):
             return f"{lock.name.removesuffix(BUILDER)} is being built by {holder}, and may need it"
+    if note := unread_note(folder):
+        return f"who uses it is not known: {note} cannot be read"
     return running(uses_of(folder)) or _process_in(folder)
 
 
 def _process_in(folder: Path) -> str | None:
     """Return which process of this machine was started with a file of the folder, or None."""
-    sign = os.fsencode(folder) + b"/"
+    signs = tuple(os.fsencode(one) + b"/" for one in (folder, folder.resolve()))
     for place in Path("/proc").glob("[0-9]*"):
         try:
             words = (place / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue  # it has ended
-        if any(word.startswith(sign) for word in words):
+        if any(word.startswith(signs) for word in words):
             return f"process {place.name} runs from it"
     return None
 
@@ -178,6 +180,10 @@ def remove(found: Found) -> str | None:
             if not left:
                 aside = folder.with_name(f".{folder.name}.removed-{secrets.token_hex(4)}")
                 folder.rename(aside)
+                # A study that began after the look has noted so, or finds nothing here.
+                if reason := running(uses_of(folder)) or _process_in(folder):
+                    aside.rename(folder)
+                    return reason
             remove_tree(aside)
             if not left and (notes := notes_of(folder)).is_dir():
                 remove_tree(notes)

@@ -12,6 +12,7 @@ from typing import Any
 
 from transect.domain.errors import BadInput
 from transect.domain.files import while_unchanged
+from transect.domain.owner import Owner
 from transect.domain.paths import StudyPaths
 from transect.domain.record import raw_record, run_fingerprint
 from transect.engine.locks import Held
@@ -187,5 +188,13 @@ def _running(paths: StudyPaths, blocks: list[dict[str, Any]], without: set[str])
         except (BadInput, KeyError, TypeError):
             continue  # it is just being written, or its lease is
         for stage, cell in cells:
-            if f"{stage}/{cell}" in without and (paths.cell(stage, cell) / "attempt.json").exists():
+            if f"{stage}/{cell}" in without and _begun(paths.cell(stage, cell) / "attempt.json"):
                 yield f"{stage}/{cell}"
+
+
+def _begun(attempt: Path) -> bool:
+    """Whether the runner that began a cell is there: a run before may have been killed in it."""
+    try:
+        return Owner.of(_facts(attempt)).lives()
+    except (ValueError, KeyError, TypeError):
+        return False

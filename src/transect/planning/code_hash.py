@@ -23,7 +23,8 @@ from transect.domain.paths import DATA, PACKAGE, ROOT
 from transect.domain.registry import plugin_folders
 
 # Programs first: an installed package holds them inside of it, and their names are equal everywhere.
-_SOURCES = (ROOT / "src", PACKAGE.parent)
+# The last one where a link leads to the package.
+_SOURCES = (ROOT / "src", PACKAGE.parent, PACKAGE.parent.resolve())
 _GAP = r"(?:[ \t]|\\\n)+"
 _NAMES = rf"import{_GAP}(\([^)]*\)|(?:\\\n|[^\n])+)"
 _FROM = re.compile(rf"^[ \t]*from{_GAP}(\.*)([\w.]*){_GAP}{_NAMES}", re.MULTILINE)
@@ -103,6 +104,12 @@ def _words(text: str) -> list[str]:
     return sorted({form for word in _WORDS.findall(text) for form in (word, word.lstrip("/"))})
 
 
+@cache
+def _of_pip(folder: Path) -> bool:
+    """Whether packages are installed in a folder, as where a study's folder holds the environment of transect."""
+    return next(folder.glob("*.dist-info"), None) is not None
+
+
 def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
     """Return the folders from which a file from outside may import.
 
@@ -110,13 +117,13 @@ def _places(path: Path, text: str, grounds: Iterable[Path]) -> list[Path]:
     below one of them; and what it made Python search there.
     """
     above = [folder for folder in path.parents if any(folder.is_relative_to(ground) for ground in grounds)]
-    near = list(dict.fromkeys([path.parent, *above, *grounds]))
+    near = [folder for folder in dict.fromkeys([path.parent, *above, *grounds]) if not _of_pip(folder)]
     named = [place / name for name in _words(text) for place in near]
     # What is installed is the environment's, wherever it lies.
     installed = (sys.prefix, sys.base_prefix, site.getusersitepackages())
     searched = [folder for folder in map(Path, sys.path) if not any(map(folder.is_relative_to, installed))]
     more = [place.resolve() for place in (*named, *searched) if os.path.isdir(place)]  # noqa: PTH112 no error for any text
-    below = (folder for folder in more if any(map(folder.is_relative_to, grounds)))
+    below = (folder for folder in more if any(map(folder.is_relative_to, grounds)) and not _of_pip(folder))
     return list(dict.fromkeys([*near, *below]))
 
 
@@ -140,8 +147,11 @@ def _neighbours(path: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
     places = _places(path, text, grounds)
     # The package's own are followed by `_imports`.
     modules = [name for name in modules if name.split(".")[0] != "transect"]
+    # Of all that is installed, a package's own modules alone.
+    home = next((folder for folder in path.parents if _of_pip(folder)), None)
     for module in {module_name for name in modules for module_name in _with_packages(name) if module_name}:
-        for place in places:
+        own = [home] if home is not None and path.is_relative_to(home / module.split(".")[0]) else []
+        for place in [*places, *own]:
             base = place.joinpath(*module.split("."))
             found |= {_module_at(base), *base.parent.glob(f"{base.name}.*so")}
     scripts = [name for name in _words(text) if name.endswith(".py")]
@@ -178,7 +188,7 @@ def _closure(root: Path, grounds: tuple[Path, ...]) -> frozenset[Path]:
     if not _ours(root):
         # Whatever the file imports may import what lies there too.
         home = next(folder for folder in root.parents if not (folder / "__init__.py").is_file())
-        grounds = tuple(dict.fromkeys([*grounds, home]))
+        grounds = grounds if _of_pip(home) else tuple(dict.fromkeys([*grounds, home]))
     seen: set[Path] = set()
     open_files = [root]
     while open_files:

@@ -110,6 +110,11 @@ def _lines(listed: Path) -> list[str]:
     return [line for line in (line.partition("#")[0].strip() for line in lines) if line]
 
 
+def pinned(folder: Path) -> list[str]:
+    """Return what an environment installs by pip: the lines of its requirements.txt."""
+    return _lines(folder / "requirements.txt")
+
+
 def source_files(folder: Path) -> list[Path]:
     """Return what an environment is built from besides `envs/shared/`, sorted.
 
@@ -181,6 +186,10 @@ def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     parts: list[str | bytes] = [name, canonical_json(choice.model_dump())]
     if choice.image and Path(choice.image).exists():
         parts += _stamps(Path(choice.image))
+    elif not choice.modules and not choice.image:
+        # What it has installed, by name and version.
+        found = Path(choice.python).parents[1].glob("lib/python3*/site-packages/*.dist-info")
+        parts += sorted(path.name for path in found)
     return digest(parts)[:16]
 
 

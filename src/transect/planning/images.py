@@ -61,8 +61,17 @@ def definition_of(name: str) -> tuple[ImageDefinition, Path]:
     return _definition_in(environment_source(name))
 
 
+def has_image(folder: Path) -> bool:
+    """Whether the environment that is defined in `folder` has an image definition, readable or not."""
+    return any(path.is_file() for path in _places(folder))
+
+
+def _places(folder: Path) -> tuple[Path, Path]:
+    return folder / DEFINITION, folder.parent / "shared" / DEFINITION
+
+
 def _definition_in(folder: Path) -> tuple[ImageDefinition, Path]:
-    for path in (folder / DEFINITION, folder.parent / "shared" / DEFINITION):
+    for path in _places(folder):
         if path.is_file():
             return load_model(path, ImageDefinition), path
     raise BadInput(f"environment '{folder.name}' has no image definition: {folder / DEFINITION}")

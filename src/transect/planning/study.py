@@ -124,7 +124,10 @@ def _plugin_folder(folder: Path, given: str, where: str) -> Path:
         raise BadInput(f"{where}: {folder}: no such folder; installed packages with plug-ins: {named}")
     if len(modules) > 1:
         raise BadInput(f"{where}: {given}: two packages have plug-ins of that name: {', '.join(modules)}")
-    spec = find_spec(modules[0])
+    try:
+        spec = find_spec(modules[0])
+    except ImportError as error:
+        raise BadInput(f"{where}: {given}: {modules[0]}, which an installed package names for it: {error}") from None
     if spec is None or not spec.submodule_search_locations:
         raise BadInput(f"{where}: {given}: expected {modules[0]} to be a package, a folder of plug-ins")
     return Path(spec.submodule_search_locations[0]).resolve()

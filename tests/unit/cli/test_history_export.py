@@ -107,7 +107,7 @@ def test_an_export_again_removes_what_is_no_longer_made_and_nothing_of_others(tm
     [
         (("--export", "hunter"), "--export 'hunter': expected otava"),
         (("--into", "somewhere"), "--into somewhere: nothing is exported there"),
-        (("--export", "otava", "--into", "RUNS/day-00/quick"), "is inside a result folder"),
+        (("--export", "otava", "--into", "RUNS/day-00/quick"), "is among the results that are read"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(tmp_path: Path, transect: Any, options: tuple[str, ...], said: str) -> None:

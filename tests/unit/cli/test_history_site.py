@@ -122,4 +122,4 @@ def test_what_is_of_one_study_wants_its_name_beside_a_site(
 
 def test_a_site_is_not_written_among_results(archive: Path, transect: Any) -> None:
     code, _, err = transect("history", archive, "--site", archive / "day-00/steady")
-    assert code == 2 and "is inside a result folder" in err
+    assert code == 2 and "is among the results that are read" in err

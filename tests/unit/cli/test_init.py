@@ -210,6 +210,15 @@ def test_what_cannot_be_is_one_message_and_nothing_is_written(
 
 
 @pytest.mark.env
+def test_the_folder_can_be_called_anything_and_what_is_said_next_can_be_pasted(tmp_path, transect):
+    folder = tmp_path / "it's mine"
+    code, out, _ = transect("init", folder, "--scheduler", "none")
+    [line] = [line for line in out.splitlines() if line.startswith("next: ")]
+    done = subprocess.run(["sh", "-c", f"{line.removeprefix('next: ')} && pwd"], capture_output=True, text=True)
+    assert code == 0 and done.stdout == f"{folder}\n"
+
+
+@pytest.mark.env
 def test_a_file_that_is_there_is_kept_and_nothing_is_written(tmp_path, transect):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/Snakefile").write_text("mine")

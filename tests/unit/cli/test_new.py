@@ -104,6 +104,7 @@ def test_a_name_that_no_file_can_have_is_refused(name, tmp_path, transect):
         ("framework", "numpy", "framework 'numpy' is there already, in "),
         ("framework", "PyTorch", "framework 'torch', which 'PyTorch' may mean is there already"),
         ("stage", "generated_model", "stage 'generated-model', which"),
+        ("stage", "my.own-one", "expected 'my-own-one' or 'my_own_one'"),
         ("stage", "limits", "the key 'limits' of a study is taken"),
         ("framwork", "mine", "unknown kind of plug-ins to begin with 'framwork': did you mean 'framework'?"),
     ],

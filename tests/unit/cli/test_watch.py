@@ -16,7 +16,7 @@ from checkouts import ROOT
 from factories import make_record, train_cell, write_records
 from result_runs import write_planned
 from transect.cli import watch as watch_command
-from transect.domain.owner import SILENT_S, user_name
+from transect.domain.owner import SILENT_S, Owner, user_name
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause
 from transect.engine.claim import Claim
@@ -75,8 +75,9 @@ def test_a_study_that_runs_is_seen_with_the_cells_at_work(paths: StudyPaths) -> 
     block(paths)
     claim = Claim(paths.results, "made-up")
     claim.take()
-    paths.cell("train", CELLS[2].id).mkdir()
-    (paths.cell("train", CELLS[2].id) / "attempt.json").write_text("{}")
+    for place, runner in ((2, Owner.me().facts()), (3, NOBODY)):  # a run before was killed in the last one
+        paths.cell("train", CELLS[place].id).mkdir()
+        (paths.cell("train", CELLS[place].id) / "attempt.json").write_text(json.dumps(runner))
     try:
         assert Watcher(paths).look().running == (), "as long as nobody runs its block, an attempt is a rest"
         with leased(paths, [("train", "n1")]):

@@ -7,6 +7,8 @@ import hashlib
 import io
 import json
 import os
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from checkouts import ROOT
 from factories import bare_record, train_cell, write_records
 from transect.cli.crate import check_crate, write_crate
+from transect.cli.places import results_of
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.engine import pack as packing
@@ -111,6 +115,25 @@ def test_what_changes_meanwhile_is_not_packed(
     assert not list(tmp_path.glob("*x.tar.gz*"))
 
 
+def test_a_study_that_runs_behind_a_link_is_not_packed(paths: StudyPaths, tmp_path: Path) -> None:
+    real = tmp_path / "scratch" / "small-2026"
+    real.parent.mkdir()
+    paths.folder.rename(real)
+    paths.folder.symlink_to(real)
+    claim = Claim(paths.results, "small")
+    claim.take()
+    try:
+        with pytest.raises(BadInput, match=r"study 'small' in .* runs"):
+            pack(results_of(str(paths.folder), Path("results")), tmp_path / "x.tar.gz")
+    finally:
+        claim.give_back()
+    with (
+        leased(StudyPaths(results=real.parent, study=real.name), [("train", "n1")]),
+        pytest.raises(BadInput, match=r"study 'small-2026' in .* runs"),
+    ):
+        pack(paths, tmp_path / "x.tar.gz")
+
+
 def test_no_file_is_overwritten_and_none_lies_in_what_it_packs(paths: StudyPaths, tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     (tmp_path / "link").symlink_to("nowhere")
@@ -179,6 +202,20 @@ def test_one_that_is_interrupted_leaves_nothing(paths: StudyPaths, tmp_path: Pat
     assert not (tmp_path / "far").exists()
 
 
+@pytest.mark.env
+@pytest.mark.parametrize(("word", "at"), [("pack", "check"), ("unpack", "os.utime")])
+def test_one_that_is_asked_to_end_leaves_nothing(paths: StudyPaths, tmp_path: Path, word: str, at: str) -> None:
+    pack(paths, tmp_path / "x")
+    given = (
+        [paths.folder, "--out", tmp_path / "a/x"] if word == "pack" else [tmp_path / "x", "--results", tmp_path / "a"]
+    )
+    end = "lambda *_: pack.os.kill(pack.os.getpid(), 15)"
+    code = f"from transect.engine import pack; from transect.cli.main import run; pack.{at} = {end}; run()"
+    variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code, word, *map(str, given)], env=variables)
+    assert done.returncode == 143 and not list(tmp_path.glob("a/*"))
+
+
 def listed(*names: str, **changes: Any) -> dict[str, Any]:
     facts = {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
     usual = {"pack": 1, "study": "s", "transect": "9", "made": "then", "left_out": {}}
@@ -220,6 +257,7 @@ HOSTILE = {
     "the stamps of environments": (listed("a", study="environments"), [file("environments/a")], "no name of a study"),
     "a later version": (listed("a", pack=2), [file("s/a")], "version 2 of packed files, expected 1"),
     "no list of files": ([1], [file("s/a")], "no readable list"),
+    "a size without end": (listed(files={"a": {"size": 1e999, "sha256": ""}}), [file("s/a")], "no readable list"),
     "a size that is none": (listed(files={"a": {"size": "big"}}), [file("s/a")], "no readable list"),
     "no list": (None, [file("s/a")], "does not begin with"),
     "nothing": (None, [], "does not begin with"),

@@ -145,6 +145,34 @@ def test_what_starts_to_be_used_between_the_list_and_its_removal_stays(place: Ca
     assert (old / COMPLETE).exists()
 
 
+def test_a_study_that_starts_at_the_last_moment_keeps_its_environment(place: Cache, monkeypatch) -> None:
+    old = place.old(place.study)
+    [found], _ = unused_environments.find_unused()
+    claim, look = Claim(place.study.results, "mine"), unused_environments.why_kept
+
+    def and_start(folder: Path) -> str | None:
+        reason = look(folder)
+        claim.take()
+        return reason
+
+    monkeypatch.setattr(unused_environments, "why_kept", and_start)
+    try:
+        assert "runs" in str(unused_environments.remove(found))
+    finally:
+        claim.give_back()
+    assert sorted(path.name for path in place.cache.iterdir()) == [old.name, "used"] and (old / COMPLETE).exists()
+
+
+def test_what_is_noted_by_somebody_and_cannot_be_read_stays(place: Cache) -> None:
+    old = place.old()
+    (notes_of(old) / "theirs.json").mkdir()
+    code, printed = place.clean("--yes")
+    assert code == 0 and f"left {old.name}: who uses it is not known: {notes_of(old) / 'theirs.json'}" in printed
+    (notes_of(old) / "theirs.json").rmdir()
+    (notes_of(old) / "theirs.json").write_text("{")
+    assert place.unused() == []
+
+
 def test_what_belongs_to_another_user_stays(place: Cache, monkeypatch) -> None:
     old = place.old()
     monkeypatch.setattr(unused_environments.os, "geteuid", lambda: old.stat().st_uid + 1)
@@ -172,9 +200,14 @@ def test_while_something_is_built_no_environment_goes(place: Cache) -> None:
 
 
 @pytest.mark.env
-def test_what_a_process_was_started_from_stays(place: Cache) -> None:
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_a_process_was_started_from_stays(place: Cache, monkeypatch, linked: bool) -> None:
+    if linked:  # as where the home folder is one
+        (place.folder / "home").symlink_to(place.folder)
+        monkeypatch.delenv("TRANSECT_ENVS")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place.folder / "home"))
     old = place.old()
-    process = subprocess.Popen([old / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE)
+    process = subprocess.Popen([old.resolve() / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE)
     try:
         assert f"left {old.name}: process {process.pid} runs from it" in place.clean("--yes")[1]
     finally:
@@ -235,6 +268,20 @@ def test_images_are_told_as_environments_are(place: Cache) -> None:
     assert place.unused() == [f".{old.name}.12", old.name]
     assert "removed 2 of 2" in place.clean("--yes")[1]
     assert sorted(path.name for path in image.parent.iterdir()) == sorted([image.name, "somebodys"])
+
+
+def test_no_image_goes_while_its_definition_cannot_be_read(place: Cache) -> None:
+    shared = place.folder / "plugins" / "envs" / "shared"
+    shared.mkdir(parents=True)
+    (shared / "image.yaml").write_text("base: host\n")
+    place.edit("")
+    image = image_folder(NAME)
+    (image / "root").mkdir(parents=True)
+    (image / IMAGE_COMPLETE).write_text("{}")
+    (shared / "image.yaml").write_text("base: hos\n")
+    done = CliRunner().invoke(app, ["clean", "--environments", "--yes"])
+    assert isinstance(done.exception, BadInput) and "image.yaml: key 'base'" in str(done.exception)
+    assert (image / IMAGE_COMPLETE).exists()
 
 
 def test_age_and_size_choose(place: Cache) -> None:

@@ -160,3 +160,25 @@ NAMED = {
 def test_what_an_option_names_is_found(data, case):
     spec, expected = NAMED[case]
     assert sorted(named(data, spec)) == expected
+
+
+@pytest.mark.parametrize("place", [".", "mine/.venv/lib/site-packages"])
+def test_of_what_is_installed_a_package_s_own_modules_alone_are_followed(ground, monkeypatch, place):
+    """The environment of transect may lie in the study's folder, and a plug-in be of an installed package."""
+    site = ground / place
+    write(
+        site,
+        tools__INIT="",
+        tools__plugins__INIT="",
+        tools__help="",
+        other__INIT="import tools.unused",
+        tools__unused="",
+    )
+    write(site / "tools/plugins", plug="import other\nfrom tools.help import x\nNAMES = ['other', 'other/__init__.py']")
+    (site / "other-1.dist-info").mkdir()
+    monkeypatch.setenv("TRANSECT_PLUGINS", str(site / "tools" / "plugins"))
+    for cached in (code_hash._text, code_hash._imports, code_hash._neighbours, code_hash._closure, code_hash._of_pip):
+        cached.cache_clear()
+    found = closure(site / "tools/plugins/plug.py", ground)
+    ours = {path.relative_to(site).as_posix() for path in found if path.is_relative_to(site)}
+    assert ours == {"tools/__init__.py", "tools/plugins/__init__.py", "tools/plugins/plug.py", "tools/help.py"}

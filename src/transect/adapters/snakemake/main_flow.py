@@ -276,6 +276,9 @@ def open_flow(config: dict[str, Any], workflow: Any) -> Flow:
             paths = StudyPaths(results=place.parent, study=place.name)
             return Flow(read_facts(paths), results, strict)
         flow = MainFlow(study, system, results, strict, workflow)
+        for path in (flow.environment_stamp(), f"{flow.folder}/report.html"):
+            if (moved := str(workflow.modifier.modify_path(path))) != path:
+                raise BadInput(f"a module's prefix moves {path} to {moved}: name the folder by `results` in its config")
     except FAULTS as error:
         _leave(error)
     os.environ[SESSION] = Owner.me().text
