@@ -50,10 +50,10 @@ corpus: $(VENV)/.test
 docs: $(VENV)/.driver
 	$(BIN)/python scripts/generate-docs.py
 
-# docs/ as a site in build/site; what is wrong with a link or the navigation ends it.
+# docs/ as a site in build/site; what is wrong with a link or the navigation ends it. With --quiet no warning would count.
 SITE := build/site-environment
 site: $(SITE)/.made
-	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs --quiet build --strict --clean
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --clean
 	@echo build/site/index.html
 
 $(SITE)/.made: envs/site/requirements.txt

@@ -50,6 +50,9 @@ def test_every_howto_has_its_page_in_the_list():
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_of_a_howto_is_valid_and_has_something_to_run(name, tmp_path, transect):
     (tmp_path / name).write_text(STUDIES[name])
+    # Of the study that reads logs.
+    (tmp_path / "logs/alpha").mkdir(parents=True)
+    (tmp_path / "logs/alpha/one.log").write_text("")
     code, out, err = transect("check", tmp_path / name, "--system", SYSTEMS.get(name, "laptop"), "--json")
     told = json.loads(out)
     assert code == 0 and told["empty_grids"] == {}, err
