@@ -50,7 +50,7 @@ _EXIT_CODES = """## Exit codes
 | 1 | a fault of ours, or what the command was to check does not hold: its help says so | a job failed for reasons outside a cell, or `strict` and a cell failed |
 | 2 | what you gave cannot be used; the message says why | study, system or config cannot be used |
 | 3 | a program, library or environment is missing | |
-| 4 | `compare`: something is worse; `history --fail`: the last change of a series is for the worse | |
+| 4 | `compare`: something is worse; `check-export`: not faithful; `history --fail`: the last change of a series is for the worse | |
 | 5 | `compare`: nothing is comparable or confirmed; `history`: fewer than two runs | |
 
 `make` itself ends with 2 whatever went wrong in its commands."""

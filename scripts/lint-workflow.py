@@ -8,7 +8,7 @@ from pathlib import Path
 
 ACCEPTED = {
     # Environments are virtual environments by lock hash: the rule make_environment.
-    "Specify a conda environment or container for each rule.",
+    "Specify a conda environment or container for each rule."
 }
 
 

@@ -92,7 +92,7 @@ def test_every_cell_runs_where_it_asks_to(ran):
     assert len({node["host"] for node in two["provenance"]["guard_after"]}) == 2
     assert re.fullmatch(r"n\[\d+[,-]\d+\]", two["provenance"]["slurm"]["SLURM_JOB_NODELIST"])
     assert two["provenance"]["guard_before"][0]["memory_total_bytes"] > 2**28
-    assert records["ingest/hpc"]["provenance"]["host"] == "login"
+    assert records["ingest/quick-logs"]["provenance"]["host"] == "login"
     assert {metric["name"]: metric["value"] for metric in two["metrics"]}["equality_ratio"] < 1
     assert two["details"]["over_subscribed"], "four ranks share this machine's two cores"
     nothing_left(checkout)
@@ -142,7 +142,7 @@ def test_what_was_edited_or_deleted_runs_again_alone(ran):
         "train/iris-mlp-ce.test-sees-gpu.mpi-allreduce.n1x2.b16.fp32",
         "train/iris-mlp-ce.test-sees-gpu.mpi-allreduce.n1x2.b16.fp32.r1",
         "train/iris-mlp-ce.numpy.single.n1x1.b16.fp32",
-        "ingest/hpc",
+        "ingest/quick-logs",
     }
 
 

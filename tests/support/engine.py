@@ -194,7 +194,8 @@ def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> in
     plugin, dag = None if summary else "local", SimpleNamespace(forcefiles=set())
     # Handlers that a workflow has are attributes of its class.
     snakemake = type("Workflow", (), handlers)()
-    vars(snakemake).update(dryrun=dry, executor_plugin=plugin, touch=False, dag=dag)
+    modifier = SimpleNamespace(modify_path=str)
+    vars(snakemake).update(dryrun=dry, executor_plugin=plugin, touch=False, dag=dag, modifier=modifier)
     options = {"study": "quick", "system": "laptop", "results": "results", "strict": False} | config
     flow = open_flow(options, snakemake)
     flow.look()

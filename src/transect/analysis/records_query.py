@@ -23,6 +23,7 @@ from transect.domain.files import sha256_file
 from transect.domain.terminal import printable
 
 FILE = "records.parquet"
+_PLAN = "plan.json"
 # The column that says which folder a row is from.
 FOLDER = "study_folder"
 
@@ -90,23 +91,24 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
             raise
 
 
-def find_tables(folders: Sequence[Path]) -> list[Path]:
-    """Return each table below the folders; one that is met again, by any way, counts once.
+def find_tables(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return each table below the folders, and the studies that have none; one that is met again, by any way, counts once.
 
     Links are followed. Folders of cells and hidden ones are left out. Raises BadInput for a folder that is none, and for
     one without any table.
     """
     tables: list[Path] = []
+    without: list[Path] = []
     seen: set[Path] = set()
     for folder in folders:
         below = list(_below(folder))
-        if not below:
+        if not any(path.name == FILE for path in below):
             raise BadInput(f"{folder}: no {FILE} there or below: expected results of studies with a report")
         for path in below:
             if (real := path.resolve()) not in seen:
                 seen.add(real)
-                tables.append(path)
-    return tables
+                (tables if path.name == FILE else without).append(path)
+    return tables, [plan.parent for plan in without]
 
 
 def copies(tables: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
@@ -119,6 +121,8 @@ def copies(tables: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
+    """Yield the table of each study, or its plan where it has none."""
+
     def refuse(error: OSError) -> None:
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}: expected a folder of results") from None
 
@@ -128,9 +132,11 @@ def _below(folder: Path) -> Iterator[Path]:
             inner.clear()  # a link led back
             continue
         seen.add(real)
-        inner[:] = sorted(name for name in inner if not name.startswith(".") and not _CELL.search(name))
-        if FILE in files:
-            yield Path(place, FILE)
+        # In the folder of a stage; a person may have called a folder of results like that too.
+        of_stage = any(Path(place, "..", name).is_file() for name in (FILE, _PLAN))
+        inner[:] = sorted(n for n in inner if not n.startswith(".") and not (of_stage and _CELL.search(n)))
+        if name := next((name for name in (FILE, _PLAN) if name in files), ""):
+            yield Path(place, name)
 
 
 def _dataset(tables: Sequence[Path]) -> ds.Dataset:

@@ -66,6 +66,8 @@ def read_samples(path: Path) -> list[Sampled]:
             found = list(asv_samples(AsvFile.model_validate(content), declared_beside(path)))
         else:
             raise ValueError(f"no samples that are known: expected {EXPECTED}")
+        if not found:
+            raise ValueError("no benchmark in it has a result: expected one or more")
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "file"

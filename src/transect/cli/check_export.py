@@ -23,7 +23,7 @@ def check_export(
     """Tell whether an exported ONNX model gives a torch module's outputs, and where it does not.
 
     FACTORY returns the module, a pair of it and its example inputs, or a `transect.portable_step.Step`. Each output has
-    its largest deviation beside a tolerance that follows from the module and the graph. Exit code: 0 faithful, 1 not, 2
+    its largest deviation beside a tolerance that follows from the module and the graph. Exit code: 0 faithful, 4 not, 2
     something cannot be used. It runs in this Python where torch, onnx and onnxruntime are installed, else in the
     environment `torch`, which is built once. Example: transect check-export net.onnx --against net.py:make
     """
@@ -31,7 +31,7 @@ def check_export(
     for path in (model, inputs):
         if path is not None and not path.is_file():
             raise BadInput(f"{path}: no such file")
-    given = ["--against", against, *(["--inputs", str(inputs)] if inputs else []), *(["--json"] if as_json else [])]
     # Names of files may begin with a dash.
+    given = [f"--against={against}", *([f"--inputs={inputs}"] if inputs else []), *(["--json"] if as_json else [])]
     needs = ("torch", "onnx", "onnxruntime")
     run_module("torch", needs, "transect.portable_step.check_export", [*given, "--", str(model)])

@@ -14,6 +14,8 @@ from transect.domain.errors import BadInput
 
 # Exit codes beside those of every command.
 WORSE, NOTHING = 4, 5
+# Options that name a folder.
+_INTO = ("--into", "--site")
 _FORMATS = ("table", "json", "markdown")
 
 
@@ -28,14 +30,20 @@ def margin_of(text: str, option: str) -> float:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -> None:
-    """Raise BadInput for an output among the results that are read, and for two of one name."""
+    """Raise BadInput for an output among the results that are read, for two of one name, and for a file that would be none."""
     inside = [folder.resolve() for folder in folders]
     files = [given.resolve() for given in outputs.values() if given is not None]
     if len({*files}) < len(files):
         raise BadInput(f"{', '.join(outputs)}: expected another file for each")
     for option, given in outputs.items():
-        if given is not None and not {*inside}.isdisjoint((given.resolve(), *given.resolve().parents)):
+        if given is None:
+            continue
+        if not {*inside}.isdisjoint((given.resolve(), *given.resolve().parents)):
             raise BadInput(f"{option} {given}: is among the results that are read: expected a place elsewhere")
+        # A file takes the place of what is there: of a pipe or a device, too.
+        special = (given.exists() and not given.is_file()) or str(given.absolute().parent) in ("/dev", "/dev/fd")
+        if option not in _INTO and special:
+            raise BadInput(f"{option} '{given}': is no file, and none can take its place: expected the name of a file")
 
 
 def check_format(output: str) -> None:

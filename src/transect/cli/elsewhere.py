@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import typer
 
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.paths import PYTHONPATH
+from transect.domain.terminal import complain
 
 
 def check_reference(reference: str) -> None:
@@ -29,6 +31,9 @@ def run_module(environment: str, needs: Sequence[str], module: str, arguments: S
     python = sys.executable if all(map(importlib.util.find_spec, needs)) else _python(environment)
     paths = os.pathsep.join(filter(None, (PYTHONPATH, os.environ.get("PYTHONPATH"))))
     done = subprocess.run([python, "-m", module, *arguments], env=os.environ | {"PYTHONPATH": paths}, check=False)
+    if done.returncode < 0:
+        complain(f"{module} was ended by {signal.Signals(-done.returncode).name}")
+        raise typer.Exit(128 - done.returncode)
     if done.returncode:
         raise typer.Exit(done.returncode)
 
@@ -57,7 +62,7 @@ def export_step(
     `torch`, which is built once. Example: transect export-step train.py:make_step --out step
     """
     check_reference(reference)
-    run_module("torch", ("torch", "onnx", "onnxscript"), "transect.portable_step", [reference, "--out", str(out)])
+    run_module("torch", ("torch", "onnx", "onnxscript"), "transect.portable_step", [f"--out={out}", "--", reference])
 
 
 def predict(

@@ -59,9 +59,7 @@ def history(
         raise BadInput("--site is of all studies, --html, --markdown and --export of one: expected --study as well")
     given = None if margin is None else margin_of(margin, "--margin")
     found, again = find_runs(folders)
-    # What is written into a folder is a file there.
-    inside = {option: path and path / "file" for option, path in {"--into": place, "--site": site}.items()}
-    check_outputs({"--html": html, "--markdown": markdown} | inside, found)
+    check_outputs({"--html": html, "--markdown": markdown, "--into": place, "--site": site}, found)
     sets = read_sets(found, over_time=True)
     names: list[str | None] = [*_studies(sets)] if several else []
     parts = [_of_one_study(sets, name) for name in names or [study]]

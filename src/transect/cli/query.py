@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,8 +34,11 @@ def query(
 
     if as_json and as_csv:
         raise BadInput("--json and --csv: expected one of them")
-    tables = find_tables(folders)
+    tables, without = find_tables(folders)
     answer = ask(sql, tables)
+    say(
+        *(f"{study}: is left out, as no report of it was made: `transect report` writes its table" for study in without)
+    )
     say(
         *(
             f"{copy}: the same as {first}; both are counted, and differ in study_folder"
@@ -55,6 +59,8 @@ def query(
 
 def _plain(value: Any) -> Any:
     """Return what JSON has for a value; what it has none for, as text."""
+    if isinstance(value, Decimal):
+        value = float(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list | tuple):
@@ -65,7 +71,9 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return what CSV has for a value; a terminal is shown no control character."""
+    """Return what CSV has for a value, a list as JSON; a terminal is shown no control character."""
+    if isinstance(value, list | tuple | dict):
+        value = json.dumps(_plain(value), ensure_ascii=False)
     return printable(value) if isinstance(value, str) and sys.stdout.isatty() else value
 
 

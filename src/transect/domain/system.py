@@ -38,7 +38,8 @@ class EnvironmentChoice(_Model):
         description="who runs the image: a name from [plugins.md](plugins.md#container-wrapper); null: apptainer",
     )
     python: str = Field(
-        default="python3", description="the interpreter after loading, or inside; alone: that of an environment of conda's"
+        default="python3",
+        description="the interpreter after loading, or inside; alone: that of an environment of conda's",
     )
 
     @model_validator(mode="after")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import io
 import json
 import math
+import os
 import sys
 import traceback
 import zipfile
@@ -25,18 +27,20 @@ from transect.portable_step.departure import Departure, departure
 from transect.portable_step.factory import made_by
 from transect.portable_step.faithful import Compared, Faithfulness, check_faithful, first_line
 
-# Exit codes beside those of every command: something of ours that fails is no verdict.
-UNFAITHFUL, UNUSABLE = 1, 2
+# A code of its own, as of `compare`: whatever ends Python with 1 is no verdict.
+UNFAITHFUL, UNUSABLE = 4, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compare; return the exit code: 0 faithful, 1 not, 2 for what cannot be used, 3 when a library is missing."""
+    """Compare; return the exit code: 0 faithful, 4 not, 2 for what cannot be used, 3 when a library is missing."""
     parser = argparse.ArgumentParser(prog="transect check-export")
     parser.add_argument("model", type=Path)
     parser.add_argument("--against", metavar="MODULE:FACTORY", required=True)
     parser.add_argument("--inputs", type=Path)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.path.insert(0, str(Path.cwd()))
     try:
         # What a user's module prints is no part of the answer.
@@ -46,10 +50,15 @@ def main(arguments: list[str] | None = None) -> int:
         return say_fault(error, given.model) if isinstance(error, MissingDependency) else say_fault(error) and UNUSABLE
     if note:
         found.notes.append(note)
-    if given.json:
-        print(json.dumps(_facts(given.model, given.against, found, parts), indent=1))
-    else:
-        say(*_lines(given.model, given.against, found, parts), to=sys.stdout)
+    try:
+        if given.json:
+            print(json.dumps(_facts(given.model, given.against, found, parts), indent=1))
+        else:
+            say(*_lines(given.model, given.against, found, parts), to=sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Or Python complains once more when it flushes at its end, and ends as for what is not faithful.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if found.faithful else UNFAITHFUL
 
 
@@ -103,7 +112,10 @@ def _module(against: str) -> tuple[Any, Sequence[np.ndarray] | None]:
         )
     if strange := [type(one).__name__ for one in example if not isinstance(one, torch.Tensor)]:
         raise BadInput(f"{against}: its example holds {strange[0]}: expected tensors")
-    return module, [one.detach().cpu().numpy() for one in example]
+    try:
+        return module, [one.detach().cpu().numpy() for one in example]
+    except (TypeError, RuntimeError) as error:
+        raise BadInput(f"{against}: an array cannot be made of its example: {first_line(error)}") from None
 
 
 def _read_inputs(path: Path) -> dict[str, np.ndarray]:

@@ -97,6 +97,8 @@ def check_faithful(path: Path, module: torch.nn.Module, given: Sequence[np.ndarr
         if len(wanted) != len(names):
             raise BadInput(f"{path}: has the outputs {', '.join(names)}: expected {len(wanted)}, as the module gives")
         if not made.runs:
+            if not any(value.size for value in wanted):
+                raise BadInput("the module's outputs are empty on these inputs: expected values that can be compared")
             made.notes += [
                 f"{name}: empty, all zero or not finite, which tells little"
                 for name, value in zip(names, wanted, strict=True)
@@ -235,6 +237,8 @@ def _beside(
         given = found[name]
         assert not isinstance(given, NoTensor)
         pairs[name] = given, expected
+        if not expected.size:
+            continue
         finite = np.ones(expected.shape, bool)
         for side in (expected, *([] if known is None else [known[name]])):
             finite &= np.isfinite(side) if side.dtype.kind == "f" else True
@@ -249,7 +253,7 @@ def _beside(
             f"expected at most {IMPRECISE}, as of a module that computes in float32"
         )
     tolerances = made_tolerances(ours, double, longest, computes=does)
-    return made + [_farthest(name, run, *both, tolerances[name]) for name, both in pairs.items()]
+    return made + [_farthest(name, run, *both, tolerances.get(name, 0.0)) for name, both in pairs.items()]
 
 
 def _farthest(name: str, run: str, found: np.ndarray, wanted: np.ndarray, tolerance: float) -> Compared:

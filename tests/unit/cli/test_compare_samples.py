@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -232,6 +233,26 @@ def test_a_secret_in_a_command_or_a_variable_is_not_published(transect, tmp_path
     published += transect("compare", tmp_path / "base.json", tmp_path / "slow.json", "--format", "json")[1]
     assert "example.org" in published
     assert not [word for word in ("abcdefgh12345", "hidden99", "topsecret") if word in published]
+
+
+def test_a_file_of_asv_whose_benchmarks_have_no_point_is_one_error(tmp_path, transect):
+    content = json.loads((ASV / "base.json").read_text())
+    content["results"] = {"suite.time_none": [[], [[]]]}
+    content["result_columns"] = ["result", "params"]
+    (tmp_path / "none.json").write_text(json.dumps(content))
+    code, out, err = transect("compare", ASV / "base.json", tmp_path / "none.json")
+    assert (code, out) == (2, "")
+    assert "none.json: no benchmark in it has a result" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("option", ["--html", "--markdown", "--badge", "--junit"])
+def test_a_pipe_a_device_and_a_folder_are_no_outputs(tmp_path, transect, option):
+    os.mkfifo(tmp_path / "pipe")
+    for given in (tmp_path / "pipe", tmp_path, "", "/dev/none"):
+        code, out, err = transect("compare", SAMPLES / "pyperf-base.json", SAMPLES / "pyperf-slow.json", option, given)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"transect: {option} '{given or '.'}': is no file")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize(

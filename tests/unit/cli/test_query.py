@@ -92,6 +92,15 @@ def test_a_copy_is_counted_and_said_to_be_one(transect: Any, studies: Path) -> N
     assert transect("query", "SELECT 1", studies / "2026-01", studies / "2026-02")[2] == ""
 
 
+def test_a_study_without_a_table_is_said_to_be_left_out(transect: Any, refused: Any, studies: Path) -> None:
+    (studies / "2026-03/quick/train").mkdir(parents=True)
+    (studies / "2026-03/quick/plan.json").write_text("{}")
+    code, out, err = transect("query", "SELECT count(*) FROM records", studies, "--csv")
+    assert (code, out.split()) == (0, ["count_star()", "3"])
+    assert err.startswith(f"{studies}/2026-03/quick: is left out") and err.count("\n") == 1
+    assert "no records.parquet there or below" in refused("SELECT 1", studies / "2026-03")
+
+
 def test_table_csv_and_json_say_the_same(transect: Any, studies: Path) -> None:
     sql = "SELECT framework, value, cause, 'nan'::DOUBLE AS odd FROM records ORDER BY value LIMIT 1"
     code, out, _ = transect("query", sql, studies)
@@ -109,7 +118,18 @@ def test_values_that_json_has_no_type_for(asked: Any, studies: Path) -> None:
     (row,) = asked(
         "SELECT 1.5::DECIMAL(3, 1) AS d, [1, NULL] AS l, {'a': DATE '2026-01-02'} AS s, MAP {1: 2} AS m", studies
     )
-    assert row == {"d": "1.5", "l": [1, None], "s": {"a": "2026-01-02"}, "m": {"1": 2}}
+    assert row == {"d": 1.5, "l": [1, None], "s": {"a": "2026-01-02"}, "m": {"1": 2}}
+
+
+def test_a_list_is_json_in_csv(transect: Any, studies: Path) -> None:
+    _, out, _ = transect("query", "SELECT [1.5, NULL] AS l, {'é': 'a\"b'} AS s, 2 * 0.5 AS d", studies, "--csv")
+    assert list(csv.reader(out.splitlines())) == [["l", "s", "d"], ["[1.5, null]", '{"é": "a\\"b"}', "1.0"]]
+
+
+def test_a_folder_that_is_called_like_a_cell_is_looked_into(asked: Any, studies: Path) -> None:
+    shutil.copytree(studies / "2026-02", studies / "backup~20260801")
+    write(studies / "2026-02/quick/train/cell~0123abcd", trained("torch", 9.0))
+    assert asked("SELECT count(*) AS n FROM records", studies) == [{"n": 4}]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -85,6 +87,23 @@ def raises() -> None:
 
 def nothing() -> None:
     """No module."""
+
+
+def empty() -> tuple[nn.Module, torch.Tensor]:
+    """Return a module and inputs of no row."""
+    module, example = right()
+    return module, example[:0]
+
+
+def sparse() -> tuple[nn.Module, torch.Tensor]:
+    """Return a module and inputs that are no plain array."""
+    module, example = right()
+    return module, example.to_sparse()
+
+
+def killed() -> None:
+    """End this process."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def step() -> Any:

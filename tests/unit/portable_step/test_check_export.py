@@ -72,7 +72,7 @@ def test_what_is_faithful(python, folder, model, factory, inputs, runs):
 )
 def test_what_is_not_and_the_first_place(python, folder, model, factory, wrong, place):
     done = check(python, folder, model, factory, "--json")
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode == 4, done.stdout + done.stderr
     facts = json.loads(done.stdout)
     found = {output["name"]: output for output in facts["outputs"]}
     # Dropout draws: which class is likeliest then is chance.
@@ -87,7 +87,7 @@ def test_what_is_not_and_the_first_place(python, folder, model, factory, wrong, 
 
 def test_a_number_of_rows_that_is_baked_in_shows(python, folder):
     done = check(python, folder, "baked.onnx", "right")
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert "(on their first row)" in done.stdout or "(on twice their rows)" in done.stdout
     assert "baked.onnx is not faithful to models.py:right in 2 of 2 outputs" in done.stdout
 
@@ -108,6 +108,8 @@ def test_a_number_of_rows_that_is_baked_in_shows(python, folder):
         ("right.onnx", "nothing", "", "it returned NoneType: expected a module"),
         ("right.onnx", "missing", "", "has no function missing"),
         ("drawn.onnx", "drawn", "", "gives other outputs when it runs again"),
+        ("right.onnx", "empty", "", "outputs are empty on these inputs"),
+        ("right.onnx", "sparse", "", "an array cannot be made of its example"),
     ],
 )
 def test_what_cannot_be_used_is_one_error_and_no_verdict(python, folder, model, factory, inputs, said):
@@ -123,8 +125,30 @@ def test_the_command_runs_it_where_torch_is(folder, python):
     asked = ("-m", "transect", "check-export", "right.onnx", "--against", "models.py:approximate")
     # A Python without torch, as the driver's is; `python` says that the environment is built.
     done = subprocess.run((sys.executable, *asked), cwd=folder, env=environment, text=True, capture_output=True)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 4, done.stderr
     assert "right.onnx is not faithful to models.py:approximate in 1 of 2 outputs" in done.stdout
     assert (
         "first place: the file has the output of bn (BatchNorm2d), and not that of act (GELU) after it" in done.stdout
     )
+
+
+@pytest.mark.parametrize("name", ["-odd.py", "é.py"])
+def test_names_are_anybodys_and_a_reader_that_is_gone_changes_no_verdict(folder, python, name):
+    (folder / name).write_text((folder / "models.py").read_text())
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "ascii"}
+    asked = (sys.executable, "-m", "transect", "check-export", "right.onnx", f"--against={name}:right")
+    done = subprocess.run(asked, cwd=folder, env=environment, text=True, capture_output=True)
+    assert (done.returncode, "right.onnx is faithful to" in done.stdout) == (0, True), done.stderr
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        done = subprocess.run(asked, cwd=folder, env=environment, text=True, stdout=gone, stderr=subprocess.PIPE)
+    assert (done.returncode, "Error" in done.stderr) == (0, False), done.stderr
+
+
+def test_a_process_that_a_signal_ended_is_no_verdict(folder, python):
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    asked = (sys.executable, "-m", "transect", "check-export", "right.onnx", "--against", "models.py:killed")
+    done = subprocess.run(asked, cwd=folder, env=environment, text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (137, "")
+    assert "was ended by SIGKILL" in done.stderr
