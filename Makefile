@@ -13,7 +13,7 @@ VENV := .venv
 EXECUTOR := src/snakemake-executor-plugin-slurm-robust
 BIN := $(VENV)/bin
 
-.PHONY: report test test-all lint bench corpus docs setup clean
+.PHONY: report test test-all lint bench corpus docs site setup clean
 
 report: $(VENV)/.driver
 	@command -v which > /dev/null || { echo "transect: Snakemake's Slurm plug-in needs the program 'which' on PATH" >&2; exit 3; }
@@ -49,6 +49,17 @@ corpus: $(VENV)/.test
 # Generated pages: the record's schema and the tables of plug-ins.
 docs: $(VENV)/.driver
 	$(BIN)/python scripts/generate-docs.py
+
+# docs/ as a site in build/site; what is wrong with a link or the navigation ends it. With --quiet no warning would count.
+SITE := build/site-environment
+site: $(SITE)/.made
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --clean
+	@echo build/site/index.html
+
+$(SITE)/.made: envs/site/requirements.txt
+	$(PYTHON) -m venv --clear $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -r envs/site/requirements.txt
+	@touch $@
 
 setup: $(VENV)/.driver
 

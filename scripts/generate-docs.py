@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
 
 from transect.analysis import records_schema
 from transect.cli.kinds import REGISTRIES, plural
@@ -39,6 +40,7 @@ from transect.training.workloads import Parameters
 # The tests load this file by its path.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from commands_page import commands_page
 from coverage_tables import covered_parts
 from key_meanings import MEANINGS
 from plugin_members import with_tables
@@ -47,6 +49,8 @@ DOCS = ROOT / "docs"
 _NOTE = "<!-- Made by scripts/generate-docs.py from the code: edit that, then `make docs`. -->"
 _START = "<!-- generated keys: start -->"
 _END = "<!-- generated keys: end -->"
+# Where SchemaStore serves what it has; `transect where schemas` is the folder of these here.
+_SCHEMAS = "https://json.schemastore.org/"
 _RULES = "<!-- rules: start -->", "<!-- rules: end -->"
 
 
@@ -309,16 +313,27 @@ def with_scaffolds(page: str) -> str:
     return re.sub(r"(<!-- example: (\S+) -->\n```\w+\n).*?^```", filled, page, flags=re.MULTILINE | re.DOTALL)
 
 
-def _schema(model: type[BaseModel]) -> str:
-    return json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False) + "\n"
+def _schema(model: type[BaseModel], name: str, title: str) -> str:
+    """Return a JSON Schema as editors and catalogues take it: with its dialect, its name, and what each key is for."""
+    schema = model.model_json_schema()
+    for of, one in [(model.__name__, schema), *schema["$defs"].items()]:
+        for key, field in one.get("properties", {}).items():
+            if meaning := MEANINGS.get(f"{of}.{key}"):
+                field.setdefault("description", meaning)
+    head = {"$schema": GenerateJsonSchema.schema_dialect, "$id": f"{_SCHEMAS}transect-{name}.json", "title": title}
+    return (
+        json.dumps(head | {key: one for key, one in schema.items() if key != "title"}, indent=2, ensure_ascii=False)
+        + "\n"
+    )
 
 
 def pages() -> dict[Path, str]:
     """Return the wanted text of every generated file."""
     return {
-        DOCS / "record.schema.json": _schema(Record),
-        DOCS / "study.schema.json": _schema(study_model()),
-        DOCS / "system.schema.json": _schema(system.System),
+        DOCS / "record.schema.json": _schema(Record, "record", "A record of transect"),
+        DOCS / "study.schema.json": _schema(study_model(), "study", "A study of transect"),
+        DOCS / "system.schema.json": _schema(system.System, "system", "A system of transect"),
+        DOCS / "commands.md": commands_page(_NOTE),
         DOCS / "plugins.md": plugins_page(),
         DOCS / "benchmarks.md": _with_block("benchmarks.md", benchmarks_block()),
         DOCS / "portable-training-step.md": _with_block("portable-training-step.md", covered_block()),

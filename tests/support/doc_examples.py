@@ -1,4 +1,4 @@
-"""The files to copy that stand in docs/adding.md and docs/adding/, by name."""
+"""The files to copy that stand in pages, by name: those of docs/adding.md and docs/adding/ are one set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from checkouts import ROOT
 ADDING = "\n".join(
     page.read_text() for page in [ROOT / "docs" / "adding.md", *sorted((ROOT / "docs" / "adding").glob("*.md"))]
 )
-EXAMPLES = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", ADDING, re.MULTILINE | re.DOTALL))
+
+
+def examples(text: str) -> dict[str, str]:
+    """Return the files to copy that stand in a page, by name."""
+    return dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+
+
+EXAMPLES = examples(ADDING)
 
 
 def write_examples(folder: Path) -> Path:

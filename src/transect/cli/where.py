@@ -27,6 +27,7 @@ def where(
         **{f"config {number}": place.absolute() for number, place in enumerate(config_folders(), 1)},
         "profiles": ROOT / "profiles",
         "schemas": DATA / "schemas",
+        "skill": DATA / "SKILL.md",
         "constraints": ROOT / "envs" / "driver" / "requirements.txt",
         "environments": environments_folder(),
         "results": Path("results").absolute(),

@@ -83,17 +83,26 @@ def test_on_one_machine_the_study_has_something_to_run(made, tmp_path, transect)
 
 
 @pytest.mark.study
-def test_snakemake_plans_the_study_in_the_new_folder(made, tmp_path):
+@pytest.mark.parametrize(
+    "words",
+    (
+        ["snakemake", "--profile", "profiles/local"],
+        # Its profile is the new folder's too.
+        ["transect", "run", "config/studies/first.yaml", "--system", "config/systems/desk.yaml"],
+    ),
+    ids=lambda words: words[0],
+)
+def test_the_study_is_planned_in_the_new_folder(words, made, tmp_path):
     made("--scheduler", "none", "--name", "desk")
-    command = [sys.executable, "-m", "snakemake", "--profile", "profiles/local", "-n"]
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", *words, "-n"],
         cwd=tmp_path / "mine",
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    assert "Using profile profiles/local" in done.stderr
     assert "cells would run" in done.stderr and "make_report" in done.stdout
 
 
