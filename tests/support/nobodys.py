@@ -32,7 +32,6 @@ NO_CELLS_OWN = {
     "domain/until.py": "which repeats run, and none of them otherwise; the block's state has it",
     "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/inventory.py": "`transect crate` and `transect verify`, which a person calls",
-    "data/pythonpath/*": "leads every payload alike to the package: an edit would run everything again",
     "adapters/*": "surrounds every payload alike: an edit would run everything again",
     "engine/*": "surrounds every payload alike: an edit would run everything again",
     "measure/busy.py": "looks at the machine during each turn, whatever takes it",
