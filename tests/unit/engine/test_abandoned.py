@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import cast
 import pytest
 
 from cell_jobs import PROBE, make_job
+from checkouts import ROOT
 from transect.adapters.snakemake.flow import Flow
 from transect.domain.errors import Interruption
 from transect.domain.owner import SESSION, Owner, is_abandoned
@@ -45,7 +47,9 @@ def test_a_run_ends_the_runners_that_a_killed_run_left_in_its_results(tmp_path):
     dead, alive = replace(Owner.me(), pid=gone.pid, start=1).text, Owner.me().text
     gone.wait()
     # As the rules start a runner, with what waits in its place.
-    words = Flow.command(cast("Flow", None)).split()[1:]
+    (line,) = re.findall(r'"(.*) \{params.call:q\}"', (ROOT / "workflow/rules/blocks.smk").read_text())
+    block = SimpleNamespace(_blocks={("train", "n1"): SimpleNamespace(state="0" * 16)}, results="made", folder="made/x")
+    words = [*line.partition("{params.python:q} ")[2].split(), *Flow.call(cast("Flow", block), "train", "n1")]
     started = [
         subprocess.Popen(
             [sys.executable, "-c", "import time; time.sleep(6000)", *words],
@@ -56,7 +60,7 @@ def test_a_run_ends_the_runners_that_a_killed_run_left_in_its_results(tmp_path):
         if (tmp_path / folder).mkdir(exist_ok=True) is None
     ]
     try:
-        assert end_abandoned(tmp_path / "ours" / "{FLOW.results:q}") == 1
+        assert end_abandoned(tmp_path / "ours" / "made") == 1
         assert [process.poll() is None for process in started] == [False, True, True]
     finally:
         for process in started:
