@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+_SOURCE = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 
-from main import run_program
-from plan import Plan
-from workload import read_model
+from main import run_program  # noqa: E402
+from plan import Plan  # noqa: E402
+from workload import read_model  # noqa: E402
 
 _THREADS = ("intra_op_num_threads", "inter_op_num_threads")
 

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+_SOURCE = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 
-from main import run_program
-from plan import DTYPES, Plan, Role
-from torch_trainer import TorchTrainer, set_up
-from workload import read_model
+from main import run_program  # noqa: E402
+from plan import DTYPES, Plan, Role  # noqa: E402
+from torch_trainer import TorchTrainer, set_up  # noqa: E402
+from workload import read_model  # noqa: E402
 
-from transect.training.departure import end_process
+from transect.training.departure import end_process  # noqa: E402
 
 
 class Eager:
