@@ -33,7 +33,9 @@ def no_plug_ins(monkeypatch):
 
 
 def files_below(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    """Return the files in `folder`, but for what Python compiled of them when a later command imported them."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(file.as_posix() for file in files if "__pycache__" not in file.parts)
 
 
 def run(folder, *command):
