@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from checkouts import Checkout, environment_python
 
-pytest_plugins = ["tiers", "run_log", "thirds"]
+pytest_plugins = ["tiers", "run_log", "thirds", "installed_package"]
 
 # A shell starts what runs in the background with SIGINT ignored, and that is inherited: the runs
 # that a test interrupts would not notice. With a handler of ours, programs start with the default.

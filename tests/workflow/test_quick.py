@@ -1,21 +1,39 @@
-"""The quick study, cut down to one repeat, two ranks, one thread and a few epochs: every stage, on real data."""
+"""The quick study, cut down to one repeat, two ranks, one thread and a few epochs: every stage, on real data.
+
+It is run by an installed transect from a folder that holds nothing else, and so are the commands of the README.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 
 import pyarrow.parquet
 import pytest
 import yaml
 
+from checkouts import ROOT
+from installed_package import call, fine
 from transect.measure.provenance import available_cores, gpus
 
 pytestmark = pytest.mark.study
 
+# The README's commands but for those that run the study, with what each is given here.
+COMMANDS = {
+    "init": ("my-studies", "--yes"),
+    "check": ("quick",),
+    "watch": ("results/quick",),
+    "status": ("results/quick",),
+    "compare": ("results/quick", "elsewhere"),
+    "doctor": (),
+}
+
 
 @pytest.fixture(scope="module")
-def results(checkout):
-    study = yaml.safe_load((checkout.folder / "config/studies/quick.yaml").read_text())
+def results(installed, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("anywhere")
+    study = yaml.safe_load((ROOT / "config/studies/quick.yaml").read_text())
     study["train"]["repeats"] = study["infer"]["repeats"] = 1
     del study["train"]["repeat_until"], study["infer"]["repeat_until"]
     # Other tests may hold the cores: ranks that wait for messages spin meanwhile.
@@ -33,10 +51,11 @@ def results(checkout):
             # Its ranks spin while they wait for small messages, of which a larger N has more: beside other tests that
             # takes minutes.
             grid["options"] = [{"N": 500}]
-    (checkout.folder / "config/studies/cut.yaml").write_text(yaml.safe_dump(study))
-    run = checkout.snakemake("--config", "study=cut", timeout=1000)
-    assert run.returncode == 0, run.stderr
-    return checkout.folder / "results" / "quick"
+    shutil.copytree(ROOT / "config/studies/quick-logs", folder / "quick-logs")
+    (folder / "cut.yaml").write_text(yaml.safe_dump(study))
+    fine(installed / "transect", "run", "cut.yaml", folder=folder)
+    shutil.copytree(folder / "results" / "quick", folder / "elsewhere")
+    return folder / "results" / "quick"
 
 
 def records(results, stage):
@@ -95,3 +114,16 @@ def test_report_opens_without_network_in_a_browser(results, browser_page):
     assert errors == []
     assert all(url.startswith("file:") for url in requests)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_of_the_readme_end_well_beside_it(name, results, installed):
+    done = call(installed / "transect", name, *COMMANDS[name], folder=results.parents[1])
+    # Measurements that were only copied are no second run: of them `compare` decides nothing, and says so.
+    assert done.returncode == (5 if name == "compare" else 0), done.stdout + done.stderr
+    assert ("not comparable" if name == "compare" else "\n") in done.stdout
+
+
+def test_every_command_of_the_readme_is_tried():
+    table = re.findall(r"^\| `transect ([a-z-]+)[^`]*` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert set(table) == {*COMMANDS, "run"}
