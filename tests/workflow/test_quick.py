@@ -1,6 +1,6 @@
 """The quick study, cut down to one repeat, two ranks, one thread and a few epochs: every stage, on real data.
 
-It is run by an installed transect from a folder that holds nothing else, and so are the commands of the README.
+It is run by an installed transect from a folder that is no checkout, and so are the commands of the README.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from checkouts import ROOT
 from installed_package import call, fine
 from transect.measure.provenance import available_cores, gpus
 
-pytestmark = pytest.mark.study
+# The first test waits for the package, its environment, those of the study, and the study.
+pytestmark = [pytest.mark.study, pytest.mark.timeout(2400)]
 
-# The README's commands but for those that run the study, with what each is given here.
+# The README's commands but for the one that runs the study: what each is given here, its exit code and words of its
+# output. Measurements that were only copied are no second run: of them `compare` decides nothing, and says so.
 COMMANDS = {
-    "init": ("my-studies", "--yes"),
-    "check": ("quick",),
-    "watch": ("results/quick",),
-    "status": ("results/quick",),
-    "compare": ("results/quick", "elsewhere"),
-    "doctor": (),
+    "init": (("my-studies", "--yes"), 0, "wrote "),
+    "check": (("quick",), 0, "valid, "),
+    "watch": (("results/quick",), 0, "report: "),
+    "status": (("results/quick",), 0, " ok, 0 failed"),
+    "compare": (("results/quick", "elsewhere"), 5, "not comparable"),
+    "doctor": ((), 0, "environments"),
 }
 
 
@@ -118,10 +120,9 @@ def test_report_opens_without_network_in_a_browser(results, browser_page):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_of_the_readme_end_well_beside_it(name, results, installed):
-    done = call(installed / "transect", name, *COMMANDS[name], folder=results.parents[1])
-    # Measurements that were only copied are no second run: of them `compare` decides nothing, and says so.
-    assert done.returncode == (5 if name == "compare" else 0), done.stdout + done.stderr
-    assert ("not comparable" if name == "compare" else "\n") in done.stdout
+    given, code, words = COMMANDS[name]
+    done = call(installed / "transect", name, *given, folder=results.parents[1])
+    assert done.returncode == code and words in done.stdout, done.stdout + done.stderr
 
 
 def test_every_command_of_the_readme_is_tried():

@@ -89,6 +89,7 @@ def _system(name: str, nodes: int) -> dict[str, Any]:
 def _wanted(system: str, **given: Any) -> Wanted:
     from transect.cli.planned_training import Wanted
     from transect.domain.precisions import named_precision
+    from transect.launch.hosts import MOST_RANKS
     from transect.planner.auto import MODES
     from transect.planner.partition import SOLVERS
     from transect.training.frameworks import FRAMEWORKS
@@ -99,8 +100,8 @@ def _wanted(system: str, **given: Any) -> Wanted:
         if value not in known:
             raise BadInput(f"{option} {value!r}: expected {', '.join(known)}")
     for option in ("ranks", "nodes", "threads"):
-        if given[option] < 1:
-            raise BadInput(f"--{option} {given[option]}: expected 1 or more")
+        if not 1 <= given[option] <= MOST_RANKS:
+            raise BadInput(f"--{option} {given[option]}: expected 1 to {MOST_RANKS}")
     if given["ranks"] % given["nodes"]:
         raise BadInput(f"--ranks {given['ranks']}: expected as many on each of {given['nodes']} nodes")
     if given["batch"] is not None and given["batch"] < 1:

@@ -16,6 +16,8 @@ from transect.launch.slurm import ask, each_node, expand_hosts, job_hosts
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 # A user's own list, as `transect launch --hosts` sets it; a study on `profiles/local` reads it too.
 HOSTS = "TRANSECT_HOSTS"
+# More than any machine has: what is above is a slip, and lists of so many would fill the memory.
+MOST_RANKS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,8 +92,8 @@ def ranks_on(
     `ranks` that do not divide are dealt out evenly, the first nodes have one more. Raises BadInput when
     a count is no count, or a node would have no rank.
     """
-    if any(value is not None and value < 1 for value in (nodes, ranks, ranks_per_node)):
-        raise BadInput("--nodes, --ranks, --ranks-per-node: expected 1 or more")
+    if any(value is not None and not 1 <= value <= MOST_RANKS for value in (nodes, ranks, ranks_per_node)):
+        raise BadInput(f"--nodes, --ranks, --ranks-per-node: expected 1 to {MOST_RANKS}")
     if ranks is not None and ranks_per_node is not None:
         raise BadInput("--ranks and --ranks-per-node: give one of them")
     there = len(given.hosts) if given is not None else 1

@@ -195,6 +195,7 @@ def test_the_command_prints_a_plan_and_a_study_that_is_valid(tmp_path):
         (("--profile", "nowhere"), "no profile of workload digits-cnn"),
         (("--solver", "simplex"), "expected highs, cbc"),
         (("--batch", "0"), "expected 1 or more"),
+        (("--ranks", "9" * 30), "expected 1 to 1000000"),
         (("--framework", "numpy", "--precision", "bf16"), "cannot be trained by numpy so: "),
     ],
 )
