@@ -63,3 +63,5 @@ def unpack(
         f"{folder}: {len(packed.files)} files, {packed.bytes / 1e6:.1f} MB, packed by transect {packed.version} on {packed.made}"
     )
     print_lines(*(f"  was not packed: {name}: {what}" for name, what in packed.left_out.items()))
+    halves = sorted(results.glob(f".{packed.study}.unpacked-*"))
+    print_lines(*(f"  {half}: half a folder, of one that was killed or still unpacks" for half in halves))

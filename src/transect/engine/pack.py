@@ -196,8 +196,9 @@ def _opened(file: Path) -> Iterator[tuple[Packed, _Members]]:
         with raw, gzip.GzipFile(fileobj=raw) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
             packed = _list(file, tar)
             yield packed, _members(file, tar, packed)
-            while stream.read(_PIECE):  # to the checksum at its end
-                pass
+            while piece := stream.read(_PIECE):  # to the checksum at its end
+                if piece.strip(b"\0"):
+                    raise BadInput(f"{file}: something else follows the end of what `transect pack` wrote")
     except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError) as error:
         raise BadInput(f"{file}: no whole file of `transect pack`: {error}") from None
 

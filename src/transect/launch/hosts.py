@@ -100,6 +100,8 @@ def ranks_on(
     count = nodes or min(there, ranks or there)
     if given is not None and count > there:
         raise BadInput(f"--nodes {count}: the allocation ({given.source}) has {there}: {','.join(given.hosts)}")
+    if count * (ranks_per_node or 1) > MOST_RANKS:
+        raise BadInput(f"{ranks_per_node} ranks on each of {count} nodes: expected {MOST_RANKS} in all at most")
     if ranks is not None:
         if ranks < count:
             raise BadInput(f"--ranks {ranks} on {count} nodes: expected a rank for each node")

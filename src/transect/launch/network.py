@@ -62,8 +62,10 @@ def _all_free(first: int, count: int) -> bool:
 def free_port(count: int = 1, seed: str = "") -> int:
     """Return the first of `count` consecutive ports that are free on this host.
 
-    Raises OSError when there are none between 20000 and 29999.
+    Raises OSError when there are none between 20000 and 29999, and BadInput for more than lie there.
     """
+    if count >= len(PORTS):
+        raise BadInput(f"{count} ranks on one host: expected fewer than {len(PORTS)}, as each has a port of its own")
     begin = derived_port(seed) - PORTS.start
     room = len(PORTS) - count
     for step in range(0, room, max(count, 1)):

@@ -25,6 +25,8 @@ TORCH = ["--framework", "torch", "--strategy", "ddp"]
         ([*TORCH, "--module", "a;b"], "module 'a;b'"),
         ([*TORCH, "--launcher", "mpiexec", "--nodes", "2"], "neither a scheduler"),
         *(([*TORCH, option, "9" * 30], "1 to 1000000") for option in ("--nodes", "--ranks", "--ranks-per-node")),
+        ([*TORCH, "--nodes", "2000", "--ranks-per-node", "2000"], "1000000 in all"),
+        ([*TORCH, "--ranks", "20000"], "20000 ranks on one host"),
         *(([*TORCH, "--grace", grace], "0 or more") for grace in ("nan", "-5", "inf", "-0.1")),
     ],
 )

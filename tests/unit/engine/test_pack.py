@@ -283,6 +283,14 @@ def test_what_pack_does_not_write_is_refused(tmp_path: Path, name: str) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.tar.gz"]
 
 
+def test_two_of_them_in_one_file_are_refused(tmp_path: Path) -> None:
+    one = made(tmp_path / "x.tar.gz", listed("a"), [file("s/a")]).read_bytes()
+    (tmp_path / "x.tar.gz").write_bytes(one + one)
+    with pytest.raises(BadInput, match="something else follows the end"):
+        unpack(tmp_path / "x.tar.gz", tmp_path / "far")
+    assert not (tmp_path / "far").exists()
+
+
 def test_times_that_no_file_can_have_are_not_kept(tmp_path: Path) -> None:
     path = made(tmp_path / "x.tar.gz", listed("a"), [file("s/a", mtime=1e30)])
     _, folder = unpack(path, tmp_path / "far")
