@@ -125,13 +125,17 @@ class Claim(Section):
     def _whole(self) -> Claim:
         if self.not_comparable:
             if self.measured or self.rule:
-                raise ValueError(f"claim {self.key}: `not_comparable` beside `measured` or `rule`: expected one of them")
+                raise ValueError(
+                    f"claim {self.key}: `not_comparable` beside `measured` or `rule`: expected one of them"
+                )
             return self
         if self.rule is None or self.published is None:
             raise ValueError(f"claim {self.key}: expected `rule` and `published`, or `not_comparable`")
         if self.rule.test not in TESTS[self.kind]:
             expected = " or ".join(TESTS[self.kind])
-            raise ValueError(f"claim {self.key}: rule.test `{self.rule.test}`: of a claim of kind {self.kind} expected {expected}")
+            raise ValueError(
+                f"claim {self.key}: rule.test `{self.rule.test}`: of a claim of kind {self.kind} expected {expected}"
+            )
         series = self.kind in (Kind.ORDER, Kind.SHAPE)
         numbers = self.numbers
         if series != (not isinstance(self.published, float)) or (series and len(numbers) < 2):
@@ -153,13 +157,17 @@ class Claim(Section):
         if not measured.metric:
             raise ValueError(f"{where}: expected `metric`")
         if series != (measured.along is not None):
-            raise ValueError(f"{where}.along: expected {'an axis' if series else 'none'} of a claim of kind {self.kind}")
+            raise ValueError(
+                f"{where}.along: expected {'an axis' if series else 'none'} of a claim of kind {self.kind}"
+            )
         if (self.kind in (Kind.RATIO, Kind.NO_EFFECT)) != bool(measured.over):
             raise ValueError(f"{where}.over: expected axes of a ratio or of no effect, and of no other kind")
         if measured.along is not None:
             there = len(measured.along.values or self.axis_values)
             if there != len(self.numbers):
-                raise ValueError(f"{where}.along.values: {there} of {len(self.numbers)} published numbers: expected as many")
+                raise ValueError(
+                    f"{where}.along.values: {there} of {len(self.numbers)} published numbers: expected as many"
+                )
 
     @property
     def numbers(self) -> list[float]:
@@ -221,3 +229,8 @@ def of_study(claim: Claim, study: str) -> Iterator[Measured]:
     """Yield what measures a claim in a study; in one that none names, all that may."""
     own = [measured for measured in claim.measured if measured.study == study]
     yield from own or claim.measured
+
+
+def rule_id(work: Work, claim: Claim) -> str:
+    """Return what a study's list of rules calls this one: an edit makes it another one."""
+    return f"{work.short}/{claim.key}/{claim.rule_hash}"

@@ -82,6 +82,11 @@ class StudyPaths:
         return self.folder / "plan.json"
 
     @property
+    def rules(self) -> Path:
+        """Which rules decide published claims, and since when each has stood here; nothing is ever taken out."""
+        return self.folder / "rules.json"
+
+    @property
     def checksums(self) -> Path:
         """Checksums of files from outside that were read."""
         return self.folder / ".checksums.sqlite"

@@ -83,21 +83,6 @@ class Question(Section):
     )
 
 
-class Published(Section):
-    """A published figure, and the cell of this study that it is compared with."""
-
-    study: str = Field(default="", description="where it was published")
-    what: str = Field(default="", description="what it is a figure of")
-    published: int | float | str | None = Field(default=None, description="the figure itself")
-    note: str = Field(default="", description="what else a reader has to know")
-    measured: dict[str, Any] | int | float | str | None = Field(
-        default=None,
-        description="`stage`, `metric` and as many axes as tell one cell apart; `over`: the axes in which the cell "
-        "that it is divided by differs",
-    )
-    hyperparameter: str | None = Field(default=None, description="the axis in whose table it stands too")
-
-
 class Study(Section):
     """One study file, without the sections of its stages."""
 
@@ -141,7 +126,11 @@ class Study(Section):
         description="more cells are refused before any is planned: a hundred thousand take a minute "
         "and gigabytes, and are mostly a slip of the pen",
     )
-    published: list[Published] = Field(default=[], description="published figures to compare with, see below")
+    claims: list[str] = Field(
+        default=[],
+        description="published works whose claims are held beside this study's cells: names from `config/claims`, or files "
+        "relative to the study file; see [claims.md](claims.md)",
+    )
 
     def asks(self, rules: Iterable[str]) -> bool:
         """Whether a question names one of these rules of the report; all are asked where no question names any."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transect.domain.claims import Work
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.paths import StudyPaths
 from transect.domain.strict_yaml import load_model
@@ -21,13 +22,16 @@ from transect.domain.system import System, SystemPrice
 from transect.domain.terminal import say
 from transect.engine.plan_files import (
     edits,
+    fixed_rules,
     planned_analysis,
     planned_cells,
     planned_price,
     planned_study,
+    planned_works,
     study_file,
     system_file,
 )
+from transect.planning.claims import works_of
 from transect.planning.study import load_study, named_file
 
 if TYPE_CHECKING:
@@ -45,7 +49,7 @@ def make_report(study_file: Path, results: Path, planned: PlannedCells = planned
     """
     study = load_study(study_file)
     paths = StudyPaths(results=results, study=study.name)
-    return _make(paths, study, planned(paths)).summary
+    return _make(paths, study, planned(paths), [*works_of(study, study_file).values()]).summary
 
 
 def write_report(
@@ -62,7 +66,8 @@ def write_report(
     from transect.report.engine.export import older_exports, write_formats
 
     study = planned_study(paths) if study_file is None else load_study(study_file)
-    made = _made(paths, study, planned_cells(paths), _price_now(paths))
+    works = planned_works(paths) if study_file is None else [*works_of(study, study_file).values()]
+    made = _made(paths, study, planned_cells(paths), _price_now(paths), works)
     if study_file is not None and (edited := edits(paths, study_file)):
         line = Line(word="Edited", text=edited, chip=Chip("study edited", "warn"))
         made.front = replace(made.front, banner=(*made.front.banner, line))
@@ -70,10 +75,10 @@ def write_report(
     return made.summary, written, older_exports(made, paths.folder)
 
 
-def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
+def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None, works: Sequence[Work]) -> Made:
     from transect.report.engine.build import write_page
 
-    made = _made(paths, study, cells, planned_price(paths))
+    made = _made(paths, study, cells, planned_price(paths), works)
     write_page(made, paths.report)
     return made
 
@@ -87,7 +92,9 @@ def _price_now(paths: StudyPaths) -> SystemPrice | None:
         return planned_price(paths)
 
 
-def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None, price: SystemPrice | None) -> Made:
+def _made(
+    paths: StudyPaths, study: Study, cells: Iterable[str] | None, price: SystemPrice | None, works: Sequence[Work]
+) -> Made:
     from transect.report.engine.report import make_all
 
     # All that is read stays until the end: to look for circles in it again and again takes a fifth of the time.
@@ -97,7 +104,8 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None, price: S
         title=study.title or study.name,
         questions=list(study.questions),
         again=_again(paths),
-        published=[entry.model_dump() for entry in study.published],
+        works=works,
+        since={rule: str(entry.get("since")) for rule, entry in (fixed_rules(paths) or {}).items()} or None,
         planned=None if cells is None else cell_keys(cells),
         analysis_plan=planned_analysis(paths),
         price=price,
@@ -137,7 +145,7 @@ def main() -> int:
     try:
         from transect.report.engine.export import older_exports
 
-        made = _make(paths, planned_study(paths), planned_cells(paths))
+        made = _make(paths, planned_study(paths), planned_cells(paths), planned_works(paths))
         older = older_exports(made, paths.folder)
     except FAULTS as error:
         return say_fault(error, folder)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from transect.domain.claims import Work, rule_id
 from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest, write_atomic, write_if_changed
 from transect.domain.paths import ROOT, StudyPaths
@@ -15,6 +17,7 @@ from transect.domain.study import Study
 from transect.domain.system import SystemPrice
 from transect.domain.until import AnalysisPlan
 from transect.engine.staleness import stamp_entry
+from transect.measure.provenance import git_state
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
@@ -198,12 +201,52 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     facts["analysis_plan"] = plan.analysis_plan.stored()
     # In no spec: what a node costs changes the report alone.
     facts |= {"price": plan.system.price.model_dump()} if plan.system.price else {}
+    # The report needs them where no such file is.
+    facts |= {"claims": {name: work.model_dump(mode="json") for name, work in plan.works.items()}} if plan.works else {}
+    _fix_rules(paths, plan.works.values())
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
     # A block that comes back is looked at again: its cells may have run in another one.
     stamps = {paths.stamp(block.rule, block.name) for block in blocks}
     for path in (paths.folder / "blocks").glob("*/*.json"):
         if path not in stamps and not _linked(path) and stamp_entry(path, "state") is not None:
             path.unlink()
+
+
+def _fix_rules(paths: StudyPaths, works: Iterable[Work]) -> None:
+    """Note since when each rule that decides a claim has stood: before what it decides ran, or not."""
+    wanted = [rule_id(work, claim) for work in works for claim in work.claims if claim.rule]
+    if not wanted:
+        return
+    known = fixed_rules(paths) or {}
+    if new := [rule for rule in wanted if rule not in known]:
+        at = {"since": datetime.now(UTC).isoformat(timespec="seconds"), **git_state()}
+        write_atomic(paths.rules, json.dumps(known | dict.fromkeys(new, at), indent=0) + "\n")
+
+
+def fixed_rules(paths: StudyPaths) -> dict[str, dict[str, Any]] | None:
+    """Return since when each rule has stood, and at which commit; None where nothing tells.
+
+    Raises BadInput for a file that is there and cannot be read: without it nothing shows that a rule was there first.
+    """
+    try:
+        known = json.loads(paths.rules.read_text(encoding="utf-8"))
+        if not isinstance(known, dict) or not all(isinstance(entry, dict) for entry in known.values()):
+            raise ValueError("expected a mapping of rules")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{paths.rules}: cannot be read, and says since when rules stand: {error}; without it they count from the next plan on"
+        ) from None
+    return known
+
+
+def planned_works(paths: StudyPaths) -> list[Work]:
+    """Return the published works of a study as they were planned; none where no plan tells of any."""
+    try:
+        return [Work.model_validate(given) for given in _facts(paths).get("claims", {}).values()]
+    except (ValueError, AttributeError) as error:
+        raise BadInput(f"{paths.plan}: no readable claims: {error}") from None
 
 
 def _linked(path: Path) -> bool:

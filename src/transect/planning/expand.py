@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError, unknown_name
-from transect.domain.metrics import METRICS
 from transect.domain.registry import Registry
-from transect.domain.study import Published
+from transect.planning.claims import check_claims
 from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.stage import STAGES, ordered_stages, running_order
 from transect.planning.until import check_repeat_until, more_repeats, note_prerequisites
 from transect.training.losses import LOSSES
 from transect.training.optimisers import OPTIMISERS
 
-# Keys of a figure's `measured` that are no axes.
-_NO_AXES = ("stage", "metric", "over")
 # Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
 
@@ -102,38 +99,6 @@ def _check_read(registry: Registry[Any], changes: Iterable[str], chosen: Iterabl
             raise unknown_name(f"hyper-parameter of {who}", key, sorted(read), where)
 
 
-def _check_published(context: Context) -> None:
-    """Note published figures that are held beside a stage, a metric or an axis that is not there."""
-    for number, figure in enumerate(context.study.published):
-        with context.complaints.noted():
-            _check_figure(figure, context.where(f"published.{number}"))
-
-
-def _check_figure(figure: Published, where: str) -> None:
-    measured = figure.measured
-    if not isinstance(measured, Mapping):
-        return
-    where = f"{where}.measured"
-    stage = measured.get("stage")
-    if not isinstance(stage, str) or stage not in STAGES:
-        raise unknown_name("stage", str(stage), STAGES, where)
-    if measured.get("metric") not in METRICS:
-        raise unknown_name("metric", str(measured.get("metric")), METRICS, where)
-    over = measured.get("over", {})
-    if not isinstance(over, Mapping):
-        raise BadInput(f"{where}.over: expected a mapping of axes, found {over!r}")
-    kind = class_of(stage)
-    if kind is OpenCell:  # a stage of a plug-in that does not say which axes it has
-        return
-    axes = sorted(kind.model_fields)
-    named: dict[str, Any] = {**measured, **over}
-    for name in (*named, *([figure.hyperparameter] if figure.hyperparameter else ())):
-        # `ranks` follows from two axes, and can be asked for as they can.
-        follows = isinstance(getattr(kind, name, None), property)
-        if name not in (*axes, *_NO_AXES) and not follows:
-            raise unknown_name(f"axis of {stage}", name, axes, where)
-
-
 def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded]:
     """Return the cells by stage and id, stages in the order in which they run.
 
@@ -186,7 +151,7 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
     _check_networks(every, context)
     if not unsound:
         _check_overrides(every, context)
-    _check_published(context)
+    check_claims(context)
     context.complaints.end()
     if not any(planned.values()):
         keys = ", ".join(stage.key for _, stage in stages if stage.key)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.cell import Cell
+from transect.domain.claims import Work
 from transect.domain.errors import BadInput, Complaints
 from transect.domain.files import canonical_json, digest
 from transect.domain.paths import StudyPaths
@@ -22,6 +23,7 @@ from transect.domain.system import System
 from transect.domain.until import AnalysisPlan
 from transect.launch.images import in_container, parts_of
 from transect.launch.wrapping import WRAPPERS
+from transect.planning.claims import works_of
 from transect.planning.code_hash import Sources
 from transect.planning.context import NO_SYSTEM, Context
 from transect.planning.environments import lock_hash
@@ -92,6 +94,8 @@ class StudyPlan:
     # Cells that grids with `where_it_fits` would have on a larger system.
     left_out: int = 0
     analysis_plan: AnalysisPlan = field(default_factory=AnalysisPlan)
+    # Published works by name, and what decides their claims.
+    works: dict[str, Work] = field(default_factory=dict)
 
     def stage(self, name: str) -> dict[str, Planned]:
         """Return the cells of one stage by id; empty when it has none."""
@@ -277,5 +281,5 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
         for name, cells in expanded.items()
     }
     paths = StudyPaths(results=results, study=study.name)
-    more = planner.sources, context.left_out, analysis_plan
+    more = planner.sources, context.left_out, analysis_plan, works_of(study, study_file)
     return StudyPlan(study, system, study_file, system_file, paths, planned, *more)

@@ -27,11 +27,11 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def _folders_of(kind: str) -> list[Path]:
-    return [folder / {"study": "studies", "system": "systems"}[kind] for folder in config_folders()]
+    return [folder / {"study": "studies", "system": "systems", "work": "claims"}[kind] for folder in config_folders()]
 
 
 def names_of(kind: str) -> dict[str, str]:
-    """Return the names of all files of a kind, `study` or `system`, each with its sentence.
+    """Return the names of all files of a kind, `study`, `system` or `work`, each with its sentence.
 
     That is the first sentence of the comment that the file begins with, else its title or description.
     """

@@ -90,7 +90,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block]) -> FlowFacts:
                 resources=resources(block, plan.system, plan.study.limits),
             )
         )
-    words = plan.study.model_dump(include={"title", "questions", "published"})
+    words = plan.study.model_dump(include={"title", "questions"})
     price = plan.system.price
     # A price that nobody gave changes the state of no report.
     besides = [] if price is None else [canonical_json(price.model_dump())]
@@ -105,6 +105,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block]) -> FlowFacts:
                 canonical_json(words),
                 canonical_json(plan.analysis_plan.stored()),
                 *besides,
+                *(canonical_json(work.model_dump(mode="json")) for work in plan.works.values()),
                 *cells,
             ]
         )[:16],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from transect.analysis.load import Loaded, Problem
 from transect.analysis.network import NetworkFit, network_fits
 from transect.analysis.originals import Originals
 from transect.domain.cell import Cell
+from transect.domain.claims import Work
 from transect.domain.record import Status
 from transect.domain.study import Question
 from transect.domain.system import SystemPrice
@@ -42,14 +43,15 @@ class Context:
         *,
         title: str,
         questions: Sequence[str | Question] = (),
-        published: Sequence[dict[str, Any]] = (),
+        works: Sequence[Work] = (),
+        since: Mapping[str, str] | None = None,
         analysis_plan: AnalysisPlan | None = None,
     ) -> None:
         self.title = title
         self.questions = [
             ask if isinstance(ask, Question) else Question.model_construct(ask=ask, answered_by=[]) for ask in questions
         ]
-        self.published = list(published)
+        self.works, self.since = list(works), since
         self.analysis_plan = analysis_plan or AnalysisPlan()
         # What a node costs, where the system says that.
         self.price: SystemPrice | None = None
@@ -139,12 +141,11 @@ class Context:
     def asks_for(self, work: str, *rules: str, section: str = "") -> bool:
         """Whether the study compares itself with a published work.
 
-        It does where an entry of its `published` names the work, or a question names one of the `rules` that decide its
+        It does where it names the work, by what reports call it, or a question names one of the `rules` that decide its
         claims, or the section that shows them. The report speaks of no other work.
         """
-        named = (str(entry.get("study") or "") for entry in self.published)
         shown = (key for question in self.questions for key in question.shown_in)
-        return any(_plain(name) == _plain(work) for name in named) or self._names(rules) or section in shown
+        return any(known.short == work for known in self.works) or self._names(rules) or section in shown
 
     @cached_property
     def _by_workload(self) -> dict[tuple[str, str | None], list[Group]]:
@@ -170,10 +171,6 @@ class Context:
         """Failed records, then skipped ones, each in order of stage and cell."""
         bad = [record for record in self.records if record.status is not Status.OK]
         return sorted(bad, key=lambda r: (r.status is Status.SKIPPED, r.stage, r.cell_id))
-
-
-def _plain(work: str) -> str:
-    return work.replace("–", "-").casefold().strip()
 
 
 def _hue(cell: Cell) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from transect.analysis.entries import Key
 from transect.analysis.load import Problem, by_status, load_records
 from transect.analysis.table import write_parquet
+from transect.domain.claims import Work
 from transect.domain.errors import FAULTS
 from transect.domain.study import Question
 from transect.domain.system import SystemPrice
@@ -100,7 +101,8 @@ def make_all(
     *,
     title: str,
     questions: Sequence[str | Question] = (),
-    published: Sequence[dict[str, Any]] = (),
+    works: Sequence[Work] = (),
+    since: Mapping[str, str] | None = None,
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
     analysis_plan: AnalysisPlan | None = None,
@@ -112,14 +114,15 @@ def make_all(
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
     running or not there yet. None: every record counts. `only`: keys of the sections to make. `analysis_plan`: within
-    which margin cells are the same. `price`: what a node costs. `again`: what follows `transect run` in a command on this study, its name or file
+    which margin cells are the same. `works`: published works whose claims are held beside the cells, `since`: since when
+    each of their rules has stood. `price`: what a node costs. `again`: what follows `transect run` in a command on this study, its name or file
     and options; without any its name.
 
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
     of the report that cannot be made says so in its place: none of them raises.
     """
     loaded = load_records(results, planned)
-    context = Context(loaded, title=title, questions=questions, published=published, analysis_plan=analysis_plan)
+    context = Context(loaded, title=title, questions=questions, works=works, since=since, analysis_plan=analysis_plan)
     context.price = price
     parts = all_parts()
     context.problems += parts.problems
