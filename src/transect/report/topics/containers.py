@@ -22,10 +22,10 @@ from transect.report.engine.contrast_words import contrast_columns
 from transect.report.engine.deciding import same_within
 from transect.report.engine.finding import Finding, joined
 from transect.report.engine.parts import FindingMaker, Section, StageReport
-from transect.report.engine.text import clean, ends, factor, in_unit, percent, quantity, scale_for
-from transect.stats.comparisons import Confidence, compare_paired
+from transect.report.engine.text import clean, ends, factor, in_unit, quantity, scale_for
+from transect.stats.comparisons import compare_paired
 from transect.stats.estimates import Estimate
-from transect.stats.samples import MIN_INTERVAL_VALUES, Spread, noise_floor
+from transect.stats.samples import Spread, noise_floor
 from transect.stats.verdicts import Answer
 
 # What is compared in a pair: metric, its words, and the stage whose cells measure it.
@@ -167,7 +167,7 @@ def cost_words(cost: ContainerCost) -> str:
 
 
 def container_findings(context: Context) -> list[Finding]:
-    """One for each container and question: where it costs most; then one for what was published."""
+    """One for each container and question: where it costs most."""
     costs = all_costs(context)
     findings = []
     for (container, metric, small), members in grouped(costs, _question).items():
@@ -175,8 +175,7 @@ def container_findings(context: Context) -> list[Finding]:
         able = [cost for cost in members if not cost.contrast.over_subscribed] or members
         top = max(able, key=lambda cost: (cost.contrast.shown, cost.ratio.value, cost.contrast.group.cell.id))
         findings.append(_finding(container, metric, top, len(able), small))
-    claim = _published(costs) if context.asks_for(PUBLISHED, "container.claim") else None
-    return findings if claim is None else [*findings, claim]
+    return findings
 
 
 def _question(cost: ContainerCost) -> tuple[str, str, bool]:
@@ -222,45 +221,6 @@ def _named(container: str, version: str) -> str | None:
 def _version(provenance: dict[str, object]) -> object:
     environment = provenance.get("environment")
     return environment.get("wrapper_version") if isinstance(environment, dict) else None
-
-
-def _published(costs: Iterable[ContainerCost]) -> Finding | None:
-    """Say what is left of the published claim that a container costs little, by the step that it changes most.
-
-    Little where the upper end of each step's interval is below 1.05 times, and not little where the lower end of one is
-    above. Undecided otherwise, or with fewer pairs than an interval needs. None where no step is within its cores.
-    """
-    steps = [cost for cost in costs if cost.contrast.metric == "step_time" and not cost.contrast.over_subscribed]
-    if not steps:
-        return None
-    worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.contrast.group.cell.id))
-    widest = max(steps, key=lambda cost: (cost.ratio.high, cost.contrast.group.cell.id))
-    much = worst.ratio.low > 1 + LITTLE and worst.contrast.shown
-    intervals = all(cost.contrast.pairs >= MIN_INTERVAL_VALUES for cost in steps)
-    cost = worst if much else widest
-    verdict, confidence = "whether a container costs little is not decided here", Confidence.INCONCLUSIVE
-    if much:
-        verdict = f"a container does not cost little here: more than {percent(LITTLE)} of a step"
-        confidence = worst.contrast.confidence
-    elif widest.ratio.high <= 1 + LITTLE and intervals:
-        verdict = f"a container costs little here: at most {percent(LITTLE)} of a step anywhere"
-        sound = all(each.contrast.sound for each in steps)
-        confidence = Confidence.CONFIRMED if sound else Confidence.PROVISIONAL
-    return Finding(
-        subject="claims",
-        kind="container claim",
-        confidence=confidence,
-        contrasts=(replace(cost.contrast, candidates=2 * len(steps)),) if much else (),
-        claim=clean(
-            f"{PUBLISHED}, with and without Singularity, no timings published: {verdict}; {place_of(cost)} "
-            f"in {cost.contrast.group.cell.container} takes {cost_words(cost)}."
-        ),
-        evidence=joined(
-            "there ResNet-50 on a GPU under Singularity",
-            f"little: every step's interval, of six pairs or more, ends at most {percent(LITTLE)} above one",
-            clean(cost.contrast.reason),
-        ),
-    )
 
 
 def containers_body(context: Context) -> Iterator[Part]:

@@ -1,102 +1,149 @@
-"""What is said of published claims on communication, memory and hybrids: what the same comparison gives here."""
+"""What cells say of published claims: one finding each, by the rule that was fixed before the run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from transect.analysis.claims import Decided, Evidence, Point, Verdict, decide_all, matches
 from transect.analysis.extrapolation import speed_up
-from transect.analysis.parallelism import divided
-from transect.analysis.scaling import TrainGroup
+from transect.analysis.groups import Group
+from transect.domain.claims import Claim, Kind, of_study
 from transect.report.engine.blocks import Chip, Explained, Lead, Part, digits, table, words
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence
-from transect.report.engine.text import clean, ends, factor
-from transect.report.topics.claims.facts import CLAIMS, Answer, Evidence, Judgement, answers
+from transect.report.engine.text import clean, count, ends, number, percent
 from transect.report.topics.forecasts import all_forecasts, mean_error
-from transect.report.topics.parallel.exchange import exchanges
-from transect.report.topics.parallel.memory import sweeps
+from transect.stats.comparisons import Confidence
+
+TONES = {Verdict.HOLDS: "good", Verdict.DIRECTION: "plain", Verdict.FAILS: "warn"}
 
 
-def claim_answers(context: Context) -> list[Answer]:
-    """Answer every published claim; empty where the study asks for none, or has no cell that bears on one."""
-    works = {claim.source for claim in CLAIMS}
-    if not any(context.asks_for(work, "claim", section="claims") for work in works):
+def decided_claims(context: Context) -> list[Decided]:
+    """Decide every claim of the works that the study names, in their order."""
+    if not context.works:
         return []
-    groups: list[TrainGroup] = context.of("train")
-    found = context.curves
-    speaks = divided(groups) or found or exchanges(groups, context.floors) or sweeps(groups, context.floors)
     evidence = Evidence(
-        groups=groups,
+        study=context.study,
+        groups=context.of,
         floors=context.floors,
+        since=context.since,
         asked=context.asks("claim"),
+        speed_up=lambda replicas: speed_up(context.curves, replicas),
         error=mean_error(all_forecasts(context)),
-        speed_up=lambda replicas: speed_up(found, replicas),
     )
-    return answers(evidence) if speaks else []
+    return decide_all(context.works, evidence)
 
 
-def gain_words(answer: Answer) -> str:
-    """Write the gain with its ends; empty where nothing was compared."""
-    if answer.gain is None:
-        return ""
-    interval = "" if answer.extrapolated else f" ({ends(answer.gain, factor)})"
-    return f"{factor(answer.gain.value)}x{interval}"
+def published_at(context: Context, group: Group[Any], axis: str) -> float | None:
+    """Return what was published at a group's value of an axis, of equal work; None where no claim of the study has that."""
+    for claim in (claim for work in context.works for claim in work.claims):
+        for measured in of_study(claim, context.study):
+            along = measured.along
+            if along and along.axis == axis and matches(group.cell, measured.cells):
+                told = dict(zip(claim.axis_of(measured), claim.numbers, strict=True))
+                if (value := group.cell.get(axis)) in told:
+                    return told[value]
+    return None
+
+
+def published_words(claim: Claim) -> str:
+    """Write the published number or numbers, with the unit; a dash where none was published."""
+    if not claim.numbers:
+        return "–"
+    if claim.kind is Kind.SHAPE:
+        return ", ".join(f"{value}: {number(told)}" for value, told in zip(claim.axis_values, claim.numbers, strict=True))
+    unit = "x" if claim.kind in (Kind.RATIO, Kind.NO_EFFECT) else f" {claim.unit}" if claim.unit else ""
+    return ", ".join(f"{number(told)}{unit}" for told in claim.numbers)
+
+
+def here_words(points: Sequence[Point]) -> str:
+    """Write what was measured, with its ends; of several points each with its label."""
+    told = []
+    for point in points:
+        if point.here is not None:
+            interval = f" ({ends(point.here)})" if point.here.low < point.here.high else ""
+            told.append(f"{point.label + ': ' if point.label else ''}{number(point.here.value)}{interval}")
+    return ", ".join(told)
+
+
+def tally_words(decided: Iterable[Decided]) -> str:
+    """Say what became of claims: `of 12 claims 4 hold, 2 in direction only, 1 does not hold, 5 cannot be told here`."""
+    amounts = Counter(each.verdict for each in decided)
+    untold = amounts[Verdict.OPEN] + amounts[Verdict.NOT_COMPARABLE]
+    holds, fails = amounts[Verdict.HOLDS], amounts[Verdict.FAILS]
+    parts = [
+        f"{holds} {'holds' if holds == 1 else 'hold'}" if holds else "",
+        f"{amounts[Verdict.DIRECTION]} in direction only" if amounts[Verdict.DIRECTION] else "",
+        f"{fails} {'does' if fails == 1 else 'do'} not hold" if fails else "",
+        f"{untold} cannot be told here" if untold else "",
+    ]
+    return f"of {count(amounts.total(), 'claim')} {', '.join(filter(None, parts))}"
+
+
+def gap_words(decided: Decided) -> str:
+    """Say which difference from the published number would have been seen; empty where nothing tells."""
+    return "" if decided.gap is None else f"a difference of {percent(decided.gap)} would have been seen"
+
+
+def verdict_chip(decided: Decided) -> Chip:
+    """Return the verdict; one that is not firm says so."""
+    sure = {Confidence.CONFIRMED: "", Confidence.PROVISIONAL: ", tentative"}.get(decided.confidence, "")
+    return Chip(f"{decided.verdict}{sure}", TONES.get(decided.verdict, "plain"))
 
 
 def claim_findings(context: Context) -> list[Finding]:
     """One for each claim, the open ones too."""
-    return [_finding(answer) for answer in claim_answers(context)]
+    return [_finding(each) for each in decided_claims(context)]
 
 
-def _finding(answer: Answer) -> Finding:
-    claim, gain, made = answer.claim, gain_words(answer), answer.result
-    here = (f"{gain} here, " if gain else "") + answer.judgement + (", by extrapolation" if answer.extrapolated else "")
-    short = f"{claim.source}, {claim.what}: {factor(claim.factor)}x published"
+def _finding(decided: Decided) -> Finding:
+    claim, here = decided.claim, here_words(decided.points)
+    short = f"{decided.work.short}, {claim.says}: {decided.verdict}"
+    published = f"published {published_words(claim)}" if claim.numbers else ""
     return Finding(
         subject="claims",
         kind="claim",
-        confidence=limited_confidence(answer.confidence, *((made.group, made.base) if made else ())),
+        confidence=limited_confidence(decided.confidence, *decided.groups),
         named=True,
-        short=f"{short}; {here}",
-        claim=f"{short} over {claim.against}; {here}.",
-        evidence=joined(
-            f"compared here: {clean(answer.compared)}" if answer.compared != "–" else "",
-            clean(answer.reason),
-            claim.differs,
-        ),
-        contrasts=(made,) if made else (),
+        short=clean(short),
+        claim=clean(f"{short}." if not here else f"{short}; {here} here."),
+        evidence=joined(clean(published), clean(decided.reason), gap_words(decided), clean(claim.doubt)),
+        contrasts=tuple(decided.contrasts) if decided.confidence is not Confidence.INCONCLUSIVE else (),
+        groups=tuple(decided.groups),
     )
-
-
-_TONES = {Judgement.REACHED: "good", Judgement.LESS: "plain", Judgement.NONE: "warn", Judgement.OPEN: "plain"}
 
 
 def claims_body(context: Context) -> Iterator[Part]:
-    """List every claim; nothing where no cell of the study could speak to one."""
-    found = claim_answers(context)
-    if not found:
+    """List every claim, its published number and what is measured here."""
+    decided = decided_claims(context)
+    if not decided:
         return
-    yield Lead(
-        "What S-Caffe, OC-DNN and HyPar-Flow published, and what the same comparison gives here: both sides in one study, "
-        "on equal ranks, with equal work."
+    tally = tally_words(decided)
+    yield Lead(f"{tally[0].upper()}{tally[1:]}. Each is decided by a rule that was fixed before the run.")
+    yield claims_table(decided, caption=f"Published and here: {tally}")
+    yield Explained(
+        "Holds: the whole interval of what was measured lies within the factor that the rule allows around the published "
+        "number. Direction only: an effect of another size. Does not hold: shown to be otherwise. Open: these runs cannot "
+        "tell, or there are none. What is simulated is not measured, and says so. Another machine gives other numbers: most "
+        "claims are of ratios and shapes, whose two sides ran here."
     )
-    yield table(
-        found,
+
+
+def claims_table(decided: Sequence[Decided], *, caption: str) -> Part:
+    """List claims: what is said, published and measured, the verdict and what it rests on."""
+    return table(
+        decided,
         [
-            words("Claim", lambda answer: f"{answer.claim.source}: {answer.claim.what}"),
-            digits("Published", lambda answer: answer.claim.factor, lambda value: f"{factor(value)}x"),
-            digits("Here", lambda answer: gain_words(answer) or None),
-            words("", _verdict),
-            words("Compared here", lambda answer: clean(answer.compared)),
-            words("Why", lambda answer: clean(answer.reason)),
-            words("There", lambda answer: clean(f"over {answer.claim.against}; {answer.claim.differs}")),
+            words("Work", lambda each: clean(each.work.short)),
+            words("Claim", lambda each: clean(each.claim.says)),
+            digits("Published", lambda each: published_words(each.claim)),
+            digits("Here", lambda each: here_words(each.points) or None),
+            words("", verdict_chip),
+            words("Why", lambda each: joined(clean(each.reason), gap_words(each))),
+            words("Doubt", lambda each: clean(each.claim.doubt) or None),
         ],
-        caption="Published and here: how many times shorter the claimed way takes",
+        caption=caption,
+        about=lambda each: each.groups[0] if each.groups else each,
     )
-    yield Explained("What is extrapolated was simulated, not run.")
-
-
-def _verdict(answer: Answer) -> Chip:
-    if answer.extrapolated:
-        return Chip(f"extrapolated: {answer.judgement}", "warn")
-    return Chip(answer.judgement, _TONES[answer.judgement])

@@ -10,9 +10,9 @@ from transect.report.engine.blocks import Heading, Lead, Part, digits, words
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, median, names
 from transect.report.engine.text import clean, count, tenths
+from transect.report.topics.claims.findings import published_at
 from transect.report.topics.classifiers.effects import axis_noun, change_words, confidence_of, effect_chart, effect_text
 from transect.report.topics.classifiers.facts import ACCURACY, VALID, VIEWS, Change, Difference, corpus_label, sweeps
-from transect.report.topics.study.published import published_of
 
 
 def hyperparameter_findings(context: Context) -> list[Finding]:
@@ -62,7 +62,7 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
     )
 
     def published(change: Change) -> str | None:
-        figures = [published_of(context, group, change.axis) for group in change.pairs[0]]
+        figures = [published_at(context, group, change.axis) for group in change.pairs[0]]
         texts = ["–" if figure is None else tenths(figure) for figure in figures]
         return " → ".join(texts) if any(figures) else None
 

@@ -1,4 +1,4 @@
-"""Findings on the docking kernel: who is fastest, what poses per work-item and threads do, and what was published."""
+"""Findings on the docking kernel: who is fastest, and what poses per work-item and threads do."""
 
 from __future__ import annotations
 
@@ -22,10 +22,6 @@ from transect.stats.verdicts import Answer
 
 # The column of the decision table.
 COLUMN = "dock"
-ASSESSMENT = "HPC assessment (GWDG SCC)"
-_PUBLISHED_CORES = 16
-_PUBLISHED_CUDA = 10e12
-_PUBLISHED_JULIA = 7.0
 # A first run that takes as many times a timed one, and as long, compiles.
 _COMPILES_S = 0.1
 
@@ -36,15 +32,14 @@ def contest_title(contest: Contest) -> str:
 
 
 def docking_findings(context: Context) -> list[Finding]:
-    """Return the fastest of each contest, what poses per work-item and threads do, and what decides each claim."""
+    """Return the fastest of each contest, and what poses per work-item and threads do."""
     rows = docking_rows(context.of("bench"))
     if not rows:
         return []
     of_group = {id(row.group): row for row in rows}
     missing = without_result(context.of("bench"))
     found = [one for contest in contests(rows) for one in _fastest(context, contest, of_group, missing)]
-    found += [*_poses(context, of_group), *_threads(context, of_group)]
-    return [*found, *(_claims(rows) if context.asks_for(ASSESSMENT, "docking.claim") else ())]
+    return [*found, *_poses(context, of_group), *_threads(context, of_group)]
 
 
 def _fastest(
@@ -182,56 +177,3 @@ def _threads(context: Context, of_group: dict[int, Contestant]) -> Iterator[Find
             groups=(row.group, base.group),
             evidence=joined(f"{quantity(row.time, 's')} and {quantity(base.time, 's')} per pose", pair.reason),
         )
-
-
-def _claims(rows: Sequence[Contestant]) -> list[Finding]:
-    """Say of each published claim what decides it here, or what is missing."""
-    threads = {
-        row.threads for row in rows if row.model == "openmp" and row.device == "cpu" and not row.group.over_subscribed
-    }
-    most = max(threads) if len(threads) > 1 else 0
-    julia = [row for row in rows if row.model == "julia" and row.threads == 1]
-    plain = [row for row in rows if row.model == "openmp" and row.threads == 1]
-    cuda = max((row for row in rows if row.model == "cuda" and row.flops), key=lambda row: max(row.flops), default=None)
-    return [
-        _claim(
-            f"OpenMP linear to {_PUBLISHED_CORES} cores",
-            f"measured here to {count(most, 'thread')}" if most else "nothing here ran on several numbers of threads",
-            decided=most >= _PUBLISHED_CORES,
-        ),
-        _claim(
-            f"Julia {factor(_PUBLISHED_JULIA)} times the OpenMP baseline on one thread",
-            _julia(julia, plain),
-            decided=any((a.deck, a.poses) == (b.deck, b.poses) for a in julia for b in plain),
-        ),
-        _claim(
-            "CUDA over 10 TFLOP/s on a V100",
-            f"{quantity(max(cuda.flops), 'FLOP/s')} here" if cuda else "no GPU took part here",
-            decided=cuda is not None and max(cuda.flops) > _PUBLISHED_CUDA,
-        ),
-    ]
-
-
-def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
-    """Tell the ratio of times."""
-    best_julia = min(julia, key=lambda row: row.time, default=None)
-    if best_julia is not None:
-        # Poses of another deck are other work.
-        plain = [row for row in plain if (row.deck, row.poses) == (best_julia.deck, best_julia.poses)]
-    if not plain:
-        return f"OpenMP did not run on one thread{' and the deck of Julia' if best_julia else ''} here"
-    if best_julia is None:
-        return "Julia did not run here"
-    fast = min(row.time for row in plain)
-    return f"Julia takes {factor(best_julia.time / fast)} times as long as OpenMP's fastest here"
-
-
-def _claim(claim: str, here: str, *, decided: bool) -> Finding:
-    return Finding(
-        subject="claims",
-        kind="claim",
-        named=True,
-        confidence=Confidence.PROVISIONAL if decided else Confidence.INCONCLUSIVE,
-        claim=f"{ASSESSMENT}: {claim}; {here}.",
-        evidence="rates by the formula are compared at equal poses per work-item only, which the study did not publish",
-    )

@@ -11,7 +11,7 @@ from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.inks import MUTED
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import Style
-from transect.report.engine.context import THESIS, Context
+from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence, names
 from transect.report.engine.text import clean, clipped, count, multiplying, tenths
 from transect.report.topics.retraining.facts import (
@@ -77,16 +77,15 @@ def _change(effect: Effect) -> str:
 
 def factor_findings(context: Context) -> list[Finding]:
     """Per full design: what the published change of all factors at once is due to, and each effect."""
-    asked = context.asks_for(THESIS, "factor.retraining-gain", "factor.retraining-factor")
     return [
         finding
         for workload in context.workloads("retrain")
         for design in designs(context.of("retrain", workload))
-        for finding in _of_design(design, asked)
+        for finding in _of_design(design)
     ]
 
 
-def _of_design(design: Design, asked: bool) -> Iterator[Finding]:
+def _of_design(design: Design) -> Iterator[Finding]:
     if not design.scores:
         yield Finding(
             subject=str(design.cell.workload),
@@ -99,7 +98,7 @@ def _of_design(design: Design, asked: bool) -> Iterator[Finding]:
         return
     share = _published(design)
     if share is not None:
-        yield _gain(design, share, asked)
+        yield _gain(design, share)
     found = effects(design)
     if found:
         yield _effects(design, found)
@@ -117,7 +116,7 @@ def _published(design: Design) -> Attribution | None:
     return next(filter(None, shares), None)
 
 
-def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
+def _gain(design: Design, share: Attribution) -> Finding:
     shown = shows_shift(share.gains)
     parts = [f"the {name}'s part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b)
@@ -139,7 +138,6 @@ def _gain(design: Design, share: Attribution, asked: bool) -> Finding:
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
             _seeds(design),
-            "published: .49 to .56 with PyTorch, .70 with ONNX Runtime's training" if asked else "",
         ),
     )
 

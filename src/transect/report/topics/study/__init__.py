@@ -7,13 +7,11 @@ from transect.report.topics.study.failures import failures_body
 from transect.report.topics.study.methods import methods_body
 from transect.report.topics.study.others import others_body
 from transect.report.topics.study.provenance import provenance_body
-from transect.report.topics.study.published import published_body
 
 REPORT = StageReport(
     sections=(
         Section(key="failures", title="Failures and skips", order=0, make=failures_body, last=True),
         Section(key="others", title="Other stages", order=950, make=others_body),
-        Section(key="published", title="Published and measured", order=900, make=published_body),
         Section(key="provenance", title="Environment", order=1000, make=provenance_body),
         Section(key="methods", title="Methods", order=1100, make=methods_body),
     ),
