@@ -35,8 +35,6 @@ QUESTIONS = {
     "input_time": "reading a step's files",
     "collective_time": "a collective",
 }
-# More than that is not little; nobody has said how much is, so the report says this.
-LITTLE = 0.05
 # What a sweep calls its points.
 _LATENCY = "avg_latency"
 
@@ -132,9 +130,6 @@ def _contrast(
 
 # By which of them a study's question is answered.
 _TOPICS = {"startup_time": "start-up", "step_time": "step", "input_time": "files", "collective_time": "bandwidth"}
-
-PUBLISHED = "ResNet in Go (Gorgonia), 2023–24"
-
 
 def all_costs(context: Context) -> list[ContainerCost]:
     """Return what containers cost in every stage that has cells with and without."""
