@@ -64,15 +64,19 @@ def equal_work(measured: Measured, *named: str) -> Callable[[Group[Any]], Any]:
 
 
 def pairs_of(
-    own: Iterable[Group[Any]], base: Iterable[Group[Any]], measured: Measured
+    own: Iterable[Group[Any]], base: Iterable[Group[Any]], measured: Measured, *, all_of: bool = False
 ) -> list[tuple[Group[Any], Group[Any], int]]:
-    """Return the best of each side for each equal work that both have, and of how many they are the best."""
+    """Return the best of each side for each equal work that both have, and of how many they are the best.
+
+    `all_of`: all of the first side in the place of its best, where none of them may be apart.
+    """
     key = equal_work(measured)
     rivals, found = grouped(base, key), []
     for place, members in grouped(own, key).items():
-        best, rival = best_of(members, measured.metric), best_of(rivals.get(place, ()), measured.metric)
-        if best is not None and rival is not None and best is not rival:
-            found.append((best, rival, len(members) + len(rivals[place])))
+        rival = best_of(rivals.get(place, ()), measured.metric)
+        for best in members if all_of else [best_of(members, measured.metric)]:
+            if best is not None and rival is not None and best is not rival:
+                found.append((best, rival, 2 if all_of else len(members) + len(rivals[place])))
     return found
 
 

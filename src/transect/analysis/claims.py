@@ -75,7 +75,9 @@ class _Judge:
         own, base = self._groups(measured.cells), self._groups(measured.cells | measured.over)
         if not own or not base:
             return self._nothing(own or base, _words(measured.cells if base else measured.cells | measured.over))
-        made = [self._contrast(*sides) for sides in pairs_of(own, base, measured)]
+        made = [
+            self._contrast(*sides) for sides in pairs_of(own, base, measured, all_of=self.claim.kind is Kind.NO_EFFECT)
+        ]
         told = {each: (each.group.cell.id, self.claim.numbers[0]) for each in made if each is not None}
         if not told:
             return self._nothing([*own, *base], f"{_words(measured.cells)} beside {_words(measured.over)}")
@@ -197,9 +199,9 @@ class _Judge:
         return self._made(verdict, _joined(lead.reason, _lacking(missing), more), points, list(told))
 
     def _oriented(self, ratio: Estimate) -> Estimate:
-        """Return how many times better it is; of a shape the plain ratio to its anchor, as published."""
+        """Return how many times better it is; of a shape how many times as long it takes as at the anchor, as published."""
         lower = metric_of(self.measured.metric).direction is Direction.LOWER
-        return ratio.inverse if lower and self.claim.kind is not Kind.SHAPE else ratio
+        return ratio.inverse if lower != (self.claim.kind is Kind.SHAPE) else ratio
 
     def _groups(self, wanted: Mapping[str, Any]) -> list[Group[Any]]:
         return [group for group in self.evidence.groups(self.measured.stage) if matches(group.cell, wanted)]

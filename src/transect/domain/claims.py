@@ -114,7 +114,10 @@ class Claim(Section):
     unit: str = Field(default="", description="of the number, where it is a value")
     n: int | None = Field(default=None, ge=1, description="of how many runs; null: not given")
     spread: str = Field(default="", description="their spread, as published; empty: not given")
-    anchor: float | None = Field(default=None, description="of a shape: the value of `along` to which both are scaled")
+    anchor: float | None = Field(
+        default=None,
+        description="of a shape: the value of `along` to which both are scaled; its numbers are times, of which less is better",
+    )
     rule: Rule | None = Field(default=None, description="what decides; none where the claim cannot be compared")
     conditions: dict[Literal[CONDITIONS], Condition] = Field(default={}, description="in the place of the work's")  # type: ignore[valid-type]
     measured: list[Measured] = Field(default=[], description="cells that measure it, the first that ran first")

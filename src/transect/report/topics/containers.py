@@ -131,6 +131,7 @@ def _contrast(
 # By which of them a study's question is answered.
 _TOPICS = {"startup_time": "start-up", "step_time": "step", "input_time": "files", "collective_time": "bandwidth"}
 
+
 def all_costs(context: Context) -> list[ContainerCost]:
     """Return what containers cost in every stage that has cells with and without."""
     margin = context.analysis_plan.margin

@@ -44,7 +44,7 @@ def published_at(context: Context, group: Group[Any], axis: str) -> float | None
             if along and along.axis == axis and matches(group.cell, measured.cells):
                 told = dict(zip(claim.axis_of(measured), claim.numbers, strict=True))
                 if (value := group.cell.get(axis)) in told:
-                    return told[value]
+                    return float(told[value])
     return None
 
 
@@ -53,7 +53,9 @@ def published_words(claim: Claim) -> str:
     if not claim.numbers:
         return "–"
     if claim.kind is Kind.SHAPE:
-        return ", ".join(f"{value}: {number(told)}" for value, told in zip(claim.axis_values, claim.numbers, strict=True))
+        return ", ".join(
+            f"{value}: {number(told)}" for value, told in zip(claim.axis_values, claim.numbers, strict=True)
+        )
     unit = "x" if claim.kind in (Kind.RATIO, Kind.NO_EFFECT) else f" {claim.unit}" if claim.unit else ""
     return ", ".join(f"{number(told)}{unit}" for told in claim.numbers)
 

@@ -29,7 +29,7 @@ def asks_for_ranks(context: Context) -> bool:
 def rank_findings(context: Context) -> list[Finding]:
     """What cells of this study say of ranks, and where it asks for that, of what was published of them."""
     groups, asked = context.of("train"), asks_for_ranks(context)
-    found = problems(groups, context.network_fits) if asked else []
+    found = problems(groups, context.network_fits, context.works) if asked else []
     # Of messages that nobody asks about the section has a table.
     pairs = strongest(point_to_point(context)) if context.asks("rank.point-to-point") else []
     return [

@@ -18,7 +18,7 @@ from transect.report.engine.finding import Finding, joined, limited_confidence
 from transect.report.engine.finding import median as median_of
 from transect.report.engine.text import clean, ends, factor, in_unit, quantity, with_ends
 from transect.report.topics.parallel.words import strategy_words
-from transect.report.topics.ranks.published_series import GO_WITH_MPI, PUBLISHED, differences
+from transect.report.topics.ranks.published_series import GO_WITH_MPI
 from transect.report.topics.ranks.series import replicas
 
 # Point-to-point messages, and the collective that does the same work.
@@ -30,13 +30,11 @@ class PointToPoint:
     """Point-to-point messages compared with the collective, on equal ranks over one network.
 
     `result` is by samples a second, as a rank that trains nothing leaves the others more of them.
-    `published` is the ratio of the published minutes on as many ranks; None where the work is another one.
     """
 
     group: TrainGroup
     collective: TrainGroup
     result: Contrast
-    published: float | None
 
 
 def point_to_point(context: Context) -> list[PointToPoint]:
@@ -58,10 +56,7 @@ def point_to_point(context: Context) -> list[PointToPoint]:
                     direct, collective, context.floors, METRIC, varies="strategy"
                 )
                 if result is not None:
-                    workload = direct.cell.workload
-                    parameters = [record.parameters for group in (direct, collective) for record in group.records]
-                    ratio = None if differences(workload, parameters) else published_ratio(workload, direct.cell.ranks)
-                    found.append(PointToPoint(group=direct, collective=collective, result=result, published=ratio))
+                    found.append(PointToPoint(group=direct, collective=collective, result=result))
 
     def order(pair: PointToPoint) -> tuple[object, ...]:
         cell = pair.group.cell
@@ -78,13 +73,6 @@ def _rivals(group: TrainGroup, direct: TrainGroup, strategy: str) -> bool:
 
 def _share(group: TrainGroup) -> float | None:
     return group.global_batch / replicas(group) if group.global_batch else None
-
-
-def published_ratio(workload: str, ranks: int) -> float | None:
-    """Return how many times the collective's minutes the other way was published with, or None."""
-    minutes = {series.way: series.minutes.get(ranks) for series in PUBLISHED if series.workload == workload}
-    direct, collective = minutes.get("Send/Recv"), minutes.get("Allreduce")
-    return direct / collective if direct and collective else None
 
 
 def _place_words(pair: PointToPoint) -> str:
@@ -104,7 +92,6 @@ def strongest(pairs: list[PointToPoint]) -> list[PointToPoint]:
 def messages_finding(pair: PointToPoint, asked: bool) -> Finding:
     """Say how long point-to-point messages take beside the collective."""
     result, way, rival = pair.result, strategy_words(pair.group), strategy_words(pair.collective)
-    published = f"; published on as many ranks: {factor(pair.published)} times" if pair.published and asked else ""
     lead = f"{GO_WITH_MPI}, point-to-point beside the collective: " if asked else ""
     takes = f"{way} takes {factor(result.cost.value)} times ({ends(result.cost, factor)}) as long for a sample"
     return Finding(
@@ -115,7 +102,7 @@ def messages_finding(pair: PointToPoint, asked: bool) -> Finding:
         contrasts=(result,),
         groups=(pair.group, pair.collective),
         short=f"{_place_words(pair)}: {takes}{doubt_words(result)}",
-        claim=f"{lead}{takes} as {rival} ({_place_words(pair)}){doubt_words(result)}{published}.",
+        claim=f"{lead}{takes} as {rival} ({_place_words(pair)}){doubt_words(result)}.",
         evidence=joined(
             f"waiting for messages in a step {quantity(_waited(pair.group), 's')} and {quantity(_waited(pair.collective), 's')}",
             result.reason,
@@ -127,7 +114,7 @@ def _waited(group: TrainGroup) -> float | None:
     return median_of(group, "communication_time")
 
 
-def messages_table(pairs: list[PointToPoint], asked: bool) -> Part:
+def messages_table(pairs: list[PointToPoint]) -> Part:
     """List every pair."""
     return table(
         pairs,
@@ -138,9 +125,7 @@ def messages_table(pairs: list[PointToPoint], asked: bool) -> Part:
             digits("Waits (step)", lambda row: _waited(row.group), in_unit("s"), NOT_TOLD),
             digits("Collective waits", lambda row: _waited(row.collective), in_unit("s"), NOT_TOLD),
             digits("Time of a sample, ratio", lambda row: with_ends(row.result.cost)),
-            *([digits("Published ratio", lambda row: row.published, factor)] if asked else []),
             words("", lambda row: verdict_chip(row.result)),
         ],
-        caption="Point-to-point over collective: time of a sample on equal ranks"
-        + (", and the published minutes' ratio, of equal work" if asked else ""),
+        caption="Point-to-point over collective: time of a sample on equal ranks",
     )

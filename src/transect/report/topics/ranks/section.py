@@ -25,7 +25,7 @@ _PUBLISHED = {"Allreduce": Style(MUTED, "square", (6, 3)), "Send/Recv": Style(MU
 def ranks_body(context: Context) -> Iterator[Part]:
     """Draw each problem with what was published of it; list stops, sums, messages and batches."""
     groups, asked = context.of("train"), asks_for_ranks(context)
-    found = problems(groups, context.network_fits) if asked else []
+    found = problems(groups, context.network_fits, context.works) if asked else []
     pairs, sums = point_to_point(context), sum_paths(groups)
     batches = list(batch_blocks(context))
     if not any((found, pairs, sums, batches)):
@@ -42,7 +42,7 @@ def ranks_body(context: Context) -> Iterator[Part]:
         yield from _problem_parts(context, problem)
     if pairs:
         yield Heading("Point-to-point beside the collective")
-        yield messages_table(pairs, asked)
+        yield messages_table(pairs)
     if sums:
         yield Heading("A sum without a mean")
         yield sums_table(sums)

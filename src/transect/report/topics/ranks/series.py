@@ -16,9 +16,10 @@ from transect.analysis.groups import grouped
 from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
 from transect.analysis.parallelism import STEP, division
 from transect.analysis.scaling import TrainGroup
+from transect.domain.claims import Work
 from transect.report.engine.finding import median as median_of
 from transect.report.topics.ranks.amdahl import SerialPart, serial_part
-from transect.report.topics.ranks.published_series import PUBLISHED, SUMMING, PublishedSeries, differences
+from transect.report.topics.ranks.published_series import SUMMING, PublishedSeries, published_series
 from transect.stats.noise import middle
 
 
@@ -97,11 +98,11 @@ class Problem:
         return min(series.published.first for series in self.published if series.published)
 
 
-def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[Problem]:
+def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit], works: Iterable[Work]) -> list[Problem]:
     """Return what was published, where the study has a series of the same network; in order of publication."""
     by_workload = grouped((g for g in groups if g.ok and not g.wrong), lambda g: g.cell.workload)
     found = []
-    for (name, workload), ours in grouped(PUBLISHED, lambda series: (series.problem, series.workload)).items():
+    for (name, workload), ours in grouped(published_series(works), lambda one: (one.problem, one.workload)).items():
         ways = {"single", *(name for series in ours for name in series.strategies)}
         able = [g for g in by_workload.get(workload, []) if g.cell.strategy in ways and _as_usual(g)]
         measured = _series(able, ours[0].per_rank, fits)
@@ -112,7 +113,7 @@ def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[P
                     workload=workload,
                     measured=tuple(measured),
                     published=tuple(_published(series) for series in ours),
-                    differs=tuple(differences(workload, _parameters(measured))),
+                    differs=tuple(ours[0].differences(_parameters(measured))),
                 )
             )
     return found

@@ -136,8 +136,7 @@ def _gain(design: Design, share: Attribution) -> Finding:
         confidence=_confidence(design, share.gain) if shown else Confidence.INCONCLUSIVE,
         tests=_tests([(share.gains, shown)]),
         evidence=joined(
-            "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
-            _seeds(design),
+            "parts are Shapley values, seed by seed, of which each seed's add up to its gain", _seeds(design)
         ),
     )
 
