@@ -10,6 +10,7 @@ import inspect
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -19,7 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from transect.analysis import records_schema
 from transect.cli.kinds import REGISTRIES, plural
 from transect.cli.new import SCAFFOLDS
-from transect.domain import study, system
+from transect.domain import claims, study, system
 from transect.domain.cell import Cell
 from transect.domain.files import write_if_changed
 from transect.domain.metrics import METRICS
@@ -51,6 +52,13 @@ _START = "<!-- generated keys: start -->"
 _END = "<!-- generated keys: end -->"
 # Where SchemaStore serves what it has; `transect where schemas` is the folder of these here.
 _SCHEMAS = "https://json.schemastore.org/"
+_CLAIMS = (
+    ("A work", "", claims.Work),
+    ("A claim", "claims[]", claims.Claim),
+    ("What measures it", "claims[].measured[]", claims.Measured),
+    ("What decides it", "claims[].rule", claims.Rule),
+    ("A condition", "conditions.NAME", claims.Condition),
+)
 _RULES = "<!-- rules: start -->", "<!-- rules: end -->"
 
 
@@ -60,7 +68,6 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
         ("A study", "", study_model()),
         ("limits", "limits", study.Limits),
         ("repeat_until", "repeat_until", study.RepeatUntil),
-        ("published", "published", study.Published),
     ]
     for _, stage in ordered_stages():
         if stage.section is not None:
@@ -273,10 +280,10 @@ def _model_rows(model: type[BaseModel], prefix: str) -> list[list[str]]:
     return rows
 
 
-def keys_block() -> str:
-    """Return the tables of the study's and the system's keys."""
+def keys_block(models: Iterable[tuple[str, str, type[BaseModel]]]) -> str:
+    """Return the tables of keys of some models: title, prefix of the keys, model."""
     parts = [_START, _NOTE]
-    for title, prefix, model in _models():
+    for title, prefix, model in models:
         table = _table(["key", "type", "default", "meaning"], _model_rows(model, prefix))
         parts += [f"### {title}", _first_line(model), table]
     return "\n\n".join([*parts, _END])
@@ -335,11 +342,14 @@ def pages() -> dict[Path, str]:
         DOCS / "system.schema.json": _schema(system.System, "system", "A system of transect"),
         DOCS / "commands.md": commands_page(_NOTE),
         DOCS / "plugins.md": plugins_page(),
+        DOCS / "claims.md": _with_block("claims.md", keys_block(_CLAIMS)),
         DOCS / "benchmarks.md": _with_block("benchmarks.md", benchmarks_block()),
         DOCS / "portable-training-step.md": _with_block("portable-training-step.md", covered_block()),
         DOCS / "metrics.md": metrics_page(),
         DOCS / "query.md": _with_block("query.md", records_block()),
-        DOCS / "studies.md": _replaced(_with_block("studies.md", keys_block()), "studies.md", rules_block(), *_RULES),
+        DOCS / "studies.md": _replaced(
+            _with_block("studies.md", keys_block(_models())), "studies.md", rules_block(), *_RULES
+        ),
         **{
             path: with_scaffolds(with_tables(path.read_text(encoding="utf-8"), _table))
             for path in sorted((DOCS / "adding").glob("*.md"))

@@ -15,7 +15,20 @@ pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
 
 STUDIES = ROOT / "config" / "studies"
 ALONE = {"torch-ddp", "lightning", "hf-trainer", "accelerate", "keras-fit"}
+ABORTED = "terminate called without an active exception"
 TOGETHER = {"torch-ddp", "lightning", "hf-trainer", "accelerate", "deepspeed"}
+
+
+def _trained(place: Place, file: str, study: str) -> list[Any]:
+    """Return the records of a study's trainings."""
+    place.transect("run", file, "train")
+    found = [*place.records(study, "train").values()]
+    # Seen once in some hundred starts on busy cores: threads of PyTorch abort a process whose script has ended.
+    if any(ABORTED in (record["message"] or "") for record in found):
+        place.transect("retry", f"results/{study}")
+        place.transect("run", file, "train")
+        found = [*place.records(study, "train").values()]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +40,7 @@ def records(place: Place) -> dict[tuple[str, str, int], Any]:
     text = text.replace("repeats: 3", "repeats: 1").replace("seconds: 120", "seconds: 900")
     # More ranks than cores are slow, and not wrong.
     (place.folder / "six.yaml").write_text(text.replace("where_it_fits: true", "where_it_fits: false"))
-    place.transect("run", "six.yaml", "train")
-    cells = place.records("own-scripts", "train").values()
+    cells = _trained(place, "six.yaml", "own-scripts")
     return {tuple(r["cell"][axis] for axis in ("framework", "strategy", "ranks_per_node")): r for r in cells}
 
 
@@ -69,9 +81,8 @@ def test_the_script_of_the_documentation_runs_as_it_stands(place: Place) -> None
         (place.folder / name).write_text(text)
     (place.folder / "data").mkdir()
     shutil.copy(STUDIES / "own-scripts" / "digits.csv.gz", place.folder / "data")
-    place.transect("run", "study.yaml", "train")
-    records = place.records("mine", "train")
+    records = _trained(place, "study.yaml", "mine")
     assert len(records) == 3
-    for record in records.values():
+    for record in records:
         assert record["status"] == "ok", record["message"]
         assert record["details"]["quality"]["reached"], record["samples"]["accuracy"]
