@@ -39,7 +39,7 @@ def decide_claim(work: Work, claim: Claim, evidence: Evidence) -> Decided:
     if claim.rule is None:
         return Decided(work=work, claim=claim, verdict=Verdict.NOT_COMPARABLE, reason=claim.not_comparable)
     reasons = []
-    for measured in of_study(claim, evidence.study):
+    for measured in of_study(work, claim, evidence.study):
         made = _Judge(work, claim, claim.rule, measured, evidence).decided()
         if made.points:
             return made

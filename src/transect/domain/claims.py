@@ -6,7 +6,7 @@ One file per work, `config/claims/NAME.yaml`, or a file of the user's own. `tran
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -228,10 +228,9 @@ class Work(Section):
         return {name: known[name] for name in CONDITIONS if name in known}
 
 
-def of_study(claim: Claim, study: str) -> Iterator[Measured]:
-    """Yield what measures a claim in a study; in one that none names, all that may."""
-    own = [measured for measured in claim.measured if measured.study == study]
-    yield from own or claim.measured
+def of_study(work: Work, claim: Claim, study: str) -> list[Measured]:
+    """Return what measures a claim in a study; in one that the work does not name, all that may."""
+    return [measured for measured in claim.measured if measured.study == study or study not in work.studies]
 
 
 def rule_id(work: Work, claim: Claim) -> str:

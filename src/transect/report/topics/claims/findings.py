@@ -10,9 +10,9 @@ from transect.analysis.claims import Decided, Evidence, Point, Verdict, decide_a
 from transect.analysis.extrapolation import speed_up
 from transect.analysis.groups import Group
 from transect.domain.claims import Claim, Kind, of_study
-from transect.report.engine.blocks import Chip, Explained, Lead, Part, digits, table, words
+from transect.report.engine.blocks import Chip, Explained, Lead, Part, digits, note, table, words
 from transect.report.engine.context import Context
-from transect.report.engine.finding import Finding, joined, limited_confidence
+from transect.report.engine.finding import Finding, joined, limited_confidence, names
 from transect.report.engine.text import clean, count, ends, number, percent
 from transect.report.topics.forecasts import all_forecasts, mean_error
 from transect.stats.comparisons import Confidence
@@ -36,10 +36,15 @@ def decided_claims(context: Context) -> list[Decided]:
     return decide_all(context.works, evidence)
 
 
+def _of_this_study(context: Context) -> list[Decided]:
+    """Return the claims that this study measures."""
+    return [each for each in decided_claims(context) if of_study(each.work, each.claim, context.study)]
+
+
 def published_at(context: Context, group: Group[Any], axis: str) -> float | None:
     """Return what was published at a group's value of an axis, of equal work; None where no claim of the study has that."""
-    for claim in (claim for work in context.works for claim in work.claims):
-        for measured in of_study(claim, context.study):
+    for work, claim in ((work, claim) for work in context.works for claim in work.claims):
+        for measured in of_study(work, claim, context.study):
             along = measured.along
             if along and along.axis == axis and matches(group.cell, measured.cells):
                 told = dict(zip(claim.axis_of(measured), claim.numbers, strict=True))
@@ -96,8 +101,8 @@ def verdict_chip(decided: Decided) -> Chip:
 
 
 def claim_findings(context: Context) -> list[Finding]:
-    """One for each claim, the open ones too."""
-    return [_finding(each) for each in decided_claims(context)]
+    """One for each claim that this study measures, the open ones too."""
+    return [_finding(each) for each in _of_this_study(context)]
 
 
 def _finding(decided: Decided) -> Finding:
@@ -118,13 +123,19 @@ def _finding(decided: Decided) -> Finding:
 
 
 def claims_body(context: Context) -> Iterator[Part]:
-    """List every claim, its published number and what is measured here."""
-    decided = decided_claims(context)
+    """List every claim that this study measures, with its published number and what is measured here."""
+    every, decided = decided_claims(context), _of_this_study(context)
     if not decided:
         return
     tally = tally_words(decided)
     yield Lead(f"{tally[0].upper()}{tally[1:]}. Each is decided by a rule that was fixed before the run.")
     yield claims_table(decided, caption=f"Published and here: {tally}")
+    others = {measured.study for each in every for measured in each.claim.measured} - {context.study}
+    if len(every) > len(decided):
+        more = f"; measured in {names(sorted(others), 9)}" if others else ""
+        yield note(
+            f"Of {count(len(every), 'claim')} of these works {len(every) - len(decided)} are not measured by this study{more}."
+        )
     yield Explained(
         "Holds: the whole interval of what was measured lies within the factor that the rule allows around the published "
         "number. Direction only: an effect of another size. Does not hold: shown to be otherwise. Open: these runs cannot "
