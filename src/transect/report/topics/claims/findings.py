@@ -43,7 +43,7 @@ def _of_this_study(context: Context) -> list[Decided]:
 
 def published_at(context: Context, group: Group[Any], axis: str) -> float | None:
     """Return what was published at a group's value of an axis, of equal work; None where no claim of the study has that."""
-    for work, claim in ((work, claim) for work in context.works for claim in work.claims):
+    for work, claim in ((one, claim) for one in context.works for claim in one.claims):
         for measured in of_study(work, claim, context.study):
             along = measured.along
             if along and along.axis == axis and matches(group.cell, measured.cells):
