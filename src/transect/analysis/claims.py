@@ -174,6 +174,7 @@ class _Judge:
     def _by_contrasts(self, told: Mapping[Contrast, tuple[str, float]], missing: Sequence[str] = ()) -> Decided:
         """Judge each comparison at its share of the level, then all of them together."""
         points, verdicts = [], []
+        series = self.claim.kind is Kind.SHAPE
         for made, (label, published) in told.items():
             share = LEVEL * made.n_comparisons / sum(each.n_comparisons for each in told)
             here = self._oriented(made.at(share).ratio)
@@ -184,7 +185,7 @@ class _Judge:
             words = f"{made.group.cell.id} beside {made.base.cell.id}"
             points.append(
                 Point(
-                    label=label if len(told) > 1 else "",
+                    label=label if series or len(told) > 1 else "",
                     published=published,
                     here=here,
                     samples=samples,
@@ -196,7 +197,7 @@ class _Judge:
             made for made, each in zip(told, verdicts, strict=True) if each is verdict or verdict not in verdicts
         )
         more = f"would take {lead.needs}" if verdict is Verdict.OPEN and lead.needs else ""
-        return self._made(verdict, _joined(lead.reason, _lacking(missing), more), points, list(told))
+        return self._made(verdict, _joined(_rests_on(lead), _lacking(missing), more), points, list(told))
 
     def _oriented(self, ratio: Estimate) -> Estimate:
         """Return how many times better it is; of a shape how many times as long it takes as at the anchor, as published."""
@@ -277,6 +278,13 @@ def _holm(made: Sequence[Contrast]) -> Iterator[bool | None]:
     for each in made:
         shown = each.decision is not None and next(chances) <= LEVEL and each.answer is not Answer.OPEN
         yield (each.shown and each.ratio.value > 1) if shown else None
+
+
+def _rests_on(made: Contrast) -> str:
+    """Say what a comparison is made of and why it is no surer; its interval stands beside it."""
+    return _joined(
+        made.comparison.of, made.barred, made.doubt, "" if made.asked else "no question of the study asks for it"
+    )
 
 
 def _range(values: Sequence[float]) -> Estimate:

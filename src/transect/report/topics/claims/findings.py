@@ -61,7 +61,9 @@ def published_words(claim: Claim) -> str:
         return ", ".join(
             f"{value}: {number(told)}" for value, told in zip(claim.axis_values, claim.numbers, strict=True)
         )
-    unit = "x" if claim.kind in (Kind.RATIO, Kind.NO_EFFECT) else f" {claim.unit}" if claim.unit else ""
+    unit = (
+        "x" if claim.kind in (Kind.RATIO, Kind.NO_EFFECT) else f" {claim.unit}" if claim.unit not in ("", "1") else ""
+    )
     return ", ".join(f"{number(told)}{unit}" for told in claim.numbers)
 
 
@@ -107,7 +109,7 @@ def claim_findings(context: Context) -> list[Finding]:
 
 def _finding(decided: Decided) -> Finding:
     claim, here = decided.claim, here_words(decided.points)
-    short = f"{decided.work.short}, {claim.says}: {decided.verdict}"
+    short = f"{decided.work.short}, {claim.says.rstrip('.')}: {decided.verdict}"
     published = f"published {published_words(claim)}" if claim.numbers else ""
     return Finding(
         subject="claims",
