@@ -10,7 +10,7 @@ from transect.analysis.claims import Decided, Evidence, Point, Verdict, decide_a
 from transect.analysis.extrapolation import speed_up
 from transect.analysis.groups import Group
 from transect.domain.claims import Claim, Kind, of_study
-from transect.report.engine.blocks import Chip, Explained, Lead, Part, digits, note, table, words
+from transect.report.engine.blocks import Chip, Explained, Lead, Part, note, table, words
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence, names
 from transect.report.engine.text import clean, count, ends, number, percent
@@ -54,13 +54,12 @@ def published_at(context: Context, group: Group[Any], axis: str) -> float | None
 
 
 def published_words(claim: Claim) -> str:
-    """Write the published number or numbers, with the unit; a dash where none was published."""
+    """Write the published number or numbers, of a shape beside its anchor; a dash where none was published."""
     if not claim.numbers:
         return "–"
     if claim.kind is Kind.SHAPE:
-        return ", ".join(
-            f"{value}: {number(told)}" for value, told in zip(claim.axis_values, claim.numbers, strict=True)
-        )
+        told = dict(zip(claim.axis_values, claim.numbers, strict=True))
+        return ", ".join(f"{value}: {number(each / told[claim.anchor])}" for value, each in told.items())
     unit = (
         "x" if claim.kind in (Kind.RATIO, Kind.NO_EFFECT) else f" {claim.unit}" if claim.unit not in ("", "1") else ""
     )
@@ -153,9 +152,9 @@ def claims_table(decided: Sequence[Decided], *, caption: str) -> Part:
         [
             words("Work", lambda each: clean(each.work.short)),
             words("Claim", lambda each: clean(each.claim.says)),
-            digits("Published", lambda each: published_words(each.claim)),
-            digits("Here", lambda each: here_words(each.points) or None),
             words("", verdict_chip),
+            words("Published", lambda each: published_words(each.claim)),
+            words("Here", lambda each: here_words(each.points) or None),
             words("Why", lambda each: joined(clean(each.reason), gap_words(each))),
             words("Doubt", lambda each: clean(each.claim.doubt) or None),
         ],
