@@ -97,7 +97,8 @@ class _Judge:
                     told[each] = f"{self._axis} {value}", claim.numbers[place] / claim.numbers[at]
         if not told:
             return self._nothing(
-                self._groups(self.measured.cells), f"{self._axis} {values[at]} and another one of them"
+                self._groups(self.measured.cells),
+                f"{self._axis} {values[at]} and one more of {', '.join(map(str, values))}",
             )
         return self._by_contrasts(told, missing)
 
