@@ -49,6 +49,7 @@ _WHAT = {
     "summary.json": "Counts, findings and failures of the report",
     "records.parquet": "A row for each record and metric",
     "plan.json": "The study as planned: all its cells",
+    "rules.json": "Since when each rule that decides a published claim has stood",
     "progress.jsonl": "When each cell ended",
     "exports.json": "What was exported beside the report",
     WORKFLOW: "The workflow's entry",
