@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from transect.domain.cell import OpenCell, class_of
@@ -14,6 +15,9 @@ from transect.domain.study import Study
 from transect.planning.context import Context
 from transect.planning.stage import STAGES
 from transect.planning.study import named_file, names_of
+
+# From here on two names are one and a slip of the pen.
+_NEAR = 0.85
 
 
 def find_work(given: str, beside: Path | None = None) -> tuple[str, Path]:
@@ -61,14 +65,13 @@ def check_measured(claim: Claim, measured: Measured, where: str) -> None:
     if measured.metric not in METRICS:
         raise unknown_name("metric", measured.metric, METRICS, where)
     kind = class_of(measured.stage)
-    if kind is OpenCell or "options" in kind.model_fields:
-        return  # a plug-in's stage, or one whose cells have options, which may be called anything
-    for name in (
-        *measured.cells,
-        *measured.over,
-        *(measured.equal or ()),
-        *([measured.along.axis] if measured.along else ()),
-    ):
+    if kind is OpenCell:  # a stage of a plug-in that does not say which axes it has
+        return
+    along = [measured.along.axis] if measured.along else []
+    for name in (*measured.cells, *measured.over, *(measured.equal or ()), *along):
         # `ranks` follows from two axes, and can be asked for as they can.
-        if name not in kind.model_fields and not isinstance(getattr(kind, name, None), property):
+        if name in kind.model_fields or isinstance(getattr(kind, name, None), property):
+            continue
+        # Among options any name may be one: what is nearly an axis is a slip.
+        if "options" not in kind.model_fields or get_close_matches(name, kind.model_fields, 1, _NEAR):
             raise unknown_name(f"axis of {measured.stage}", name, sorted(kind.model_fields), where)
