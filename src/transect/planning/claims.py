@@ -67,11 +67,12 @@ def check_measured(claim: Claim, measured: Measured, where: str) -> None:
     kind = class_of(measured.stage)
     if kind is OpenCell:  # a stage of a plug-in that does not say which axes it has
         return
+    axes = sorted(kind.model_fields.keys() - {"stage"})
     along = [measured.along.axis] if measured.along else []
     for name in (*measured.cells, *measured.over, *(measured.equal or ()), *along):
         # `ranks` follows from two axes, and can be asked for as they can.
         if name in kind.model_fields or isinstance(getattr(kind, name, None), property):
             continue
         # Among options any name may be one: what is nearly an axis is a slip.
-        if "options" not in kind.model_fields or get_close_matches(name, kind.model_fields, 1, _NEAR):
-            raise unknown_name(f"axis of {measured.stage}", name, sorted(kind.model_fields), where)
+        if "options" not in kind.model_fields or get_close_matches(name, axes, 1, _NEAR):
+            raise unknown_name(f"axis of {measured.stage}", name, axes, where)
