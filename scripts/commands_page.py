@@ -32,6 +32,7 @@ _MORE = {
     "plan": {"parallelism": "parallelism.md"},
     "predict": {"predict": "predict.md"},
     "query": {"query": "query.md"},
+    "replicate": {"published claims": "claims.md"},
     "report": {"export": "export.md"},
     "run": {"tutorial": "tutorial.md"},
     "train": {"your model": "your-model.md"},
@@ -47,11 +48,11 @@ _EXIT_CODES = """## Exit codes
 | exit code | `transect` | `snakemake` |
 |---|---|---|
 | 0 | done | the report is there; cells may have failed, it says which |
-| 1 | a fault of ours, or what the command was to check does not hold: its help says so | a job failed for reasons outside a cell, or `strict` and a cell failed |
+| 1 | a fault of ours, or what the command was to check does not hold: its help says so; `replicate`: a study did not run to its end | a job failed for reasons outside a cell, or `strict` and a cell failed |
 | 2 | what you gave cannot be used; the message says why | study, system or config cannot be used |
 | 3 | a program, library or environment is missing | |
 | 4 | `compare`: something is worse; `check-export`: not faithful; `history --fail`: the last change of a series is for the worse | |
-| 5 | `compare`: nothing is comparable or confirmed; `history`: fewer than two runs | |
+| 5 | `compare`: nothing is comparable or confirmed; `history`: fewer than two runs; `replicate`: nothing could be decided | |
 
 `make` itself ends with 2 whatever went wrong in its commands."""
 

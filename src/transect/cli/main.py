@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "pack": "Put a study's results into one checked file",
         "unpack": "Check such a file, and make the folder of its study",
     },
+    "replicate": {"replicate": "Decide a published work's claims by what this machine can run"},
     "compare": {"compare": "Compare results of systems, dates or versions, or other tools' samples"},
     "history": {"history": "Follow a study over its runs"},
     "query": {"query": "Ask the records of many studies by SQL"},

@@ -96,6 +96,8 @@ class Study(Section):
     def _not_taken(cls, name: str) -> str:
         if name == "environments":
             raise ValueError("results/environments holds what became of environments")
+        if name == "replications":
+            raise ValueError("results/replications holds what `transect replicate` writes")
         return name
 
     title: str = Field(default="", description="heading of the report; the name when empty")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,14 @@ def write_report(
     return made.summary, written, older_exports(made, paths.folder)
 
 
+def read_study(paths: StudyPaths, works: Sequence[Work]) -> Made:
+    """Return a study's results as its report reads them, held beside these works: its findings, and no section.
+
+    Raises BadInput without a plan that can be read.
+    """
+    return _made(paths, planned_study(paths), planned_cells(paths), planned_price(paths), works, only=())
+
+
 def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None, works: Sequence[Work]) -> Made:
     from transect.report.engine.build import write_page
 
@@ -93,7 +101,12 @@ def _price_now(paths: StudyPaths) -> SystemPrice | None:
 
 
 def _made(
-    paths: StudyPaths, study: Study, cells: Iterable[str] | None, price: SystemPrice | None, works: Sequence[Work]
+    paths: StudyPaths,
+    study: Study,
+    cells: Iterable[str] | None,
+    price: SystemPrice | None,
+    works: Sequence[Work],
+    only: Collection[str] | None = None,
 ) -> Made:
     from transect.report.engine.report import make_all
 
@@ -109,6 +122,7 @@ def _made(
         planned=None if cells is None else cell_keys(cells),
         analysis_plan=planned_analysis(paths),
         price=price,
+        only=only,
     )
 
 

@@ -203,7 +203,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     facts |= {"price": plan.system.price.model_dump()} if plan.system.price else {}
     # The report needs them where no such file is.
     facts |= {"claims": {name: work.model_dump(mode="json") for name, work in plan.works.items()}} if plan.works else {}
-    _fix_rules(paths, plan.works.values())
+    fix_rules(paths, plan.works.values())
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
     # A block that comes back is looked at again: its cells may have run in another one.
     stamps = {paths.stamp(block.rule, block.name) for block in blocks}
@@ -212,7 +212,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
             path.unlink()
 
 
-def _fix_rules(paths: StudyPaths, works: Iterable[Work]) -> None:
+def fix_rules(paths: StudyPaths, works: Iterable[Work]) -> None:
     """Note since when each rule that decides a claim has stood: before what it decides ran, or not."""
     wanted = [rule_id(work, claim) for work in works for claim in work.claims if claim.rule]
     if not wanted:

@@ -37,8 +37,13 @@ def page_of(
     about: Sequence[str],
     chips: Sequence[Chip],
     home: str = "",
+    home_name: str = "All studies",
+    opened: int = 2,
 ) -> bytes:
-    """Return a page. `kind` says what it is, `about` what it is of, `home` is the page beside it that names them all."""
+    """Return a page. `kind` says what it is, `about` what it is of, `home` is the page beside it that names them all.
+
+    `opened`: so many of its sections are not folded.
+    """
     made = shell.templates()
     section = made.get_template("section.html.j2")
     page = made.get_template("comparison.html.j2").render(
@@ -47,6 +52,8 @@ def page_of(
         about=[clean(line) for line in about],
         chips=chips,
         home=home,
+        home_name=home_name,
+        opened=opened,
         sections=[(part, Markup(section.render(body=part.body))) for part in sections],  # noqa: S704 escaped by the template
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a name.

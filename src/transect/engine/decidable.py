@@ -1,0 +1,132 @@
+"""Which claims of a work this machine can decide, told by the plan of their studies before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from transect.analysis.claim_cells import matches, value_of
+from transect.domain.cell import Cell
+from transect.domain.claims import Claim, Measured, Work
+from transect.domain.errors import BadInput
+from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.skips import skips_of
+from transect.planning.study import find_study, find_system
+
+DECIDABLE, NOT_HERE, NOT_COMPARABLE = "can be decided here", "not here", "not comparable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedStudy:
+    """A study as it would run here: its plan and why cells would be skipped, or else why it cannot be planned."""
+
+    name: str
+    given: str
+    plan: StudyPlan | None = None
+    skips: Mapping[tuple[str, str], str | None] | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chance:
+    """Whether a claim can be decided here, by which study, and otherwise why not."""
+
+    claim: Claim
+    verdict: str
+    study: str = ""
+    why: str = ""
+
+
+Planner = Callable[[str], PlannedStudy]
+
+
+def planner(system: str, results: Path, beside: Path) -> Planner:
+    """Return what plans a study by its name, each once: a file of that name beside the work's goes first."""
+    file = find_system(system)
+
+    @cache
+    def plan(name: str) -> PlannedStudy:
+        own = next((path for end in (".yaml", ".yml") if (path := beside.parent / f"{name}{end}").is_file()), None)
+        given = str(own) if own is not None and own != beside else name
+        try:
+            made = make_plan(find_study(given), file, results)
+            return PlannedStudy(name=name, given=given, plan=made, skips=skips_of(made))
+        except BadInput as error:
+            return PlannedStudy(name=name, given=given, why=str(error))
+
+    return plan
+
+
+def chances(work: Work, plan: Planner) -> list[Chance]:
+    """Say of each claim whether it can be decided here."""
+    return [_chance(claim, plan) for claim in work.claims]
+
+
+def worth_running(work: Work, study: PlannedStudy) -> str:
+    """Say why nothing of a study would decide a claim here; empty where something may, or its nodes have to be asked."""
+    if study.plan is None:
+        return study.why
+    if study.plan.system.scheduler != "none":
+        return ""
+    measured = [(claim, one) for claim in work.claims for one in claim.measured if one.study == study.name]
+    reasons = [_lacking(claim, one, study) for claim, one in measured]
+    return "" if "" in reasons else "; ".join(dict.fromkeys(reasons))
+
+
+def _chance(claim: Claim, plan: Planner) -> Chance:
+    if claim.not_comparable:
+        return Chance(claim=claim, verdict=NOT_COMPARABLE, why=claim.not_comparable)
+    reasons = []
+    for measured in claim.measured:
+        study = plan(measured.study)
+        why = f"{measured.study}: {study.why}" if study.plan is None else _lacking(claim, measured, study)
+        if not why:
+            return Chance(claim=claim, verdict=DECIDABLE, study=measured.study)
+        reasons.append(why)
+    return Chance(claim=claim, verdict=NOT_HERE, why="; ".join(dict.fromkeys(reasons)) or "no study measures it")
+
+
+def _lacking(claim: Claim, measured: Measured, study: PlannedStudy) -> str:
+    """Say which side of a claim no cell of a plan would measure; empty where all are there."""
+    for said, wanted in _sides(claim, measured):
+        reasons = list(_reasons(measured.stage if not measured.replicas else "profile", wanted, study))
+        if not reasons:
+            return f"{measured.study}: no cell of {said} on this system"
+        if None not in reasons:
+            return f"{measured.study}: {said}: {next(filter(None, reasons))}"
+    return ""
+
+
+def _sides(claim: Claim, measured: Measured) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what cells there have to be: of the claim, of what it is compared with, and along its axis."""
+    if measured.replicas:
+        yield "a shared model's profile", {}
+        return
+    yield _words(measured.cells) or f"stage {measured.stage}", measured.cells
+    if measured.over:
+        yield _words(measured.over), measured.cells | measured.over
+    if measured.along is not None:
+        for value in claim.axis_of(measured):
+            yield f"{measured.along.axis} {value}", measured.cells | {measured.along.axis: value}
+
+
+def _words(wanted: Mapping[str, Any]) -> str:
+    return ", ".join(f"{axis} {value}" for axis, value in wanted.items())
+
+
+def _reasons(stage: str, wanted: Mapping[str, Any], study: PlannedStudy) -> Iterator[str | None]:
+    assert study.plan is not None and study.skips is not None
+    for planned in study.plan:
+        if planned.cell.stage == stage and _fits(planned.cell, wanted):
+            yield study.skips[planned.key]
+
+
+def _fits(cell: Cell, wanted: Mapping[str, Any]) -> bool:
+    # What a cell calls `ranks` follows from two of its axes.
+    ranks = {axis: value for axis, value in wanted.items() if axis == "ranks" and value_of(cell, axis) is None}
+    if ranks and cell.ranks != ranks["ranks"]:
+        return False
+    return matches(cell, {axis: value for axis, value in wanted.items() if axis not in ranks})

@@ -1,0 +1,98 @@
+"""Under what a claim was measured there and here: from its file, and where that leaves it open from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transect.analysis.entries import AnyRecord
+from transect.analysis.surroundings import facts_of
+from transect.domain.claims import CONDITIONS, NOT_REPORTED, SAME
+from transect.domain.metrics import METRICS
+from transect.report.replication.held import Held, machine_of, machine_text
+
+DIFFERS = "differs"
+_UNTOLD = "the records do not tell"
+# Hyper-parameters and libraries in one place of a table.
+_MAX_NAMED = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One condition. `state`: same, differs, or not reported."""
+
+    what: str
+    there: str
+    here: str
+    state: str
+
+
+def rows_of(claim: Held) -> list[Row]:
+    """Return every condition of a claim; one that its file does not name is not reported."""
+    given = claim.decided.work.conditions_of(claim.claim)
+    return [_row(claim, what, given.get(what)) for what in CONDITIONS]
+
+
+def _row(claim: Held, what: str, given: Any) -> Row:
+    there = given.there if given else NOT_REPORTED
+    here = (given.here if given else None) or _recorded(claim, what)
+    if here == SAME:
+        return Row(what=what, there=there, here=there, state=SAME)
+    alike = _words(there) == _words(here)
+    state = NOT_REPORTED if NOT_REPORTED in (there, here) or here == _UNTOLD else SAME if alike else DIFFERS
+    return Row(what=what, there=there, here=here, state=state)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _recorded(claim: Held, what: str) -> str:
+    """Say what the records of the cells that decide a claim tell of a condition."""
+    records = claim.records
+    if not records:
+        return _UNTOLD
+    cells = [group.cell for group in claim.decided.groups]
+    ranks = [cell.nodes * cell.ranks_per_node for cell in cells]
+    metric = METRICS.get(claim.decided.measured.metric) if claim.decided.measured else None
+    told = {
+        "hardware": lambda: machine_text(machine_of(records)),
+        "interconnect": lambda: _interconnect(cells),
+        "versions": lambda: _versions(records),
+        "data": lambda: _listed(cell.workload for cell in cells),
+        "hyper-parameters": lambda: _parameters(records),
+        "ranks": lambda: _listed(sorted(set(ranks))),
+        "timed": lambda: metric.description if metric else "",
+    }
+    return told[what]() or _UNTOLD
+
+
+def _interconnect(cells: Sequence[Any]) -> str:
+    if all(cell.nodes == 1 for cell in cells):
+        return "none: all ranks on one node" if any(cell.ranks_per_node > 1 for cell in cells) else "none: one rank"
+    return _listed(cell.network or "the system's own" for cell in cells)
+
+
+def _versions(records: Iterable[AnyRecord]) -> str:
+    software = ((fact, value) for (kind, fact), value in facts_of(records).items() if kind == "software")
+    named = [
+        f"{fact} {', '.join(value)}" for fact, value in software if not fact.startswith("git ") and "lock" not in fact
+    ]
+    return _listed(named)
+
+
+def _parameters(records: Sequence[AnyRecord]) -> str:
+    found: dict[str, dict[str, None]] = {}
+    for record in records:
+        for name, value in record.parameters.items():
+            if isinstance(value, (int, float, str)):
+                found.setdefault(name, {})[str(value)] = None
+    return _listed(f"{name.replace('_', ' ')} {' or '.join(values)}" for name, values in found.items())
+
+
+def _listed(values: Iterable[Any]) -> str:
+    """Join what there is, each once; of too many the first."""
+    named = list(dict.fromkeys(str(value) for value in values if value is not None))
+    more = len(named) - _MAX_NAMED
+    return ", ".join(named[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,105 @@
+"""What a replication found, as data: `replication.json`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from transect.analysis.claims import Point
+from transect.report.replication.conditions import rows_of
+from transect.report.replication.held import OWN_CODE, Elsewhere, Held, Replication
+
+SCHEMA_VERSION = 1
+
+
+def replication_facts(made: Replication) -> dict[str, Any]:
+    """Return all that the page says as data; equal results give equal data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": made.name,
+        "title": made.work.title,
+        "short": made.work.short,
+        "cite": made.work.cite,
+        "hardware_needed": made.work.hardware,
+        "said": made.said,
+        "note": OWN_CODE,
+        "counts": made.counts,
+        "day": made.day,
+        "machine": made.machine,
+        "minutes": round(made.minutes, 1),
+        "command": f"transect replicate {made.again}",
+        "claims": [_claim(held) for held in made.claims],
+        "studies": [
+            {
+                "study": ran.study,
+                "records": len(ran.context.records),
+                "minutes": round(ran.minutes, 1),
+                "crate": ran.crate is not None,
+            }
+            for ran in made.runs
+        ],
+        "troubles": [{"study": study, "why": why} for study, why in made.troubles],
+        "elsewhere": [_other(other) for other in made.elsewhere],
+    }
+
+
+def _other(other: Elsewhere) -> dict[str, Any]:
+    return {
+        "letter": other.letter,
+        "machine": other.machine,
+        "day": other.day,
+        "claims": [_claim(held) for held in other.claims],
+    }
+
+
+def _claim(held: Held) -> dict[str, Any]:
+    claim, made = held.claim, held.decided
+    return {
+        "key": claim.key,
+        "says": claim.says,
+        "quote": claim.quote,
+        "where": claim.where,
+        "doubt": claim.doubt,
+        "kind": str(claim.kind),
+        "published": claim.numbers,
+        "unit": claim.unit,
+        "published_n": claim.n,
+        "published_spread": claim.spread,
+        "verdict": str(made.verdict),
+        "firm": made.firm,
+        "confidence": str(made.confidence),
+        "reason": made.reason,
+        "rule": claim.rule.model_dump() if claim.rule else None,
+        "rule_hash": claim.rule_hash if claim.rule else None,
+        "rule_since": held.fixed.get("since"),
+        "rule_commit": held.fixed.get("commit"),
+        "rule_younger_than_runs": made.edited,
+        "gap": _number(made.gap),
+        "study": held.ran.study if held.ran else None,
+        "metric": made.measured.metric if made.measured else None,
+        "points": [_point(point) for point in made.points],
+        "conditions": [
+            {"what": row.what, "there": row.there, "here": row.here, "state": row.state} for row in rows_of(held)
+        ],
+        "why_apart": [{"rule": finding.rule, "text": finding.text} for finding in held.why_apart],
+    }
+
+
+def _point(point: Point) -> Mapping[str, Any]:
+    here = point.here
+    return {
+        "label": point.label,
+        "published": point.published,
+        "here": _number(here.value) if here else None,
+        "low": _number(here.low) if here else None,
+        "high": _number(here.high) if here else None,
+        "ends": here.word if here else None,
+        "samples": [*point.samples],
+        "cells": point.compared,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """Return a number as JSON has it: no infinity."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,289 @@
+"""The page of a replication: what became of a work's claims, then each of them with all that its verdict rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from markupsafe import Markup
+
+from transect.analysis.claims import Point, Verdict
+from transect.analysis.entries import moment_of
+from transect.domain.claims import NOT_REPORTED, Kind, Rule
+from transect.domain.metrics import METRICS
+from transect.report.comparison.page import Unmade, made_sections, page_of
+from transect.report.engine.blocks import (
+    Chart,
+    Charts,
+    Chip,
+    Column,
+    Facts,
+    Heading,
+    Lead,
+    Part,
+    Prose,
+    Value,
+    code,
+    digits,
+    note,
+    table,
+    words,
+)
+from transect.report.engine.charts.chart import dot_chart
+from transect.report.engine.charts.marks import Dot
+from transect.report.engine.charts.theme import Style
+from transect.report.engine.text import clean, clipped, count, number, percent, with_ends
+from transect.report.replication.conditions import DIFFERS, rows_of
+from transect.report.replication.held import OWN_CODE, Held, Replication, machine_text
+
+TONES = {
+    Verdict.HOLDS: "good",
+    Verdict.DIRECTION: "warn",
+    Verdict.FAILS: "bad",
+    Verdict.OPEN: "plain",
+    Verdict.NOT_COMPARABLE: "plain",
+}
+_HERE = Style("#0072b2", "circle")
+INDEX = "../index.html"
+_NOT_GIVEN = "not given"
+# Whose results, their machine, their day, their claims.
+_Row = tuple[str, str, str, Sequence[Held]]
+
+
+def verdict_chip(held: Held) -> Chip:
+    """Return a verdict as a chip."""
+    return Chip(str(held.decided.verdict), TONES[held.decided.verdict])
+
+
+def replication_page(made: Replication) -> bytes:
+    """Return `replication.html`."""
+    sections: list[Unmade] = [("verdict", "What became of the claims", partial(_overview, made))]
+    sections += [(f"claim-{held.claim.key}", held.claim.key, partial(_claim, made, held)) for held in made.claims]
+    sections += [("who", "Who ran it", partial(_who, made)), ("again", "Run it again", partial(_again, made))]
+    counts = [(word, amount) for word, amount in made.counts.items() if amount]
+    drawn = made_sections(sections, drawn=True)
+    return page_of(
+        drawn,
+        kind="replication",
+        title=f"{made.work.short}: {made.said}",
+        about=[OWN_CODE, made.work.title, made.work.cite],
+        chips=[Chip(f"{amount} {word}", TONES[Verdict(word)]) for word, amount in counts],
+        home=INDEX,
+        home_name="All works",
+        opened=len(drawn),
+    )
+
+
+def _overview(made: Replication) -> Iterator[Part]:
+    yield Lead(
+        f"{made.said[:1].upper()}{made.said[1:]}. {OWN_CODE} Each claim is decided by a rule that was fixed before the cells ran; "
+        "one whose rule is younger stays open."
+    )
+    yield table(
+        made.claims,
+        [
+            words("Claim", lambda held: Markup('<a href="#claim-{0}">{0}</a>').format(held.claim.key)),
+            words("Says", lambda held: clean(held.claim.says)),
+            words("Published", _published),
+            words("Measured here", lambda held: _here(held)),
+            words("Verdict", verdict_chip),
+            words("How sure", _sure),
+            digits("Conditions not reported", lambda held: sum(row.state == NOT_REPORTED for row in rows_of(held))),
+        ],
+        caption="Claims",
+        most=len(made.claims),
+        about=lambda held: held.decided.groups,
+    )
+    if made.troubles:
+        yield table(
+            made.troubles,
+            [
+                words("Study", lambda row: clean(row[0])),
+                words("Why it gives nothing", lambda row: clipped(row[1], 400)),
+            ],
+            caption="Studies without results",
+            about=lambda row: None,
+        )
+
+
+def _published(held: Held) -> str:
+    unit = f" {held.claim.unit}" if held.claim.unit else ""
+    return ", ".join(map(number, held.claim.numbers)) + unit if held.claim.numbers else "no number"
+
+
+def _here(held: Held) -> str:
+    points = [point for point in held.decided.points if point.here is not None]
+    return "; ".join(f"{point.label} {with_ends(point.here)}".strip() for point in points[:6]) or "–"
+
+
+def _sure(held: Held) -> str:
+    if held.decided.verdict in (Verdict.OPEN, Verdict.NOT_COMPARABLE):
+        return ""
+    return "firm" if held.decided.firm else "tentative"
+
+
+def rule_words(rule: Rule, kind: Kind) -> str:
+    """Say in words what decides."""
+    off = f"a factor of {number(rule.factor)}"
+    if rule.test == "order":
+        beyond = f" that are further apart than {off}" if rule.factor > 1 else ""
+        return f"neighbours of the published order{beyond} are shown in that order, corrected for their number"
+    what = "every point" if kind is Kind.SHAPE else "what is measured"
+    if rule.test == "at least":
+        return f"the lower end of the interval of {what} is not below the published number by more than {off}"
+    return f"the whole interval of {what} is within {off} of the published number"
+
+
+def _claim(made: Replication, held: Held) -> Iterator[Part]:
+    claim, decided = held.claim, held.decided
+    yield Lead(clean(claim.says))
+    yield Facts(items=list(_facts(held)))
+    yield _chart(held)
+    yield Heading("What differs")
+    rows = rows_of(held)
+    tones = {DIFFERS: "warn", "same": "good"}
+    yield table(
+        rows,
+        [
+            words("What", lambda row: row.what),
+            words("There", lambda row: clean(row.there)),
+            words("Here", lambda row: clean(row.here)),
+            words("Beside each other", lambda row: Chip(row.state, tones.get(row.state, "plain"))),
+        ],
+        about=lambda row: None,
+    )
+    if decided.verdict in (Verdict.DIRECTION, Verdict.FAILS):
+        yield Heading("Why apart, as far as records show")
+        found = held.why_apart
+        for finding in found:
+            yield Prose(clean(finding.text))
+        if not found:
+            yield note("No finding of these records explains it.")
+    if claim.doubt:
+        yield Heading("The doubt")
+        yield Prose(clean(claim.doubt))
+
+
+def _facts(held: Held) -> Iterator[tuple[str, Value]]:
+    claim, decided = held.claim, held.decided
+    yield "Verdict", verdict_chip(held)
+    if sure := _sure(held):
+        yield "How sure", sure
+    yield "Because", clean(decided.reason)
+    if claim.quote:
+        yield "Quotation", f"“{clean(claim.quote)}” ({clean(claim.where)})"
+    else:
+        yield "Where it stands", clean(claim.where)
+    yield "Published", _published(held)
+    yield "Their runs", str(claim.n) if claim.n else _NOT_GIVEN
+    yield "Their spread", clean(claim.spread) or _NOT_GIVEN
+    if claim.rule:
+        yield "Rule", rule_words(claim.rule, claim.kind)
+        yield "Rule fixed", _fixed(held)
+    if decided.gap is not None and math.isfinite(decided.gap):
+        yield "Power", f"a difference of {percent(decided.gap)} would have been seen"
+    if decided.points:
+        yield "Measured by", f"{held.ran.study}: " + clipped("; ".join(_compared(held)), 300) if held.ran else ""
+
+
+def _compared(held: Held) -> list[str]:
+    return list(dict.fromkeys(point.compared for point in held.decided.points if point.compared))
+
+
+def _fixed(held: Held) -> str:
+    since, commit = held.fixed.get("since"), held.fixed.get("commit")
+    moment = moment_of(str(since)) if since else None
+    when = f"since {moment:%Y-%m-%d %H:%M} UTC" if moment else "nobody noted when"
+    dirty = " with edits" if held.fixed.get("dirty") else ""
+    return f"{when}{f' at commit {str(commit)[:12]}{dirty}' if commit else ''}; its hash is {held.claim.rule_hash}"
+
+
+def _axis(held: Held) -> str:
+    if held.claim.kind is Kind.RATIO or held.claim.kind is Kind.NO_EFFECT:
+        return "times as good"
+    if held.claim.kind is Kind.SHAPE:
+        return "beside the anchor"
+    measured = held.decided.measured
+    metric = METRICS.get(measured.metric) if measured else None
+    return f"{metric.name.replace('_', ' ')} ({held.claim.unit or metric.unit})" if metric else "value"
+
+
+def _chart(held: Held) -> Part:
+    """Draw published numbers on the axis of all samples; a row for each."""
+    points = [point for point in held.decided.points if point.here is not None]
+
+    def dot(point: Point) -> Dot:
+        here = point.here
+        assert here is not None
+        finite = all(map(math.isfinite, (here.low, here.high)))
+        return Dot(
+            label=point.label or "measured here",
+            value=here.value,
+            style=_HERE,
+            low=here.low if finite else None,
+            high=here.high if finite else None,
+            points=point.samples,
+            bound=point.published,
+            right=number(here.value),
+            hollow=held.decided.verdict is Verdict.OPEN,
+            ends=here.word,
+            count=len(point.samples) or None,
+            about=held.decided.groups,
+        )
+
+    drawn = dot_chart(
+        points,
+        dot,
+        [
+            words("What", lambda point: point.label or "measured here"),
+            digits("Published", lambda point: point.published),
+            words("Measured here", lambda point: with_ends(point.here)),
+            digits("Samples", lambda point: len(point.samples)),
+            code("Cells", lambda point: clean(point.compared)),
+        ],
+        title=f"Claim {held.claim.key}: published and measured",
+        axis=_axis(held),
+        name=f"claim-{held.claim.key}-chart",
+        cut="others",
+        notes=["The upright mark is the published number, dots are the samples, the line is the interval."],
+    )
+    # As charts and not as one: a single row too is drawn, as the published number beside the samples is the point of it.
+    return Charts(items=[drawn]) if isinstance(drawn, Chart) else None
+
+
+def _who(made: Replication) -> Iterator[Part]:
+    if not made.elsewhere:
+        return
+    yield Lead("The same claims by the results of other machines, each decided by its own cells.")
+    own: _Row = ("here", machine_text(made.machine), made.day, made.claims)
+    rows = [own, *((other.letter, machine_text(other.machine), other.day, other.claims) for other in made.elsewhere)]
+    columns: list[Column[_Row]] = [
+        words("Results", lambda row: row[0]),
+        words("Machine", lambda row: clean(row[1])),
+        words("Day", lambda row: row[2]),
+    ]
+    columns += [words(held.claim.key, partial(_verdict_at, place)) for place, held in enumerate(made.claims)]
+    yield table(rows, columns, caption="Who ran it", about=lambda row: None)
+
+
+def _verdict_at(place: int, row: _Row) -> Chip:
+    return verdict_chip(row[3][place])
+
+
+def _again(made: Replication) -> Iterator[Part]:
+    yield Lead("What it takes to run it again.")
+    crates = [ran for ran in made.runs if ran.crate is not None]
+    missing = [ran for ran in made.runs if ran.crate is None]
+    items: list[tuple[str, Value]] = [
+        ("Command", f"transect replicate {made.again}"),
+        ("Time", f"{number(made.minutes)} minutes of cells, one after another, on this machine"),
+        ("Hardware", clean(made.work.hardware)),
+        (
+            "Studies",
+            ", ".join(f"{ran.study} ({count(len(ran.context.records), 'record')})" for ran in made.runs) or "none",
+        ),
+    ]
+    items += [("Crate", f"{ran.crate}: the results of {ran.study} described for others") for ran in crates]
+    items += [("Crate", f"transect crate {ran.folder} writes it for {ran.study}") for ran in missing]
+    yield Facts(items=items)
