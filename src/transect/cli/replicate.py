@@ -28,9 +28,9 @@ _STOPPED = 130
 
 
 def replicate(
-    work: Annotated[str | None, typer.Argument(metavar="[NAME]", help="a work's name or file")] = None,
+    work: Annotated[str | None, typer.Argument(help="a work's name or file; without it: the index alone")] = None,
     only_list: Annotated[
-        bool, typer.Option("--list", help="only say which claims this machine can decide; without NAME of all works")
+        bool, typer.Option("--list", help="only say which claims this machine can decide; without WORK of all")
     ] = False,
     others: Annotated[
         list[Path] | None,
@@ -43,8 +43,8 @@ def replicate(
     """Replicate a published work: run what this machine can of the studies that measure its claims, and decide each
     claim by the rule that its file fixed before.
 
-    Writes replication.html and replication.json below RESULTS/replications/NAME, and an index over all works there;
-    without NAME the index alone. It is a replication: our own code, not the authors'. On a cluster run the studies
+    Writes replication.html and replication.json below RESULTS/replications/WORK, and an index over all works there;
+    without WORK the index alone. It is a replication: our own code, not the authors'. On a cluster run the studies
     with `transect run --profile`, then this with --no-run. Exit code: 0 written, 1 written, but a study could not be
     run to its end, 5 nothing could be decided, 2 a work, folder or rule cannot be used: what lay there stays.
     Examples: transect replicate --list; transect replicate my-work.yaml --with results-of-a-friend
