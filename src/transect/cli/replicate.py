@@ -20,7 +20,7 @@ from transect.domain.terminal import say
 
 if TYPE_CHECKING:
     from transect.domain.claims import Work
-    from transect.engine.decidable import PlannedStudy
+    from transect.engine.decidable import PlannedStudy, Planner
     from transect.report.replication.held import Replication
 
 # As a shell tells of a command that a person stopped.
@@ -68,30 +68,36 @@ def replicate(
         raise typer.Exit(code)
 
 
-def _load(given: str) -> tuple[str, Path, Work]:
-    """Return a work by its name or file, checked against what the stages know."""
+def _load(given: str, system: str, results: Path) -> tuple[str, Path, Work, Planner]:
+    """Return a work by its name or file, checked against what the stages know, and what plans its studies."""
     from transect.domain.claims import Work
     from transect.domain.strict_yaml import load_model
+    from transect.engine.decidable import planner
     from transect.planning.claims import check_measured, find_work
+    from transect.planning.stage import STAGES
 
     name, file = find_work(given)
     if name.startswith("."):
         raise BadInput(f"{file}: its name is that of a folder of pages: expected one that begins with no dot")
     found = load_model(file, Work)
-    for claim in found.claims:
-        for measured in claim.measured:
-            check_measured(claim, measured, f"{file}: claim {claim.key}")
-    return name, file, found
+    plan = planner(system, results, file)
+    wanted = [(claim, measured) for claim in found.claims for measured in claim.measured]
+    if any(measured.stage not in STAGES for _, measured in wanted):
+        for study in found.studies:
+            plan(study)  # it may bring the plug-in that has the stage
+    for claim, measured in wanted:
+        check_measured(claim, measured, f"{file}: claim {claim.key}")
+    return name, file, found, plan
 
 
 def _replicate(given: str, system: str, results: Path, others: Sequence[Path], *, run: bool) -> int:
     from transect.engine.replications import refuse_edited, replication, unfixed, write_replication
 
-    name, file, work = _load(given)
+    name, file, work, plan = _load(given, system, results)
     # Before hours of running: folders that cannot be used.
     if others and run:
         replication(name, work, results, others=others)
-    refused, failed = _run_all(file, work, system, results) if run else ({}, {})
+    refused, failed = _run_all(plan, work, system, results) if run else ({}, {})
     again = " ".join(map(shlex.quote, [given, *([] if system == "laptop" else ["--system", system])]))
     made = replication(name, work, results, others=others, troubles=(refused | failed).items(), again=again)
     refuse_edited(made, file)
@@ -111,12 +117,11 @@ def _print(made: Replication, page: Path) -> None:
     print_lines(f"{made.work.short}: {made.said}", str(page))
 
 
-def _run_all(file: Path, work: Work, system: str, results: Path) -> tuple[dict[str, str], dict[str, str]]:
+def _run_all(plan: Planner, work: Work, system: str, results: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Run one study after another; return which cannot run here and which failed, each with why."""
-    from transect.engine.decidable import planner, worth_running
+    from transect.engine.decidable import worth_running
     from transect.engine.plan_files import fix_rules
 
-    plan = planner(system, results, file)
     refused, failed = {}, {}
     for name in work.studies:
         study = plan(name)
@@ -173,10 +178,9 @@ def _print_list(given: str | None, system: str, results: Path) -> None:
 
 
 def _chances(given: str, system: str, results: Path) -> Iterator[tuple[str, ...]]:
-    from transect.engine.decidable import chances, planner
+    from transect.engine.decidable import chances
 
-    name, file, work = _load(given)
-    plan = planner(system, results, file)
+    name, _, work, plan = _load(given, system, results)
     for chance in chances(work, plan):
         took = _took(results, chance.study) if chance.study else ""
         yield name, chance.claim.key, str(chance.claim.kind), chance.verdict, chance.study, took, chance.why

@@ -68,7 +68,7 @@ def index_page(works: Sequence[Listed]) -> bytes:
         kind="replications",
         title=f"Replications of {count(len(able), 'work')}",
         about=[OWN_CODE.replace("This is a replication", "These are replications")],
-        chips=[Chip(f"{amount} {word}", TONES[Verdict(word)]) for word, amount in total.items() if amount],
+        chips=[Chip(f"{word}: {amount}", TONES[Verdict(word)]) for word, amount in total.items() if amount],
     )
 
 

@@ -68,7 +68,7 @@ def replication_page(made: Replication) -> bytes:
         kind="replication",
         title=f"{made.work.short}: {made.said}",
         about=[OWN_CODE, made.work.title, made.work.cite],
-        chips=[Chip(f"{amount} {word}", TONES[Verdict(word)]) for word, amount in counts],
+        chips=[Chip(f"{word}: {amount}", TONES[Verdict(word)]) for word, amount in counts],
         home=INDEX,
         home_name="All works",
         opened=len(drawn),
