@@ -98,9 +98,11 @@ def _replicate(given: str, system: str, results: Path, others: Sequence[Path], *
     if others and run:
         replication(name, work, results, others=others)
     refused, failed = _run_all(plan, work, system, results) if run else ({}, {})
-    again = " ".join(map(shlex.quote, [given, *([] if system == "laptop" else ["--system", system])]))
+    usual = {"--system": (system, "laptop"), "--results": (str(results), "results")}
+    words = [word for option, (asked, default) in usual.items() if asked != default for word in (option, asked)]
+    again = shlex.join([given, *words])
     made = replication(name, work, results, others=others, troubles=(refused | failed).items(), again=again)
-    refuse_edited(made, file)
+    refuse_edited(made, file, results)
     page = write_replication(made, results)
     _print(made, page)
     if late := unfixed(made):

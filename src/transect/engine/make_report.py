@@ -116,7 +116,7 @@ def _made(
         paths.folder,
         title=study.title or study.name,
         questions=list(study.questions),
-        again=_again(paths),
+        again=run_words(paths),
         works=works,
         since={rule: str(entry.get("since")) for rule, entry in (fixed_rules(paths) or {}).items()} or None,
         planned=None if cells is None else cell_keys(cells),
@@ -126,7 +126,8 @@ def _made(
     )
 
 
-def _again(paths: StudyPaths) -> list[str]:
+def run_words(paths: StudyPaths) -> list[str]:
+    """Return what follows `transect run` in a command on this study, its name or file and options."""
     file = study_file(paths)
     words = [paths.study if file in (None, named_file("study", paths.study)) else str(file)]
     system = system_file(paths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from transect.domain.claims import Claim, Work
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
-from transect.engine.make_report import read_study
+from transect.engine.make_report import read_study, run_words
 from transect.engine.plan_files import fixed_rules, planned_study
 from transect.engine.result_folders import find_runs, letter_of
 from transect.report.engine.crate import METADATA
@@ -112,7 +113,7 @@ def _name_of(run: Path) -> str:
         return min(names, default=run.name)
 
 
-def refuse_edited(made: Replication, file: Path) -> None:
+def refuse_edited(made: Replication, file: Path, results: Path) -> None:
     """Raise BadInput for rules that were edited after the cells ran that they would judge."""
     edited = [one for one in made.claims if one.rewritten]
     if not edited:
@@ -122,16 +123,17 @@ def refuse_edited(made: Replication, file: Path) -> None:
         f"{'since ' + str(one.fixed['since']) if 'since' in one.fixed else 'in the file only'})"
         for one in edited
     )
-    again = list(dict.fromkeys(_again(one) for one in edited))
+    again = list(dict.fromkeys(_again(one, results) for one in edited))
     raise BadInput(
         f"{file}: rules were edited after the runs that they would judge: {told}: restore them, or run the cells anew under the "
         f"rules of today: {'; '.join(again)}; nothing was written"
     )
 
 
-def _again(one: Held) -> str:
+def _again(one: Held, results: Path) -> str:
     stages = dict.fromkeys(group.cell.stage for group in one.decided.groups)
-    return f"transect run {one.ran.study if one.ran else ''} {' '.join(stages)} --force"
+    study, *options = run_words(StudyPaths(results=results, study=one.ran.folder.name if one.ran else ""))
+    return shlex.join(["transect", "run", study, *stages, "--force", *options])
 
 
 def unfixed(made: Replication) -> list[Claim]:
