@@ -9,6 +9,7 @@ from pathlib import Path
 
 from transect.analysis.claims import Verdict
 from transect.analysis.load import load_records
+from transect.analysis.result_sets import measured
 from transect.domain.claims import Claim, Work
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
@@ -85,7 +86,8 @@ def replication(
 def _elsewhere(work: Work, folders: Sequence[Path], own: Sequence[Ran]) -> list[Elsewhere]:
     """Read the results of other machines, one for each folder that is given."""
     seen = {ran.folder.resolve(): "the results here" for ran in own}
-    made = []
+    made: list[Elsewhere] = []
+    known: list[tuple[str, Sequence[Ran]]] = []
     for place, given in enumerate(folders):
         found, again = find_runs([given])
         for run in (*again, *found):
@@ -101,8 +103,18 @@ def _elsewhere(work: Work, folders: Sequence[Path], own: Sequence[Ran]) -> list[
         twice_in = sorted({ran.study for ran in runs if sum(ran.study == other.study for other in runs) > 1})
         if twice_in:
             raise BadInput(f"{given}: holds several results of {', '.join(twice_in)}: expected those of one machine")
+        _refuse_copies(given, runs, [("the results here", own), *known])
+        known.append((str(given), runs))
         made.append(Elsewhere(letter=letter_of(place), folders=found, runs=runs, claims=held(work, runs)))
     return made
+
+
+def _refuse_copies(given: Path, runs: Sequence[Ran], known: Iterable[tuple[str, Sequence[Ran]]]) -> None:
+    """Raise BadInput for runs that are a copy of others: they are no second machine's."""
+    mine = {measured(record) for ran in runs for record in ran.context.records if record.metrics}
+    for name, others in known:
+        if any(measured(record) in mine for ran in others for record in ran.context.records if record.metrics):
+            raise BadInput(f"{given}: holds the same runs as {name}: expected those of another machine or day")
 
 
 def _name_of(run: Path) -> str:

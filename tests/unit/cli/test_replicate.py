@@ -176,7 +176,7 @@ def test_a_rule_that_nobody_noted_before_the_run_decides_nothing_and_the_page_sa
 def test_results_of_another_machine_stand_beside(tmp_path, work, transect):
     results, other = tmp_path / "results", tmp_path / "friend"
     write_results(results / "quick", work)
-    write_results(other / "quick", work, factor=10.0)
+    write_results(other / "quick", work, factor=10.0, day=1)
     assert replicate(transect, results, work, "--no-run", "--with", other)[0] == 0
     (facts,) = facts_of(results)["elsewhere"]
     verdicts = {key: claim["verdict"] for key, claim in claims_of(facts).items()}
@@ -192,6 +192,7 @@ def test_results_of_another_machine_stand_beside(tmp_path, work, transect):
         (["trainers.yaml", "--with", "gone"], "cannot be read"),
         (["trainers.yaml", "--with", "results"], "same folder as the results here"),
         (["trainers.yaml", "--with", "friend", "--with", "friend/quick"], "same folder as one of friend"),
+        (["trainers.yaml", "--with", "copy"], "same runs as the results here"),
         (["trainers.yaml", "--with", "unlike"], "expected one of these"),
         (["--no-run"], "expected the name of a work"),
         (["trainers.yaml", "--list", "--no-run"], "--list"),
@@ -202,7 +203,8 @@ def test_bad_input_is_one_message_and_writes_nothing(
 ):
     monkeypatch.chdir(tmp_path)
     write_results(tmp_path / "results/quick", work)
-    write_results(tmp_path / "friend/quick", work)
+    write_results(tmp_path / "friend/quick", work, day=1)
+    write_results(tmp_path / "copy/quick", work)
     write_results(tmp_path / "unlike/other", work)
     more = [] if "--list" in arguments or not arguments[0].endswith(".yaml") else ["--no-run"]
     code, out, err = transect("replicate", *arguments, *more)
