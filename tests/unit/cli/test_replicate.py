@@ -13,6 +13,7 @@ from factories import train_cell
 from result_runs import noisy, write_planned, write_run
 from transect.domain.claims import Work, rule_id
 from transect.domain.strict_yaml import load_model
+from transect.domain.study import Study
 from transect.report.replication.held import sentence
 
 WORK = """
@@ -293,3 +294,8 @@ def test_no_room_is_one_message_and_loses_nothing(tmp_path, work, transect, monk
     monkeypatch.setattr("transect.engine.replications.write_atomic", full)
     code, out, err = replicate(transect, results, work, "--no-run")
     assert code and not out and "No space left" in err and "Traceback" not in err and facts_of(results) == before
+
+
+def test_no_study_takes_the_folder_of_replications():
+    with pytest.raises(ValueError, match="transect replicate"):
+        Study(name="replications")
