@@ -32,7 +32,7 @@ _MORE = {
     "plan": {"parallelism": "parallelism.md"},
     "predict": {"predict": "predict.md"},
     "query": {"query": "query.md"},
-    "replicate": {"published claims": "replicate.md"},
+    "replicate": {"published claims": "claims.md"},
     "report": {"export": "export.md"},
     "run": {"tutorial": "tutorial.md"},
     "train": {"your model": "your-model.md"},

@@ -101,10 +101,10 @@ def judged(rule: Rule, here: Estimate, published: float) -> Verdict:
 def together(rule: Rule, verdicts: Sequence[Verdict], *, whole: bool) -> Verdict:
     """Return the verdict of several comparisons: of `at least` one has to hold, otherwise all, and `whole` none be lacking."""
     if rule.test == "at least":
-        order = (Verdict.HOLDS, Verdict.OPEN, Verdict.DIRECTION, Verdict.FAILS)
-        return next(verdict for verdict in order if verdict in verdicts)
-    order = (Verdict.FAILS, Verdict.DIRECTION, Verdict.OPEN)
-    return next((verdict for verdict in order if verdict in verdicts), Verdict.HOLDS if whole else Verdict.OPEN)
+        best_first = (Verdict.HOLDS, Verdict.OPEN, Verdict.DIRECTION, Verdict.FAILS)
+        return next(verdict for verdict in best_first if verdict in verdicts)
+    worst_first = (Verdict.FAILS, Verdict.DIRECTION, Verdict.OPEN)
+    return next((verdict for verdict in worst_first if verdict in verdicts), Verdict.HOLDS if whole else Verdict.OPEN)
 
 
 def ordered(rights: Sequence[bool | None], *, whole: bool) -> Verdict:

@@ -14,7 +14,7 @@ from result_runs import noisy, write_planned, write_run
 from transect.domain.claims import Work, rule_id
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
-from transect.report.replication.held import sentence
+from transect.report.topics.claims.findings import sentence
 
 WORK = """
 title: Trainers compared

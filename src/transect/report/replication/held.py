@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from transect.analysis.claims import Decided, Evidence, Verdict, decide_all
+from transect.analysis.claims import Decided, Verdict
 from transect.analysis.entries import AnyRecord, moment_of
 from transect.analysis.surroundings import facts_of
 from transect.domain.claims import Claim, Work, rule_id
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, rule_fits
-from transect.report.engine.text import count
+from transect.report.topics.claims.findings import decided_claims, sentence
 
 OWN_CODE = "This is a replication: transect's own code, not the authors'."
 
@@ -37,20 +37,14 @@ class Ran:
 
     @cached_property
     def decided(self) -> dict[str, Decided]:
-        """Each claim of its works by its rule's name, as this study decides it."""
-        return {rule_id(made.work, made.claim): made for made in decided_claims(self.context)}
+        """Each claim of its works by its rule's name, as this study decides it: nothing else is asked here."""
+        return {rule_id(made.work, made.claim): made for made in decided_claims(self.context, asked=True)}
 
     @property
     def minutes(self) -> float:
         """How long its cells took, one after another."""
         spans = ((moment_of(record.started), moment_of(record.ended)) for record in self.context.records)
         return sum((end - start).total_seconds() for start, end in spans if start and end and end > start) / 60
-
-
-def decided_claims(context: Context) -> list[Decided]:
-    """Decide the claims of all works of a study: this page is about nothing else, so all of them are asked for."""
-    evidence = Evidence(study=context.study, groups=context.of, floors=context.floors, since=context.since, asked=True)
-    return decide_all(context.works, evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,25 +201,3 @@ def counts_of(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """Count verdicts, in their order."""
     found = Counter(str(verdict) for verdict in verdicts)
     return {str(verdict): found[str(verdict)] for verdict in Verdict}
-
-
-def sentence(counts: Mapping[str, int]) -> str:
-    """Say of how many claims how many hold, and so on.
-
-    >>> sentence({"holds": 4, "direction only": 2, "does not hold": 1, "open": 3, "not comparable": 2})
-    'of 12 claims 4 hold, 2 in direction only, 1 does not hold, 5 cannot be told here'
-    """
-    return f"of {count(sum(counts.values()), 'claim')} {', '.join(_counted(counts))}"
-
-
-def _counted(counts: Mapping[str, int]) -> Iterator[str]:
-    holds, direction, fails = (counts.get(str(v), 0) for v in (Verdict.HOLDS, Verdict.DIRECTION, Verdict.FAILS))
-    untold = counts.get(str(Verdict.OPEN), 0) + counts.get(str(Verdict.NOT_COMPARABLE), 0)
-    if holds:
-        yield f"{holds} {'holds' if holds == 1 else 'hold'}"
-    if direction:
-        yield f"{direction} in direction only"
-    if fails:
-        yield f"{fails} {'does' if fails == 1 else 'do'} not hold"
-    if untold:
-        yield f"{untold} cannot be told here"

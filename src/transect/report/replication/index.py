@@ -17,8 +17,9 @@ from transect.report.comparison.page import made_sections, page_of
 from transect.report.engine.blocks import Chip, Column, Lead, Part, Prose, digits, table, words
 from transect.report.engine.text import clean, count
 from transect.report.replication.facts import SCHEMA_VERSION
-from transect.report.replication.held import OWN_CODE, machine_text, sentence
+from transect.report.replication.held import OWN_CODE, machine_text
 from transect.report.replication.page import TONES
+from transect.report.topics.claims.findings import sentence
 
 DATA, PAGE = "replication.json", "replication.html"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from transect.analysis.claims import Decided, Evidence, Point, Verdict, decide_all, matches
@@ -20,8 +20,8 @@ from transect.stats.comparisons import Confidence
 TONES = {Verdict.HOLDS: "good", Verdict.DIRECTION: "plain", Verdict.FAILS: "warn"}
 
 
-def decided_claims(context: Context) -> list[Decided]:
-    """Decide every claim of the works that the study names, in their order."""
+def decided_claims(context: Context, *, asked: bool = False) -> list[Decided]:
+    """Decide every claim of the works that a study is held beside, in their order; `asked`: not by the study alone."""
     if not context.works:
         return []
     evidence = Evidence(
@@ -29,7 +29,7 @@ def decided_claims(context: Context) -> list[Decided]:
         groups=context.of,
         floors=context.floors,
         since=context.since,
-        asked=context.asks("claim"),
+        asked=asked or context.asks("claim"),
         speed_up=lambda replicas: speed_up(context.curves, replicas),
         error=mean_error(all_forecasts(context)),
     )
@@ -77,17 +77,24 @@ def here_words(points: Sequence[Point]) -> str:
 
 
 def tally_words(decided: Iterable[Decided]) -> str:
-    """Say what became of claims: `of 12 claims 4 hold, 2 in direction only, 1 does not hold, 5 cannot be told here`."""
-    amounts = Counter(each.verdict for each in decided)
-    untold = amounts[Verdict.OPEN] + amounts[Verdict.NOT_COMPARABLE]
-    holds, fails = amounts[Verdict.HOLDS], amounts[Verdict.FAILS]
+    """Say what became of claims."""
+    return sentence(Counter(str(each.verdict) for each in decided))
+
+
+def sentence(counts: Mapping[str, int]) -> str:
+    """Say of how many claims how many have which verdict.
+
+    >>> sentence({"holds": 4, "direction only": 2, "does not hold": 1, "open": 3, "not comparable": 2})
+    'of 12 claims 4 hold, 2 in direction only, 1 does not hold, 5 cannot be told here'
+    """
+    holds, direction, fails, *others = (counts.get(str(verdict), 0) for verdict in Verdict)
     parts = [
         f"{holds} {'holds' if holds == 1 else 'hold'}" if holds else "",
-        f"{amounts[Verdict.DIRECTION]} in direction only" if amounts[Verdict.DIRECTION] else "",
+        f"{direction} in direction only" if direction else "",
         f"{fails} {'does' if fails == 1 else 'do'} not hold" if fails else "",
-        f"{untold} cannot be told here" if untold else "",
+        f"{sum(others)} cannot be told here" if sum(others) else "",
     ]
-    return f"of {count(amounts.total(), 'claim')} {', '.join(filter(None, parts))}"
+    return f"of {count(sum(counts.values()), 'claim')} {', '.join(filter(None, parts))}"
 
 
 def gap_words(decided: Decided) -> str:
