@@ -17,7 +17,7 @@ from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
 from transect.analysis.entries import moment_of
 from transect.analysis.groups import Group
-from transect.domain.claims import Claim, Kind, Measured, Rule, Work, of_study, rule_id
+from transect.domain.claims import Claim, Kind, Measured, Rule, Work, of_study, rule_id, takes_time
 from transect.domain.metrics import Direction
 from transect.domain.metrics import metric as metric_of
 from transect.domain.until import MIN_RUNS
@@ -139,7 +139,7 @@ class _Judge:
         decision = decide_logs(logs, floor.noise if floor else None, margin=self.rule.factor - 1)
         here = _range(values)
         verdict, reason = Verdict.OPEN, f"{len(values)} of the {MIN_RUNS} runs that a verdict takes"
-        if best.over_subscribed:
+        if best.over_subscribed and takes_time(self.claim, self.measured):
             reason = "processes share cores"
         elif decision is not None and len(logs) == len(values) >= MIN_RUNS and decision.low > 0:
             gain = decided_ratio(decision)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from transect.domain.files import canonical_json, digest
+from transect.domain.metrics import METRICS, Nature
 from transect.domain.study import Section
 
 Text = Annotated[str, Field(min_length=1)]
@@ -236,3 +237,8 @@ def of_study(work: Work, claim: Claim, study: str) -> list[Measured]:
 def rule_id(work: Work, claim: Claim) -> str:
     """Return what a study's list of rules calls this one: an edit makes it another one."""
     return f"{work.short}/{claim.key}/{claim.rule_hash}"
+
+
+def takes_time(claim: Claim, measured: Measured) -> bool:
+    """Whether processes that share cores change what is measured: all but a value that is no speed."""
+    return claim.kind is not Kind.VALUE or METRICS[measured.metric].nature is Nature.SPEED

@@ -10,11 +10,14 @@ from typing import Any
 
 from transect.analysis.claim_cells import matches, value_of
 from transect.domain.cell import Cell
-from transect.domain.claims import Claim, Measured, Work
+from transect.domain.claims import Claim, Measured, Work, takes_time
 from transect.domain.errors import BadInput
+from transect.domain.system import System
+from transect.measure.provenance import available_cores
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.skips import skips_of
 from transect.planning.study import find_study, find_system
+from transect.runtimes._cuda import no_cuda_reason
 
 DECIDABLE, NOT_HERE, NOT_COMPARABLE = "can be decided here", "not here", "not comparable"
 
@@ -91,8 +94,9 @@ def _chance(claim: Claim, plan: Planner) -> Chance:
 
 def _lacking(claim: Claim, measured: Measured, study: PlannedStudy) -> str:
     """Say which side of a claim no cell of a plan would measure; empty where all are there."""
+    timed = takes_time(claim, measured)
     for said, wanted in _sides(claim, measured):
-        reasons = list(_reasons(measured.stage if not measured.replicas else "profile", wanted, study))
+        reasons = list(_reasons(measured.stage if not measured.replicas else "profile", wanted, study, timed))
         if not reasons:
             return f"{measured.study}: no cell of {said} on this system"
         if None not in reasons:
@@ -117,11 +121,21 @@ def _words(wanted: Mapping[str, Any]) -> str:
     return ", ".join(f"{axis} {value}" for axis, value in wanted.items())
 
 
-def _reasons(stage: str, wanted: Mapping[str, Any], study: PlannedStudy) -> Iterator[str | None]:
+def _reasons(stage: str, wanted: Mapping[str, Any], study: PlannedStudy, timed: bool) -> Iterator[str | None]:
     assert study.plan is not None and study.skips is not None
     for planned in study.plan:
         if planned.cell.stage == stage and _fits(planned.cell, wanted):
-            yield study.skips[planned.key]
+            yield study.skips[planned.key] or _decides_nothing(planned.cell, study.plan.system, timed)
+
+
+def _decides_nothing(cell: Cell, system: System, timed: bool) -> str | None:
+    """Say why a cell that runs on this machine would decide nothing, as far as that is known; elsewhere nobody knows."""
+    if system.scheduler != "none":
+        return None
+    cores = system.cores_per_node or available_cores()
+    if timed and cell.ranks_per_node * cell.threads > cores:
+        return f"{cell.ranks_per_node * cell.threads} ranks or threads would share {cores} cores"
+    return no_cuda_reason() if cell.device == "cuda" else None
 
 
 def _fits(cell: Cell, wanted: Mapping[str, Any]) -> bool:
