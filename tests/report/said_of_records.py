@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from transect.analysis.load import Loaded
+from transect.domain.claims import Work, rule_id
+from transect.domain.paths import ROOT
 from transect.domain.record import Record
+from transect.domain.strict_yaml import load_model
 from transect.domain.study import Question
 from transect.domain.system import SystemPrice
 from transect.report.engine.blocks import Chart, Charts, Chip, Heading, Table
@@ -21,19 +25,31 @@ from transect.report.engine.parts import all_parts
 
 
 def context(
-    *records: Record, published: Sequence[dict] = (), asks: Sequence[str] = ("*",), price: SystemPrice | None = None
+    *records: Record, works: Sequence[Work] = (), asks: Sequence[str] = ("*",), price: SystemPrice | None = None
 ) -> Context:
-    """Return a study of these records, which asks for what these rules decide: of published works too."""
+    """Return a study of these records, which asks for what these rules decide; rules of works are older than the records."""
     asked = Question(ask="?", answered_by=list(asks))
     loaded = Loaded(study="s", records=list(records))
-    made = Context(loaded, title="t", published=published, questions=[asked])
+    made = Context(loaded, title="t", works=works, since=old_rules(works), questions=[asked])
     made.price = price
     return made
 
 
-def findings(*records: Record) -> dict[str, list[Finding]]:
+def old_rules(works: Iterable[Work]) -> dict[str, str]:
+    """Return every rule of some works, fixed before any record."""
+    rules = [rule_id(work, claim) for work in works for claim in work.claims]
+    return dict.fromkeys(rules, "2000-01-01T00:00:00+00:00")
+
+
+@cache
+def shipped(name: str) -> Work:
+    """Return a work that the project comes with."""
+    return load_model(ROOT / "config" / "claims" / f"{name}.yaml", Work)
+
+
+def findings(*records: Record, works: Sequence[Work] = ()) -> dict[str, list[Finding]]:
     """Return the findings by kind."""
-    made = context(*records)
+    made = context(*records, works=works)
     found: dict[str, list[Finding]] = {}
     for finding in make_findings(made, all_parts().findings):
         found.setdefault(finding.kind, []).append(finding)

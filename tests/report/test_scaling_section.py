@@ -1,4 +1,4 @@
-"""Scaling and communication beside ideals and bounds; published figures, computed."""
+"""Scaling and communication beside ideals and bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from transect.analysis.load import load_records
 from transect.analysis.network import communications
 from transect.analysis.scaling import efficiencies
 from transect.domain.record import Record
-from transect.report.topics.study.published import figures_of
 
 
 def train(
@@ -67,28 +66,6 @@ BASES = {
     "input": [train(1, 100, n, metrics={"input_time": 0.2}) for n in range(3)],
     "a good one": series(100),
 }
-MEANT = {"stage": "train", "metric": "samples_per_second", "ranks_per_node": 2}
-# What a study may name beside a figure: two of them can be computed.
-MEASURED: list[Any] = [
-    MEANT,
-    {**MEANT, "over": {"ranks_per_node": 1}},
-    1.9,
-    "1.9",
-    None,
-    {**MEANT, "ranks_per_node": 3},
-    {"stage": "train", "metric": "samples_per_second"},
-    {**MEANT, "metric": "speed"},
-    {**MEANT, "over": {"ranks_per_node": 9}},
-    {**MEANT, "over": "one"},
-    {**MEANT, "metric": "communication_time", "over": {"ranks_per_node": 1}},
-]
-
-
-def published() -> Made:
-    given = [
-        {"study": "A", "what": "b", "published": 90, "measured": cell, "note": "other <machine>"} for cell in MEASURED
-    ]
-    return Made("published", *series(100, 180), published=given)
 
 
 def test_prose(snapshot: Any) -> None:
@@ -101,16 +78,10 @@ def test_prose(snapshot: Any) -> None:
     fastest = [*raced("single", 100, 5), *raced("mpi-allreduce", 300, 7), *raced("ddp-gloo", 900, None)]
     texts: dict[str, Any] = {name: Made("scaling", *each).prose for name, each in sets.items()}
     texts["speed"] = Made("speed", *fastest).prose
-    texts["published"] = published().prose
     assert texts == snapshot
 
 
-def test_only_what_names_one_cell_is_set_beside_a_published_figure() -> None:
-    found = figures_of(published().context)
-    assert [figure.measured is not None for figure in found] == [True, True] + [False] * (len(MEASURED) - 2)
-    assert found[0].measured.value == pytest.approx(180.18) and found[0].beside.value == pytest.approx(2.002)
-    assert found[1].measured.value == pytest.approx(1.8, rel=1e-3)
-    assert all(figure.why and figure.beside is None for figure in found[2:])
+def test_who_shares_cores_has_no_efficiency() -> None:
     assert efficiencies(group_records(crowded()), None) == []
 
 
@@ -123,15 +94,6 @@ def superlinear() -> list[Record]:
 
 def crowded() -> list[Record]:
     return [*series(100), *(train(2, 90, n, details={"over_subscribed": True}) for n in range(3))]
-
-
-def test_no_study_of_ours_types_what_it_measured() -> None:
-    from transect.domain.paths import ROOT
-    from transect.domain.strict_yaml import load_yaml
-
-    for path in sorted((ROOT / "config/studies").glob("*.yaml")):
-        for given in load_yaml(path).get("published", []):
-            assert isinstance(given.get("measured"), dict | None), f"{path.name}: {given}"
 
 
 KEY = "communication"
