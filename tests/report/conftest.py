@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from make_records import write_synthetic_study
 from pages import BOUND_MS
+from said_of_records import old_rules
 
+from transect.domain.claims import Work
 from transect.report.engine.build import write_page
 from transect.report.engine.charts import drawing
 from transect.report.engine.report import Made, make_all
@@ -67,26 +69,43 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return write_synthetic_study(tmp_path_factory.mktemp("results"))
 
 
+WORK = Work.model_validate(
+    {
+        "title": "A work",
+        "short": "A 2020",
+        "cite": "A, 2020",
+        "hardware": "a laptop",
+        "conditions": {},
+        "claims": [
+            {
+                "key": "speed-up",
+                "says": "4 ranks are 3.1 times as fast as one on another <machine>.",
+                "where": "abstract",
+                "kind": "ratio",
+                "published": 3.1,
+                "rule": {"test": "within", "factor": 1.25},
+                "measured": [
+                    {
+                        "study": "s",
+                        "metric": "samples_per_second",
+                        "cells": {
+                            "workload": "iris-mlp",
+                            "framework": "torch",
+                            "strategy": "ddp-gloo",
+                            "ranks_per_node": 4,
+                        },
+                        "over": {"strategy": "single", "ranks_per_node": 1},
+                    }
+                ],
+            }
+        ],
+    }
+)
 GIVEN: dict[str, Any] = {
     "title": "Synthetic <study>",
     "questions": ["Which is <i>first</i>?"],
-    "published": [
-        {
-            "study": "A 2020",
-            "what": "speed-up on 4 ranks",
-            "published": 3.1,
-            "note": "other <machine>",
-            "measured": {
-                "stage": "train",
-                "metric": "samples_per_second",
-                "workload": "iris-mlp",
-                "framework": "torch",
-                "strategy": "ddp-gloo",
-                "ranks_per_node": 4,
-                "over": {"strategy": "single", "ranks_per_node": 1},
-            },
-        }
-    ],
+    "works": [WORK],
+    "since": old_rules([WORK]),
 }
 
 

@@ -65,8 +65,8 @@ def only(kind: str, *records: Record) -> Finding:
 class Sets(Mapping[str, list[Record]]):
     """Sets of records by name: each, and what is found in it, is made once, when a test first asks."""
 
-    def __init__(self, **sets: Callable[[], list[Record]]) -> None:
-        self._sets = sets
+    def __init__(self, *, works: Sequence[Work] = (), **sets: Callable[[], list[Record]]) -> None:
+        self._sets, self._works = sets, works
         self._records: dict[str, list[Record]] = {}
         self._found: dict[str, dict[str, list[Finding]]] = {}
 
@@ -83,7 +83,7 @@ class Sets(Mapping[str, list[Record]]):
 
     def findings(self, name: str) -> dict[str, list[Finding]]:
         if name not in self._found:
-            self._found[name] = findings(*self[name])
+            self._found[name] = findings(*self[name], works=self._works)
         return self._found[name]
 
     def only(self, kind: str, name: str) -> Finding:
@@ -91,12 +91,12 @@ class Sets(Mapping[str, list[Record]]):
         return found
 
 
-def prose(sets: Mapping[str, Iterable[Record]], *kinds: str) -> dict[str, list[str]]:
+def prose(sets: Mapping[str, Iterable[Record]], *kinds: str, works: Sequence[Work] = ()) -> dict[str, list[str]]:
     """Return what findings of these kinds say of each set: what an earlier one said already is named by it."""
     texts: dict[str, list[str]] = {}
     first: dict[str, str] = {}
     for name in sets:
-        found = sets.findings(name) if isinstance(sets, Sets) else findings(*sets[name])
+        found = sets.findings(name) if isinstance(sets, Sets) else findings(*sets[name], works=works)
         every = written(finding for kind in kinds for finding in found.get(kind, ()))
         texts[name] = [f"{text[:60]} … as in {first[text]}" if text in first else text for text in every]
         first |= {text: name for text in every if text not in first}

@@ -11,6 +11,7 @@ from make_framework_records import write_framework_study
 from make_hostile_records import PAYLOADS, QUESTIONS, TITLE, payload, write_hostile_study
 from pages import BOUND_MS
 
+from transect.domain.claims import Work
 from transect.report.engine.build import build_report
 
 pytestmark = pytest.mark.browser
@@ -31,17 +32,22 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     study = write_hostile_study(folder)
     output = folder / "report.html"
-    published = [
+    claims = [
         {
-            "study": payload(n, "study"),
-            "what": payload(n, "what"),
+            "key": f"c{n}",
+            "says": payload(n, "says"),
+            "where": payload(n, "where"),
+            "doubt": payload(n, "doubt"),
+            "kind": "value",
             "published": 2.0,
-            "measured": 1.0,
-            "note": payload(n, "note"),
+            "unit": payload(n, "unit"),
+            "not_comparable": payload(n, "why"),
         }
         for n in range(len(PAYLOADS))
     ]
-    build_report(study, output, title=TITLE, questions=QUESTIONS, published=published)
+    about = {key: payload(n, key) for n, key in enumerate(("title", "short", "cite", "hardware"))}
+    work = Work.model_validate(about | {"conditions": {}, "claims": claims})
+    build_report(study, output, title=TITLE, questions=QUESTIONS, works=[work], since={})
     return output
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from co_design_records import changed, measured
 from rank_records import data_record, probe, rank_record, repeated, scaling
-from said_of_records import Made, Sets, context, findings, prose
+from said_of_records import Made, Sets, context, findings, prose, shipped
 
 from transect.domain.record import Cause, Record, Status
 from transect.report.engine.collect import make_findings, make_section
@@ -13,12 +13,12 @@ from transect.report.engine.context import Context
 from transect.report.engine.parts import all_parts
 from transect.report.topics.languages import languages
 from transect.report.topics.ranks.batches import batch_sweeps
-from transect.report.topics.ranks.messages import published_ratio
-from transect.report.topics.ranks.published_series import GO_WITH_MPI, PUBLISHED
+from transect.report.topics.ranks.published_series import GO_WITH_MPI, published_series
 from transect.report.topics.ranks.series import problems
 from transect.report.topics.ranks.sums import sum_paths
 from transect.stats.comparisons import Confidence
 
+WORKS = (shipped("go-mpi"),)
 KINDS = ("near-linear", "rank-stop", "sum-rate", "point-to-point", "larger-batch")
 
 
@@ -38,6 +38,7 @@ def flat():
 
 
 SETS = Sets(
+    works=WORKS,
     exact=lambda: [*scaling((1, 2, 4, 8)), probe()],
     unprobed=lambda: scaling((1, 2, 4, 8)),
     crowded=lambda: [*scaling((1, 8)), probe()],
@@ -50,25 +51,25 @@ SETS = Sets(
 def test_prose(snapshot):
     images = [*scaling((1, 7, 16, 30), workload="images-mlp"), data_record(), probe()]
     sections = {
-        "section of exact": Made("ranks", *SETS["exact"]).prose,
-        "section of images": Made("ranks", *images).prose,
+        "section of exact": Made("ranks", *SETS["exact"], works=WORKS).prose,
+        "section of images": Made("ranks", *images, works=WORKS).prose,
     }
     assert prose(SETS, *KINDS) | sections == snapshot
 
 
 def series(*records):
     made = context(*records)
-    [problem] = problems(made.of("train"), made.network_fits)
+    [problem] = problems(made.of("train"), made.network_fits, WORKS)
     return problem
 
 
 def test_the_published_numbers_are_those_of_the_source():
-    iris, iris_messages, images, image_messages = PUBLISHED
-    assert [problem.first for problem in PUBLISHED] == [1, 2, 7, 7]
+    iris, iris_messages, images, image_messages = every = list(published_series(WORKS))
+    assert [problem.first for problem in every] == [1, 2, 7, 7]
+    assert not list(published_series(()))
     assert images.minutes[7] / images.minutes[30] == pytest.approx(2.05, abs=0.005)
     assert list(images.minutes) == list(image_messages.minutes) and len(iris.minutes) == 8
-    assert published_ratio("images-mlp", 30) == pytest.approx(140 / 44)
-    assert published_ratio("iris-mlp", 1) is None and published_ratio("digits-cnn", 8) is None
+    assert image_messages.minutes[30] / images.minutes[30] == pytest.approx(140 / 44)
     assert iris_messages.idle == 1 == image_messages.idle
 
 
@@ -130,6 +131,7 @@ def sweep(*steps: float | None, cores: int = 4):
 
 
 COSTS_SETS = Sets(
+    works=WORKS,
     sum_is_rate=lambda: triple(6, ends=(0.2, 0.2 + 1e-9, 0.4)),
     sum_of_few_seeds=lambda: triple(3, ends=(0.2, 0.2 + 1e-9, 0.4)),
     sum_elsewhere=lambda: triple(6, ends=(0.4, 0.2, 0.4)),
@@ -148,7 +150,8 @@ COSTS_SETS = Sets(
 
 def test_prose_costs(snapshot):
     sections = {
-        f"section of {name}": Made("ranks", *COSTS_SETS[name]).prose for name in ("sum_is_rate", "messages", "batches")
+        f"section of {name}": Made("ranks", *COSTS_SETS[name], works=WORKS).prose
+        for name in ("sum_is_rate", "messages", "batches")
     }
     assert prose(COSTS_SETS, *KINDS) | sections == snapshot
 
@@ -204,7 +207,7 @@ def test_disturbed_runs_decide_no_batch_and_no_number_of_ranks():
     [sweep] = batch_sweeps((made := context(*given)).of("train"), made.floors, asked=True)
     assert sweep.best.batch == 32 and sweep.result.cost.value == pytest.approx(0.4, rel=1e-2)
     quiet, disturbed = (
-        problems(context(*records).of("train"), [])[0].measured
+        problems(context(*records).of("train"), [], WORKS)[0].measured
         for records in (SETS["exact"], loud(SETS["exact"], ranks_per_node=4))
     )
     assert [line.stop.fastest for line in disturbed] == [line.stop.fastest for line in quiet]
@@ -235,10 +238,7 @@ def test_of_a_work_that_nobody_asked_for_nothing_is_said():
     assert shown and "ublished" not in shown and "Point-to-point" in shown
 
 
-ASKS = {
-    "a question's rule": {"asks": ["rank.*"]},
-    "a published figure of it": {"asks": (), "published": [{"study": GO_WITH_MPI}]},
-}
+ASKS = {"a question's rule too": {"asks": ["rank.*"], "works": WORKS}, "the work's name": {"asks": (), "works": WORKS}}
 
 
 @pytest.mark.parametrize("how", ASKS)
@@ -250,18 +250,14 @@ def test_a_study_asks_for_a_work_by(how):
 
 def test_other_epochs_and_another_rate_are_not_the_same_work():
     changed, same = with_parameters(MPI, OTHER), with_parameters(MPI, SAME)
-    (problem,) = problems(context(*changed).of("train"), [])
+    (problem,) = problems(context(*changed).of("train"), [], WORKS)
     assert problem.differs == ("epochs 5 here, 100 published", "learning rate 0.5 here, 0.01 published")
-    (problem,) = problems(context(*same).of("train"), [])
+    (problem,) = problems(context(*same).of("train"), [], WORKS)
     assert problem.differs == ()
-    shown = Made("ranks", *changed).prose
+    shown = Made("ranks", *changed, works=WORKS).prose
     assert "not the work that was published: epochs 5 here, 100 published" in shown
-    assert "not the work that was published" not in Made("ranks", *same).prose
-    # Ratios of published minutes stand beside equal work alone.
-    for records, published in ((changed, False), (same, True)):
-        (messages,) = findings(*records)["point-to-point"]
-        assert ("published on as many ranks" in messages.claim) is published
-    (linear,) = findings(*changed)["near-linear"]
+    assert "not the work that was published" not in Made("ranks", *same, works=WORKS).prose
+    (linear,) = findings(*changed, works=WORKS)["near-linear"]
     assert "learning rate 0.5 here, 0.01 published" in linear.claim
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from make_multi_node_records import write_multi_node_study
 from said_of_records import Made, context, findings, prose
 

@@ -8,6 +8,7 @@ from make_ticket_records import classify_record, effects, seeds, text_records
 from said_of_records import Made, Sets, context, findings, prose
 
 from transect.domain.axes.text import SearchCell
+from transect.domain.claims import Work
 from transect.domain.record import Cause, Status
 from transect.report.engine.collect import make_findings
 from transect.report.engine.deciding import tally_of
@@ -18,13 +19,18 @@ from transect.stats.comparisons import Confidence
 from transect.stats.samples import Spread
 
 SWEEPS = "classifier-hyperparameters"
-FIGURE = {
-    "study": "T 2024",
-    "what": "4 heads",
-    "hyperparameter": "heads",
-    "published": 0.385,
-    "measured": {"stage": "classify", "metric": "accuracy", "heads": 4},
+FOUR_HEADS = {
+    "key": "four-heads",
+    "says": "four heads tell less",
+    "where": "table",
+    "kind": "order",
+    "published": {1: 0.563, 4: 0.385},
+    "rule": {"test": "order", "factor": 1.05},
+    "measured": [{"study": "s", "stage": "classify", "metric": "accuracy", "along": {"axis": "heads"}}],
 }
+WORK = Work.model_validate(
+    {"title": "T", "short": "T 2024", "cite": "T", "hardware": "laptop", "conditions": {}, "claims": [FOUR_HEADS]}
+)
 
 
 def two_settings():
@@ -44,14 +50,6 @@ SETS = Sets(
     texts=text_records,
     reasons=lambda: [*effects(), *text_records()],
 )
-
-
-def unpublished():
-    """Make figures of which two cells are meant, and none."""
-    both = FIGURE | {"measured": {"stage": "classify", "metric": "accuracy"}}
-    none = FIGURE | {"measured": both["measured"] | {"heads": 3}}
-    heads = [*seeds(0.6, heads=1), *seeds(0.7, heads=4)]
-    return Made("published", *heads, published=[FIGURE, both, none])
 
 
 def searched():
@@ -91,12 +89,10 @@ def test_prose(snapshot):
     heads = [*seeds(0.6, heads=1), *seeds(0.7, heads=4)]
     given = {"details": {"unseen_classes": ["a", "b"]}}
     unseen = [*seeds(0.7, **given), *seeds(0.8, model="tfidf", **given)]
-    wider = FIGURE | {"hyperparameter": "layers", "published": 0.1}
     sections |= {
         "section hyper-parameters of what is drawn once": Made(SWEEPS, *once).prose,
-        "section hyper-parameters with published values": Made(SWEEPS, *heads, published=[wider, FIGURE]).prose,
+        "section hyper-parameters with published values": Made(SWEEPS, *heads, works=[WORK]).prose,
         "section classifiers of unseen classes": Made("classifiers", *unseen).prose,
-        "section published": unpublished().prose,
         "section searches": Made("searches", *searched()).prose,
     }
     assert prose(SETS, *kinds) | sections == snapshot

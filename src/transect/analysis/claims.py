@@ -311,4 +311,6 @@ def _words(wanted: Mapping[str, Any]) -> str:
 def _listed(value: Any) -> str:
     if isinstance(value, list):
         return " or ".join(map(str, value))
-    return f"not {_listed(value.get('not'))}" if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return f"not {_listed(value.get('not'))}"
+    return "none" if value is None else str(value)

@@ -6,12 +6,9 @@ import pytest
 import yaml
 
 from factories import plan_study
-from transect.analysis.groups import Group
-from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
 from transect.engine.run_chosen import with_inputs
 from transect.planning.plan import StudyPlan
-from transect.report.topics.study.published import is_meant
 
 
 @pytest.fixture(scope="module", params=["tickets", "tickets-full"])
@@ -24,16 +21,6 @@ def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             corpus["path"] = "tickets.csv"
     (folder / "tickets.csv").write_text("Document,Topic_group\nno ink,Hardware\n")
     return plan_study(folder, yaml.safe_dump(study))
-
-
-def test_every_published_figure_means_one_cell_that_is_planned(plan):
-    cells = {planned.cell.without_repeat() for planned in plan.stage("classify").values()}
-    groups = [Group(cell=cell, records=()) for cell in cells]
-    assert plan.study.published
-    for figure in plan.study.published:
-        found = [group.cell.id for group in groups if is_meant(group, figure.measured)]
-        assert len(found) == 1, (figure.what, found)
-        assert figure.measured["metric"] in METRICS
 
 
 def test_a_chosen_run_that_goes_on_with_another_comes_after_it(plan):
