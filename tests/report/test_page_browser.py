@@ -139,7 +139,7 @@ def test_no_text_of_a_study_runs_whatever_is_clicked(hostile: Opened) -> None:
     page.evaluate(UNFOLD)
     hostile.is_quiet()
     shown = page.evaluate("document.body.textContent")
-    for where in ("workload", "framework", "message", "log", "title", "question", "note"):
+    for where in ("workload", "framework", "message", "log", "title", "question", "says", "why", "doubt"):
         assert any(payload(n, where) in shown for n in range(4)), where
     # All scripts are the page's own, and no element came out of a text.
     assert page.locator("main script, main style, main iframe, main img, main object").count() == 0
