@@ -6,6 +6,7 @@ comparisons is decided by all of them together, each at its share of the level.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -176,8 +177,9 @@ class _Judge:
         """Judge each comparison at its share of the level, then all of them together."""
         points, verdicts = [], []
         series = self.claim.kind is Kind.SHAPE
+        # The best of several is held to the level of one of all their pairs, as Bonferroni has it.
+        share = LEVEL / math.fsum(each.n_comparisons for each in told)
         for made, (label, published) in told.items():
-            share = LEVEL * made.n_comparisons / sum(each.n_comparisons for each in told)
             here = self._oriented(made.at(share).ratio)
             able = not made.barred and here.spread is Spread.INTERVAL
             verdicts.append(judged(self.rule, here, published) if able else Verdict.OPEN)

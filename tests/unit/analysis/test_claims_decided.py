@@ -171,6 +171,15 @@ def test_each_of_several_comparisons_is_decided_at_its_share_of_the_level() -> N
         assert point.here.level == pytest.approx(1 - 0.05 / 3) and point.here.level > first.here.level
 
 
+def test_the_best_of_several_is_held_to_the_level_of_one_of_them() -> None:
+    several = [*BASE, *runs(200, 2), *runs(150, 2, strategy="mpi-sendrecv"), *runs(160, 2, strategy="ddp-gloo")]
+    one, best = (decided(work_of("ratio"), *records).points[0].here for records in ([*BASE, *runs(200, 2)], several))
+    assert one is not None and best is not None
+    # Of four groups, three of them rivals for the best: as two pairs.
+    assert (one.level, best.level) == pytest.approx((0.95, 0.975))
+    assert best.value == pytest.approx(one.value) and best.low < one.low < one.high < best.high
+
+
 def test_neighbours_that_were_published_close_are_not_claimed() -> None:
     close = work_of("order", published={1: 100, 2: 103, 4: 300})
     # 2 ranks are slower than one, which nobody claimed.
