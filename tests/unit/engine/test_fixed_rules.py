@@ -45,6 +45,12 @@ claims:
 LONG_AGO = {"since": "2020-01-01T00:00:00+00:00", "commit": "0" * 40}
 
 
+@pytest.fixture(autouse=True)
+def _commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask no program for the commit."""
+    monkeypatch.setattr("transect.engine.plan_files.git_state", lambda: {"commit": "1" * 40})
+
+
 def planned(folder: Path, *, published: float = 100, says: str = "so fast") -> Any:
     """Plan the study with a work that says this, and write what was planned."""
     (folder / "work.yaml").write_text(WORK.format(published=published, says=says))
