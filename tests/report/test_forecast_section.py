@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 from co_design_records import changed, measured, write_measured
-from said_of_records import Made, context, only, prose
+from said_of_records import Made, context, old_rules, only, prose, shipped
 
+from transect.analysis.claims import Decided, Evidence, Verdict, decide_all
 from transect.analysis.extrapolation import Curve, speed_up
 from transect.analysis.load import load_records
 from transect.domain.study import Question
@@ -16,11 +17,11 @@ from transect.payloads.forecast import forecast
 from transect.report.engine.collect import make_findings, make_section
 from transect.report.engine.context import Context
 from transect.report.engine.parts import all_parts
-from transect.report.topics.claims.facts import Evidence, Judgement, answers
-from transect.report.topics.claims.findings import claim_answers, claim_findings
+from transect.report.topics.claims.findings import claim_findings, decided_claims
 from transect.report.topics.forecasts import forecasts, mean_error, order_of
 from transect.stats.comparisons import Confidence
 
+WORKS = [shipped("hypar-flow")]
 LATER = "2099-01-01T00:00:00+00:00"
 
 
@@ -91,7 +92,13 @@ def joined_by(network):
 
 
 def read(study) -> Context:
-    return Context(load_records(study), title="t", questions=[Question(ask="?", answered_by=["claim"])])
+    return Context(
+        load_records(study),
+        title="t",
+        works=WORKS,
+        since=old_rules(WORKS),
+        questions=[Question(ask="?", answered_by=["claim"])],
+    )
 
 
 def drawn(study) -> list[Curve]:
@@ -122,17 +129,29 @@ def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study):
         assert {128, 512} <= {point.replicas for point in curve.points}
     body, problems = section_of(made)
     assert problems == [] and "Nobody has measured" in str(body) and "extrapolated" in str(body)
-    several = [answer for answer in claim_answers(made) if answer.claim.key.startswith("nodes-")]
-    assert len(several) == 2 and all(answer.extrapolated for answer in several)
-    assert sum("by extrapolation" in finding.text for finding in claim_findings(made)) == 2
+    several = [each for each in decided_claims(made) if each.claim.key.startswith("nodes-")]
+    assert len(several) == 2 and all(each.points and not each.firm for each in several)
+    assert sum("extrapolated, not measured" in finding.evidence for finding in claim_findings(made)) == 2
 
 
-@pytest.mark.parametrize(("error", "judgement"), [(None, "OPEN"), (0.02, "LESS"), (0.5, "OPEN"), (0.0, "LESS")])
-def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, judgement):
-    evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: (0.7 * n, False), error=error)
-    found = {answer.claim.key: answer for answer in answers(evidence)}
-    assert found["nodes-128"].judgement is Judgement[judgement]  # 89.6 beside 110
-    assert found["nodes-128"].extrapolated and found["nodes-128"].confidence is Confidence.INCONCLUSIVE
+def simulated(speed: float, poor: bool, error: float | None) -> Decided:
+    """Return what becomes of the claim of 128 nodes, of which 110 times was published."""
+    evidence = Evidence(
+        study="co-design",
+        groups=lambda stage: [],
+        floors=context().floors,
+        since=old_rules(WORKS),
+        speed_up=lambda n: (speed * n, poor),
+        error=error,
+    )
+    return next(each for each in decide_all(WORKS, evidence) if each.claim.key == "nodes-128")
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(None, "OPEN"), (0.02, "DIRECTION"), (0.5, "OPEN"), (0.0, "DIRECTION")])
+def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, verdict):
+    found = simulated(0.7, False, error)  # 89.6 beside 110
+    assert found.verdict is Verdict[verdict]
+    assert not found.firm and found.confidence is not Confidence.CONFIRMED and "extrapolated" in found.reason
 
 
 def test_a_network_that_no_line_describes_decides_no_claim(tmp_path):
@@ -142,9 +161,8 @@ def test_a_network_that_no_line_describes_decides_no_claim(tmp_path):
     reached = speed_up(found, 128)
     assert reached is not None and reached[1]
     assert speed_up([replace(curve, network=FLAT) for curve in found], 128) == (reached[0], False)
-    evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: reached, error=0.0)
-    answer = next(claim for claim in answers(evidence) if claim.claim.key == "nodes-128")
-    assert answer.judgement is Judgement.OPEN and "no line" in answer.reason
+    answer = simulated(reached[0] / 128, reached[1], 0.0)
+    assert answer.verdict is Verdict.OPEN and "no line" in answer.reason
     body, problems = section_of(read(study))
     assert problems == [] and "poor network" in str(body)
 
