@@ -61,9 +61,14 @@ class Decided:
     edited: bool = False
 
     @property
+    def simulated(self) -> bool:
+        """Whether it rests on the simulator, and on nothing that was measured."""
+        return self.measured is not None and self.measured.replicas > 0
+
+    @property
     def confidence(self) -> Confidence:
         """The same in the words of the report's findings."""
-        if self.verdict in (Verdict.OPEN, Verdict.NOT_COMPARABLE):
+        if self.verdict in (Verdict.OPEN, Verdict.NOT_COMPARABLE) or self.simulated:
             return Confidence.INCONCLUSIVE
         return Confidence.CONFIRMED if self.firm else Confidence.PROVISIONAL
 

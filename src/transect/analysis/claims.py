@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import permutations
 from typing import Any
 
 from transect.analysis.claim_cells import best_of, matches, pairs_of, series_of, value_of
@@ -105,8 +105,11 @@ class _Judge:
 
     def _order(self) -> Decided:
         claim, values = self.claim, self.claim.axis_of(self.measured)
-        places = sorted(range(len(values)), key=lambda place: -claim.numbers[place])
-        claimed = [(a, b) for a, b in pairwise(places) if claim.numbers[a] > claim.numbers[b] * self.rule.factor]
+        claimed = [
+            (a, b)
+            for a, b in permutations(range(len(values)), 2)
+            if claim.numbers[a] > claim.numbers[b] * self.rule.factor
+        ]
         made: list[Contrast] = []
         points: list[Point] = []
         missing: list[str] = []
@@ -126,7 +129,7 @@ class _Judge:
             f"{'open' if right is None else 'shown' if right else 'not so'}"
             for each, right in zip(made, rights, strict=True)
         )
-        reason = _joined("neighbours of the published order, Holm-corrected: " + ", ".join(words), _lacking(missing))
+        reason = _joined("pairs of the published order, Holm-corrected: " + ", ".join(words), _lacking(missing))
         return self._made(ordered(rights, whole=not missing), reason, points, made)
 
     def _value(self) -> Decided:
@@ -169,7 +172,8 @@ class _Judge:
         words = f"simulated speed-up of {replicas} replicas of a shared model over one, equal work for each"
         point = Point(label="", published=self.claim.numbers[0], here=here, compared=words)
         poorly = "over a network whose probed messages lie on no line" if poor else ""
-        return self._made(verdict, _joined(f"extrapolated, not measured: {seen}", poorly), [point], ())
+        made = self._made(verdict, _joined(f"extrapolated, not measured: {seen}", poorly), [point], ())
+        return replace(made, groups=tuple(evidence.groups("profile")))
 
     # What they have in common.
 

@@ -48,8 +48,8 @@ class Rule(Section):
 
     `within`: the interval of what is measured lies within the published number divided and multiplied by `factor`
     (equivalence, two one-sided tests). `at least`: its lower end is not below the published number divided by `factor`
-    (one-sided, as MLPerf holds a submission to its reference curve). `order`: each neighbouring pair of the published
-    order that is further apart than `factor` is shown in that order, Holm-corrected.
+    (one-sided, as MLPerf holds a submission to its reference curve). `order`: each pair of the published
+    numbers that is further apart than `factor` is shown in that order, Holm-corrected.
     """
 
     test: Literal["within", "at least", "order"] = Field(description="within, at least or order")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -34,21 +33,19 @@ def find_work(given: str, beside: Path | None = None) -> tuple[str, Path]:
 
 
 def works_of(study: Study, file: Path) -> dict[str, Work]:
-    """Return the works that a study names, by their names. Raises BadInput for one that is not there, or is named twice."""
-    found: dict[str, Work] = {}
-    for given in study.claims:
-        name, path = find_work(given, file)
-        if name in found:
-            raise BadInput(f"{file}: claims: {name} stands there twice")
-        found[name] = load_model(path, Work)
-    return found
+    """Return the works that a study names, by their names. Raises BadInput for one that is not there."""
+    return {name: load_model(path, Work) for name, path in (find_work(given, file) for given in study.claims)}
 
 
 def check_claims(context: Context) -> None:
     """Note claims that are held beside a stage, a metric or an axis that is not there."""
-    works: Mapping[str, Work] = {}
-    with context.complaints.noted():
-        works = works_of(context.study, context.file)
+    works: dict[str, Work] = {}
+    for given in context.study.claims:
+        with context.complaints.noted():
+            name, path = find_work(given, context.file)
+            if name in works:
+                raise BadInput(f"{context.file}: claims: {name} stands there twice")
+            works[name] = load_model(path, Work)
     for name, work in works.items():
         for claim in work.claims:
             for measured in claim.measured:

@@ -103,7 +103,9 @@ def gap_words(decided: Decided) -> str:
 
 
 def verdict_chip(decided: Decided) -> Chip:
-    """Return the verdict; one that is not firm says so."""
+    """Return the verdict; one that is not firm, or was not measured, says so."""
+    if decided.simulated:
+        return Chip(f"{decided.verdict}, extrapolated", "plain")
     sure = {Confidence.CONFIRMED: "", Confidence.PROVISIONAL: ", tentative"}.get(decided.confidence, "")
     return Chip(f"{decided.verdict}{sure}", TONES.get(decided.verdict, "plain"))
 
