@@ -41,7 +41,8 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "kind": "value",
             "published": 2.0,
             "unit": payload(n, "unit"),
-            "not_comparable": payload(n, "why"),
+            "rule": {"test": "within", "factor": 1.25},
+            "measured": [{"study": "s", "metric": "samples_per_second", "cells": {"workload": payload(n, "why")}}],
         }
         for n in range(len(PAYLOADS))
     ]

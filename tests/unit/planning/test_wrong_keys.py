@@ -202,7 +202,7 @@ def test_check_tells_all_at_once(tmp_path: Path) -> None:
         "'node'",
     ):
         assert sum(word in line for line in lines) == 1, (word, lines)
-    assert len(lines) == 12
+    assert len(lines) == 13
 
 
 EVERYWHERE = """
