@@ -27,7 +27,7 @@ from transect.planning.pairs import pairs_among
 from transect.report.engine.charts.theme import Style, Styles
 
 # The thesis on tickets, as studies call it: its claims are on runtimes, retraining and classifiers.
-THESIS = "Göttingen 2024"
+THESIS = "ONNX thesis"
 
 
 class Context:

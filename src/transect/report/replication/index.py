@@ -18,8 +18,7 @@ from transect.report.engine.blocks import Chip, Column, Lead, Part, Prose, digit
 from transect.report.engine.text import clean, count
 from transect.report.replication.facts import SCHEMA_VERSION
 from transect.report.replication.held import OWN_CODE, machine_text
-from transect.report.replication.page import TONES
-from transect.report.topics.claims.findings import sentence
+from transect.report.topics.claims.findings import TONES, sentence
 
 DATA, PAGE = "replication.json", "replication.html"
 
@@ -69,7 +68,9 @@ def index_page(works: Sequence[Listed]) -> bytes:
         kind="replications",
         title=f"Replications of {count(len(able), 'work')}",
         about=[OWN_CODE.replace("This is a replication", "These are replications")],
-        chips=[Chip(f"{word}: {amount}", TONES[Verdict(word)]) for word, amount in total.items() if amount],
+        chips=[
+            Chip(f"{word}: {amount}", TONES.get(Verdict(word), "plain")) for word, amount in total.items() if amount
+        ],
     )
 
 

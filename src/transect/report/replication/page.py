@@ -33,27 +33,16 @@ from transect.report.engine.blocks import (
 from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import Style
-from transect.report.engine.text import clean, clipped, count, number, percent, with_ends
+from transect.report.engine.text import clean, clipped, count, number, with_ends
 from transect.report.replication.conditions import DIFFERS, rows_of
 from transect.report.replication.held import OWN_CODE, Held, Replication, machine_text
+from transect.report.topics.claims.findings import TONES, gap_words, here_words, published_words, verdict_chip
 
-TONES = {
-    Verdict.HOLDS: "good",
-    Verdict.DIRECTION: "warn",
-    Verdict.FAILS: "bad",
-    Verdict.OPEN: "plain",
-    Verdict.NOT_COMPARABLE: "plain",
-}
 _HERE = Style("#0072b2", "circle")
 INDEX = "../index.html"
 _NOT_GIVEN = "not given"
 # Whose results, their machine, their day, their claims.
 _Row = tuple[str, str, str, Sequence[Held]]
-
-
-def verdict_chip(held: Held) -> Chip:
-    """Return a verdict as a chip."""
-    return Chip(str(held.decided.verdict), TONES[held.decided.verdict])
 
 
 def replication_page(made: Replication) -> bytes:
@@ -68,7 +57,7 @@ def replication_page(made: Replication) -> bytes:
         kind="replication",
         title=f"{made.work.short}: {made.said}",
         about=[OWN_CODE, made.work.title, made.work.cite],
-        chips=[Chip(f"{word}: {amount}", TONES[Verdict(word)]) for word, amount in counts],
+        chips=[Chip(f"{word}: {amount}", TONES.get(Verdict(word), "plain")) for word, amount in counts],
         home=INDEX,
         home_name="All works",
         opened=len(drawn),
@@ -85,10 +74,9 @@ def _overview(made: Replication) -> Iterator[Part]:
         [
             words("Claim", lambda held: Markup('<a href="#claim-{0}">{0}</a>').format(held.claim.key)),
             words("Says", lambda held: clean(held.claim.says)),
-            words("Published", _published),
-            words("Measured here", lambda held: _here(held)),
-            words("Verdict", verdict_chip),
-            words("How sure", _sure),
+            words("Published", lambda held: published_words(held.claim)),
+            words("Measured here", lambda held: here_words(held.decided.points) or "–"),
+            words("Verdict", lambda held: verdict_chip(held.decided)),
             digits("Conditions not reported", lambda held: sum(row.state == NOT_REPORTED for row in rows_of(held))),
         ],
         caption="Claims",
@@ -107,28 +95,12 @@ def _overview(made: Replication) -> Iterator[Part]:
         )
 
 
-def _published(held: Held) -> str:
-    unit = f" {held.claim.unit}" if held.claim.unit else ""
-    return ", ".join(map(number, held.claim.numbers)) + unit if held.claim.numbers else "no number"
-
-
-def _here(held: Held) -> str:
-    points = [point for point in held.decided.points if point.here is not None]
-    return "; ".join(f"{point.label} {with_ends(point.here)}".strip() for point in points[:6]) or "–"
-
-
-def _sure(held: Held) -> str:
-    if held.decided.verdict in (Verdict.OPEN, Verdict.NOT_COMPARABLE):
-        return ""
-    return "firm" if held.decided.firm else "tentative"
-
-
 def rule_words(rule: Rule, kind: Kind) -> str:
     """Say in words what decides."""
     off = f"a factor of {number(rule.factor)}"
     if rule.test == "order":
         beyond = f" that are further apart than {off}" if rule.factor > 1 else ""
-        return f"neighbours of the published order{beyond} are shown in that order, corrected for their number"
+        return f"all pairs of published numbers{beyond} are shown in that order, corrected for how many they are"
     what = "every point" if kind is Kind.SHAPE else "what is measured"
     if rule.test == "at least":
         return f"the lower end of the interval of {what} is not below the published number by more than {off}"
@@ -167,22 +139,20 @@ def _claim(made: Replication, held: Held) -> Iterator[Part]:
 
 def _facts(held: Held) -> Iterator[tuple[str, Value]]:
     claim, decided = held.claim, held.decided
-    yield "Verdict", verdict_chip(held)
-    if sure := _sure(held):
-        yield "How sure", sure
+    yield "Verdict", verdict_chip(decided)
     yield "Because", clean(decided.reason)
     if claim.quote:
         yield "Quotation", f"“{clean(claim.quote)}” ({clean(claim.where)})"
     else:
         yield "Where it stands", clean(claim.where)
-    yield "Published", _published(held)
+    yield "Published", published_words(claim)
     yield "Their runs", str(claim.n) if claim.n else _NOT_GIVEN
     yield "Their spread", clean(claim.spread) or _NOT_GIVEN
     if claim.rule:
         yield "Rule", rule_words(claim.rule, claim.kind)
         yield "Rule fixed", _fixed(held)
-    if decided.gap is not None and math.isfinite(decided.gap):
-        yield "Power", f"a difference of {percent(decided.gap)} would have been seen"
+    if gap := gap_words(decided):
+        yield "Power", gap
     if decided.points:
         yield "Measured by", f"{held.ran.study}: " + clipped("; ".join(_compared(held)), 300) if held.ran else ""
 
@@ -268,7 +238,7 @@ def _who(made: Replication) -> Iterator[Part]:
 
 
 def _verdict_at(place: int, row: _Row) -> Chip:
-    return verdict_chip(row[3][place])
+    return verdict_chip(row[3][place].decided)
 
 
 def _again(made: Replication) -> Iterator[Part]:
