@@ -36,16 +36,15 @@ def decide_all(works: Iterable[Work], evidence: Evidence) -> list[Decided]:
 
 
 def decide_claim(work: Work, claim: Claim, evidence: Evidence) -> Decided:
-    """Decide one claim: by the first of its measurements that has results, in the order of its file."""
+    """Decide one claim: by the first of its measurements that tells, in the order of its file, each at its share of the level."""
     if claim.rule is None:
         return Decided(work=work, claim=claim, verdict=Verdict.NOT_COMPARABLE, reason=claim.not_comparable)
-    reasons = []
-    for measured in of_study(work, claim, evidence.study):
-        made = _Judge(work, claim, claim.rule, measured, evidence).decided()
-        if made.points:
-            return made
-        reasons.append(made.reason)
-    reason = "; ".join(dict.fromkeys(reasons)) or "no study measures it"
+    ways = of_study(work, claim, evidence.study)
+    made = [_Judge(work, claim, claim.rule, one, evidence, LEVEL / len(ways)).decided() for one in ways]
+    known = [each for each in made if each.points]
+    if known:
+        return next((each for each in known if each.verdict is not Verdict.OPEN), known[0])
+    reason = "; ".join(dict.fromkeys(each.reason for each in made)) or "no study measures it"
     return Decided(work=work, claim=claim, verdict=Verdict.OPEN, reason=reason)
 
 
@@ -58,6 +57,7 @@ class _Judge:
     rule: Rule
     measured: Measured
     evidence: Evidence
+    level: float
 
     def decided(self) -> Decided:
         kinds = {Kind.VALUE: self._value, Kind.ORDER: self._order, Kind.SHAPE: self._shape}
@@ -123,7 +123,7 @@ class _Judge:
                     made.append(each)
         if not made:
             return self._nothing(self._groups(self.measured.cells), f"two values of {self._axis}")
-        rights = list(_holm(made))
+        rights = list(_holm(made, self.level))
         words = (
             f"{value_of(each.group.cell, self._axis)} over {value_of(each.base.cell, self._axis)} "
             f"{'open' if right is None else 'shown' if right else 'not so'}"
@@ -146,7 +146,7 @@ class _Judge:
         if best.over_subscribed and takes_time(self.claim, self.measured):
             reason = "processes share cores"
         elif decision is not None and len(logs) == len(values) >= MIN_RUNS and decision.low > 0:
-            gain = decided_ratio(decision)
+            gain = decided_ratio(decision.at(self.level, self.rule.factor - 1))
             here = replace(gain, value=gain.value * published, low=gain.low * published, high=gain.high * published)
             lower = metric_of(metric).direction is Direction.LOWER
             verdict = judged(self.rule, gain.inverse if lower else gain, 1.0)
@@ -182,7 +182,7 @@ class _Judge:
         points, verdicts = [], []
         series = self.claim.kind is Kind.SHAPE
         # The best of several is held to the level of one of all their pairs, as Bonferroni has it.
-        share = LEVEL / math.fsum(each.n_comparisons for each in told)
+        share = self.level / math.fsum(each.n_comparisons for each in told)
         for made, (label, published) in told.items():
             here = self._oriented(made.at(share).ratio)
             able = not made.barred and here.spread is Spread.INTERVAL
@@ -278,12 +278,12 @@ class _Judge:
         return replace(made, verdict=Verdict.OPEN, firm=False, edited=True, reason=reason)
 
 
-def _holm(made: Sequence[Contrast]) -> Iterator[bool | None]:
+def _holm(made: Sequence[Contrast], level: float) -> Iterator[bool | None]:
     """Yield whether the first of each pair is shown to have the higher value; None where that is open."""
     decisions = [each.decision for each in made if each.decision is not None]
     chances = iter(corrected(decisions, [1.0] * len(decisions)))
     for each in made:
-        shown = each.decision is not None and next(chances) <= LEVEL and each.answer is not Answer.OPEN
+        shown = each.decision is not None and next(chances) <= level and each.answer is not Answer.OPEN
         yield (each.shown and each.ratio.value > 1) if shown else None
 
 

@@ -121,13 +121,13 @@ def _print(made: Replication, page: Path) -> None:
 
 def _run_all(plan: Planner, work: Work, system: str, results: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Run one study after another; return which cannot run here and which failed, each with why."""
-    from transect.engine.decidable import worth_running
+    from transect.engine.decidable import to_run
     from transect.engine.plan_files import fix_rules
 
     refused, failed = {}, {}
-    for name in work.studies:
+    for name, why in to_run(work, plan).items():
         study = plan(name)
-        if why := worth_running(work, study):
+        if why:
             refused[name] = why
             continue
         assert study.plan is not None

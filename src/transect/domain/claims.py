@@ -20,6 +20,8 @@ Text = Annotated[str, Field(min_length=1)]
 # What a condition is, in the order in which pages list them.
 CONDITIONS = ("hardware", "interconnect", "versions", "data", "hyper-parameters", "ranks", "timed")
 NOT_REPORTED = "not reported"
+# As far as the work was read: it may stand there.
+NOT_NOTED = "not noted"
 SAME = "same"
 
 
@@ -68,7 +70,7 @@ class Along(Section):
 class Condition(Section):
     """One condition of a measurement, there and here."""
 
-    there: Text = Field(description=f"what the work says; `{NOT_REPORTED}`")
+    there: Text = Field(description=f"what the work says; `{NOT_REPORTED}`, or `{NOT_NOTED}` where nobody looked")
     here: Text | None = Field(
         default=None, description=f"`{SAME}`, or what it is here; without it the records tell, as far as they do"
     )

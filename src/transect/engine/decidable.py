@@ -68,15 +68,39 @@ def chances(work: Work, plan: Planner) -> list[Chance]:
     return [_chance(claim, plan) for claim in work.claims]
 
 
-def worth_running(work: Work, study: PlannedStudy) -> str:
-    """Say why nothing of a study would decide a claim here; empty where something may, or its nodes have to be asked."""
-    if study.plan is None:
-        return study.why
-    if study.plan.system.scheduler != "none":
-        return ""
+def to_run(work: Work, plan: Planner) -> dict[str, str]:
+    """Return the studies that have to run for a work, by name, each with why it does not: empty for those that do.
+
+    Of several studies that measure a claim the first runs that can decide it; of a claim that none can, the first that
+    has any of its cells. Of a cluster's nodes nobody knows: all run.
+    """
+    found = {name: _of_plan(plan(name)) for name in work.studies}
+    wanted: set[str] = set()
+    for claim in work.claims:
+        chance = _chance(claim, plan)
+        first = chance.study or next((m.study for m in claim.measured if not found[m.study] and _any(m, plan)), "")
+        wanted |= {first} - {""}
+    for name in found.keys() - wanted:
+        study = plan(name)
+        if not found[name] and study.plan is not None and study.plan.system.scheduler == "none":
+            found[name] = _not_needed(work, study)
+    return found
+
+
+def _not_needed(work: Work, study: PlannedStudy) -> str:
     measured = [(claim, one) for claim in work.claims for one in claim.measured if one.study == study.name]
     reasons = [_lacking(claim, one, study) for claim, one in measured]
-    return "" if "" in reasons else "; ".join(dict.fromkeys(reasons))
+    told = [why.removeprefix(f"{study.name}: ") for why in reasons if why]
+    return "; ".join(dict.fromkeys(told)) if len(told) == len(reasons) else "other studies decide what it would"
+
+
+def _of_plan(study: PlannedStudy) -> str:
+    return study.why if study.plan is None else ""
+
+
+def _any(measured: Measured, plan: Planner) -> bool:
+    study = plan(measured.study)
+    return study.plan is not None and None in _reasons(measured.stage, measured.cells, study, timed=True)
 
 
 def _chance(claim: Claim, plan: Planner) -> Chance:

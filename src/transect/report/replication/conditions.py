@@ -8,11 +8,11 @@ from typing import Any
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.surroundings import facts_of
-from transect.domain.claims import CONDITIONS, NOT_REPORTED, SAME
+from transect.domain.claims import CONDITIONS, NOT_NOTED, NOT_REPORTED, SAME
 from transect.domain.metrics import METRICS
 from transect.report.replication.held import Held, machine_of, machine_text
 
-DIFFERS = "differs"
+DIFFERS, UNKNOWN = "differs", (NOT_REPORTED, NOT_NOTED)
 _UNTOLD = "the records do not tell"
 # Hyper-parameters and libraries in one place of a table.
 _MAX_NAMED = 8
@@ -20,7 +20,7 @@ _MAX_NAMED = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One condition. `state`: same, differs, or not reported."""
+    """One condition. `state`: same, differs, not reported, or not noted."""
 
     what: str
     there: str
@@ -39,8 +39,9 @@ def _row(claim: Held, what: str, given: Any) -> Row:
     here = (given.here if given else None) or _recorded(claim, what)
     if here == SAME:
         return Row(what=what, there=there, here=there, state=SAME)
-    alike = _words(there) == _words(here)
-    state = NOT_REPORTED if NOT_REPORTED in (there, here) or here == _UNTOLD else SAME if alike else DIFFERS
+    state = SAME if _words(there) == _words(here) else DIFFERS
+    if there in UNKNOWN or here == _UNTOLD:
+        state = there if there in UNKNOWN else NOT_REPORTED
     return Row(what=what, there=there, here=here, state=state)
 
 

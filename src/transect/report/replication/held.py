@@ -87,7 +87,7 @@ class Held:
 
 
 def held(work: Work, every: Sequence[Ran]) -> list[Held]:
-    """Hold each claim beside the first study that has results for it, in the order in which its file names them."""
+    """Hold each claim beside the first study that tells of it, in the order in which its file names them."""
     return [_held(work, claim, every) for claim in work.claims]
 
 
@@ -98,6 +98,7 @@ def _held(work: Work, claim: Claim, every: Sequence[Ran]) -> Held:
             decided=Decided(work=work, claim=claim, verdict=Verdict.NOT_COMPARABLE, reason=claim.not_comparable)
         )
     without, reasons = None, []
+    found: list[Held] = []
     for study in wanted:
         ran = next((ran for ran in every if ran.study == study), None)
         if ran is None:
@@ -105,9 +106,11 @@ def _held(work: Work, claim: Claim, every: Sequence[Ran]) -> Held:
             continue
         made = ran.decided[rule_id(work, claim)]
         if made.points:
-            return Held(decided=made, ran=ran)
+            found.append(Held(decided=made, ran=ran))
         without = without or Held(decided=made, ran=ran)
         reasons.append(made.reason)
+    if found:
+        return next((one for one in found if one.decided.verdict is not Verdict.OPEN), found[0])
     reason = "; ".join(dict.fromkeys(reasons)) or "no study measures it"
     made = Decided(work=work, claim=claim, verdict=Verdict.OPEN, reason=reason)
     return Held(decided=made, ran=without.ran if without else None)

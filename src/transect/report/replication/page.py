@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from transect.analysis.claims import Point, Verdict
 from transect.analysis.entries import moment_of
-from transect.domain.claims import NOT_REPORTED, Kind, Rule
+from transect.domain.claims import Kind, Rule
 from transect.domain.metrics import METRICS
 from transect.report.comparison.page import Unmade, made_sections, page_of
 from transect.report.engine.blocks import (
@@ -34,7 +34,7 @@ from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.text import clean, clipped, count, number, with_ends
-from transect.report.replication.conditions import DIFFERS, rows_of
+from transect.report.replication.conditions import DIFFERS, UNKNOWN, rows_of
 from transect.report.replication.held import OWN_CODE, Held, Replication, machine_text
 from transect.report.topics.claims.findings import TONES, gap_words, here_words, published_words, verdict_chip
 
@@ -77,7 +77,7 @@ def _overview(made: Replication) -> Iterator[Part]:
             words("Published", lambda held: published_words(held.claim)),
             words("Measured here", lambda held: here_words(held.decided.points) or "–"),
             words("Verdict", lambda held: verdict_chip(held.decided)),
-            digits("Conditions not reported", lambda held: sum(row.state == NOT_REPORTED for row in rows_of(held))),
+            digits("Conditions not known", lambda held: sum(row.state in UNKNOWN for row in rows_of(held))),
         ],
         caption="Claims",
         most=len(made.claims),
