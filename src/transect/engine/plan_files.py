@@ -49,8 +49,9 @@ def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
 def planned_study(paths: StudyPaths) -> Study:
     """Return the study as it was planned, without the sections of its stages. Raises BadInput without a plan."""
     try:
-        return Study.model_validate(_facts(paths)["study"])
-    except (ValueError, KeyError) as error:
+        # Results of before 2026-11-28 have published figures, which are claims now.
+        return Study.model_validate({key: one for key, one in _facts(paths)["study"].items() if key != "published"})
+    except (ValueError, KeyError, AttributeError) as error:
         raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
 
 
