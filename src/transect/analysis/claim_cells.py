@@ -34,8 +34,21 @@ def _is(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         return not _is(value, wanted.get("not"))
     if isinstance(wanted, str) and "*" in wanted:
-        return fnmatchcase(str(value), wanted)
-    return bool(value == wanted)
+        return value is not None and fnmatchcase(str(value), wanted)
+    return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def selector_words(wanted: Mapping[str, Any]) -> str:
+    """Write which cells are meant."""
+    return ", ".join(f"{axis} {_listed(value)}" for axis, value in wanted.items()) or "any cells"
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, list):
+        return " or ".join(map(_listed, value))
+    if isinstance(value, Mapping):
+        return f"not {_listed(value.get('not'))}"
+    return "none" if value is None else str(value)
 
 
 def best_of(groups: Iterable[Group[Any]], metric: str) -> Group[Any] | None:
@@ -74,23 +87,26 @@ def pairs_of(
     rivals, found = grouped(base, key), []
     for place, members in grouped(own, key).items():
         rival = best_of(rivals.get(place, ()), measured.metric)
-        for best in members if all_of else [best_of(members, measured.metric)]:
+        for best in (
+            [best_of([one], measured.metric) for one in members] if all_of else [best_of(members, measured.metric)]
+        ):
             if best is not None and rival is not None and best is not rival:
-                found.append((best, rival, 2 if all_of else len(members) + len(rivals[place])))
+                found.append((best, rival, (1 if all_of else len(members)) + len(rivals[place])))
     return found
 
 
 def series_of(
     groups: Iterable[Group[Any]], measured: Measured, axis: str, values: Sequence[Any]
-) -> list[dict[int, Group[Any]]]:
-    """Return groups by the place of their value among those of an axis, a mapping for each series of equal work."""
+) -> list[dict[int, tuple[Group[Any], int]]]:
+    """Return groups by the place of their value among those of an axis, a mapping for each series of equal work.
+
+    Each with the number of groups of which it is the best.
+    """
     found = []
     for members in grouped(groups, equal_work(measured, axis)).values():
-        places = {
-            place: best_of((g for g in members if value_of(g.cell, axis) == value), measured.metric)
-            for place, value in enumerate(values)
-        }
-        series = {place: group for place, group in places.items() if group is not None}
+        at = [[group for group in members if value_of(group.cell, axis) == value] for value in values]
+        best = [(place, best_of(those, measured.metric), len(those)) for place, those in enumerate(at)]
+        series = {place: (group, amount) for place, group, amount in best if group is not None}
         if len(series) > 1:
             found.append(series)
     return found

@@ -15,6 +15,9 @@ from transect.stats.comparisons import Confidence
 from transect.stats.estimates import Estimate
 from transect.stats.samples import Spread
 
+# By how many times half an interval of 95 % a value has to be apart to be told from it four times in five.
+_POWER = 1 + 0.8416 / 1.96
+
 
 class Verdict(StrEnum):
     """What the cells say of a claim."""
@@ -77,7 +80,7 @@ class Decided:
 class Evidence:
     """What claims of one study are held against.
 
-    `since`: by rule, when it was fixed (`rule_id`); None: nothing tells. `speed_up` gives the simulator's speed-up at a
+    `since`: by rule (`rule_id`), when it was fixed: without that it decides nothing. `speed_up` gives the simulator's speed-up at a
     number of replicas and whether its network is one that no line describes; `error` the mean error of predictions.
     """
 
@@ -120,8 +123,11 @@ def ordered(rights: Sequence[bool | None], *, whole: bool) -> Verdict:
 
 
 def gap_of(points: Iterable[Point]) -> float | None:
-    """Return how far from the published number, as a share of it, a value had to be to be seen: for the widest interval."""
+    """Return how far from the published number, as a share of it, a value had to be to be seen: for the widest interval.
+
+    Seen four times in five: by half the interval it would be every second time.
+    """
     known = [point.here for point in points if point.here is not None and point.here.spread is Spread.INTERVAL]
     if not known or any(here.low <= 0 or math.isinf(here.high) for here in known):
         return None
-    return max(math.sqrt(here.high / here.low) - 1 for here in known)
+    return max(math.exp(_POWER * math.log(here.high / here.low) / 2) - 1 for here in known)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
-from transect.analysis.claim_cells import best_of, matches, pairs_of, series_of, value_of
+from transect.analysis.claim_cells import best_of, matches, pairs_of, selector_words, series_of, value_of
 from transect.analysis.claim_verdicts import Decided, Evidence, Point, Verdict, gap_of, judged, ordered, together
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
@@ -21,11 +21,12 @@ from transect.analysis.groups import Group
 from transect.domain.claims import Claim, Kind, Measured, Rule, Work, of_study, rule_id, takes_time
 from transect.domain.metrics import Direction
 from transect.domain.metrics import metric as metric_of
+from transect.domain.record import Status
 from transect.domain.until import MIN_RUNS
 from transect.stats.estimates import Estimate, decided_ratio
 from transect.stats.noise import logs_of, middle
 from transect.stats.samples import Spread
-from transect.stats.verdicts import LEVEL, Answer, corrected, decide_logs
+from transect.stats.verdicts import LEVEL, Answer, Decision, decide_logs
 
 __all__ = ["Decided", "Evidence", "Point", "Verdict", "decide_all", "decide_claim", "matches"]
 
@@ -75,14 +76,21 @@ class _Judge:
         measured = self.measured
         own, base = self._groups(measured.cells), self._groups(measured.cells | measured.over)
         if not own or not base:
-            return self._nothing(own or base, _words(measured.cells if base else measured.cells | measured.over))
-        made = [
-            self._contrast(*sides) for sides in pairs_of(own, base, measured, all_of=self.claim.kind is Kind.NO_EFFECT)
-        ]
+            return self._nothing(
+                own or base, selector_words(measured.cells if base else measured.cells | measured.over)
+            )
+        every = self.claim.kind is Kind.NO_EFFECT
+        pairs = pairs_of(own, base, measured, all_of=every)
+        made = [self._contrast(*sides) for sides in pairs]
+        # Where none may be apart, one that has no number, a wrong one, or no rival is lacking.
+        held = {id(group) for group, _, _ in pairs}
+        lacking = [group.cell.id for group in own if every and id(group) not in held and not _skipped(group)]
         told = {each: (each.group.cell.id, self.claim.numbers[0]) for each in made if each is not None}
         if not told:
-            return self._nothing([*own, *base], f"{_words(measured.cells)} beside {_words(measured.over)}")
-        return self._by_contrasts(told)
+            return self._nothing(
+                [*own, *base], f"{selector_words(measured.cells)} beside {selector_words(measured.over)}"
+            )
+        return self._by_contrasts(told, lacking)
 
     def _shape(self) -> Decided:
         claim, told, missing = self.claim, {}, []
@@ -91,7 +99,7 @@ class _Judge:
             for place, value in enumerate(values):
                 if place == at:
                     continue
-                each = self._contrast(members.get(place), members.get(at))
+                each = self._beside(members, place, at)
                 if each is None:
                     missing.append(str(value))
                 else:
@@ -116,7 +124,7 @@ class _Judge:
         for members in self._series(values):
             points += self._points(members, values)
             for a, b in claimed:
-                each = self._contrast(members.get(a), members.get(b))
+                each = self._beside(members, a, b)
                 if each is None:
                     missing.append(f"{values[a]} beside {values[b]}")
                 else:
@@ -136,8 +144,9 @@ class _Judge:
         groups, metric, published = self._groups(self.measured.cells), self.measured.metric, self.claim.numbers[0]
         best = best_of(groups, metric)
         if best is None:
-            return self._nothing(groups, _words(self.measured.cells))
+            return self._nothing(groups, selector_words(self.measured.cells))
         values = best.counted(metric)
+        able = sum(not group.wrong and bool(group.counted(metric)) for group in groups)
         logs = logs_of(value / published for value in values if value > 0)
         floor = self.evidence.floors.get(best.cell.stage, best.cell.workload, metric, best.kind)
         decision = decide_logs(logs, floor.noise if floor else None, margin=self.rule.factor - 1)
@@ -146,7 +155,7 @@ class _Judge:
         if best.over_subscribed and takes_time(self.claim, self.measured):
             reason = "processes share cores"
         elif decision is not None and len(logs) == len(values) >= MIN_RUNS and decision.low > 0:
-            gain = decided_ratio(decision.at(self.level, self.rule.factor - 1))
+            gain = decided_ratio(decision.at(self.level / able, self.rule.factor - 1))
             here = replace(gain, value=gain.value * published, low=gain.low * published, high=gain.high * published)
             lower = metric_of(metric).direction is Direction.LOWER
             verdict = judged(self.rule, gain.inverse if lower else gain, 1.0)
@@ -218,20 +227,25 @@ class _Judge:
     def _axis(self) -> str:
         return self.measured.along.axis if self.measured.along else ""
 
-    def _series(self, values: Sequence[Any]) -> list[dict[int, Group[Any]]]:
+    def _beside(self, members: Mapping[int, tuple[Group[Any], int]], place: int, other: int) -> Contrast | None:
+        if place not in members or other not in members:
+            return None
+        (group, amount), (base, rivals) = members[place], members[other]
+        return self._contrast(group, base, amount + rivals)
+
+    def _series(self, values: Sequence[Any]) -> list[dict[int, tuple[Group[Any], int]]]:
         return series_of(self._groups(self.measured.cells), self.measured, self._axis, values)
 
-    def _points(self, members: Mapping[int, Group[Any]], values: Sequence[Any]) -> Iterator[Point]:
+    def _points(self, members: Mapping[int, tuple[Group[Any], int]], values: Sequence[Any]) -> Iterator[Point]:
         for place, value in enumerate(values):
             point = Point(label=f"{self._axis} {value}", published=self.claim.numbers[place])
-            if group := members.get(place):
+            if place in members:
+                group, _ = members[place]
                 samples = group.counted(self.measured.metric)
                 point = replace(point, here=_range(samples), samples=samples, compared=group.cell.id)
             yield point
 
-    def _contrast(self, group: Group[Any] | None, base: Group[Any] | None, candidates: int = 2) -> Contrast | None:
-        if group is None or base is None:
-            return None
+    def _contrast(self, group: Group[Any], base: Group[Any], candidates: int) -> Contrast | None:
         told: dict[str, Any] = {"varies": next(iter(self.measured.over), self._axis), "asked": self.evidence.asked}
         metric, floors = self.measured.metric, self.evidence.floors
         return contrast(group, base, floors, metric, by="run", candidates=candidates, **told)
@@ -266,9 +280,7 @@ class _Judge:
 
     def _fixed_before(self, made: Decided) -> Decided:
         """Let a rule decide nothing that ran before it was fixed."""
-        since = self.evidence.since
-        if since is None:
-            return replace(made, firm=False, reason=f"{made.reason}; nothing tells when its rule was fixed")
+        since = self.evidence.since or {}
         fixed = moment_of(since.get(rule_id(self.work, self.claim), ""))
         started = (moment_of(record.started) for group in made.groups for record in group.ok)
         if fixed is not None and all(moment is not None and moment >= fixed for moment in started):
@@ -279,12 +291,28 @@ class _Judge:
 
 
 def _holm(made: Sequence[Contrast], level: float) -> Iterator[bool | None]:
-    """Yield whether the first of each pair is shown to have the higher value; None where that is open."""
-    decisions = [each.decision for each in made if each.decision is not None]
-    chances = iter(corrected(decisions, [1.0] * len(decisions)))
-    for each in made:
-        shown = each.decision is not None and next(chances) <= level and each.answer is not Answer.OPEN
-        yield (each.shown and each.ratio.value > 1) if shown else None
+    """Yield whether the first of each pair is shown to have the higher value, False for the lower one; None where open.
+
+    Holm's procedure, in which the best of several counts for as many; the margin of other questions plays no part.
+    """
+    chances = [1.0 if each.barred or each.decision is None else _p_apart(each.decision) for each in made]
+    left, least, shown = math.fsum(each.n_comparisons for each in made), 0.0, set()
+    for p, n in sorted(zip(chances, range(len(made)), strict=True)):
+        least = max(least, p * left)
+        if least <= level:
+            shown.add(n)
+        left -= made[n].n_comparisons
+    for n, each in enumerate(made):
+        yield each.ratio.value > 1 if n in shown else None
+
+
+def _p_apart(decision: Decision) -> float:
+    """Return the probability of the test for a difference."""
+    return decision.p_other if decision.answer is Answer.SAME else decision.p
+
+
+def _skipped(group: Group[Any]) -> bool:
+    return all(record.status is Status.SKIPPED for record in group.records)
 
 
 def _rests_on(made: Contrast) -> str:
@@ -308,15 +336,3 @@ def _joined(*parts: str) -> str:
 
 def _lacking(missing: Sequence[str]) -> str:
     return f"without a result here: {', '.join(dict.fromkeys(missing))}" if missing else ""
-
-
-def _words(wanted: Mapping[str, Any]) -> str:
-    return ", ".join(f"{axis} {_listed(value)}" for axis, value in wanted.items())
-
-
-def _listed(value: Any) -> str:
-    if isinstance(value, list):
-        return " or ".join(map(str, value))
-    if isinstance(value, Mapping):
-        return f"not {_listed(value.get('not'))}"
-    return "none" if value is None else str(value)

@@ -15,7 +15,7 @@ import typer
 
 from transect.cli.compare import NOTHING
 from transect.cli.output import print_lines, print_table
-from transect.domain.errors import BadInput, Interruption
+from transect.domain.errors import BadInput, Complaints, Interruption
 from transect.domain.terminal import say
 
 if TYPE_CHECKING:
@@ -91,18 +91,29 @@ def _load(given: str, system: str, results: Path) -> tuple[str, Path, Work, Plan
 
 
 def _replicate(given: str, system: str, results: Path, others: Sequence[Path], *, run: bool) -> int:
-    from transect.engine.replications import refuse_edited, replication, unfixed, write_replication
+    from transect.engine.replications import (
+        check_place,
+        page_of_work,
+        refuse_edited,
+        replication,
+        unfixed,
+        write_replication,
+    )
 
     name, file, work, plan = _load(given, system, results)
-    # Before hours of running: folders that cannot be used.
-    if others and run:
-        replication(name, work, results, others=others)
+    check_place(name, work, results)
+    if run:
+        # Before hours of running: folders that cannot be used, and rules that were edited since.
+        refuse_edited(replication(name, work, results, others=others), file, results)
     refused, failed = _run_all(plan, work, system, results) if run else ({}, {})
     usual = {"--system": (system, "laptop"), "--results": (str(results), "results")}
     words = [word for option, (asked, default) in usual.items() if asked != default for word in (option, asked)]
     again = shlex.join([given, *words])
     made = replication(name, work, results, others=others, troubles=(refused | failed).items(), again=again)
     refuse_edited(made, file, results)
+    if not made.runs and (there := page_of_work(name, results)).exists():
+        say(*(f"{study}: {why}" for study, why in made.troubles), f"{there} stays as it was: no results can be read")
+        return NOTHING
     page = write_replication(made, results)
     _print(made, page)
     if late := unfixed(made):
@@ -122,7 +133,7 @@ def _print(made: Replication, page: Path) -> None:
 def _run_all(plan: Planner, work: Work, system: str, results: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Run one study after another; return which cannot run here and which failed, each with why."""
     from transect.engine.decidable import to_run
-    from transect.engine.plan_files import fix_rules
+    from transect.engine.plan_files import check_origin, fix_rules
 
     refused, failed = {}, {}
     for name, why in to_run(work, plan).items():
@@ -131,8 +142,8 @@ def _run_all(plan: Planner, work: Work, system: str, results: Path) -> tuple[dic
             refused[name] = why
             continue
         assert study.plan is not None
+        check_origin(study.plan.paths, study.plan.file)
         # Before its cells run, as the rules of a study's own works are.
-        study.plan.paths.folder.mkdir(parents=True, exist_ok=True)
         fix_rules(study.plan.paths, [work])
         if code := _run(study, system, results):
             failed[name] = f"its run ended with exit code {code}: its own messages say why"
@@ -172,11 +183,18 @@ def _print_list(given: str | None, system: str, results: Path) -> None:
     if not names:
         print_lines("no works: expected files config/claims/NAME.yaml")
         return
-    rows = [row for name in names for row in _chances(name, system, results)]
+    rows: list[tuple[str, ...]] = []
+    broken = Complaints()
+    for name in names:
+        with broken.noted():
+            rows += _chances(name, system, results)
+    if not rows:
+        broken.end()
     columns = ("work", "claim", "kind", "here", "by study", "its last run", "why not")
     print_table(columns, rows)
     able = sum(row[3] == "can be decided here" for row in rows)
     print_lines(f"{able} of {len(rows)} claims can be decided here")
+    broken.end()
 
 
 def _chances(given: str, system: str, results: Path) -> Iterator[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from transect.domain.files import canonical_json, digest
 from transect.domain.metrics import METRICS, Nature
-from transect.domain.study import Section
+from transect.domain.study import NAME, Section
 
 Text = Annotated[str, Field(min_length=1)]
 # What a condition is, in the order in which pages list them.
@@ -79,7 +79,9 @@ class Condition(Section):
 class Measured(Section):
     """Which cells of which study measure a claim."""
 
-    study: Text = Field(description="the study whose cells they are; `transect replicate` runs it")
+    study: Annotated[str, Field(pattern=NAME)] = Field(
+        description="the study whose cells they are; `transect replicate` runs it"
+    )
     stage: Text = Field(default="train", description="their stage")
     metric: str = Field(default="", description="what is compared; the medians' ratio, where a claim is one")
     cells: dict[str, Any] = Field(
@@ -98,6 +100,14 @@ class Measured(Section):
     replicas: int = Field(
         default=0, ge=0, description="not 0: the simulator's speed-up of so many replicas over one, an extrapolation"
     )
+
+    @field_validator("cells", "over")
+    @classmethod
+    def _selectors(cls, given: dict[str, Any]) -> dict[str, Any]:
+        for axis, value in given.items():
+            if isinstance(value, dict) and value.keys() != {"not"}:
+                raise ValueError(f"{axis}: {value}: expected a value, a list of several, or {{not: ...}}")
+        return given
 
 
 class Claim(Section):
@@ -198,8 +208,8 @@ class Claim(Section):
     @property
     def rule_hash(self) -> str:
         """Twelve hexadecimal digits of what decides: an edit of the rule, the numbers or the cells changes them."""
-        told = self.model_dump(mode="json", include={"kind", "published", "anchor", "rule", "measured"})
-        return digest([canonical_json(told)])[:12]
+        told = self.model_dump(mode="json", include={"kind", "anchor", "rule", "measured"}, exclude_defaults=True)
+        return digest([canonical_json([told, self.numbers, self.axis_values])])[:12]
 
 
 class Work(Section):

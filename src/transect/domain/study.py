@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from transect.domain.errors import BadInput
 from transect.domain.until import Percent, RepeatUntil
 
+# Of a study, and so of its folder.
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
 Counts = Annotated[list[Count], Field(min_length=1)]
@@ -86,10 +88,7 @@ class Question(Section):
 class Study(Section):
     """One study file, without the sections of its stages."""
 
-    name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
-        description="names the folder `results/NAME`; no two study files share one",
-    )
+    name: str = Field(pattern=NAME, description="names the folder `results/NAME`; no two study files share one")
 
     @field_validator("name")
     @classmethod

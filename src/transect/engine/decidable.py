@@ -8,11 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from transect.analysis.claim_cells import matches, value_of
+from transect.analysis.claim_cells import matches, selector_words, value_of
 from transect.domain.cell import Cell
 from transect.domain.claims import Claim, Measured, Work, takes_time
 from transect.domain.errors import BadInput
 from transect.domain.system import System
+from transect.domain.until import MIN_RUNS
 from transect.measure.provenance import available_cores
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.skips import skips_of
@@ -125,6 +126,8 @@ def _lacking(claim: Claim, measured: Measured, study: PlannedStudy) -> str:
             return f"{measured.study}: no cell of {said} on this system"
         if None not in reasons:
             return f"{measured.study}: {said}: {next(filter(None, reasons))}"
+        if reasons.count(None) < MIN_RUNS:
+            return f"{measured.study}: {said}: fewer than {MIN_RUNS} runs are planned, and of fewer nothing is decided"
     return ""
 
 
@@ -133,16 +136,12 @@ def _sides(claim: Claim, measured: Measured) -> Iterator[tuple[str, dict[str, An
     if measured.replicas:
         yield "a shared model's profile", {}
         return
-    yield _words(measured.cells) or f"stage {measured.stage}", measured.cells
+    yield selector_words(measured.cells), measured.cells
     if measured.over:
-        yield _words(measured.over), measured.cells | measured.over
+        yield selector_words(measured.over), measured.cells | measured.over
     if measured.along is not None:
         for value in claim.axis_of(measured):
             yield f"{measured.along.axis} {value}", measured.cells | {measured.along.axis: value}
-
-
-def _words(wanted: Mapping[str, Any]) -> str:
-    return ", ".join(f"{axis} {value}" for axis, value in wanted.items())
 
 
 def _reasons(stage: str, wanted: Mapping[str, Any], study: PlannedStudy, timed: bool) -> Iterator[str | None]:

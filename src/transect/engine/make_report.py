@@ -118,7 +118,7 @@ def _made(
         questions=list(study.questions),
         again=run_words(paths),
         works=works,
-        since={rule: str(entry.get("since")) for rule, entry in (fixed_rules(paths) or {}).items()} or None,
+        since={rule: str(one.get("since")) for rule, one in (fixed_rules(paths) or {}).items() if "until" not in one},
         planned=None if cells is None else cell_keys(cells),
         analysis_plan=planned_analysis(paths),
         price=price,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -214,14 +216,35 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
 
 
 def fix_rules(paths: StudyPaths, works: Iterable[Work]) -> None:
-    """Note since when each rule that decides a claim has stood: before what it decides ran, or not."""
-    wanted = [rule_id(work, claim) for work in works for claim in work.claims if claim.rule]
+    """Note since when each rule that decides a claim has stood: before what it decides ran, or not.
+
+    One that was edited stands until now; one that comes back stands from now on.
+    """
+    wanted = {rule_id(work, claim) for work in works for claim in work.claims if claim.rule}
     if not wanted:
         return
-    known = fixed_rules(paths) or {}
-    if new := [rule for rule in wanted if rule not in known]:
-        at = {"since": datetime.now(UTC).isoformat(timespec="seconds"), **git_state()}
-        write_atomic(paths.rules, json.dumps(known | dict.fromkeys(new, at), indent=0) + "\n")
+    paths.folder.mkdir(parents=True, exist_ok=True)
+    with _alone(paths.folder):
+        known, now = fixed_rules(paths) or {}, datetime.now(UTC).isoformat(timespec="seconds")
+        claims = {rule.rpartition("/")[0] for rule in wanted}
+        gone = [rule for rule in known if rule.rpartition("/")[0] in claims and rule not in wanted]
+        ended = {rule: {"until": now} | known[rule] for rule in gone}
+        new = {
+            rule: {"since": now, **git_state()} for rule in sorted(wanted) if "until" in known.get(rule, {"until": 0})
+        }
+        if (made := known | ended | new) != known:
+            write_atomic(paths.rules, json.dumps(made, indent=0) + "\n")
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process of this host is here: two that read and write would lose an entry."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def fixed_rules(paths: StudyPaths) -> dict[str, dict[str, Any]] | None:

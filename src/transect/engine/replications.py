@@ -153,6 +153,24 @@ def unfixed(made: Replication) -> list[Claim]:
     return [one.claim for one in made.claims if one.decided.edited and one.decided.verdict is Verdict.OPEN]
 
 
+def page_of_work(name: str, results: Path) -> Path:
+    """Return where the page of a work lies."""
+    return results / FOLDER / name / PAGE
+
+
+def check_place(name: str, work: Work, results: Path) -> None:
+    """Raise BadInput where the page of another work of that name lies."""
+    file = page_of_work(name, results).with_name(DATA)
+    try:
+        other = json.loads(file.read_text(encoding="utf-8"))["title"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if other != work.title:
+        raise BadInput(
+            f"{file.parent}: holds the page of '{other}', another work of that name: give one of them another name"
+        )
+
+
 def write_replication(made: Replication, results: Path) -> Path:
     """Write the page and its data, then the index of all; return the page. Each file is whole or as it was."""
     folder = results / FOLDER / made.name

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from transect.domain.cell import OpenCell, class_of
-from transect.domain.claims import Claim, Measured, Work
+from transect.domain.claims import Claim, Kind, Measured, Work
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.metrics import METRICS
 from transect.domain.strict_yaml import load_model
@@ -61,6 +61,9 @@ def check_measured(claim: Claim, measured: Measured, where: str) -> None:
         raise unknown_name("stage", measured.stage, STAGES, where)
     if measured.metric not in METRICS:
         raise unknown_name("metric", measured.metric, METRICS, where)
+    unit = METRICS[measured.metric].unit
+    if claim.kind is Kind.VALUE and claim.unit not in ("", unit):
+        raise BadInput(f"{where}: unit '{claim.unit}': expected that of {measured.metric}, '{unit}'")
     kind = class_of(measured.stage)
     if kind is OpenCell:  # a stage of a plug-in that does not say which axes it has
         return

@@ -105,7 +105,8 @@ def test_an_order_holds_only_where_every_pair_is_shown(rights: list[bool | None]
 @given(st.lists(FACTORS, min_size=1, max_size=4), NUMBERS)
 def test_the_gap_is_that_of_the_widest_interval(reaches: list[float], value: float) -> None:
     points = [Point(label="", published=1, here=interval(value, reach)) for reach in reaches]
-    assert math.isclose(gap_of(points) or 0.0, max(reaches) - 1, abs_tol=1e-9)
+    # Seen four times in five: half the interval, and as much more as a chance of 80 % takes.
+    assert math.isclose(gap_of(points) or 0.0, max(reaches) ** (1 + 0.8416 / 1.96) - 1, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def test_without_an_interval_there_is_no_gap() -> None:

@@ -14,6 +14,7 @@ from transect.analysis.claims import Decided, Evidence, decide_claim
 from transect.analysis.groups import Floors, group_records
 from transect.domain.claims import Claim, Work, rule_id
 from transect.domain.record import Record
+from transect.domain.until import MARGIN
 
 HOLDS, DIRECTION, FAILS, OPEN = Verdict.HOLDS, Verdict.DIRECTION, Verdict.FAILS, Verdict.OPEN
 OLD, YOUNG = "2000-01-01T00:00:00+00:00", "2026-06-01T00:00:00+00:00"
@@ -73,13 +74,17 @@ def work_of(kind: str, *, more: Iterable[dict[str, Any]] = (), measured: dict[st
     return Work(title="W", short="W", cite="W", hardware="laptop", conditions={}, claims=[claim])
 
 
-def decided(work: Work, *records: Record, since: str | None = OLD, asked: bool = True, study: str = "s") -> Decided:
+def decided(
+    work: Work, *records: Record, since: str | None = OLD, asked: bool = True, study: str = "s", margin: float = MARGIN
+) -> Decided:
     """Decide the claim of a work by records; its rule is of `since`, or nothing tells of when."""
     [claim] = work.claims
     groups = group_records(records)
     rules = None if since is None else {rule_id(work, claim): since}
     of: Callable[[str], list[Any]] = lambda stage: [group for group in groups if group.cell.stage == stage]  # noqa: E731
-    return decide_claim(work, claim, Evidence(study=study, groups=of, floors=Floors(groups), since=rules, asked=asked))
+    return decide_claim(
+        work, claim, Evidence(study=study, groups=of, floors=Floors(groups, margin), since=rules, asked=asked)
+    )
 
 
 BASE = runs(100)
@@ -141,7 +146,7 @@ def test_the_gap_is_how_far_an_interval_reaches() -> None:
     )
     [point] = wide.points
     assert point.here is not None and wide.gap is not None and narrow.gap is not None
-    assert (1 + wide.gap) ** 2 == pytest.approx(point.here.high / point.here.low)
+    assert (1 + wide.gap) ** 2 == pytest.approx((point.here.high / point.here.low) ** (1 + 0.8416 / 1.96))
     assert 0 < narrow.gap < 0.02 < wide.gap
 
 
@@ -216,7 +221,7 @@ def test_a_rule_younger_than_the_runs_decides_nothing() -> None:
     later = [*records[:-1], *runs(210, 2, fields={"started": "2026-07-01T00:00:00Z"})[-1:]]
     assert decided(work_of("ratio"), *later, since=YOUNG).edited
     unknown = decided(work_of("ratio"), *records, since=None)
-    assert (unknown.verdict, unknown.firm, unknown.edited) == (HOLDS, False, False)
+    assert (unknown.verdict, unknown.firm, unknown.edited) == (OPEN, False, True)
 
 
 def test_an_edited_claim_is_another_rule() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from transect.domain.claims import rule_id
 from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.engine.make_report import write_report
-from transect.engine.plan_files import fixed_rules, planned_works, write_plan
+from transect.engine.plan_files import fix_rules, fixed_rules, planned_works, write_plan
 from transect.planning.blocks import make_blocks
 
 STUDY = """
@@ -81,10 +82,23 @@ def test_an_edited_rule_is_a_younger_one_beside_the_old(tmp_path: Path) -> None:
     second = planned(tmp_path, published=50)
     rules = fixed_rules(second.paths)
     assert rules is not None and set(rules) == {rule_of(first), rule_of(second)} and len(rules) == 2
-    assert rules[rule_of(first)] == LONG_AGO and rules[rule_of(second)]["since"] > LONG_AGO["since"]
-    # Taken back, it is the old one again.
+    new = rules[rule_of(second)]["since"]
+    assert rules[rule_of(first)] == LONG_AGO | {"until": new} and new > LONG_AGO["since"]
+    # Taken back, it is the old one again from now on: it decides no run that began under the other one.
     planned(tmp_path)
-    assert fixed_rules(second.paths) == rules
+    again = fixed_rules(second.paths)
+    assert again is not None and again[rule_of(first)]["since"] >= new and "until" not in again[rule_of(first)]
+    assert "until" in again[rule_of(second)]
+
+
+def test_two_that_note_rules_at_once_lose_none(tmp_path: Path) -> None:
+    made = planned(tmp_path)
+    [work] = made.works.values()
+    works = [work.model_copy(update={"short": f"W{n}"}) for n in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda one: fix_rules(made.paths, [one]), works))
+    rules = fixed_rules(made.paths)
+    assert rules is not None and {rule_id(one, one.claims[0]) for one in works} <= set(rules)
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"a": 1}'])

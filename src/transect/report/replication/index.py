@@ -51,8 +51,9 @@ def _listed(place: Path) -> Listed:
             raise ValueError(f"schema_version {facts['schema_version']}: expected {SCHEMA_VERSION}")
         made = Listed(name=place.name, facts=facts)
         # What the page will ask for is asked for here.
-        _ = made.counts, [facts[key] for key in ("short", "title", "day")], dict(facts["machine"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        _ = made.counts, [len(facts[key] + "") for key in ("short", "title", "day")]
+        _ = [len(told + "") for pair in facts["machine"].items() for told in pair]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError, AttributeError) as error:
         what = f"{DATA} cannot be read: {type(error).__name__}: {error}; transect replicate {place.name} writes it anew"
         return Listed(name=place.name, facts={}, why=what)
     return made

@@ -99,7 +99,9 @@ def sentence(counts: Mapping[str, int]) -> str:
 
 def gap_words(decided: Decided) -> str:
     """Say which difference from the published number would have been seen; empty where nothing tells."""
-    return "" if decided.gap is None else f"a difference of {percent(decided.gap)} would have been seen"
+    return (
+        "" if decided.gap is None else f"a difference of {percent(decided.gap)} would have been seen four times in five"
+    )
 
 
 def verdict_chip(decided: Decided) -> Chip:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from transect.domain.claims import Work
+from transect.domain.claims import Kind, Work
 
 # What reports call the work (`config/claims/go-mpi.yaml`).
 GO_WITH_MPI = "Go with MPI"
@@ -66,13 +66,14 @@ def published_series(works: Iterable[Work]) -> Iterator[PublishedSeries]:
     """Yield the series that the works of a study have, in the order of `_MINUTES`."""
     claims = {claim.key: claim for work in works if work.short == GO_WITH_MPI for claim in work.claims}
     for key, (problem, way, strategies) in _MINUTES.items():
-        if key in claims and claims[key].measured:
-            measured = claims[key].measured[0]
+        claim = claims.get(key)
+        if claim is not None and claim.kind is Kind.SHAPE and claim.measured and "workload" in claim.measured[0].cells:
+            measured = claim.measured[0]
             yield PublishedSeries(
                 problem=problem,
                 way=way,
                 per_rank=_PER_RANK,
-                minutes=dict(zip(claims[key].axis_values, claims[key].numbers, strict=True)),
+                minutes=dict(zip(claim.axis_values, claim.numbers, strict=True)),
                 workload=str(measured.cells["workload"]),
                 strategies=strategies,
                 parameters=measured.parameters,
