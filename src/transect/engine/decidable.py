@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -101,7 +102,8 @@ def _of_plan(study: PlannedStudy) -> str:
 
 def _any(measured: Measured, plan: Planner) -> bool:
     study = plan(measured.study)
-    return study.plan is not None and None in _reasons(measured.stage, measured.cells, study, timed=True)
+    found = () if study.plan is None else _reasons(measured.stage, measured.cells, study, timed=True)
+    return any(why is None for _, why in found)
 
 
 def _chance(claim: Claim, plan: Planner) -> Chance:
@@ -121,12 +123,14 @@ def _lacking(claim: Claim, measured: Measured, study: PlannedStudy) -> str:
     """Say which side of a claim no cell of a plan would measure; empty where all are there."""
     timed = takes_time(claim, measured)
     for said, wanted in _sides(claim, measured):
-        reasons = list(_reasons(measured.stage if not measured.replicas else "profile", wanted, study, timed))
+        found = list(_reasons(measured.stage if not measured.replicas else "profile", wanted, study, timed))
+        reasons = [why for _, why in found]
         if not reasons:
             return f"{measured.study}: no cell of {said} on this system"
         if None not in reasons:
             return f"{measured.study}: {said}: {next(filter(None, reasons))}"
-        if reasons.count(None) < MIN_RUNS:
+        runs = Counter(cell.without_repeat() for cell, why in found if why is None)
+        if max(runs.values()) < MIN_RUNS and not measured.replicas:
             return f"{measured.study}: {said}: fewer than {MIN_RUNS} runs are planned, and of fewer nothing is decided"
     return ""
 
@@ -144,11 +148,13 @@ def _sides(claim: Claim, measured: Measured) -> Iterator[tuple[str, dict[str, An
             yield f"{measured.along.axis} {value}", measured.cells | {measured.along.axis: value}
 
 
-def _reasons(stage: str, wanted: Mapping[str, Any], study: PlannedStudy, timed: bool) -> Iterator[str | None]:
+def _reasons(
+    stage: str, wanted: Mapping[str, Any], study: PlannedStudy, timed: bool
+) -> Iterator[tuple[Cell, str | None]]:
     assert study.plan is not None and study.skips is not None
     for planned in study.plan:
         if planned.cell.stage == stage and _fits(planned.cell, wanted):
-            yield study.skips[planned.key] or _decides_nothing(planned.cell, study.plan.system, timed)
+            yield planned.cell, study.skips[planned.key] or _decides_nothing(planned.cell, study.plan.system, timed)
 
 
 def _decides_nothing(cell: Cell, system: System, timed: bool) -> str | None:
