@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import Any
 
 from transect.analysis.claim_cells import best_of, matches, pairs_of, selector_words, series_of, value_of
-from transect.analysis.claim_verdicts import Decided, Evidence, Point, Verdict, gap_of, judged, ordered, together
+from transect.analysis.claim_verdicts import Decided, Evidence, Point, Verdict, gap_of, holm, judged, ordered, together
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import contrast
 from transect.analysis.entries import moment_of
@@ -26,7 +26,7 @@ from transect.domain.until import MIN_RUNS
 from transect.stats.estimates import Estimate, decided_ratio
 from transect.stats.noise import logs_of, middle
 from transect.stats.samples import Spread
-from transect.stats.verdicts import LEVEL, Answer, Decision, decide_logs
+from transect.stats.verdicts import LEVEL, decide_logs
 
 __all__ = ["Decided", "Evidence", "Point", "Verdict", "decide_all", "decide_claim", "matches"]
 
@@ -131,7 +131,7 @@ class _Judge:
                     made.append(each)
         if not made:
             return self._nothing(self._groups(self.measured.cells), f"two values of {self._axis}")
-        rights = list(_holm(made, self.level))
+        rights = list(holm(made, self.level))
         words = (
             f"{value_of(each.group.cell, self._axis)} over {value_of(each.base.cell, self._axis)} "
             f"{'open' if right is None else 'shown' if right else 'not so'}"
@@ -288,27 +288,6 @@ class _Judge:
         when = f"{fixed:%Y-%m-%d %H:%M} UTC" if fixed else "later than these cells were planned"
         reason = f"its rule is of {when}, younger than runs that it would judge: it decides later ones alone"
         return replace(made, verdict=Verdict.OPEN, firm=False, edited=True, reason=reason)
-
-
-def _holm(made: Sequence[Contrast], level: float) -> Iterator[bool | None]:
-    """Yield whether the first of each pair is shown to have the higher value, False for the lower one; None where open.
-
-    Holm's procedure, in which the best of several counts for as many; the margin of other questions plays no part.
-    """
-    chances = [1.0 if each.barred or each.decision is None else _p_apart(each.decision) for each in made]
-    left, least, shown = math.fsum(each.n_comparisons for each in made), 0.0, set()
-    for p, n in sorted(zip(chances, range(len(made)), strict=True)):
-        least = max(least, p * left)
-        if least <= level:
-            shown.add(n)
-        left -= made[n].n_comparisons
-    for n, each in enumerate(made):
-        yield each.ratio.value > 1 if n in shown else None
-
-
-def _p_apart(decision: Decision) -> float:
-    """Return the probability of the test for a difference."""
-    return decision.p_other if decision.answer is Answer.SAME else decision.p
 
 
 def _skipped(group: Group[Any]) -> bool:

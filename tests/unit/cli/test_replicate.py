@@ -229,6 +229,39 @@ def test_damaged_data_are_told_in_the_index(tmp_path, work, transect):
     code, out, err = replicate(transect, results)
     index = (results / "replications/index.html").read_text()
     assert code == 0 and "index.html" in out and "torn" in err and "torn" in index and "trainers" in index
+    odd = {"schema_version": 1, "counts": {"holds": float("inf")}, "short": None, "title": {}, "day": "", "machine": []}
+    for told in (odd, odd | {"counts": {}}, facts_of(results) | {"title": {}}):
+        (torn / "replication.json").write_text(json.dumps(told))
+        code, out, err = replicate(transect, results)
+        assert code == 0 and "torn" in err and "Traceback" not in err
+
+
+def test_a_rule_that_was_edited_is_refused_before_anything_runs(tmp_path, work, transect, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    results = tmp_path / "results"
+    quick = write_results(results / "quick", work)
+    assert replicate(transect, results, work, "--no-run")[0] == 0
+    there = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
+    work.write_text(WORK.replace("published: 10.0", "published: 2.0"))
+    code, out, err = replicate(transect, results, work)
+    assert code == 2 and not out and "ten-times" in err and len(err.strip().splitlines()) == 1
+    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == there
+    assert quick.is_dir()
+
+
+def test_pages_of_two_works_of_one_name_and_pages_whose_results_are_gone_stay(tmp_path, work, transect):
+    results = tmp_path / "results"
+    quick = write_results(results / "quick", work)
+    assert replicate(transect, results, work, "--no-run")[0] == 0
+    before = facts_of(results)
+    other = tmp_path / "other" / work.name
+    other.parent.mkdir()
+    other.write_text(WORK.replace("Trainers compared", "Another work"))
+    code, _, err = replicate(transect, results, other, "--no-run")
+    assert code == 2 and "Trainers compared" in err and facts_of(results) == before
+    quick.rename(tmp_path / "gone")
+    code, _, err = replicate(transect, results, work, "--no-run")
+    assert code == 5 and "stays as it was" in err and facts_of(results) == before
 
 
 def test_before_anything_runs_the_list_says_what_can_be_decided(tmp_path, work, transect, monkeypatch):
