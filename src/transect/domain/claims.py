@@ -163,12 +163,16 @@ class Claim(Section):
             raise ValueError(f"claim {self.key}: published: of no effect expected 1")
         if self.kind is Kind.SHAPE and not (isinstance(self.published, dict) and self.anchor in self.published):
             raise ValueError(f"claim {self.key}: anchor: expected one of the values in `published`")
+        if self.kind is Kind.ORDER and max(numbers) <= min(numbers) * self.rule.factor:
+            raise ValueError(f"claim {self.key}: published: no two numbers are further apart than the rule's factor")
         for place, measured in enumerate(self.measured):
             self._check(measured, f"claim {self.key}: measured.{place}", series)
         return self
 
     def _check(self, measured: Measured, where: str, series: bool) -> None:
         if measured.replicas:
+            if self.kind is not Kind.RATIO or measured.cells or measured.metric:
+                raise ValueError(f"{where}.replicas: expected a ratio, and neither `cells` nor `metric` beside it")
             return
         if not measured.metric:
             raise ValueError(f"{where}: expected `metric`")
@@ -179,11 +183,10 @@ class Claim(Section):
         if (self.kind in (Kind.RATIO, Kind.NO_EFFECT)) != bool(measured.over):
             raise ValueError(f"{where}.over: expected axes of a ratio or of no effect, and of no other kind")
         if measured.along is not None:
-            there = len(measured.along.values or self.axis_values)
-            if there != len(self.numbers):
-                raise ValueError(
-                    f"{where}.along.values: {there} of {len(self.numbers)} published numbers: expected as many"
-                )
+            values = self.axis_of(measured)
+            if len(values) != len(self.numbers) or len({*map(str, values)}) < len(values):
+                numbers = f"{len(self.numbers)} published numbers"
+                raise ValueError(f"{where}.along.values: {values} for {numbers}: expected as many, each once")
 
     @property
     def numbers(self) -> list[float]:

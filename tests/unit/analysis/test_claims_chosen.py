@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
-from test_claims_decided import BASE, HOLDS, OPEN, decided, runs, work_of
+from test_claims_decided import BASE, CLAIMS, HOLDS, OPEN, decided, runs, work_of
 
 from transect.analysis.claim_cells import matches
 from transect.domain.claims import Measured
@@ -74,3 +74,23 @@ def test_a_pattern_is_no_missing_value_and_true_is_not_one() -> None:
 def test_a_study_is_a_name(study: str) -> None:
     with pytest.raises(ValidationError):
         Measured.model_validate({"study": study, "metric": "step_time"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "why"),
+    [
+        ("order", {"published": {1: 100, 2: 101}}, "further apart"),
+        (
+            "order",
+            {"published": [100.0, 200.0], "measured": {"along": {"axis": "ranks", "values": [2, 2]}}},
+            "each once",
+        ),
+        ("shape", {"measured": {"along": {"axis": "ranks", "values": [1, 2]}}}, "as many"),
+        ("order", {"measured": {"replicas": 4}}, "expected a ratio"),
+        ("ratio", {"measured": {"replicas": 4, "cells": {"ranks": 2}}}, "neither"),
+    ],
+)
+def test_what_could_never_be_decided_is_refused(kind: str, changes: dict, why: str) -> None:
+    given = {"measured": CLAIMS[kind]["measured"] | changes.pop("measured", {})} | changes
+    with pytest.raises(ValidationError, match=why):
+        work_of(kind, **given)
