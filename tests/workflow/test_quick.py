@@ -28,6 +28,7 @@ COMMANDS = {
     "watch": (("results/quick",), 0, "report: "),
     "status": (("results/quick",), 0, " ok, 0 failed"),
     "compare": (("results/quick", "elsewhere"), 5, "not comparable"),
+    "replicate": (("go-mpi", "--list"), 0, "claims can be decided here"),
     "doctor": ((), 0, "environments"),
 }
 
