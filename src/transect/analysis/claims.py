@@ -251,10 +251,10 @@ class _Judge:
         return contrast(group, base, floors, metric, by="run", candidates=candidates, **told)
 
     def _unlike(self, groups: Iterable[Group[Any]]) -> Iterator[str]:
-        """Say in which hyper-parameters records are other work than what was published; what none states is no difference."""
+        """Say in which hyper-parameters records are other work than what was published, or do not say what they are."""
         for record in (record for group in groups for record in group.ok):
             for name, wanted in self.measured.parameters.items():
-                if (value := record.parameters.get(name, wanted)) != wanted:
+                if (value := record.parameters.get(name, "not stated")) != wanted:
                     yield f"{name.replace('_', ' ')} {value} here, {wanted} published"
 
     def _nothing(self, groups: Sequence[Group[Any]], what: str) -> Decided:
