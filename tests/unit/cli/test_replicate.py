@@ -11,9 +11,10 @@ import pytest
 
 from factories import train_cell
 from result_runs import noisy, write_planned, write_run
-from transect.domain.claims import Work, rule_id
+from transect.domain.claims import Kind, Rule, Work, rule_id
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
+from transect.report.replication.page import rule_words
 from transect.report.topics.claims.findings import sentence
 
 WORK = """
@@ -105,6 +106,13 @@ def claims_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 def replicate(transect: Any, results: Path, *arguments: object) -> tuple[int, str, str]:
     code, out, err = transect("replicate", *arguments, "--results", results)
     return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("test", "kind"), [("within", Kind.NO_EFFECT), ("at least", Kind.VALUE), ("order", Kind.ORDER)]
+)
+def test_the_factor_of_a_rule_is_told_in_full(test, kind):
+    assert "a factor of 1.001" in rule_words(Rule(test=test, factor=1.001), kind)
 
 
 def test_claims_are_counted_in_words():

@@ -97,7 +97,7 @@ def _overview(made: Replication) -> Iterator[Part]:
 
 def rule_words(rule: Rule, kind: Kind) -> str:
     """Say in words what decides."""
-    off = f"a factor of {number(rule.factor)}"
+    off = f"a factor of {rule.factor:g}"
     if rule.test == "order":
         beyond = f" that are further apart than {off}" if rule.factor > 1 else ""
         return f"all pairs of published numbers{beyond} are shown in that order, corrected for how many they are"
@@ -216,6 +216,8 @@ def _chart(held: Held) -> Part:
         axis=_axis(held),
         name=f"claim-{held.claim.key}-chart",
         cut="others",
+        # Of ratios, so that those near 1 are not one dot.
+        log=True if held.claim.kind in (Kind.RATIO, Kind.NO_EFFECT, Kind.SHAPE) else None,
         notes=["The upright mark is the published number, dots are the samples, the line is the interval."],
     )
     # As charts and not as one: a single row too is drawn, as the published number beside the samples is the point of it.
