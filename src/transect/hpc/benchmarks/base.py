@@ -53,6 +53,10 @@ class Benchmark(Plugin, ABC):
     turns_by: ClassVar[str] = ""
     # What `options` of a study may name, each with what it means and its default.
     options: ClassVar[dict[str, str]] = {}
+    # The options that `size: smoke` of a study stands for: a run of seconds, which shows that it works.
+    smoke: ClassVar[dict[str, int | float | str]] = {}
+    # The command that brings a program that is not here, e.g. `apt-get install hpcc`; "": none is known.
+    install: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         """Name the parser."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from transect.domain.axes.bench import BenchCell
-from transect.domain.errors import unknown_name
+from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil
 from transect.domain.system import System
@@ -31,7 +31,10 @@ class BenchGrid(Section):
     networks: list[str | None] = Field(default=[None], min_length=1, description="as in training grids")
     containers: Containers = Field(default=[None])
     options: list[dict[str, int | float | str]] = Field(
-        default=[{}], min_length=1, description="one cell for each: problem sizes and the like, see docs/benchmarks.md"
+        default=[{}],
+        min_length=1,
+        description="one cell for each: problem sizes and the like, see [benchmarks.md](benchmarks.md); `size: smoke` "
+        "stands for the options of a run of seconds",
     )
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
 
@@ -42,6 +45,15 @@ class BenchSection(Section):
     repeats: Count = Field(default=1, description="runs of each cell")
     repeat_until: StageRepeatUntil = None
     grids: list[BenchGrid] = Field(default=[], description="see below")
+
+
+def _options(name: str, given: dict[str, int | float | str]) -> tuple[tuple[str, int | float | str], ...]:
+    """Return a cell's options, sorted: `size: smoke` is what the benchmark says it is, and what is given goes before it."""
+    if "size" not in given:
+        return tuple(sorted(given.items()))
+    chosen = {**BENCHMARKS.get(name).smoke, **given}
+    del chosen["size"]
+    return tuple(sorted(chosen.items()))
 
 
 @STAGES.register("bench")
@@ -59,16 +71,21 @@ class Bench(Stage[BenchCell]):
         """Benchmarks and their options are there."""
         for number, grid in enumerate(section.grids):
             where = f"bench.grids.{number}"
+            place = context.where(f"{where}.options")
             keys = sorted({key for options in grid.options for key in options})
             for name in grid.benchmarks:
                 if not context.knows(BENCHMARKS, [name], f"{where}.benchmarks"):
                     continue
-                known = BENCHMARKS.get(name).options
+                benchmark = BENCHMARKS.get(name)
+                known = {**benchmark.options, "size": "smoke"}
                 for key in keys:
                     with context.complaints.noted():
                         if key not in known:
-                            place = context.where(f"{where}.options")
                             raise unknown_name(f"option of {name}", key, known, place)
+                for given in [options["size"] for options in grid.options if "size" in options]:
+                    with context.complaints.noted():
+                        if given != "smoke":
+                            raise BadInput(f"{place}: size: expected smoke, found {given!r}")
 
     def cells(self, section: BenchSection, context: Context) -> Iterable[BenchCell]:
         """The cross product of each grid, with its repeats."""
@@ -80,8 +97,9 @@ class Bench(Stage[BenchCell]):
                 nodes=grid.nodes,
                 network=grid.networks,
                 container=grid.containers,
-                options=[tuple(sorted(choice.items())) for choice in grid.options],
+                options=grid.options,
             ):
+                point["options"] = _options(point["benchmark"], point["options"])
                 for repeat in range(section.repeats):
                     yield BenchCell(**point, device=grid.device, repeat=repeat)
 
