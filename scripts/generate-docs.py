@@ -238,10 +238,16 @@ def metrics_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_NAMED = {
+    "_Growing": "[counts](#lists-that-grow-with-the-machine)",
+    "_GrowingOrNull": "[counts](#lists-that-grow-with-the-machine) or null",
+}
+
+
 def _type(schema: dict[str, Any]) -> str:
     """Say a JSON schema's type in words, with its bounds."""
     if "$ref" in schema:
-        return "mapping"
+        return _NAMED.get(schema["$ref"].rsplit("/", 1)[-1], "mapping")
     if "anyOf" in schema:
         return " or ".join(_type(one) for one in schema["anyOf"])
     if "enum" in schema:
@@ -258,7 +264,7 @@ def _type(schema: dict[str, Any]) -> str:
 def _default(schema: dict[str, Any], required: bool) -> str:
     if required:
         return "required"
-    if "$ref" in schema:
+    if "$ref" in schema and "default" not in schema:
         return ""
     return f"`{json.dumps(schema.get('default'), ensure_ascii=False)}`"
 

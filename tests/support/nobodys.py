@@ -27,6 +27,7 @@ NO_CELLS_OWN = {
     "planner/partition.py": "what a plan chooses stands in a cell's options",
     "planner/problem.py": "what a plan chooses stands in a cell's options",
     "domain/claims.py": "what was published and which cells measure it: none of them runs otherwise",
+    "domain/counts.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/pairs.py": "which cells are compared, and none of them runs otherwise; the block's state has it",
     "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/system.py": "what it decides stands in the cell's spec, which is hashed",

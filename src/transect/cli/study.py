@@ -8,6 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -52,7 +53,7 @@ def _chosen(plan: Any, patterns: Iterable[str]) -> list[Any]:
 
 
 def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False) -> None:
-    """Validate a study; print the cells it would run, and which would be skipped and why.
+    """Validate a study; print the cells it would run, which would be skipped and why, and what a larger machine would add.
 
     Shows the same messages as a run. Exit code 2 when the study cannot be used, 1 when nothing of one of its grids
     would run here (on a cluster 0: its nodes are asked when they run it).
@@ -60,6 +61,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     """
     from transect.engine.questions import check_questions
     from transect.planning.blocks import make_blocks
+    from transect.planning.larger import additions
     from transect.planning.skips import empty_grids, skips_of
     from transect.planning.study import find_study, read_study
 
@@ -75,6 +77,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     blocks = make_blocks(plan)
     skips = skips_of(plan)
     empty = empty_grids(plan, skips)
+    larger = list(additions(plan.file, plan.system))
     # Of a cluster's nodes this machine does not know what they lack.
     end = int(bool(empty) and plan.system.scheduler == "none")
     rows = [
@@ -82,7 +85,8 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
         for p in plan
     ]
     if as_json:
-        print(json.dumps({"study": plan.study.name, "cells": rows, "empty_grids": empty}, indent=1))
+        more = [asdict(addition) for addition in larger]
+        print(json.dumps({"study": plan.study.name, "cells": rows, "empty_grids": empty, "larger": more}, indent=1))
         raise typer.Exit(end)
     print_table(
         ("stage", "cell", "environment", "skip reason"), [[text or "" for text in row.values()] for row in rows]
@@ -98,6 +102,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
         )
     if plan.left_out:
         print_lines(f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out")
+    print_lines(*(f"with {addition}" for addition in larger))
     if plan.system.scheduler != "none":
         jobs = [block for block in blocks if not block.shape.local]
         minutes = sum(block.minutes * block.shape.nodes for block in jobs)

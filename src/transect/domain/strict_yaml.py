@@ -122,14 +122,14 @@ def _shown(value: Any) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
 
 
-def validate(model: type[M], content: Mapping[str, Any], where: str, below: str = "") -> M:
+def validate(model: type[M], content: Mapping[str, Any], where: str, below: str = "", context: Any = None) -> M:
     """Make a model of what a file holds: no value becomes one of another type.
 
-    `below` goes before the keys in messages. Raises BadInput naming file, key, value and what was
+    `below` goes before the keys in messages; `context` is for the model's own validators. Raises BadInput naming file, key, value and what was
     expected. Lists pass for tuples, as they would from JSON; whole numbers pass for numbers.
     """
     try:
-        return model.model_validate_json(json.dumps(content), strict=True)
+        return model.model_validate_json(json.dumps(content), strict=True, context=context)
     except ValidationError as error:
         rows = []
         for problem in error.errors():

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
+from transect.domain.counts import Count as Count
 from transect.domain.errors import BadInput
 from transect.domain.until import Percent, RepeatUntil
 
 # Of a study, and so of its folder.
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
 Counts = Annotated[list[Count], Field(min_length=1)]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.cell import Cell
+from transect.domain.counts import Machine
 from transect.domain.errors import Complaints
 from transect.domain.registry import Registry
 from transect.domain.study import Study
@@ -38,6 +39,17 @@ _OF_A_STEP = (
 
 # Stands for a system whose file cannot be used: nothing that depends on it is held against a study.
 NO_SYSTEM = System(name="unknown")
+
+
+def machine_of(system: System) -> Machine | None:
+    """Return how far a study's lists grow on a system; None where there is none.
+
+    Cores that its file does not say are this machine's, unless a scheduler runs the cells elsewhere.
+    """
+    if system is NO_SYSTEM:
+        return None
+    here = available_cores() if system.scheduler == "none" else None
+    return Machine(system=system.name, nodes=system.nodes, cores=system.cores_per_node or here)
 
 
 class Context:
@@ -160,9 +172,9 @@ class Context:
 
     @cached_property
     def _cores(self) -> float:
-        # The machine that plans tells nothing of a cluster's nodes: where their cores are unknown, nothing is left out.
-        here = available_cores() if self.system.scheduler == "none" else math.inf
-        return self.system.cores_per_node or here
+        # Where the cores of a cluster's nodes are unknown, nothing is left out.
+        machine = machine_of(self.system)
+        return machine.cores if machine and machine.cores else math.inf
 
     @cached_property
     def _gpus(self) -> int:

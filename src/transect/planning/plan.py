@@ -25,7 +25,7 @@ from transect.launch.images import in_container, parts_of
 from transect.launch.wrapping import WRAPPERS
 from transect.planning.claims import works_of
 from transect.planning.code_hash import Sources
-from transect.planning.context import NO_SYSTEM, Context
+from transect.planning.context import NO_SYSTEM, Context, machine_of
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand, hook_of, precedences
 from transect.planning.images import image_lock
@@ -258,11 +258,11 @@ def _in_turn(cells: dict[str, Planned]) -> dict[str, Planned]:
 def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     """Expand, check and fingerprint. Raises BadInput with everything that a run would say."""
     complaints = Complaints()
-    study, broken = read_study(study_file, complaints)
     system = NO_SYSTEM
     with complaints.noted():
         system = load_model(system_file, System)
         check_launchers(system, system_file)
+    study, broken = read_study(study_file, complaints, machine_of(system))
     context = Context(study, study_file, system, complaints)
     expanded = expand(context, broken)
     waits = precedences(expanded, context)

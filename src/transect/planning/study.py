@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import Field, create_model
 
+from transect.domain.counts import Machine
 from transect.domain.errors import BadInput, Complaints, unknown_name
 from transect.domain.paths import config_folders
 from transect.domain.registry import PLUGINS_VARIABLE
@@ -141,14 +142,17 @@ def load_study(path: Path) -> Study:
     return study
 
 
-def read_study(path: Path, complaints: Complaints) -> tuple[Study, frozenset[str]]:
-    """Return what can be used of a study, and the keys at its top that cannot; note what is wrong with them."""
+def read_study(path: Path, complaints: Complaints, machine: Machine | None = None) -> tuple[Study, frozenset[str]]:
+    """Return what can be used of a study, and the keys at its top that cannot; note what is wrong with them.
+
+    Its lists grow with `machine`; without one they hold the numbers that are written out.
+    """
     content = load_yaml(path)
     _add_plugins(path, content)
     model, usable = study_model(), {}
     for key, value in content.items():
         with complaints.noted():
-            validate(model, {"name": "unnamed", key: value}, str(path))
+            validate(model, {"name": "unnamed", key: value}, str(path), context=machine)
             usable[key] = value
     broken = frozenset(content.keys() - usable.keys())
     for name, keys in list(usable.get("workloads", {}).items()):
@@ -165,7 +169,7 @@ def read_study(path: Path, complaints: Complaints) -> tuple[Study, frozenset[str
         usable["name"] = "unnamed"
     study = None
     with complaints.noted():
-        study = validate(model, usable, str(path))
+        study = validate(model, usable, str(path), context=machine)
     if study is None:
         complaints.end()
     assert study is not None

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from transect.domain.axes.text import HYPERPARAMETERS, ClassifyCell, EmbeddingsCell
 from transect.domain.cell import Cell
+from transect.domain.counts import GrowingCounts
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section, typed
@@ -56,7 +57,7 @@ class ClassifyGrid(TextGrid):
     models: Names = Field(description="names from `classify.models`")
     epochs: Counts | None = Field(default=None, description="passes over the training part; null: the classifier's own")
     updates: Counts | None = Field(default=None, description="steps, in the place of `epochs`")
-    batches: Counts | None = Field(default=None, description="null: the classifier's own")
+    batches: GrowingCounts | None = Field(default=None, description="null: the classifier's own")
     learning_rates: Annotated[list[Rate], Field(min_length=1)] | None = Field(
         default=None, description="null: the classifier's own"
     )
@@ -68,7 +69,7 @@ class ClassifyGrid(TextGrid):
     devices: Annotated[list[Literal["cpu", "cuda"]], Field(min_length=1)] = Field(
         default=["cpu"], description="where it is trained"
     )
-    threads: Counts = Field(default=[1], description="of each cell")
+    threads: GrowingCounts = Field(default=[1], description="of each cell")
     repeats: Count | None = Field(default=None, description="null: as many as `classify.repeats`")
 
 

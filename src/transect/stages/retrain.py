@@ -12,6 +12,7 @@ from pydantic import Field
 from transect.domain.axes.data import data_of
 from transect.domain.axes.retrain import RELAY, RetrainCell, StepCell
 from transect.domain.cell import Cell
+from transect.domain.counts import GrowingCounts
 from transect.domain.errors import BadInput, check_known
 from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
@@ -68,13 +69,13 @@ class RetrainGrid(Section):
     )
     rates: Names = Field(default=[OLD], description=f"`{OLD}`: the workload's own, or names from `retrain.rates`")
     steps: Counts = Field(default=[100], description="updates, of all that take turns together")
-    batches: Counts | None = Field(default=None, description="rows of a micro-batch; null: the workload's batch")
+    batches: GrowingCounts | None = Field(default=None, description="rows of a micro-batch; null: the workload's batch")
     accumulate: Counts = Field(default=[1], description="micro-batches in a step")
     clip: list[Annotated[float, Field(gt=0)] | None] = Field(
         default=[None], min_length=1, description="largest Euclidean norm of all gradients together; null: none"
     )
     providers: Names = Field(default=["cpu"], description=", ".join(PROVIDERS))
-    threads: Counts = Field(default=[1], description="intra-operator threads")
+    threads: GrowingCounts = Field(default=[1], description="intra-operator threads")
     repeats: Count | None = Field(default=None, description="null: as many as `retrain.repeats`")
     where_it_fits: WhereItFits = False
 

@@ -9,9 +9,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from transect.domain.axes.bench import BenchCell
+from transect.domain.counts import GrowingCounts, OptionChoices
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
-from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil
+from transect.domain.study import Containers, Count, Names, Section, StageRepeatUntil, WhereItFits
 from transect.domain.system import System
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
@@ -25,18 +26,18 @@ class BenchGrid(Section):
     """Benchmarks that are run, over a sweep of nodes, ranks on each, threads, networks, options."""
 
     benchmarks: Names = Field(description="names from [plugins.md](plugins.md#benchmark)")
-    threads: Counts = Field(default=[1], description="threads")
-    ranks: Counts = Field(default=[1], description="ranks on each node")
-    nodes: Counts = Field(default=[1], description="nodes; ranks are on each")
+    threads: GrowingCounts = Field(default=[1], description="threads")
+    ranks: GrowingCounts = Field(default=[1], description="ranks on each node")
+    nodes: GrowingCounts = Field(default=[1], description="nodes; ranks are on each")
     networks: list[str | None] = Field(default=[None], min_length=1, description="as in training grids")
     containers: Containers = Field(default=[None])
-    options: list[dict[str, int | float | str]] = Field(
+    options: OptionChoices = Field(
         default=[{}],
-        min_length=1,
-        description="one cell for each: problem sizes and the like, see [benchmarks.md](benchmarks.md); `size: smoke` "
-        "stands for the options of a run of seconds",
+        description="one cell for each: problem sizes and the like, see [benchmarks.md](benchmarks.md); a list is a cell "
+        "for each of its values, `size: smoke` the options of a run of seconds",
     )
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="`cpu` or `cuda`")
+    where_it_fits: WhereItFits = False
 
 
 class BenchSection(Section):
@@ -101,7 +102,9 @@ class Bench(Stage[BenchCell]):
             ):
                 point["options"] = _options(point["benchmark"], point["options"])
                 for repeat in range(section.repeats):
-                    yield BenchCell(**point, device=grid.device, repeat=repeat)
+                    cell = BenchCell(**point, device=grid.device, repeat=repeat)
+                    if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
+                        yield cell
 
     def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
         """The benchmark, the one parser that reads its log, and how its ranks meet."""

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from transect.domain.counts import GrowingCounts
 from transect.domain.errors import BadInput, unknown_name
-from transect.domain.study import Count, Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
+from transect.domain.study import Count, Names, Section, StageRepeatUntil, WhereItFits, typed
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
@@ -32,8 +33,8 @@ class InferGrid(Section):
         "what one cannot make is left out; not used by runtimes without ONNX",
     )
     providers: Names = Field(default=["cpu"], description=", ".join(PROVIDERS))
-    batches: Counts = Field(default=[1], description="samples per call")
-    threads: Counts = Field(default=[1], description="intra-operator threads")
+    batches: GrowingCounts = Field(default=[1], description="samples per call")
+    threads: GrowingCounts = Field(default=[1], description="intra-operator threads")
     precisions: Annotated[Names, typed(named_onnx_precision)] = Field(
         default=["fp32"], description="`fp32`; others are made from it by the stage `convert`"
     )
@@ -47,7 +48,7 @@ class InferGrid(Section):
         description="offered loads in requests per second, each request a batch, arriving at random; "
         "none: one call after another",
     )
-    sessions: Counts = Field(default=[1], description="sessions at once that serve an offered load")
+    sessions: GrowingCounts = Field(default=[1], description="sessions at once that serve an offered load")
     repeats: Count | None = Field(default=None, description="runs of each cell of this grid; null: `infer.repeats`")
     where_it_fits: WhereItFits = False
 

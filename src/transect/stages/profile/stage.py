@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from transect.domain.axes.train import ProfileCell, profiled_training
+from transect.domain.counts import GrowingCounts
 from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
-from transect.domain.study import Count, Counts, Names, Section, typed
+from transect.domain.study import Count, Names, Section, typed
 from transect.domain.system import System
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
@@ -31,9 +32,11 @@ class ProfileGrid(Section):
     frameworks: Annotated[Names, typed(FRAMEWORKS.named)] = Field(
         description="names from [plugins.md](plugins.md#framework)"
     )
-    batches: Counts = Field(description="samples of a micro-batch; from two sizes on, times of others lie on a line")
-    threads: Counts = Field(default=[1], description="threads per rank")
-    ranks: Counts = Field(default=[1], description="ranks on the node that do the same at once, each for itself")
+    batches: GrowingCounts = Field(
+        description="samples of a micro-batch; from two sizes on, times of others lie on a line"
+    )
+    threads: GrowingCounts = Field(default=[1], description="threads per rank")
+    ranks: GrowingCounts = Field(default=[1], description="ranks on the node that do the same at once, each for itself")
     precisions: Annotated[Names, typed(named_precision)] = Field(
         default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
     )

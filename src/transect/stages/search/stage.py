@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from transect.domain.axes.text import SearchCell
 from transect.domain.cell import Cell
+from transect.domain.counts import GrowingCounts
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section, typed
@@ -59,7 +60,7 @@ class SpaceRule(Section):
     learning_rates: RateRange | Annotated[list[Rate], Field(min_length=1)] | None = Field(
         default=None, description="a list, or `{low: …, high: …}`, drawn evenly in its logarithm"
     )
-    batches: Counts | None = Field(default=None, description="tickets in a batch")
+    batches: GrowingCounts | None = Field(default=None, description="tickets in a batch")
     optimisers: Annotated[Names | None, typed(OPTIMISERS.named)] = Field(
         default=None, description="a file of `src/transect/training/optimisers` each"
     )

@@ -12,12 +12,13 @@ from pydantic import Field
 from transect.domain.axes.data import data_of
 from transect.domain.axes.train import MEMORY_PLAN, TrainCell
 from transect.domain.cell import Cell
+from transect.domain.counts import Count, GrowingCounts, GrowingCountsOrNull
 from transect.domain.errors import BadInput
 from transect.domain.options import Value
 from transect.domain.paths import PACKAGE
 from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
-from transect.domain.study import Containers, Count, Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
+from transect.domain.study import Containers, Names, Section, StageRepeatUntil, WhereItFits, typed
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.launch.rendezvous import RENDEZVOUS
@@ -51,9 +52,9 @@ class TrainGrid(Section):
     strategies: Annotated[Names, typed(STRATEGIES.named)] = Field(
         description="names from [plugins.md](plugins.md#strategy)"
     )
-    ranks: Counts = Field(default=[1], description="ranks per node")
-    nodes: Counts = Field(default=[1], description="nodes; more than one needs a launcher that can")
-    threads: Counts = Field(default=[1], description="threads per rank")
+    ranks: GrowingCounts = Field(default=[1], description="ranks per node")
+    nodes: GrowingCounts = Field(default=[1], description="nodes; more than one needs a launcher that can")
+    threads: GrowingCounts = Field(default=[1], description="threads per rank")
     precisions: Annotated[Names, typed(named_precision)] = Field(
         default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
     )
@@ -67,9 +68,8 @@ class TrainGrid(Section):
         description="strong: the workload's batch is the global batch; weak: it is each replica's, "
         "which is a rank unless ranks share a model",
     )
-    batches: list[Count | None] = Field(
+    batches: GrowingCountsOrNull = Field(
         default=[None],
-        min_length=1,
         description="in place of the workload's batch (null), global or each replica's as `scaling` says",
     )
     learning_rate_rule: Literal["none", "linear"] = Field(
