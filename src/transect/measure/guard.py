@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from transect.measure import pressure
 from transect.measure.step_daemons import daemon_died
 
 # A foreign process counts as a disturbance from this share of one core.
@@ -185,10 +186,11 @@ def snapshot(window_s: float = 0.05) -> dict[str, Any]:
     """Return this node's load, foreign processes, memory, I/O, clocks, throttling and GPUs.
 
     `foreign` lists name, pid and cores used over `window_s` seconds, `unseen_cores` what the kernel
-    counts as busy beyond every process that can be seen. Counters (swap, disk,
+    counts as busy beyond every process that can be seen; `pressure.look` says the rest. Counters (swap, disk,
     throttling) are totals since boot. Raises nothing: what cannot be read is None or empty.
     """
     memory = psutil.virtual_memory()
+    counters = pressure.counters()
     foreign, unseen = _foreign(window_s)
     return {
         "host": socket.gethostname(),
@@ -199,6 +201,7 @@ def snapshot(window_s: float = 0.05) -> dict[str, Any]:
         "memory_total_bytes": int(memory.total),
         "swapped_bytes": _swapped(),
         "disk": _disk(),
+        **pressure.look(counters),
         "clock_mhz": _clock_mhz(),
         "throttle_count": _throttled(),
         "gpus": _gpus(),
@@ -228,6 +231,7 @@ def disturbances(
                     f"{node['unseen_cores']:g} cores of {node['host']} were busy {when} it with "
                     "what cannot be seen from there"
                 )
+            reasons += pressure.pressed(node, when)
             if "missing" in node:
                 reasons.append(f"{node['host']} did not answer the guard {when} it")
     for node in after:
@@ -239,6 +243,7 @@ def disturbances(
             reasons.append(f"memory ran short on {host}")
         if node["swapped_bytes"] > first["swapped_bytes"]:
             reasons.append(f"{host} swapped")
+        reasons += pressure.slower(first, node)
         counts = node["throttle_count"], first["throttle_count"]
         if None not in counts and counts[0] > counts[1]:
             reasons.append(f"cores of {host} were throttled for heat")
