@@ -38,6 +38,7 @@ NO_CELLS_OWN = {
     "engine/*": "surrounds every payload alike: an edit would run everything again",
     "measure/busy.py": "looks at the machine during each turn, whatever takes it",
     "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
+    "measure/pressure.py": "looks at disks and networks before and after each payload, whatever it is",
     "measure/speed_variables.py": "what a record says of the surroundings",
     "measure/step_daemons.py": "looks at the machine during each payload, whatever it is",
     "measure/watcher.py": "looks at the machine before and after each payload, whatever it is",
