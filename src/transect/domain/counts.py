@@ -136,3 +136,9 @@ OptionChoices = Annotated[
     Field(min_length=1),
     BeforeValidator(each_choice, json_schema_input_type=list[dict[str, Option | list[Option]]]),
 ]
+# Of a training: a value may be a mapping, such as a schedule with its options.
+HyperparameterChoices = Annotated[
+    list[dict[str, Option | dict[str, Any]]],
+    Field(min_length=1),
+    BeforeValidator(each_choice, json_schema_input_type=list[dict[str, Option | dict[str, Any] | list[Any]]]),
+]

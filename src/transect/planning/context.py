@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from transect.domain.axes.train import Hyperparameters, changed_hyperparameters
 from transect.domain.cell import Cell
 from transect.domain.counts import Machine
 from transect.domain.errors import Complaints
@@ -62,9 +63,9 @@ class Context:
         # Of names: they are wrong whatever other parts of the study say.
         self._of_names = self.complaints
         self.cells: dict[str, list[Cell]] = defaultdict(list)
-        self._parameters: dict[str, Parameters] = {}
+        self._parameters: dict[tuple[str, Hyperparameters], Parameters] = {}
         self.left_out = 0
-        self._values: dict[str, dict[str, Any]] = {}
+        self._values: dict[tuple[str, Hyperparameters], dict[str, Any]] = {}
         # Repeats that may not be needed, and what only they need; least and most of a cell's repeats.
         self.optional: set[Cell] = set()
         self.repeats: dict[Cell, tuple[int, int]] = {}
@@ -108,18 +109,20 @@ class Context:
         finally:
             self.complaints = noted
 
-    def parameters(self, workload: str) -> Parameters:
-        """Return a workload's hyper-parameters with the study's changes."""
-        if workload not in self._parameters:
-            override = self.study.workloads.get(workload, {})
-            self._parameters[workload] = resolve(workload, override, self.file)
-        return self._parameters[workload]
+    def parameters(self, workload: str, changes: Hyperparameters = ()) -> Parameters:
+        """Return a workload's hyper-parameters with the study's changes, and with those of a cell."""
+        key = workload, changes
+        if key not in self._parameters:
+            override = self.study.workloads.get(workload, {}) | changed_hyperparameters(changes)
+            self._parameters[key] = resolve(workload, override, self.file)
+        return self._parameters[key]
 
-    def values(self, workload: str) -> dict[str, Any]:
+    def values(self, workload: str, changes: Hyperparameters = ()) -> dict[str, Any]:
         """Return the hyper-parameters as JSON holds them. Shared: not to be changed."""
-        if workload not in self._values:
-            self._values[workload] = self.parameters(workload).model_dump()
-        return self._values[workload]
+        key = workload, changes
+        if key not in self._values:
+            self._values[key] = self.parameters(workload, changes).model_dump()
+        return self._values[key]
 
     def step_values(self, workload: str) -> dict[str, Any]:
         """Return them with the workload's own in place of those that no step's time and memory depend on."""

@@ -6,13 +6,12 @@ import traceback
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
 
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError, unknown_name
-from transect.domain.registry import Registry
 from transect.planning.claims import check_claims
 from transect.planning.context import NO_SYSTEM, Context
+from transect.planning.parameters import check_read
 from transect.planning.stage import STAGES, ordered_stages, running_order
 from transect.planning.until import check_repeat_until, more_repeats, note_prerequisites
 from transect.training.losses import LOSSES
@@ -78,25 +77,10 @@ def _check_overrides(cells: Iterable[Cell], context: Context) -> None:
             if workload in optimisers:
                 parameters = context.parameters(workload)
                 used = {optimiser or parameters.optimiser for optimiser in optimisers[workload]}
-                _check_read(OPTIMISERS, changes, used, where)
-                _check_read(LOSSES, changes, {parameters.loss}, where)
+                check_read(OPTIMISERS, changes, used, where)
+                check_read(LOSSES, changes, {parameters.loss}, where)
             elif not context.left_out:
                 raise unknown_name("workload of this study's grids", workload, optimisers, context.where("workloads"))
-
-
-def _check_read(registry: Registry[Any], changes: Iterable[str], chosen: Iterable[str], where: str) -> None:
-    """Raise BadInput for a change of what some optimiser or loss reads, and none of those that were chosen."""
-    takes = {name: registry.get(name).takes for name in registry}
-    known = {key for keys in takes.values() for key in keys}
-    used = sorted(chosen)
-    # A plug-in's stage may have optimisers of its own, which may read anything.
-    if not set(used) <= set(takes):
-        return
-    read = {key for name in used for key in takes[name]}
-    for key in changes:
-        if key in known - read:
-            who = " or ".join(used)
-            raise unknown_name(f"hyper-parameter of {who}", key, sorted(read), where)
 
 
 def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded]:

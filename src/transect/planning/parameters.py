@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.paths import PACKAGE
+from transect.domain.registry import Registry
 from transect.domain.strict_yaml import validate
 from transect.planning.code_hash import closure
 from transect.planning.python_members import PYTHON_MEMBER, python_member
@@ -100,3 +102,18 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
     except BadInput as error:
         raise BadInput(f"{where}: {key}': {error}") from None
     return parameters.model_copy(update={"dataset_options": options})
+
+
+def check_read(registry: Registry[Any], changes: Iterable[str], chosen: Iterable[str], where: str) -> None:
+    """Raise BadInput for a change of what some optimiser or loss reads, and none of those that were chosen."""
+    takes = {name: registry.get(name).takes for name in registry}
+    known = {key for keys in takes.values() for key in keys}
+    used = sorted(chosen)
+    # A plug-in's stage may have optimisers of its own, which may read anything.
+    if not set(used) <= set(takes):
+        return
+    read = {key for name in used for key in takes[name]}
+    for key in changes:
+        if key in known - read:
+            who = " or ".join(used)
+            raise unknown_name(f"hyper-parameter of {who}", key, sorted(read), where)

@@ -60,6 +60,7 @@ def reference_of(cell: TrainCell) -> ReferenceCell:
         reduce=cell.reduce if shards > 1 else "mean",
         learning_rate_rule=cell.learning_rate_rule,
         input=_input(cell),
+        hyperparameters=cell.hyperparameters,
     )
 
 
@@ -83,7 +84,7 @@ class Reference(Stage[ReferenceCell]):
     def spec(self, cell: ReferenceCell, context: Context) -> dict[str, Any]:
         """The precisions of the cells that it stands for."""
         return {
-            "parameters": context.values(cell.workload),
+            "parameters": context.values(cell.workload, cell.hyperparameters),
             "precisions": sorted({taker.precision for taker in context.takers(cell)}),
         }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from transect.domain.cell import Axis, Cell
+from transect.domain.files import canonical_json
 from transect.domain.options import OptionsAxis
 
 _LABELS = {"linear": "linear rate", "files": "from files", "synthetic": "synthetic input"}
@@ -24,6 +27,24 @@ def _within(size: int | None) -> str:
     return "" if size is None else f"within {size / 2**20:g} MiB"
 
 
+def _given(value: int | float | str) -> Any:
+    return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+
+
+def _changed(changes: tuple[tuple[str, Any], ...]) -> Iterator[tuple[str, object]]:
+    for name, value in changes:
+        known = _given(value)
+        yield name, " ".join(map(str, known.values())) if isinstance(known, dict) else known
+
+
+def _changed_word(changes: tuple[tuple[str, Any], ...]) -> str:
+    return ".".join(f"{name}{value}" for name, value in _changed(changes))
+
+
+def _changed_label(changes: tuple[tuple[str, Any], ...]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in _changed(changes))
+
+
 # Shared with the reference, which stands for these axes of a training cell.
 Framework = Annotated[str, Axis(place=30, name=True)]
 Strategy = Annotated[str, Axis(place=40, name=True)]
@@ -36,8 +57,23 @@ Reduce = Annotated[
 LearningRateRule = Annotated[Literal["none", "linear"], Axis(place=161, label=_unusual, kind=True)]
 # Where batches come from: the data stage's arrays, image files, or random numbers.
 Input = Annotated[Literal["stored", "files", "synthetic"], Axis(place=162, label=_unusual, kind=True)]
+# Hyper-parameters in place of the workload's, sorted by name; a mapping, such as a schedule with options, as its JSON text.
+Hyperparameters = Annotated[
+    tuple[tuple[str, int | float | str], ...], Axis(place=165, word=_changed_word, label=_changed_label, kind=True)
+]
 # Shared with the plan that a `planned` memory follows.
 MemoryBudget = Annotated[int | None, Axis(place=164, word=_budget, label=_within, kind=True), Field(ge=1)]
+
+
+def hyperparameters_of(given: Mapping[str, Any]) -> Hyperparameters:
+    """Return hyper-parameters of a study as the axis holds them."""
+    texts = {name: canonical_json(value) if isinstance(value, dict) else value for name, value in given.items()}
+    return tuple(sorted(texts.items()))
+
+
+def changed_hyperparameters(changes: Hyperparameters) -> dict[str, Any]:
+    """Return them as a study has them."""
+    return {name: _given(value) for name, value in changes}
 
 
 class _FrameworkAxes(Cell):
@@ -58,6 +94,7 @@ class _TrainedAxes(_FrameworkAxes):
     reduce: Reduce = "mean"
     learning_rate_rule: LearningRateRule = "none"
     input: Input = "stored"
+    hyperparameters: Hyperparameters = ()
 
 
 class TrainCell(_TrainedAxes):

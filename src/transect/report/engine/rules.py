@@ -16,6 +16,7 @@ RULES = {
     "training.scaling": "what the most ranks bring",
     "training.scaling.most": "who is fastest on the most ranks",
     "distribution": "what the best distributed cell costs over a perfect split",
+    "twin.hyperparameters": "an optimiser, a schedule or a rate beside the workload's own",
     "twin.input": "what input costs beside synthetic input",
     "twin.reduction": "a sum of gradients beside their mean",
     "communication": "communication beside its alpha-beta bound",

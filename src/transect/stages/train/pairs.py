@@ -65,5 +65,13 @@ TRAIN_PAIRS = (
         side={"strategy": ("async",)},
         both=_LEARNS,
     ),
+    # Hyper-parameters of a cell beside the workload's own.
+    PairRule(
+        metric="time_to_quality",
+        rules=("twin.hyperparameters",),
+        varies=("hyperparameters",),
+        base={"hyperparameters": ((),)},
+        both=_LEARNS,
+    ),
     PairRule(metric="samples_per_second", rules=("twin.input",), varies=("input",), base={"input": ("synthetic",)}),
 )

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from transect.domain.axes.data import data_of
-from transect.domain.axes.train import MEMORY_PLAN, TrainCell
+from transect.domain.axes.train import MEMORY_PLAN, Hyperparameters, TrainCell, hyperparameters_of
 from transect.domain.cell import Cell
-from transect.domain.counts import Count, GrowingCounts, GrowingCountsOrNull
-from transect.domain.errors import BadInput
+from transect.domain.counts import Count, GrowingCounts, GrowingCountsOrNull, HyperparameterChoices
+from transect.domain.errors import BadInput, unknown_name
 from transect.domain.options import Value
 from transect.domain.paths import PACKAGE
 from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
@@ -24,6 +24,7 @@ from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
+from transect.planning.parameters import check_read
 from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.stages.dataset import workload_plugins
@@ -34,6 +35,7 @@ from transect.stages.train.pairs import TRAIN_PAIRS
 from transect.stages.train.script_plan import check_environments, no_script, script_files, script_spec
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
+from transect.training.optimisers import OPTIMISERS
 from transect.training.own_workload import cannot_import
 from transect.training.restarts import RESTARTS
 from transect.training.script_workload import ScriptWorkload, script_of
@@ -92,6 +94,11 @@ class TrainGrid(Section):
         description="one cell for each: options of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
         "auto, data, model or hybrid, which the planner turns into options of a pipeline ([parallelism.md](parallelism.md))",
     )
+    hyperparameters: HyperparameterChoices = Field(
+        default=[{}],
+        description="one cell for each: an optimiser, a schedule and whatever of [workloads](#workloads) a step depends on, in place of the "
+        "workload's own; a list is a cell for each of its values",
+    )
     memories: Annotated[Names, typed(MEMORIES.named)] = Field(
         default=["plain"], description="what becomes of activations: names from [plugins.md](plugins.md#memory)"
     )
@@ -117,6 +124,11 @@ class TrainSection(Section):
     grids: list[TrainGrid] = Field(default=[], description="see below")
 
 
+# Hyper-parameters of a step's rule and of how long it trains: all else is the workload's, or an axis of its own.
+_NOT_CHANGED = {"batch", "loss", "label_smoothing", "delta", "quality_target", "reference_steps", "test_fraction"}
+CHANGEABLE = sorted(set(Parameters.model_fields) - _NOT_CHANGED - {"dataset_options"})
+
+
 def exported_by(cell: TrainCell) -> tuple[str, str] | None:
     """Return workload and framework of a cell whose weights others take, one on one CPU rank and thread; else None."""
     usual = (
@@ -129,6 +141,7 @@ def exported_by(cell: TrainCell) -> tuple[str, str] | None:
         and cell.memory == "plain"
         and cell.memory_budget is None
         and cell.container is None
+        and not cell.hyperparameters
     )
     return (cell.workload, cell.framework) if usual else None
 
@@ -142,6 +155,15 @@ def trained(workload: str, framework: str, context: Context, where: str = "") ->
             "train grid has"
         )
     return cell
+
+
+def _changes(workload: str, given: dict[str, Any], context: Context) -> Hyperparameters:
+    """Return the hyper-parameters of a grid that are not the workload's own: such a cell is the one without them."""
+    if not given:
+        return ()
+    own, changed = context.values(workload), context.values(workload, hyperparameters_of(given))
+    named = given | {key: changed[key] for key in given.keys() & {"optimiser"}}
+    return hyperparameters_of({key: value for key, value in named.items() if changed[key] != own[key]})
 
 
 def _environment(cell: TrainCell, usual: str) -> str:
@@ -183,9 +205,23 @@ class Train(Stage[TrainCell]):
             ):
                 context.knows(registry, names, f"train.grids.{number}.{key}")
             check_environments(grid.workloads, context)
+            self._check_hyperparameters(grid, context, context.where(f"train.grids.{number}.hyperparameters"))
             if context.knows(STRATEGIES, grid.strategies, f"train.grids.{number}.strategies"):
                 with context.complaints.noted():
                     self._check_options(grid, section, context.where(f"train.grids.{number}.options"))
+
+    def _check_hyperparameters(self, grid: TrainGrid, context: Context, where: str) -> None:
+        for workload, given in product(grid.workloads, grid.hyperparameters):
+            if not given or workload not in WORKLOADS:
+                continue
+            with context.complaints.noted():
+                if isinstance(WORKLOADS.get(workload), ScriptWorkload):
+                    raise BadInput(f"{where}: {workload} is a script, whose hyper-parameters are its own")
+                for key in given:
+                    if key not in CHANGEABLE:
+                        raise unknown_name("hyper-parameter that an axis may have", key, CHANGEABLE, where)
+                optimiser = context.parameters(workload, hyperparameters_of(given)).optimiser
+                check_read(OPTIMISERS, given, {optimiser}, where)
 
     def _check_options(self, grid: TrainGrid, section: TrainSection, where: str) -> None:
         for name, options in product(grid.strategies, grid.options):
@@ -212,17 +248,20 @@ class Train(Stage[TrainCell]):
                 reduce=grid.reduce,
                 input=grid.inputs,
                 options=grid.options,
+                hyperparameters=grid.hyperparameters,
                 memory=grid.memories,
                 memory_budget=grid.memory_budgets,
                 batch=grid.batches,
                 container=grid.containers,
             ):
-                options, parameters = point.pop("options"), context.parameters(point["workload"])
+                changes = _changes(point["workload"], point.pop("hyperparameters"), context)
+                options, parameters = point.pop("options"), context.parameters(point["workload"], changes)
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
                         **point | {"batch": point["batch"] or parameters.batch},
                         device=grid.device,
                         learning_rate_rule=grid.learning_rate_rule,
+                        hyperparameters=changes,
                         repeat=repeat,
                     )
                     if grid.where_it_fits and not context.fits(cell, self.gpus(cell)):
@@ -262,6 +301,8 @@ class Train(Stage[TrainCell]):
 
     def supports(self, cell: TrainCell) -> str | None:
         """The framework builds the model, where its files can be imported; files can be decoded, the batch divided, and a layer held."""
+        if cell.memory == "planned" and cell.hyperparameters:
+            return "a planned memory is made for the workload's own hyper-parameters"
         builds = FRAMEWORKS.get(cell.framework).builds(WORKLOADS.get(cell.workload).model)
         where = _environment(cell, FRAMEWORKS.get(cell.framework).environment)
         return no_script(cell) or builds or cannot_import(cell.workload, where) or cannot_be_cut(cell)
@@ -270,7 +311,7 @@ class Train(Stage[TrainCell]):
         """The hyper-parameters; of a script those that are known, and how it is started."""
         if (script := script_of(cell)) is not None:
             return script_spec(cell, script, context)
-        return {"parameters": context.values(cell.workload)}
+        return {"parameters": context.values(cell.workload, cell.hyperparameters)}
 
     def refuses(self, cell: TrainCell, spec: dict[str, Any]) -> str | None:
         """What framework and strategy say of the hyper-parameters."""

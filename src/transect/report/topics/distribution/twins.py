@@ -1,4 +1,4 @@
-"""Cells that differ in one respect only: in their input, or in what the batch does to the rate."""
+"""Cells that differ in one respect only: in their hyper-parameters, their input, or in what the batch does to the rate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from transect.analysis.labels import people_name, word
 from transect.analysis.quality import reaches_target, score_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.axes.train import TrainCell
+from transect.domain.cell import axes_of
 from transect.report.engine.context import Context
-from transect.report.engine.contrast_words import basis_words, needs_words
+from transect.report.engine.contrast_words import basis_words, doubt_words, needs_words, ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence, median
 from transect.report.engine.text import count, number, percent
 from transect.report.topics.ranks.published_series import SUMMING
@@ -77,12 +78,62 @@ def _nearest(group: TrainGroup, means: Mapping[TrainCell, TrainGroup]) -> TrainG
 
 
 def twin_findings(context: Context) -> list[Finding]:
-    """Per workload: the largest penalty of input, and sum beside mean on the most ranks."""
+    """Per workload: what other hyper-parameters bring, the largest penalty of input, and sum beside mean on the most ranks."""
     return [
         finding
         for workload in context.workloads("train")
-        for finding in (*_input(context, workload), *_sums(workload, context.of("train", workload)))
+        for finding in (
+            *_hyperparameters(context, workload),
+            *_input(context, workload),
+            *_sums(workload, context.of("train", workload)),
+        )
     ]
+
+
+def _changed(group: TrainGroup) -> str:
+    return axes_of(TrainCell)["hyperparameters"].label(group.cell.hyperparameters)
+
+
+def _hyperparameters(context: Context, workload: str) -> list[Finding]:
+    """Say of each change that was compared whether the target is reached sooner with it, the largest gain first."""
+    every = [made for made in context.contrasts.of("twin.hyperparameters", workload) if not made.over_subscribed]
+    found = []
+    for made in sorted(every, key=lambda made: (made.cost.value, made.group.cell.id)):
+        name = people_name(
+            made.base.cell, [one.base.cell for one in every], always=("ranks",), never=("hyperparameters",)
+        )
+        changed = _changed(made.group)
+        claim = (
+            f"with {changed} {name} reaches the target in {ratio_words(made)} the time that it takes with the workload's own "
+            f"hyper-parameters{doubt_words(made)}"
+        )
+        found.append(
+            Finding(
+                subject=workload,
+                claim=f"{claim}.",
+                short=claim,
+                evidence=joined(basis_words(made), made.reason),
+                confidence=limited_confidence(made.confidence, made.group, made.base),
+                kind="hyperparameters",
+                contrasts=(made,),
+                groups=(made.group, made.base),
+            )
+        )
+    late = [g for g in context.of("train", workload) if g.cell.hyperparameters and g.ok and not reaches_target(g)]
+    return [*found, *(_never(workload, late) if late else ())]
+
+
+def _never(workload: str, late: Sequence[TrainGroup]) -> Iterator[Finding]:
+    """Yield which changes do not reach the target in every run."""
+    names = sorted({_changed(group) for group in late})
+    yield Finding(
+        subject=workload,
+        claim=f"with {'; with '.join(names)} not every run reaches the target.",
+        evidence=count(sum(len(group.ok) for group in late), "run"),
+        confidence=Confidence.PROVISIONAL,
+        kind="hyperparameters",
+        groups=tuple(late),
+    )
 
 
 def _input(context: Context, workload: str) -> list[Finding]:
