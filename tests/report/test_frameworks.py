@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from make_framework_records import train_record, write_framework_study
 from make_records import make_record
-from said_of_records import Made, only, prose, rows
+from said_of_records import Made, findings, only, prose, rows
 
 from factories import make_record, train_cell
 from transect.analysis.load import load_records
@@ -82,6 +82,20 @@ def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
     [left_out] = beside.left_out
     assert "synthetic" in left_out.what and "another training" in left_out.why
     assert alone is not None and not alone.winner and "synthetic" in alone.instead
+
+
+def test_a_change_of_hyperparameters_is_told_beside_the_workloads_own() -> None:
+    adam = {"hyperparameters": (("learning_rate", 0.001), ("optimiser", "adam"))}
+    sooner = repeats("torch", "single", 1, changes={"time_to_quality": 0.8, "steps_to_quality": 200}, **adam)
+    never = repeats("torch", "single", 1, drop=("time_to_quality",), hyperparameters=(("learning_rate", 9.0),))
+    said = findings(*TORCH, *sooner, *never)["hyperparameters"]
+    assert [one.claim.split(" reaches")[0].split(" not every")[0] for one in said] == [
+        "with learning rate 0.001, optimiser adam PyTorch on one core",
+        "with learning rate 9.0",
+    ]
+    (own,) = (value.value for value in TORCH[0].metrics if value.name == "time_to_quality")
+    (pair,) = said[0].contrasts
+    assert pair.ratio.value == pytest.approx(0.8 / own, rel=0.01)
 
 
 def test_eight_frameworks_with_eight_strategies_look_different() -> None:

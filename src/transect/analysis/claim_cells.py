@@ -18,7 +18,12 @@ _MISSING = object()
 
 
 def matches(cell: Cell, wanted: Mapping[str, Any]) -> bool:
-    """Whether a cell has the values on the axes, or among its options, that are asked for."""
+    """Whether a cell has the values on the axes, or among its options, that are asked for.
+
+    One with other hyper-parameters than its workload's is another training, unless they are asked for.
+    """
+    if cell.get("hyperparameters") and "hyperparameters" not in wanted:
+        return False
     return all(_is(value_of(cell, axis), value) for axis, value in wanted.items())
 
 

@@ -70,6 +70,13 @@ def test_a_pattern_is_no_missing_value_and_true_is_not_one() -> None:
     assert matches(run.cell, {"ranks": 1, "network": None, "strategy": "sing*"})
 
 
+def test_other_hyperparameters_are_no_cells_of_a_claim_that_does_not_name_them() -> None:
+    [run] = runs(100, amount=1)
+    changed = run.cell.model_copy(update={"hyperparameters": (("learning_rate", 0.5),)})
+    assert matches(run.cell, {"strategy": "single"}) and not matches(changed, {"strategy": "single"})
+    assert matches(changed, {"strategy": "single", "hyperparameters": {"not": ()}})
+
+
 @pytest.mark.parametrize("study", ["../../etc", "/tmp", "a/b", ""])
 def test_a_study_is_a_name(study: str) -> None:
     with pytest.raises(ValidationError):

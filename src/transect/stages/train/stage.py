@@ -96,7 +96,7 @@ class TrainGrid(Section):
     )
     hyperparameters: HyperparameterChoices = Field(
         default=[{}],
-        description="one cell for each: an optimiser, a schedule and whatever of [workloads](#workloads) a step depends on, in place of the "
+        description="one cell for each: an optimiser, a schedule and whatever of [workloads](#workloadsname) a step depends on, in place of the "
         "workload's own; a list is a cell for each of its values",
     )
     memories: Annotated[Names, typed(MEMORIES.named)] = Field(

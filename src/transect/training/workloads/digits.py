@@ -47,6 +47,14 @@ class DigitsDeepCnn(_Digits):
     defaults = Parameters(batch=64, epochs=1, learning_rate=0.005, momentum=0.9, quality_target=0.5, reference_steps=2)
 
 
+@WORKLOADS.register("digits-logistic")
+class DigitsLogistic(_Digits):
+    """Logistic regression over ten classes: 650 parameters, a convex loss, so that every framework ends at one minimum."""
+
+    layers = (Flatten(), Linear(64, 10))
+    defaults = Parameters(batch=64, epochs=30, learning_rate=0.05, momentum=0.9, quality_target=0.93)
+
+
 @WORKLOADS.register("digits-mlp")
 class DigitsMlp(_Digits):
     """64-512-512-10 with rectifiers: 301,066 parameters, 1.2 MB of gradient in each step.

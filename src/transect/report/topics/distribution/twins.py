@@ -96,7 +96,11 @@ def _changed(group: TrainGroup) -> str:
 
 def _hyperparameters(context: Context, workload: str) -> list[Finding]:
     """Say of each change that was compared whether the target is reached sooner with it, the largest gain first."""
-    every = [made for made in context.contrasts.of("twin.hyperparameters", workload) if not made.over_subscribed]
+    every = [
+        made
+        for made in context.contrasts.of("twin.hyperparameters", workload)
+        if not made.over_subscribed and reaches_target(made.group) and reaches_target(made.base)
+    ]
     found = []
     for made in sorted(every, key=lambda made: (made.cost.value, made.group.cell.id)):
         name = people_name(
