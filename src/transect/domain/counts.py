@@ -136,6 +136,12 @@ OptionChoices = Annotated[
     Field(min_length=1),
     BeforeValidator(each_choice, json_schema_input_type=list[dict[str, Option | list[Option]]]),
 ]
+# Of a strategy: null is the value that its option says.
+StrategyChoices = Annotated[
+    list[dict[str, Option | None]],
+    Field(min_length=1),
+    BeforeValidator(each_choice, json_schema_input_type=list[dict[str, Option | list[Option | None] | None]]),
+]
 # Of a training: a value may be a mapping, such as a schedule with its options.
 HyperparameterChoices = Annotated[
     list[dict[str, Option | dict[str, Any]]],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
+from factories import plan_study
 from transect.cli.main import app
 from transect.domain.counts import GrowingCounts, GrowingCountsOrNull, Machine, OptionChoices
 from transect.domain.errors import BadInput
@@ -163,3 +164,14 @@ def test_check_says_what_a_larger_machine_would_add(tmp_path: Path) -> None:
     assert "with 32 cores on a node: 2 more cells (ranks 30; threads 32)" in CliRunner().invoke(app, command).output
     larger = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)["larger"]
     assert {"what": "32 cores on a node", "cells": 2, "new": {"ranks": [30], "threads": [32]}} in larger
+
+
+def test_an_option_of_a_strategy_takes_a_list_too(tmp_path: Path) -> None:
+    grid = "workloads: [digits-cnn], frameworks: [torch], strategies: [mpi-pipeline], ranks: [2]"
+    made = plan_study(
+        tmp_path,
+        f"name: s\ntrain:\n  repeats: 1\n  grids:\n    - {{{grid}, options: [{{micro_batches: [1, powers-of-two, 8]}}]}}\n",
+    )
+    cells = [planned.cell for planned in made.stage("train").values()]
+    # 4 is what the option is anyway.
+    assert sorted(dict(cell.get("options")).get("micro_batches", 4) for cell in cells) == [1, 2, 4, 8]

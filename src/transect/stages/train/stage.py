@@ -12,9 +12,8 @@ from pydantic import Field
 from transect.domain.axes.data import data_of
 from transect.domain.axes.train import MEMORY_PLAN, Hyperparameters, TrainCell, hyperparameters_of
 from transect.domain.cell import Cell
-from transect.domain.counts import Count, GrowingCounts, GrowingCountsOrNull, HyperparameterChoices
+from transect.domain.counts import Count, GrowingCounts, GrowingCountsOrNull, HyperparameterChoices, StrategyChoices
 from transect.domain.errors import BadInput, unknown_name
-from transect.domain.options import Value
 from transect.domain.paths import PACKAGE
 from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
@@ -88,10 +87,9 @@ class TrainGrid(Section):
         description="stored: the data stage's arrays; files: read anew in each step, images decoded, an own dataset asked; "
         "synthetic: random numbers that lie on the device",
     )
-    options: list[dict[str, Value | None]] = Field(
+    options: StrategyChoices = Field(
         default=[{}],
-        min_length=1,
-        description="one cell for each: options of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
+        description="one cell for each, and for each value of a list: options of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
         "auto, data, model or hybrid, which the planner turns into options of a pipeline ([parallelism.md](parallelism.md))",
     )
     hyperparameters: HyperparameterChoices = Field(
