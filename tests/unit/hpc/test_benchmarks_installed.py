@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from factories import bench_cell
 from transect.domain.cell import Cell
-from transect.hpc.benchmarks import hpcg, hpl, minibude, osu
+from transect.domain.errors import MissingDependency
+from transect.hpc.benchmarks import _sizes, hpcg, hpl, minibude, osu
 from transect.hpc.benchmarks._linpack import near_square
 from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.measure import memory
 
 
 def program(folder: Path, name: str, text: str = "") -> Path:
@@ -35,11 +37,11 @@ def test_process_grids_are_as_square_as_they_can_be(ranks: int) -> None:
 
 
 @given(st.integers(0, 1 << 50), st.floats(0.001, 0.999), st.integers(1, 1024))
-def test_the_order_fills_its_share_of_memory_with_whole_blocks(memory, share, nb) -> None:
-    n = hpl.order_for(memory, share, nb)
+def test_the_order_fills_its_share_of_memory_with_whole_blocks(given_bytes, share, nb) -> None:
+    n = hpl.order_for(given_bytes, share, nb)
     assert n % nb == 0 and n >= nb
-    assert n == nb or 8 * n * n <= memory * share, "the matrix stays within its share"
-    assert 8 * (n + nb) ** 2 > int(memory * share) - 8, "one more block would not"
+    assert n == nb or 8 * n * n <= given_bytes * share, "the matrix stays within its share"
+    assert 8 * (n + nb) ** 2 > int(given_bytes * share) - 8, "one more block would not"
 
 
 def test_memory_is_the_least_of_the_nodes_and_the_jobs(tmp_path: Path) -> None:
@@ -47,12 +49,12 @@ def test_memory_is_the_least_of_the_nodes_and_the_jobs(tmp_path: Path) -> None:
     groups.mkdir(parents=True)
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/meminfo").write_text("MemTotal:       1024 kB\nMemFree: 1 kB\n")
-    assert hpl.node_memory(tmp_path) == 1 << 20
+    assert memory.node_memory(tmp_path) == 1 << 20
     (tmp_path / "proc/self/cgroup").write_text("0::/slurm/job_7/step_0\n")
     (groups / "memory.max").write_text("max\n")
     (groups.parent / "memory.max").write_text("4096\n")
-    assert hpl.node_memory(tmp_path) == 4096
-    assert hpl.node_memory(tmp_path / "nowhere") == 1 << 30
+    assert memory.node_memory(tmp_path) == 4096
+    assert memory.node_memory(tmp_path / "nowhere") == 1 << 30
 
 
 # Line by line what HPL_pdinfo.c of HPL 2.3 reads: the first word, or words, of each line.
@@ -67,7 +69,8 @@ def test_hpl_dat_is_what_hpl_reads(tmp_path: Path) -> None:
 
 
 def test_hpl_takes_its_size_from_the_memory_of_all_nodes(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(hpl, "node_memory", lambda: 16 << 30)
+    monkeypatch.setattr(_sizes, "node_memory", lambda: 16 << 30)
+    monkeypatch.setattr(_sizes, "available_cores", lambda: 8)
     for nodes, share in ((1, 0.2), (4, 0.5)):
         options = {"memory_fraction": share, "NB": 100, "P": 4}
         asked = bench_cell("hpl", options, nodes=nodes, ranks_per_node=8)
@@ -76,6 +79,10 @@ def test_hpl_takes_its_size_from_the_memory_of_all_nodes(tmp_path, monkeypatch) 
         n = int(words[5])
         assert n % 100 == 0 and 0.98 < 8 * n * n / (nodes * share * (16 << 30)) <= 1
         assert (words[10], words[11]) == ("4", str(2 * nodes))
+    # Two of eight cores solve a problem of a quarter of the memory, in the time that all take.
+    BENCHMARKS.get("hpl").command(bench_cell("hpl", {"NB": 100}, ranks_per_node=2), tmp_path, "xhpl", [])
+    n = int((tmp_path / "HPL.dat").read_text().splitlines()[5].split()[0])
+    assert 0.95 < 8 * n * n / (0.2 * (4 << 30)) <= 1
 
 
 def test_hpcg_dat_is_what_hpcg_reads(tmp_path: Path) -> None:
@@ -100,6 +107,12 @@ def test_hpcg_reports_are_found_before_its_residuals(tmp_path: Path) -> None:
 
 PLACE = f"{os.uname().nodename}-{os.getpid()}"
 COMMANDS = [
+    (bench_cell("babelstream", {"elements": 2048, "precision": "float"}), "P --arraysize 2048 --numtimes 100 --float"),
+    (bench_cell("babelstream", device="cuda"), "P --arraysize 134217728 --numtimes 100"),
+    (
+        bench_cell("imb", {"mpi": "system", "test": "Bcast", "max_bytes": 1, "iterations": 7}, nodes=2),
+        "P Bcast -npmin 2 -msglog 0:0 -iter 7 -time 10",
+    ),
     (bench_cell("stream", threads=4), "P"),
     (bench_cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2), "P -m 65536 -i 50"),
     (bench_cell("osu", ranks_per_node=4), "P"),
@@ -177,8 +190,17 @@ REFUSED = [
     ("osu", {"test": "osu_mbw_mr"}, {"ranks_per_node": 3}, "on pairs of ranks, not on 3"),
     ("osu", {}, {}, "one has no partner"),
     ("osu", {"test": "../rm"}, {"nodes": 2}, "option test: expected the name of a test"),
-    ("minibude", {"deck": "data/bm1"}, {}, "option deck: expected an absolute path"),
+    ("minibude", {"deck": "data/bm1"}, {}, "option deck: expected bm1, bm2 or an absolute path"),
     ("minibude", {"ppwi": "1;2"}, {}, "option ppwi: expected e.g. 4"),
+    ("docking-probe", {"deck": "bm2"}, {}, "bm2 is neither in TRANSECT_DECKS (not set) nor in the folder `data`"),
+    ("babelstream", {"iterations": 1}, {}, "option iterations: expected a whole number from 2 on"),
+    ("babelstream", {"precision": "half"}, {}, "option precision: expected one of double, float"),
+    ("babelstream", {}, {"ranks_per_node": 2}, "2 ranks were asked for"),
+    ("imb", {}, {}, "one has no partner"),
+    ("imb", {"mpi": "openmpi"}, {"ranks_per_node": 2}, "one of intel, mpich, system, found 'openmpi'"),
+    ("imb", {"test": "pingpong"}, {"ranks_per_node": 2}, "one of PingPong"),
+    ("imb", {"test": "PingPing"}, {"ranks_per_node": 4}, "between two ranks; 4 were asked for"),
+    ("imb", {"max_bytes": 1000}, {"nodes": 2}, "a power of 2, found 1000"),
     ("onnxruntime-perf-test", {}, {}, "option model: expected the absolute path of an ONNX file"),
     ("onnxruntime-perf-test", {"model": "/m.onnx"}, {"nodes": 2}, "2 ranks were asked for"),
     ("onnxruntime-perf-test", {"model": "/m.onnx", "dimensions": "N=1"}, {}, "expected e.g. batch:16"),
@@ -254,8 +276,18 @@ def test_osu_tests_are_found_where_packages_hide_them(tmp_path, monkeypatch) -> 
     assert BENCHMARKS.get("osu").find(bench_cell("osu", nodes=2)) is None
 
 
-def test_minibude_finds_the_deck_of_its_build(tmp_path: Path) -> None:
+def test_minibude_finds_the_deck_of_its_build(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("TRANSECT_DECKS", raising=False)
     bude = program(tmp_path / "build", "omp-bude")
     assert minibude._deck(bench_cell("minibude"), str(bude)) == []
     (tmp_path / "data" / "bm1").mkdir(parents=True)
-    assert minibude._deck(bench_cell("minibude"), str(bude)) == ["--deck", str(tmp_path / "data/bm1")]
+    beside = ["--deck", str(tmp_path / "data/bm1")]
+    assert minibude._deck(bench_cell("minibude"), str(bude)) == beside
+    assert minibude._deck(bench_cell("minibude", {"deck": "bm1"}), str(bude)) == beside
+    with pytest.raises(MissingDependency, match="bm2 is neither in TRANSECT_DECKS"):
+        minibude._deck(bench_cell("minibude", {"deck": "bm2"}), str(bude))
+    (tmp_path / "mine" / "bm2").mkdir(parents=True)
+    monkeypatch.setenv("TRANSECT_DECKS", str(tmp_path / "mine"))
+    asked = bench_cell("minibude", {"deck": "bm2"})
+    assert minibude._deck(asked, str(bude)) == ["--deck", str(tmp_path / "mine/bm2")]

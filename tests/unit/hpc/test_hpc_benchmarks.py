@@ -36,8 +36,15 @@ def test_every_benchmark_keeps_the_contract(name: str, tmp_path: Path) -> None:
     argv = benchmark.command(bench_cell(name), tmp_path, "python", ["mpiexec"])
     assert argv and all(isinstance(part, str) for part in argv)
     assert benchmark.logs(tmp_path) == [tmp_path / "output.log"], "nothing has run yet"
-    reason = benchmark.supports(bench_cell(name, device="cuda"))
-    assert reason is not None and "\n" not in reason
+    cell = bench_cell(name, benchmark.smoke, ranks_per_node=benchmark.least_ranks, device=benchmark.devices[0])
+    if name != "onnxruntime-perf-test":  # which needs a model
+        assert benchmark.supports(cell) is None, "a run of seconds is one that it can do"
+    assert benchmark.smoke.keys() <= benchmark.options.keys()
+    if "cuda" not in benchmark.devices:
+        reason = benchmark.supports(bench_cell(name, device="cuda"))
+        assert reason is not None and "\n" not in reason
+    if benchmark.programs(cell) and name != "onnxruntime-perf-test":
+        assert benchmark.install, "what is missing is named with the command that brings it"
 
 
 @pytest.mark.parametrize(("ranks", "grid"), [(1, (1, 1)), (2, (1, 2)), (6, (2, 3)), (7, (1, 7)), (16, (4, 4))])

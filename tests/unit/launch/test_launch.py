@@ -259,7 +259,7 @@ def test_reports_of_ranks_are_understood(line, code):
 
 @pytest.mark.parametrize(("nodes", "here"), [(1, True), (2, False)])
 def test_a_benchmarks_own_mpiexec_starts_ranks_where_the_cell_is(job, monkeypatch, nodes, here):
-    benchmark = SimpleNamespace(prefix_starts_ranks=False, programs=lambda _: (), command=lambda *_: ["hpcc"])
+    benchmark = SimpleNamespace(by_launcher=lambda _: False, programs=lambda _: (), command=lambda *_: ["hpcc"])
     monkeypatch.setattr(bench, "BENCHMARKS", {"mine": benchmark})
     monkeypatch.setattr(bench, "find_mpiexec", lambda _: None)
     cell = BenchCell(benchmark="mine", nodes=nodes)

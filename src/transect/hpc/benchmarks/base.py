@@ -17,6 +17,9 @@ from transect.hpc.benchmarks._options import complaint
 if TYPE_CHECKING:
     from transect.hpc.base import Run
 
+# What logs call the number of ranks.
+_RANKS = ("ranks", "processes", "tasks")
+
 
 class Benchmark(Plugin, ABC):
     """What a cell of stage `bench` can run. Registered with `@BENCHMARKS.register(name)`.
@@ -111,6 +114,19 @@ class Benchmark(Plugin, ABC):
     def iterations(self, run: Run) -> list[float]:
         """Return the metric `turns_by` of each iteration of a run, in order."""
         return []
+
+    def by_launcher(self, cell: BenchCell) -> bool:
+        """Tell whether the system's launcher starts all ranks of a cell; else `command` does, see `prefix_starts_ranks`."""
+        return self.prefix_starts_ranks
+
+    def contradicts(self, cell: BenchCell, run: Run) -> str | None:
+        """Return what an `ok` run's own log says that is not the cell, such as another number of ranks, or None.
+
+        A cell with such a run is `wrong-result`: ranks that did not find each other have results that look right.
+        """
+        told = {name: run.parameters[name] for name in _RANKS if name in run.parameters} if self.many_ranks else {}
+        wrong = [f"{value} {name}" for name, value in told.items() if value != cell.ranks]
+        return f"the cell has {cell.ranks} ranks, its log tells of {wrong[0]}" if wrong else None
 
     def environment_of(self, cell: BenchCell) -> str | None:
         """Return the environment of a cell, where its options choose among several."""

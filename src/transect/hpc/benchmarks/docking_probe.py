@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
 from transect.domain.registry import Registry
+from transect.hpc.benchmarks._decks import FOLDER, NAMED, named_deck
 from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
@@ -44,10 +45,10 @@ def _deck(cell: BenchCell) -> str:
     given = str(cell.option("deck", _SYNTHETIC))
     if given in (_SYNTHETIC, *_SIZES):
         return given
-    folder = os.path.expandvars(given)
+    folder = str(named_deck(given)) if given in NAMED else os.path.expandvars(given)
     if not folder.startswith("/"):
         raise OptionError(
-            f"option deck: expected one of {', '.join((_SYNTHETIC, *_SIZES))} or an absolute path, "
+            f"option deck: expected one of {', '.join((_SYNTHETIC, *_SIZES, *NAMED))} or an absolute path, "
             f"found {given!r}" + (", which no variable of the environment fills in" if "$" in folder else "")
         )
     missing = [name for name in _FILES if not (Path(folder) / name).is_file()]
@@ -104,8 +105,8 @@ class DockingProbe(Benchmark):
     turns_by = "pose_time"
     options: ClassVar[dict[str, str]] = {
         "implementation": f"a [programming model](plugins.md#programming-model); default {_IMPLEMENTATION}",
-        "deck": f"{', '.join(_SIZES)}, or the absolute path of a deck of miniBUDE, in which "
-        f"$VARIABLES are filled in; default {_SYNTHETIC}: as medium",
+        "deck": f"{', '.join(_SIZES)}; {' or '.join(NAMED)}, of ${FOLDER} or of the folder data of a miniBUDE on PATH; or the "
+        f"absolute path of a deck of miniBUDE, in which $VARIABLES are filled in; default {_SYNTHETIC}: as medium",
         "poses": f"how many of the deck's poses; default {_POSES}, with numpy {_POSES_OF['numpy']}",
         "iterations": f"timed runs of the kernel; default {_ITERATIONS}",
         "warm_ups": f"runs before them, of which the first may compile; default {_WARM_UPS}",
@@ -117,6 +118,8 @@ class DockingProbe(Benchmark):
         "pin": "close, spread or none; cores is close; default none",
         "places": "what a pinned thread gets: cores, or the hardware threads of cores; default cores",
     }
+
+    smoke: ClassVar[dict[str, int | float | str]] = {"poses": 1024, "iterations": 2, "warm_ups": 1}
 
     def supports(self, cell: BenchCell) -> str | None:
         """Return why not: its options have to hold, and its model to do it."""
@@ -169,4 +172,9 @@ class DockingProbe(Benchmark):
     def files(self, cell: BenchCell) -> list[Path]:
         """Return the deck's folder."""
         given = str(cell.option("deck", _SYNTHETIC))
-        return [] if given in (_SYNTHETIC, *_SIZES) else [Path(os.path.expandvars(given))]
+        if given in (_SYNTHETIC, *_SIZES):
+            return []
+        try:
+            return [named_deck(given) if given in NAMED else Path(os.path.expandvars(given))]
+        except OptionError:  # supports() says so
+            return []

@@ -47,6 +47,8 @@ class Hpcc(Benchmark):
         "N": f"order of HPL's matrix, from which the other sizes follow; default {_N}",
         "NB": f"block size of HPL; default {_NB}",
     }
+    smoke: ClassVar[dict[str, int | float | str]] = {"N": 500, "NB": 40}
+    install = "apt-get install hpcc"
 
     def supports(self, cell: BenchCell) -> str | None:
         """Return why not: also other nodes."""

@@ -8,11 +8,14 @@ from typing import ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._options import OptionError, whole
+from transect.hpc.benchmarks._sizes import cells_memory
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
-# Those of the hpcg.dat that comes with HPCG 3.1; a result to be submitted takes 1800 s.
-_SIDE = 104
+# As in the hpcg.dat that comes with HPCG 3.1; a result to be submitted takes 1800 s.
 _SECONDS = 60
+# Its rule: the problem takes a quarter of the memory, of which a point of the grid takes 27 values and columns of a row,
+# vectors, and the coarser grids: 0.8 GB for 104 points a side.
+_SHARE, _POINT_BYTES = 0.25, 750
 
 
 def input_file(nx: int, ny: int, nz: int, seconds: int) -> str:
@@ -20,8 +23,14 @@ def input_file(nx: int, ny: int, nz: int, seconds: int) -> str:
     return f"HPCG benchmark input file\nwritten by transect\n{nx} {ny} {nz}\n{seconds}\n"
 
 
+def side_for(memory: int) -> int:
+    """Return the points along each side of a rank's grid, a multiple of 8 from 16 on, that take `memory` bytes."""
+    return max(16, int((memory / _POINT_BYTES) ** (1 / 3)) // 8 * 8)
+
+
 def _problem(cell: BenchCell) -> tuple[int, int, int, int]:
-    nx, ny, nz = sides = tuple(whole(cell, name, _SIDE, 16) for name in ("nx", "ny", "nz"))
+    side = side_for(int(cells_memory(cell) * _SHARE) // cell.ranks_per_node)
+    nx, ny, nz = sides = tuple(whole(cell, name, side, 16) for name in ("nx", "ny", "nz"))
     for name, side in zip(("nx", "ny", "nz"), sides, strict=True):
         # Three coarser grids, each half as long.
         if side % 8:
@@ -42,11 +51,14 @@ class Hpcg(Benchmark):
     many_ranks = True
     program = "xhpcg"
     options: ClassVar[dict[str, str]] = {
-        "nx": f"points of each rank's grid along x, a multiple of 8; default {_SIDE}",
-        "ny": f"along y; default {_SIDE}",
-        "nz": f"along z; default {_SIDE}",
-        "seconds": f"how long it runs, besides its set-up; default {_SECONDS}",
+        "nx": "points of each rank's grid along x, a multiple of 8; default: all grids of a node take a quarter of its memory "
+        "when the cell uses all cores, of fewer cores less",
+        "ny": "along y; default as nx",
+        "nz": "along z; default as nx",
+        "seconds": f"how long it runs, besides its set-up and its reference runs; default {_SECONDS}",
     }
+    smoke: ClassVar[dict[str, int | float | str]] = {"nx": 16, "ny": 16, "nz": 16, "seconds": 1}
+    install = "spack install hpcg"
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return none, of a grid that HPCG takes: without arguments it reads its file."""

@@ -10,8 +10,8 @@ from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
 from transect.hpc.benchmarks._options import OptionError, fraction, whole
+from transect.hpc.benchmarks._sizes import cells_memory
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
-from transect.measure.memory import node_memory
 
 _NB = 192
 _FRACTION = 0.2
@@ -47,11 +47,14 @@ class Hpl(Benchmark):
     program = "xhpl"
     options: ClassVar[dict[str, str]] = {
         "N": "order of the matrix; default: from memory_fraction",
-        "memory_fraction": "share of the memory of all nodes that the matrix takes, when N is not "
-        f"given, rounded down to whole blocks; default {_FRACTION}",
+        "memory_fraction": "share of the memory of all nodes that the matrix takes, when N is not given and "
+        "the cell uses all cores, of fewer cores less; rounded down to whole blocks; "
+        f"default {_FRACTION}",
         "NB": f"block size; default {_NB}",
         "P": "process rows, Q follows; default: near-square, P <= Q",
     }
+    smoke: ClassVar[dict[str, int | float | str]] = {"N": 1920, "NB": 128}
+    install = "spack install hpl"
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return none, of options that make sense: xhpl takes no arguments."""
@@ -66,6 +69,6 @@ class Hpl(Benchmark):
         p, q = grid(cell)
         nb = whole(cell, "NB", _NB)
         share = fraction(cell, "memory_fraction", _FRACTION)
-        n = whole(cell, "N", order_for(node_memory() * cell.nodes, share, nb))
+        n = whole(cell, "N", order_for(cells_memory(cell) * cell.nodes, share, nb))
         write_atomic(folder / "HPL.dat", linpack_input(n=n, nb=nb, p=p, q=q, device=6))
         return [*mpiexec, program]

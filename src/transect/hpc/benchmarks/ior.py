@@ -8,11 +8,14 @@ from typing import ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
 from transect.hpc.benchmarks._options import OptionError, one_of, size_bytes
+from transect.hpc.benchmarks._sizes import cells_memory
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _APIS = ("POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP")
 _FILES = ("per-process", "shared")
-_BLOCK, _TRANSFER = "64m", "1m"
+_TRANSFER = "1m"
+# Of the memory of a cell: some seconds on a disk, on all cores of a node as on one.
+_SHARE = 1 / 16
 
 
 @BENCHMARKS.register("ior")
@@ -26,16 +29,19 @@ class Ior(Benchmark):
     program = "ior"
     options: ClassVar[dict[str, str]] = {
         "api": f"one of {', '.join(_APIS)}; default {_APIS[0]}",
-        "block": f"what each rank writes in a row, e.g. 4g; default {_BLOCK}",
+        "block": "what each rank writes in a row, e.g. 4g; default: ranks on all cores write a sixteenth of the memory",
         "transfer": f"what it writes at once; default {_TRANSFER}",
         "files": f"{' or '.join(_FILES)}; default {_FILES[0]}",
         "folder": FOLDER_MEANING,
     }
+    smoke: ClassVar[dict[str, int | float | str]] = {"block": "4m", "transfer": "256k"}
+    install = "spack install ior"
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options."""
-        block, block_bytes = size_bytes(cell, "block", _BLOCK)
         transfer, transfer_bytes = size_bytes(cell, "transfer", _TRANSFER)
+        pieces = int(cells_memory(cell) * _SHARE) // cell.ranks_per_node // transfer_bytes
+        block, block_bytes = size_bytes(cell, "block", str(max(1, pieces) * transfer_bytes))
         if block_bytes % transfer_bytes:
             raise OptionError(f"option block: expected a multiple of the transfer size {transfer}, found '{block}'")
         api = one_of(cell, "api", _APIS[0], _APIS)

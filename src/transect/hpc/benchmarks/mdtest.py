@@ -34,6 +34,8 @@ class Mdtest(Benchmark):
         "branch": f"directories in each directory of these levels; default {_BRANCH}",
         "folder": FOLDER_MEANING,
     }
+    smoke: ClassVar[dict[str, int | float | str]] = {"items": 50}
+    install = "spack install ior"
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options."""

@@ -30,6 +30,7 @@ class _Sweep(Benchmark):
     least_ranks = 2
     threads = False
     turns_by = "operation_time"
+    smoke: ClassVar[dict[str, int | float | str]] = {"max_size": 65536, "seconds": 1}
     libraries: ClassVar[tuple[str, ...]] = ()
 
     def flags(self, cell: BenchCell) -> list[str]:

@@ -34,6 +34,8 @@ class NcclTests(Benchmark):
         "max_bytes": f"largest message, e.g. 8g; default {_MAX_COUNT}",
         "factor": f"from one size to the next; default {_FACTOR}",
     }
+    smoke: ClassVar[dict[str, int | float | str]] = {"max_bytes": "1m"}
+    install = "spack install nccl-tests +mpi"
 
     def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the test's name."""

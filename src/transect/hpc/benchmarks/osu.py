@@ -40,6 +40,8 @@ class Osu(Benchmark):
         "max_bytes": "largest message; default 0: the test's own",
         "iterations": "for each size; default 0: the test's own",
     }
+    smoke: ClassVar[dict[str, int | float | str]] = {"max_bytes": 65536, "iterations": 100}
+    install = "spack install osu-micro-benchmarks"
 
     def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the test's name."""

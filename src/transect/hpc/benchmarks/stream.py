@@ -22,6 +22,8 @@ class Stream(Benchmark):
     options: ClassVar[dict[str, str]] = {
         "program": f"its name or path, where it goes by another; default: {' or '.join(_NAMES)}"
     }
+    # No `smoke`: its size is fixed when it is compiled.
+    install = "spack install stream +openmp"
 
     def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the names: STREAM's Makefile and Spack's package make `stream_c.exe`."""

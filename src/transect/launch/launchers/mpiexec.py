@@ -46,6 +46,7 @@ _HERE = {
     "OMPI_MCA_plm": _SCHEDULERS,
     "HYDRA_RMK": "user",
     "HYDRA_LAUNCHER": "fork",
+    "I_MPI_HYDRA_BOOTSTRAP": "fork",
 }
 # What belongs to one host, one process or one MPI world.
 _LOCAL_VARIABLES = re.compile(r"(OMPI_(?!MCA)|PRTE_(?!MCA)|PMIX?_|SSH_|SLURM_|HOSTNAME$|PWD$|OLDPWD$|SHLVL$|_$)")

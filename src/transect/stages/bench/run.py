@@ -52,7 +52,7 @@ class BenchRunner(StageRunner):
         cell = cell_of(job, BenchCell)
         benchmark = BENCHMARKS.get(cell.benchmark)
         program = _program(job, benchmark)
-        if benchmark.prefix_starts_ranks:
+        if benchmark.by_launcher(cell):
             command = benchmark.command(cell, job.folder, program, [])
             return ranks(job, command, benchmark.rendezvous)
         mpiexec = find_mpiexec(job.bin)
@@ -68,7 +68,7 @@ class BenchRunner(StageRunner):
         cell = cell_of(job, BenchCell)
         benchmark = BENCHMARKS.get(cell.benchmark)
         # Each rank waits, where they are the benchmark's own.
-        connections = cell.ranks if benchmark.prefix_starts_ranks else 1
+        connections = cell.ranks if benchmark.by_launcher(cell) else 1
         return Turns(connections=connections, seconds=TURN_S) if benchmark.turns_by else None
 
     def inputs(self, job: Job) -> list[str]:
@@ -78,11 +78,15 @@ class BenchRunner(StageRunner):
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Ingest the benchmark's logs."""
-        benchmark = BENCHMARKS.get(cell_of(job, BenchCell).benchmark)
+        cell = cell_of(job, BenchCell)
+        benchmark = BENCHMARKS.get(cell.benchmark)
         if outcome.code:
             return _ended(job, benchmark, outcome.code)
         # Its own parser alone: an edit of another one is no reason to run it again.
         runs = ingest(benchmark.logs(job.folder), benchmark.parser)
+        wrong = [text for run in runs if run.status == "ok" and (text := benchmark.contradicts(cell, run)) is not None]
+        if wrong:
+            return Result.failed(Cause.WRONG_RESULT, wrong[0])
         result = result_of(runs, must_have=True)
         if job.turns is not None and runs[0].status == "ok":
             values = benchmark.iterations(runs[0])

@@ -129,7 +129,7 @@ class Bench(Stage[BenchCell]):
     def launchers(self, cell: BenchCell, system: System) -> tuple[str, ...]:
         """One that starts all ranks, or a plain process that calls mpiexec itself."""
         benchmark = BENCHMARKS.get(cell.benchmark)
-        if not benchmark.prefix_starts_ranks:
+        if not benchmark.by_launcher(cell):
             return ("plain", "mpiexec")
         mpi = RENDEZVOUS.get(benchmark.rendezvous).mpi
         return (system.mpi_launcher if mpi else system.launcher,)
