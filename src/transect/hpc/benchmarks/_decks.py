@@ -30,5 +30,6 @@ def named_deck(name: str, programs: Iterable[str] = PROGRAMS) -> Path:
         if (place / name).is_dir():
             return place / name
     raise OptionError(
-        f"option deck: {name} is neither in {FOLDER} ({given or 'not set'}) nor in the folder `data` of a miniBUDE on PATH"
+        f"option deck: {name} is neither in {FOLDER} ({given or 'not set'}) nor in the folder `data` of a miniBUDE on PATH: "
+        f"`git clone https://github.com/UoB-HPC/miniBUDE && export {FOLDER}=$PWD/miniBUDE/data`"
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _IMPLEMENTATION = "numba"
 _SYNTHETIC = "synthetic"
-_SIZES = ("small", "medium", "large")
+_SIZES = ("tiny", "small", "medium", "large")
 _FILES = ("ligand.in", "protein.in", "forcefield.in", "poses.in")
 # numpy is some ten times slower: both take seconds on one core.
 _POSES, _POSES_OF = 16384, {"numpy": 2048}

@@ -17,7 +17,7 @@ def read_arguments(arguments: Sequence[str] | None, about: str) -> argparse.Name
     """Read the command line; ends the process with code 2 when it is wrong."""
     parser = argparse.ArgumentParser(prog="transect.hpc.probes.docking", description=about)
     add = parser.add_argument
-    add("--deck", default=SYNTHETIC, help="a folder of miniBUDE; small, medium, large; 'synthetic'")
+    add("--deck", default=SYNTHETIC, help="a folder of miniBUDE; tiny, small, medium, large; 'synthetic'")
     add("--implementation", default="numba", help="name of the programming model")
     add("--program", type=shlex.split, default=[], help="argument list, unless the probe has it")
     add("--threads", type=int, default=1)

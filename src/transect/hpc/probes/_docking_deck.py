@@ -22,9 +22,9 @@ ENERGIES = "ref_energies.out"
 SEED = 20260101
 # What the published deck `bm1` holds, so that a synthetic one is as much work per pose.
 _LIGAND_ATOMS, _PROTEIN_ATOMS, _KINDS = 26, 938, 34
-# Atoms of ligand and protein: what fits the nearest cache, what the published deck holds, and sixteen
+# Atoms of ligand and protein: next to no work, what fits the nearest cache, what the published deck holds, and sixteen
 # times as many pairs.
-SIZES = {"small": (8, 128), "medium": (_LIGAND_ATOMS, _PROTEIN_ATOMS), "large": (104, 3752)}
+SIZES = {"tiny": (1, 4), "small": (8, 128), "medium": (_LIGAND_ATOMS, _PROTEIN_ATOMS), "large": (104, 3752)}
 MAGIC = b"TDECK 1\n"
 ROW = 8  # constants of a pair, and a pad to 32 bytes
 

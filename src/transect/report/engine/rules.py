@@ -59,6 +59,7 @@ RULES = {
     "docking.fastest": "the fastest programming model of docking",
     "docking.threads": "threads, and where they are",
     "docking.poses": "poses per work-item",
+    "docking.schedule": "how OpenMP deals out work-items to threads, and what a chunk costs",
     "messages.library": "which library moves messages between ranks soonest, at one size",
     "container.start-up": "what a container costs when it starts",
     "container.step": "what a container costs a training step",

@@ -36,6 +36,14 @@ BENCH_PAIRS = (
         both=_OPENMP,
     ),
     PairRule(metric="pose_time", rules=("docking.threads",), varies=("threads",), base={"threads": (1,)}, both=_OPENMP),
+    # How its loop is dealt out to them.
+    PairRule(
+        metric="pose_time",
+        rules=("docking.schedule",),
+        varies=("options.schedule", "options.chunk"),
+        base={"options.schedule": ("static",), "options.chunk": (None,)},
+        both=_OPENMP,
+    ),
     PairRule(
         metric="pose_time",
         rules=("docking.poses",),

@@ -42,6 +42,9 @@ class Contestant:
     threads: int
     device: str
     pinned: bool
+    where: str = ""
+    schedule: str = ""
+    chunk: int = 0
     pose_time: Sequence[float]
     interactions: Sequence[float]
     flops: Sequence[float]
@@ -103,12 +106,13 @@ def _row(group: Group[Any]) -> Contestant | None:
         return None
     options = settings_of(group.cell)
     pin = str(options.get("pin", "none"))
+    places = "on hardware threads" if options.get("places") == "threads" else ""
+    where = " ".join(filter(None, ("" if pin == "none" else "close" if pin == "cores" else pin, places)))
     parts = [
         str(parameters.get("schedule", "")) if "schedule" in options else "",
         f"chunk {options['chunk']}" if "chunk" in options else "",
         f"group {options['work_group']}" if "work_group" in options else "",
-        "" if pin == "none" else "close" if pin == "cores" else pin,
-        "on hardware threads" if options.get("places") == "threads" else "",
+        where,
     ]
     return Contestant(
         group=group,
@@ -121,6 +125,9 @@ def _row(group: Group[Any]) -> Contestant | None:
         threads=group.cell.threads,
         device=group.cell.device,
         pinned=pin != "none",
+        where=where,
+        schedule=str(options.get("schedule", "")),
+        chunk=int(options.get("chunk", 0)),
         pose_time=pose_time,
         interactions=interactions,
         flops=flops,
@@ -145,9 +152,10 @@ def without_result(groups: Iterable[Group[Any]]) -> list[Group[Any]]:
 
 
 def contests(rows: Iterable[Contestant]) -> list[Contest]:
-    """Group by deck, poses and threads; those of more rows first."""
+    """Group by deck, poses and threads; those of more rows first, without what only ways to deal out work differ in."""
     made = [
         Contest(deck=deck, poses=poses, threads=threads, rows=sorted(members, key=lambda row: (row.time, row.name)))
         for (deck, poses, threads), members in grouped(rows, _place).items()
+        if not all(row.schedule for row in members)
     ]
     return sorted(made, key=lambda contest: (-len(contest.rows), contest.deck, contest.poses, contest.threads))

@@ -151,7 +151,8 @@ def _threads(context: Context, of_group: dict[int, Contestant]) -> Iterator[Find
         row, base = of_group[id(pair.group)], of_group[id(pair.base)]
         here = f"{clean(row.words if row.threads != base.threads else 'OpenMP')} on {count(row.threads, 'thread')}"
         if row.threads == base.threads:
-            what, than = f"{here} pinned as {clean(row.options)}", "not pinned"
+            ways = " ".join(filter(None, (row.schedule, f"chunk {row.chunk}" if row.chunk else "")))
+            what, than = f"{here} pinned as {clean(row.where)}{f' ({ways})' if ways else ''}", "not pinned"
         else:
             what, than = here, f"on {count(base.threads, 'thread')}"
         gain = pair.cost.inverse
