@@ -67,6 +67,8 @@ def _panels(context: Context, stage: str) -> Iterator[_Panel]:
         right = [group for group in right if group.values("pose_time")]
     about = grouped(right, lambda group: str(group.cell.workload or settings_of(group.cell).get("deck", "")))
     for name, groups in about.items():
+        if stage == "bench" and all("schedule" in settings_of(group.cell) for group in groups):
+            continue  # ways to deal out one kernel's work have a section of their own
         if stage == "train":
             groups = main_groups(context, name)
             reached, target = list(filter(may_be_ranked, groups)), quality_target(groups)
