@@ -79,6 +79,13 @@ def test_ranks_that_did_not_find_each_other_are_told_by_the_log(processes, wrong
     assert BENCHMARKS.get("imb").contradicts(bench_cell("imb", ranks_per_node=2), run) == wrong
 
 
+def test_a_program_for_a_gpu_has_a_command_of_its_own() -> None:
+    cells = [bench_cell(name, device=device) for name in ("babelstream", "minibude") for device in ("cpu", "cuda")]
+    said = [BENCHMARKS.get(cell.benchmark).install_for(cell) for cell in cells]
+    assert len({*said}) == 4 and ["cuda" in command for command in said] == [False, True, False, True]
+    assert [command.count("sm_90") + command.count("cuda_arch") for command in said] == [0, 1, 0, 1]
+
+
 GPUS = [
     ("NVIDIA H200", True),
     ("Tesla V100-SXM2-16GB", True),

@@ -192,7 +192,12 @@ REFUSED = [
     ("osu", {"test": "../rm"}, {"nodes": 2}, "option test: expected the name of a test"),
     ("minibude", {"deck": "data/bm1"}, {}, "option deck: expected bm1, bm2 or an absolute path"),
     ("minibude", {"ppwi": "1;2"}, {}, "option ppwi: expected e.g. 4"),
-    ("docking-probe", {"deck": "bm2"}, {}, "bm2 is neither in TRANSECT_DECKS (not set) nor in the folder `data` of a miniBUDE on PATH: `git clone"),
+    (
+        "docking-probe",
+        {"deck": "bm2"},
+        {},
+        "bm2 is neither in TRANSECT_DECKS (not set) nor in the folder `data` of a miniBUDE on PATH: `git clone",
+    ),
     ("babelstream", {"iterations": 1}, {}, "option iterations: expected a whole number from 2 on"),
     ("babelstream", {"precision": "half"}, {}, "option precision: expected one of double, float"),
     ("babelstream", {}, {"ranks_per_node": 2}, "2 ranks were asked for"),

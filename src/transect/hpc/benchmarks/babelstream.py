@@ -43,6 +43,10 @@ class BabelStream(Benchmark):
         """Return the names that its builds give it."""
         return (program_name(cell, self.program),) if cell.option("program", "") else _NAMES[cell.device]
 
+    def install_for(self, cell: BenchCell) -> str:
+        """Return the command; the number of a GPU's architecture is 90 for an H100."""
+        return "spack install babelstream +cuda cuda_arch=90" if cell.device == "cuda" else self.install
+
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options: the launch layer sets OMP_NUM_THREADS."""
         program_name(cell, self.program)

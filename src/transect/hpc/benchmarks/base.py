@@ -78,6 +78,10 @@ class Benchmark(Plugin, ABC):
         """Return the path of the first of `programs` that this machine has, or None."""
         return next((path for name in self.programs(cell) if (path := shutil.which(name))), None)
 
+    def install_for(self, cell: BenchCell) -> str:
+        """Return the command that brings the program of a cell: `install`, unless devices have programs of their own."""
+        return self.install
+
     def supports(self, cell: BenchCell) -> str | None:
         """Return why the cell cannot be run here, or None when it can.
 

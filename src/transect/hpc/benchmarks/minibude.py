@@ -49,11 +49,19 @@ class MiniBude(Benchmark):
         "program": f"its name or path, where it goes by another; default: {' or '.join(_NAMES['cpu'])}, on a GPU cuda-bude",
     }
     smoke: ClassVar[dict[str, int | float | str]] = {"iterations": 2, "poses": 1024}
-    install = "git clone https://github.com/UoB-HPC/miniBUDE && cmake -S miniBUDE -B miniBUDE/build -DMODEL=omp && cmake --build miniBUDE/build && export PATH=$PWD/miniBUDE/build:$PATH"
+    # No package registry has it.
+    install = (
+        "git clone https://github.com/UoB-HPC/miniBUDE && cmake -S miniBUDE -B miniBUDE/build -DMODEL=omp && "
+        "cmake --build miniBUDE/build && export PATH=$PWD/miniBUDE/build:$PATH"
+    )
 
     def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the names that its versions give it."""
         return (program_name(cell, self.program),) if cell.option("program", "") else _NAMES[cell.device]
+
+    def install_for(self, cell: BenchCell) -> str:
+        """Return the command; the number of a GPU's architecture is 90 for an H100."""
+        return self.install.replace("omp", "cuda -DCUDA_ARCH=sm_90", 1) if cell.device == "cuda" else self.install
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options."""

@@ -36,7 +36,8 @@ def _program(job: Job, benchmark: Benchmark) -> str:
         return names[0]
     found = benchmark.find(cell)
     if found is None:
-        how = f"`{benchmark.install}`" if benchmark.install else "install it"
+        command = benchmark.install_for(cell)
+        how = f"`{command}`" if command else "install it"
         raise MissingDependency(
             f"{' or '.join(names)} is not on PATH: {how}, or name modules or an image for "
             f"'{cell.benchmark}' under `benchmarks` in the system file"

@@ -64,13 +64,13 @@ class Assignment:
 
     def cost(self, schedule: str) -> Summary | None:
         """Return the seconds of a thread that a chunk costs, of each repeat a slope; None for too few sizes of chunks."""
-        rows = [row for row in self.rows if row.schedule == schedule and self.chunks(row) is not None]
+        rows = [row for row in self.rows if row.schedule == schedule]
         slopes = []
-        times = [(self.chunks(row), _by_repeat(row.group)) for row in rows]
+        times = [(chunks, _by_repeat(row.group)) for row in rows if (chunks := self.chunks(row)) is not None]
         for repeat in sorted({repeat for _, known in times for repeat in known}):
             points = {chunks: known[repeat] for chunks, known in times if repeat in known}
             if len(points) >= _LEAST_SIZES:
-                slope = linear_regression([*points], [*points.values()]).slope
+                slope = linear_regression(list(points), list(points.values())).slope
                 slopes.append(slope * self.first.poses * self.first.threads)
         return summarise(slopes)
 
