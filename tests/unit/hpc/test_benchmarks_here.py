@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +79,22 @@ def test_ranks_that_did_not_find_each_other_are_told_by_the_log(processes, wrong
     (run,) = ingest([tmp_path / "output.log"], "imb")
     assert run.status == "ok"
     assert BENCHMARKS.get("imb").contradicts(bench_cell("imb", ranks_per_node=2), run) == wrong
+
+
+def test_decks_have_names_where_they_are(tmp_path: Path, monkeypatch) -> None:
+    probe, cell = BENCHMARKS.get("docking-probe"), bench_cell("docking-probe", {"deck": "bm2"})
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("TRANSECT_DECKS", raising=False)
+    reason = probe.supports(cell)
+    assert reason is not None and "bm2 is neither in TRANSECT_DECKS (not set)" in reason and "git clone" in reason
+    assert probe.files(cell) == []
+    (tmp_path / "bm2").mkdir()
+    for name in ("ligand.in", "protein.in", "forcefield.in", "poses.in"):
+        (tmp_path / "bm2" / name).touch()
+    monkeypatch.setenv("TRANSECT_DECKS", str(tmp_path))
+    assert probe.supports(cell) is None and probe.files(cell) == [tmp_path / "bm2"]
+    flags = probe.flags(cell)
+    assert flags[flags.index("--deck") + 1] == str(tmp_path / "bm2")
 
 
 def test_a_program_for_a_gpu_has_a_command_of_its_own() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from factories import bench_cell, plan_study
 from transect.domain.errors import MissingDependency
+from transect.domain.record import Cause
 from transect.engine.job import Job, load_job
 from transect.engine.stage import RUNNERS
 from transect.hpc.base import PARSERS
@@ -225,6 +226,22 @@ def test_modules_bring_a_program_that_is_not_here(name, tmp_path, monkeypatch) -
     _, request = RUNNERS.get("bench").prepare(job)
     assert request.command == [BENCHMARKS.get(name).programs(job.cell)[0]]
     assert request.variables["TRANSECT_MODULES"] == f"site/{name}" and request.wrap[0] == "bash"
+
+
+@pytest.mark.parametrize(("processes", "ending"), [(2, "ok"), (1, "failed")])
+def test_a_cell_whose_log_tells_of_other_ranks_is_wrong(processes, ending, tmp_path) -> None:
+    job = make_job(tmp_path, "imb", "ranks: [2], options: [{mpi: system}]")
+    table = "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n      4194304           10       7.61       7.80       7.71"
+    job.log.write_text(
+        f"# Benchmarking Allreduce\n# #processes = {processes}\n{table}\n# All processes entering MPI_Finalize\n"
+    )
+    result = RUNNERS.get("bench").collect(job, SimpleNamespace(code=0))
+    assert result.status.value == ending, result.message
+    if ending == "failed":
+        assert (result.cause, result.message) == (
+            Cause.WRONG_RESULT,
+            "the cell has 2 ranks, its log tells of 1 processes",
+        )
 
 
 @pytest.mark.env

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transect.hpc.base import Run
 
 # What logs call the number of ranks.
-_RANKS = ("ranks", "processes", "tasks")
+_RANKS = ("ranks", "processes", "tasks", "CommWorldProcs")
 
 
 class Benchmark(Plugin, ABC):

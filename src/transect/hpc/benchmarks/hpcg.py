@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.domain.files import write_atomic
-from transect.hpc.benchmarks._options import OptionError, whole
+from transect.hpc.benchmarks._options import OptionError, fraction, whole
 from transect.hpc.benchmarks._sizes import cells_memory
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
@@ -29,7 +29,8 @@ def side_for(memory: int) -> int:
 
 
 def _problem(cell: BenchCell) -> tuple[int, int, int, int]:
-    side = side_for(int(cells_memory(cell) * _SHARE) // cell.ranks_per_node)
+    share = fraction(cell, "memory_fraction", _SHARE)
+    side = side_for(int(cells_memory(cell) * share) // cell.ranks_per_node)
     nx, ny, nz = sides = tuple(whole(cell, name, side, 16) for name in ("nx", "ny", "nz"))
     for name, side in zip(("nx", "ny", "nz"), sides, strict=True):
         # Three coarser grids, each half as long.
@@ -51,8 +52,9 @@ class Hpcg(Benchmark):
     many_ranks = True
     program = "xhpcg"
     options: ClassVar[dict[str, str]] = {
-        "nx": "points of each rank's grid along x, a multiple of 8; default: all grids of a node take a quarter of its memory "
-        "when the cell uses all cores, of fewer cores less",
+        "memory_fraction": "share of a node's memory that all its grids take, where their sides are not given and the cell uses "
+        f"all cores, of fewer cores less; default {_SHARE}",
+        "nx": "points of each rank's grid along x, a multiple of 8; default: from memory_fraction",
         "ny": "along y; default as nx",
         "nz": "along z; default as nx",
         "seconds": f"how long it runs, besides its set-up and its reference runs; default {_SECONDS}",
