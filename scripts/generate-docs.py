@@ -264,7 +264,7 @@ def _type(schema: dict[str, Any]) -> str:
 def _default(schema: dict[str, Any], required: bool) -> str:
     if required:
         return "required"
-    if "$ref" in schema and "default" not in schema:
+    if "$ref" in schema and not isinstance(schema.get("default"), list):
         return ""
     return f"`{json.dumps(schema.get('default'), ensure_ascii=False)}`"
 
