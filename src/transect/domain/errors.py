@@ -54,6 +54,10 @@ class Complaints:
             raise BadInput(*self._lines)
 
 
+class WrongResult(TransectError):
+    """What came out is not what was asked for, whatever it looks like."""
+
+
 class MissingDependency(TransectError, ImportError):
     """A program, library or environment that is needed is not there."""
 
@@ -143,6 +147,8 @@ def error_facts(error: BaseException) -> dict[str, str]:
         cause = "unsupported"
     elif isinstance(error, ImportError):
         cause = "missing-dependency"
+    elif isinstance(error, WrongResult):
+        cause = "wrong-result"
     else:
         cause = "crash"
     return {"cause": cause, "message": f"{name}: {text}"}

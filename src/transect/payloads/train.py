@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from transect.domain.axes.train import MEMORY_PLAN, ReferenceCell, TrainCell
-from transect.domain.errors import FAULTS, BadInput, error_facts
+from transect.domain.errors import FAULTS, BadInput, WrongResult, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.measure.turns import Turns
@@ -203,9 +203,10 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
     facts["rank"] = place.rank
     layout = strategy.layout(cell)
     if not place.world_size == cell.ranks == layout.ranks:
-        raise RuntimeError(
-            f"started on {place.world_size} ranks, the cell has {cell.ranks}, and {cell.strategy} "
-            f"lays out {layout.ranks}"
+        why = ": the launcher belongs to another MPI" if place.world_size == 1 else ""
+        raise WrongResult(
+            f"started as a world of {place.world_size}, the cell has {cell.ranks} ranks, and {cell.strategy} "
+            f"lays out {layout.ranks}{why}"
         )
     weights = load_weights(data_folder, cell.repeat)
     plan = ModelPlan(

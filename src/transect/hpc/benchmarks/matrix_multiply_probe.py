@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks._probes import Probe
+from transect.hpc.benchmarks.base import BENCHMARKS
 
 
 @BENCHMARKS.register("matrix-multiply-probe")
-class MatrixMultiplyProbe(Benchmark):
+class MatrixMultiplyProbe(Probe):
     """Runs `transect.hpc.probes.matrix_multiply`."""
 
     name = "matrix-multiply-probe"

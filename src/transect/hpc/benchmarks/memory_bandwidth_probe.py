@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks._probes import Probe
+from transect.hpc.benchmarks.base import BENCHMARKS
 
 
 @BENCHMARKS.register("memory-bandwidth-probe")
-class MemoryBandwidthProbe(Benchmark):
+class MemoryBandwidthProbe(Probe):
     """Runs `transect.hpc.probes.memory_bandwidth`."""
 
     name = "memory-bandwidth-probe"

@@ -7,7 +7,8 @@ from typing import ClassVar
 from transect.domain.axes.bench import BenchCell
 from transect.hpc.base import Run
 from transect.hpc.benchmarks._options import OptionError, one_of, whole
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks._probes import Probe
+from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.parsers.message_sweep import COMPARED
 from transect.hpc.probes import messages
 
@@ -22,7 +23,7 @@ _OPTIONS = {
 }
 
 
-class _Sweep(Benchmark):
+class _Sweep(Probe):
     parser = "message-sweep"
     devices = ("cpu", "cuda")
     prefix_starts_ranks = True
@@ -42,7 +43,7 @@ class _Sweep(Benchmark):
         compared = whole(cell, "compared_size", min(messages.COMPARED, max(s for s in messages.SIZES if s <= largest)))
         if compared not in messages.SIZES or compared > largest:
             raise OptionError(f"option compared_size: expected a power of 4 of at most {largest}, found {compared}")
-        flags += ["--max-size", str(largest), "--compared-size", str(compared)]
+        flags += ["--ranks", str(cell.ranks), "--max-size", str(largest), "--compared-size", str(compared)]
         return [*flags, "--seconds", str(whole(cell, "seconds", _SECONDS))]
 
     def iterations(self, run: Run) -> list[float]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks._probes import Probe
+from transect.hpc.benchmarks.base import BENCHMARKS
 
 
 @BENCHMARKS.register("network-probe")
-class NetworkProbe(Benchmark):
+class NetworkProbe(Probe):
     """Runs `transect.hpc.probes.network` on all ranks of the cell."""
 
     name = "network-probe"
@@ -20,5 +21,5 @@ class NetworkProbe(Benchmark):
     threads = False
 
     def flags(self, cell: BenchCell) -> list[str]:
-        """Return its nodes and its time."""
-        return ["--nodes", str(cell.nodes), "--max-seconds", "8.0"]
+        """Return its nodes, its ranks and its time."""
+        return ["--nodes", str(cell.nodes), "--ranks", str(cell.ranks), "--max-seconds", "8.0"]

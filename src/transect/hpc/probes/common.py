@@ -60,6 +60,18 @@ def last_level_cache(root: Path = Path("/sys/devices/system/cpu")) -> int | None
     return sum(size for (level, _), size in sizes.items() if level == top)
 
 
+def require_world(comm_size: int, expected: int | None) -> list[str]:
+    """Return what is wrong with a world of `comm_size` ranks for a cell that has `expected`; None expects nothing.
+
+    A launcher of another MPI starts every rank as a world of its own, whose results look right.
+    """
+    if expected is None or comm_size == expected:
+        return []
+    cell = f"the cell has {expected} {'rank' if expected == 1 else 'ranks'}"
+    why = ": the launcher belongs to another MPI" if comm_size == 1 else ""
+    return [f"started as a world of {comm_size}, {cell}{why}"]
+
+
 def say(key: str, value: object) -> None:
     """Print one `key: value` line."""
     print(f"{key}: {value}", flush=True)

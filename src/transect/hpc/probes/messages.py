@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from transect.hpc.probes.common import available_memory
+from transect.hpc.probes.common import available_memory, require_world
 from transect.measure.turns import Turns
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SIZES = tuple(4**power for power in range(1, 14))  # 4 B to 64 MiB
 LIBRARIES = ("mpi4py", "gloo", "nccl")
 NAMES = ("allreduce", "bcast", "reduce", "allgather", "iallreduce", "latency", "bw")
+LACKING = 3  # exit code
 _MIN_COUNT, _MAX_COUNT, _WARM_UPS = 3, 500, 2
 _ALWAYS = 1024  # bytes up to which a size is measured whatever the budget
 COMPARED = 4**10  # bytes of the compared size: a gradient of 2^18 numbers
@@ -188,10 +189,14 @@ class _Sweep:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; rank 0 returns 1 when a message was wrong or the ranks are too few."""
+    """Measure and print; rank 0 returns 1 when a message was wrong or the ranks are not as many as they should be.
+
+    Returns LACKING where the library cannot be opened.
+    """
     parser = argparse.ArgumentParser(prog="transect.hpc.probes.messages", description=__doc__)
     parser.add_argument("--library", choices=LIBRARIES, default="mpi4py")
     parser.add_argument("--test", choices=NAMES, default="allreduce")
+    parser.add_argument("--ranks", type=int, help="how many ranks the cell has")
     parser.add_argument("--max-size", type=int, default=SIZES[-1], help="bytes")
     parser.add_argument("--compared-size", type=int, default=COMPARED, help="bytes of the size that is compared")
     parser.add_argument("--seconds", type=float, default=10.0, help="budget over all sizes")
@@ -209,14 +214,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         library = open_library(given.library)
     except (ImportError, OSError, ValueError) as error:
         print(f"{title}\n# End of message sweep: invalid: {error}", flush=True)
-        return 1
+        return LACKING
     try:
         need = 2 if test.pair else max(2, library.size)
+        problems = require_world(library.size, given.ranks)
         if library.size != need:
+            problems.append(f"{given.test} needs 2 ranks{'' if test.pair else ' or more'}, not {library.size}")
+        if problems:
             if library.rank == 0:
-                problem = f"{given.test} needs 2 ranks{'' if test.pair else ' or more'}"
-                print(f"{title}\n# End of message sweep: invalid: {problem}, not {library.size}")
-            return 1
+                print(f"{title}\n# End of message sweep: invalid: {problems[0]}", flush=True)
+            return int(library.rank == 0)
         sweep = _Sweep(library, given.test, given.seconds)
         rows = sweep.rows([size for size in SIZES if size <= given.max_size])
         # What did not fit into the memory or the time is not measured for longer.

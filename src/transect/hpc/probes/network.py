@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from transect.hpc.probes.common import head, say, say_result, say_samples, tail
+from transect.hpc.probes.common import head, require_world, say, say_result, say_samples, tail
 
 SIZES = (0, *(4**power for power in range(1, 12)))
 COUNTING = (
@@ -189,6 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; rank 0 returns 1 when a result is wrong or ranks are misplaced."""
     parser = argparse.ArgumentParser(prog="transect.hpc.probes.network", description=__doc__)
     parser.add_argument("--nodes", type=int, help="how many hosts the ranks have to stand on")
+    parser.add_argument("--ranks", type=int, help="how many ranks the cell has")
     parser.add_argument("--max-seconds", type=float, default=8.0, help="budget, warm-up included")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="bytes, multiples of 4")
     parser.add_argument("--min-rounds", type=int, default=3, help="rounds, whatever the budget")
@@ -204,11 +205,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         head("network", _NOTE, np.__version__)
         say("mpi", f"{MPI.Get_library_version().split(',')[0].strip()}, mpi4py {mpi4py.__version__}")
         say("ranks", world.size)
+    if problems := require_world(world.size, given.ranks):
+        return 0 if world.rank else tail("network", problems)
     if world.size < 2:
         return tail("network", ["one rank has no partner: start two or more"])
     probe = _Probe(np, MPI, given.sizes, given.max_seconds)
     wrong_place = given.nodes is not None and probe.nodes != given.nodes
-    problems = []
     if wrong_place:
         problems.append(f"{given.nodes} nodes were asked for, the ranks are on {probe.nodes}")
     else:
