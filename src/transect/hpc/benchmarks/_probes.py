@@ -9,7 +9,7 @@ from pathlib import Path
 from transect.domain.record import Cause
 from transect.hpc.benchmarks.base import Benchmark
 
-_WRONG = re.compile(r"^(?:status|# End of message sweep): invalid: (.+)$", re.MULTILINE)
+_WRONG = re.compile(r"^(?:\[\d+\] )?(?:status|# End of message sweep): invalid: (.+)$", re.MULTILINE)
 _LACKING = 3  # what a probe returns that says why it could not begin
 _MOST = 500  # characters of a record's message
 
