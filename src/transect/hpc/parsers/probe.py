@@ -25,7 +25,9 @@ _NETWORK = {
     "bandwidth": ("network_bandwidth", "pingpong"),
 }
 # Of BLAS.
-_PRECISIONS = {"sgemm": "fp32", "dgemm": "fp64"}
+_PRECISIONS = {"sgemm": "fp32", "dgemm": "fp64", "lu": "fp64", "cg": "fp64"}
+# Of conjugate gradients: operations that wait for the memory are no peak of arithmetic.
+_SPARSE = {"cg": "sparse_flops"}
 
 
 @dataclass(kw_only=True)
@@ -45,7 +47,7 @@ class _Output(ProbeOutput):
         )
         for label, (best, median, unit, _) in self.results.items():
             kind, _, size = label.rpartition("-")
-            registered = _NETWORK[kind][0] if kind in _NETWORK else _REGISTERED.get(unit)
+            registered = _NETWORK[kind][0] if kind in _NETWORK else _SPARSE.get(label, _REGISTERED.get(unit))
             fits = registered is not None and METRICS[registered].unit == unit
             sized = bool(kind) and size.isdecimal() and len(size) < 10
             phase = kind if sized else label
@@ -108,7 +110,28 @@ def _work(output: _Output, label: str, unit: str) -> float | None:
     if unit == "B/s":
         array = number(output.fields.get("array_bytes", ""))
         return None if array is None or label not in _PASSES else _PASSES[label] * array
+    if label in _COUNTS:
+        return _COUNTS[label](output)
     return 2.0 * int(size) ** 3 if kind and size else None
+
+
+def _lu_operations(output: _Output) -> float | None:
+    """As HPL counts."""
+    n = number(output.fields.get("order", ""))
+    return None if n is None else 2 / 3 * n**3 + 3 / 2 * n**2
+
+
+def _cg_operations(output: _Output) -> float | None:
+    """Of a set, as HPCG counts."""
+    texts = [output.fields.get(name, "") for name in ("iterations", "rows")]
+    k, rows, *entries = (number(text) for text in (*texts, *output.fields.get("entries", "").split()))
+    if k is None or rows is None or len(entries) < 2 or None in entries:
+        return None
+    finest, *_, coarsest = known = [each for each in entries if each is not None]
+    return 4 * (3 * k + 1) * rows + 2 * (k + 1) * finest + k * (10 * (sum(known) - coarsest) + 4 * coarsest)
+
+
+_COUNTS = {"lu": _lu_operations, "cg": _cg_operations}
 
 
 class _Probe(OutputParser):
@@ -150,3 +173,21 @@ class NetworkProbe(_Probe):
     benchmark = "network-probe"
     description = "transect's own probe of messages between ranks with mpi4py"
     start_patterns = (r"transect probe network \d",)
+
+
+@PARSERS.register("lu-probe")
+class LuProbe(_Probe):
+    """Reads logs of `transect.hpc.probes.lu`."""
+
+    benchmark = "lu-probe"
+    description = "transect's own probe of dense linear equations with scipy's BLAS over ranks"
+    start_patterns = (r"transect probe lu \d",)
+
+
+@PARSERS.register("cg-probe")
+class CgProbe(_Probe):
+    """Reads logs of `transect.hpc.probes.cg`."""
+
+    benchmark = "cg-probe"
+    description = "transect's own probe of conjugate gradients on a stencil, over ranks"
+    start_patterns = (r"transect probe cg \d",)

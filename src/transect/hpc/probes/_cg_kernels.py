@@ -8,17 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
+from transect.hpc.probes.common import cpu_flags
+
 PLACES = 27  # entries of a row
-_LIBRARY = Path(sys.prefix) / "lib" / "transect-probes.so"
+# Libraries of `envs/probes-c`, the best first, and what a processor has to have for each.
+_LIBRARIES = {"avx512": {"avx2", "fma", "avx512f", "avx512vl", "avx512dq"}, "avx2": {"avx2", "fma"}, "any": set[str]()}
 _WHOLE, _REAL, _ARRAY = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 
 
 class Kernels:
     """The library's functions; every array is contiguous, float64 unless another type is named."""
 
-    def __init__(self, path: Path = _LIBRARY) -> None:
+    def __init__(self, folder: Path = Path(sys.prefix) / "lib") -> None:
         """Raise OSError where the library is not there."""
-        self._library = ctypes.CDLL(str(path))
+        have = cpu_flags()
+        self.name = next(name for name, wanted in _LIBRARIES.items() if wanted <= have)
+        self._library = ctypes.CDLL(str(folder / f"transect-probes-{self.name}.so"))
         for name, arguments, result in (
             ("fill", (*[ctypes.c_int] * 3, *[_ARRAY] * 5), _WHOLE),
             ("product", (_WHOLE, *[_ARRAY] * 5), None),

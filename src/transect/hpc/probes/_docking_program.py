@@ -20,6 +20,7 @@ import numpy as np
 
 from transect.hpc.probes._docking_deck import Deck, write_prepared
 from transect.hpc.probes._docking_energy import constants
+from transect.hpc.probes.common import cpu_flags
 from transect.measure.turns import Turns
 
 _OURS = "transect-docking-"
@@ -68,23 +69,13 @@ def find(program: str, bin: Path | None = None) -> str:
         raise Lacks(f"{program} could not be compiled: {words}")
     cpu = notes / "cpu.txt"
     wanted = set(cpu.read_text().split()) if cpu.is_file() else set()
-    have = _flags()
+    have = cpu_flags()
     if missing := sorted(wanted - have) if have else []:
         raise Lacks(
             f"{program} was compiled for a CPU with {', '.join(missing[:6])}, which this one has not: "
             "name another folder in TRANSECT_ENVS for this kind of machine"
         )
     return str(path)
-
-
-def _flags() -> set[str]:
-    """Return the features of this machine's CPU; none where Linux does not say."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return set()
-    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    return set(found[1].split()) if found else set()
 
 
 def _words(text: str) -> str:

@@ -26,27 +26,42 @@ if TYPE_CHECKING:
 
     from transect.hpc.probes._cg_grid import Level
 
-SIDE, LEAST, MULTIPLE = 104, 16, 8
+SIDE, LEAST, MULTIPLE = 80, 16, 8
 COUNTING = (
     "operations of a set of k iterations, by HPCG's rule: 2 (2 (3k+1) rows + (k+1) entries) of vectors and products, "
     "k (10 entries of each grid + 4 of the coarsest) of the preconditioner; bytes: every array once for each kernel"
 )
 _NOTE = "a transect probe, not HPCG: its problem and its counts in another program; name it so when you compare"
-_BYTES_PER_ROW = 2 * 27 * 12 * 8 // 7  # the matrix of all grids, and the arrays of the triad
+_ROW = 27 * 12  # bytes of the matrix
+_BYTES_PER_ROW = 2 * _ROW * 8 // 7 + 15 * 8  # matrices of all grids, as much for the triad, vectors
 _ROUNDS = 7
-# After 50 iterations: of the largest grid that was tried TODO.
-_RESIDUAL, _AGREE = 1e-6, 1e-3
+_AGREE = 1e-3
 _BEYOND = 4  # times the cache, as for the probe of memory bandwidth
 
 
-def side_for(memory: int, ranks: int) -> int:
-    """Return the side of each rank's cube: 104 as HPCG's, or the largest multiple of 8 of which all fit into the memory.
+def side_for(memory: int, cache: int, ranks: int) -> int:
+    """Return the side of the cube of each of the ranks that share a memory and a cache, in bytes: a multiple of 8.
 
-    >>> side_for(16 << 30, 2), side_for(1 << 30, 4)
-    (104, 64)
+    80, or as much more as it takes to be beyond the cache; less where that does not fit into the memory.
+
+    >>> side_for(16 << 30, 32 << 20, 2), side_for(16 << 30, 512 << 20, 1), side_for(1 << 30, 32 << 20, 8)
+    (80, 192, 48)
     """
+    wanted = math.ceil((_BEYOND * cache / ranks / _ROW) ** (1 / 3) / MULTIPLE) * MULTIPLE
     most = math.floor((memory / ranks / _BYTES_PER_ROW) ** (1 / 3)) // MULTIPLE * MULTIPLE
-    return max(LEAST, min(SIDE, most))
+    return max(LEAST, min(max(SIDE, wanted), most))
+
+
+def residual_bound(points: Sequence[int]) -> float:
+    """Return the relative residual that 50 iterations have to reach on a grid of so many points along each axis.
+
+    The iterations needed grow with the length of the domain over the coarsest step: exp(-1430 / n) to exp(-1780 / n) was
+    seen on cubes of n = 24 to 120 points, on one to eight ranks, where n^-2 is the mean of the axes'. 1000 leaves room.
+
+    >>> residual_bound([104, 104, 104]) < 1e-4
+    True
+    """
+    return math.exp(-1000 * math.sqrt(sum(n**-2 for n in points) / 3))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +108,9 @@ class _Probe:
         from transect.measure.memory import node_memory
 
         self.world, self._mpi = world, mpi
-        side = int(world.allreduce(side_for(int(node_memory() * fraction), sharing), op=mpi.MIN))
+        self.cache, self.sharing = last_level_cache(), sharing
+        side = side_for(int(node_memory() * fraction), self.cache or 0, sharing)
+        side = int(world.allreduce(side, op=mpi.MIN))
         self.shape = (shape[0] or side, shape[1] or side, shape[2] or side)
         z, y, x = mpi.Compute_dims(world.size, 3)
         begin = time.monotonic()
@@ -178,8 +195,8 @@ class _Probe:
         again, last = true_residual(self.level, self.x, self.b), self.residuals[-1]
         error = float(world.allreduce(abs(self.x[: matrix.rows] - 1.0).max(), op=self._mpi.MAX))
         nz, ny, nx = self.shape
-        cache = last_level_cache()
-        beyond = cache is not None and matrix.values.nbytes >= _BEYOND * cache
+        cache = self.cache
+        beyond = cache is not None and self.sharing * matrix.rows * _ROW >= _BEYOND * cache
         # Of each turn, since neighbours come and go.
         per_turn = {
             name: statistics.median(
@@ -201,8 +218,9 @@ class _Probe:
             ("entries", " ".join(str(int(each)) for each in entries)),
             ("cache_bytes", "unknown" if cache is None else cache),
             ("beyond_cache", "yes" if beyond else "no"),
-            ("level", "dram" if beyond else "cache or dram: a matrix is not 4 times the last-level cache"),
+            ("level", "dram" if beyond else "cache or dram: the matrices are not 4 times the last-level cache"),
             ("counting", COUNTING),
+            ("kernels", self.level.kernels.name),
             ("setup_s", f"{self.setup:.3f}"),
             ("bytes_per_iteration", moved),
             ("bytes_per_product", matrix.product_bytes),
@@ -217,7 +235,8 @@ class _Probe:
             ("largest_error", f"{error:.3e}"),
         ):
             self._say(key, value)
-        problems = self._verify("residual", f"{last:.3e} after {ITERATIONS} at most {_RESIDUAL:.0e}", last <= _RESIDUAL)
+        most = residual_bound([nodes * points for nodes, points in zip(self.dims, (nx, ny, nz), strict=True)])
+        problems = self._verify("residual", f"{last:.3e} after {ITERATIONS} at most {most:.3e}", last <= most)
         agrees = math.isclose(again, last, rel_tol=_AGREE, abs_tol=1e-13)
         problems += self._verify("true-residual", f"{again:.6e} where the recurrence has {last:.6e}", agrees)
         alike = max(self.residuals) - min(self.residuals) <= 1e-6 * last

@@ -60,6 +60,16 @@ def last_level_cache(root: Path = Path("/sys/devices/system/cpu")) -> int | None
     return sum(size for (level, _), size in sizes.items() if level == top)
 
 
+def cpu_flags() -> set[str]:
+    """Return what vector instructions and the like this processor has; none where Linux does not say."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return set()
+    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return set(found[1].split()) if found else set()
+
+
 def require_world(comm_size: int, expected: int | None) -> list[str]:
     """Return what is wrong with a world of `comm_size` ranks for a cell that has `expected`; None expects nothing.
 

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, value in threads.items():
         if value != str(given.threads):
             say("warning", f"{name}={value} was set, but {given.threads} threads were asked for")
-    say("blas", _blas(given.threads))
+    say("blas", blas_threads(given.threads))
     say("counting", COUNTING)
     sizes = [n for n in given.sizes if 6 * 8 * n * n < available_memory()]
     for n in sorted(set(given.sizes) - set(sizes)):
@@ -92,7 +92,7 @@ def _case(np: Any, kind: str, n: int, seconds: float, min_runs: int) -> list[str
     return [] if passed else [f"{label} is wrong"]
 
 
-def _blas(threads: int) -> str:
+def blas_threads(threads: int) -> str:
     """Name the BLAS and set its threads where threadpoolctl can; say so where it cannot."""
     try:
         threadpoolctl: Any = importlib.import_module("threadpoolctl")
