@@ -87,6 +87,7 @@ def _of_environment(environment: str, *, folder: bool = False) -> Any:
 
 
 base_python = _of_environment("base")
+probes_python = _of_environment("probes-c")
 torch_python = _of_environment("torch")
 text_python = _of_environment("text")
 tensorflow_python = _of_environment("tensorflow")

@@ -165,6 +165,7 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
         ("hpcc", None, "fp64"),
         ("matrix-multiply-probe", "fp64", "fp64"),
         ("hpl", None, "fp64"),
+        ("lu-probe", "fp64", "fp64"),
     ],
 )
 def test_a_rate_of_another_precision_is_no_roof(benchmark, labelled, precision) -> None:
@@ -173,6 +174,13 @@ def test_a_rate_of_another_precision_is_no_roof(benchmark, labelled, precision) 
     rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])])
     assert rates.best("flops", 1, precision) is not None
     assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
+
+
+def test_a_rate_that_waits_for_the_memory_is_no_peak_of_arithmetic() -> None:
+    point = LogPoint(series="cg_best", precision="fp64")
+    for benchmark in ("cg-probe", "hpcg"):
+        rates = Rates([make_record(bench_cell(benchmark), [MetricValue.of("sparse_flops", 1e9, "cg_best", point)])])
+        assert rates.every() == []
 
 
 def on_networks(folder: Path) -> list[Record]:

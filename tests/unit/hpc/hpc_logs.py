@@ -33,4 +33,6 @@ LOGS = {
     "memory-bandwidth-probe": MEMORY,
     "matrix-multiply-probe": MATRIX,
     "network-probe": NETWORK,
+    "lu-probe": made("lu-probe"),
+    "cg-probe": made("cg-probe"),
 }

@@ -64,7 +64,7 @@ class Matrix:
     def __init__(self, kernels: Kernels, columns: np.ndarray) -> None:
         """Make the matrix of a grid: `columns` (nz + 2, ny + 2, nx + 2), int32, has each point's column, else -1."""
         nz, ny, nx = (size - 2 for size in columns.shape)
-        self.rows = nx * ny * nz
+        self.rows = int(nx * ny * nz)
         self.values = np.empty((self.rows, PLACES))
         self.columns = np.empty((self.rows, PLACES), np.int32)
         self.count, self.place = np.empty(self.rows, np.uint8), np.empty(self.rows, np.uint8)
@@ -83,9 +83,9 @@ class Matrix:
     @property
     def product_bytes(self) -> int:
         """Bytes that `multiply` has to move: every entry, x and the result once."""
-        return self.entries * 12 + self.rows * (1 + 2 * 8)
+        return int(self.entries * 12 + self.rows * (1 + 2 * 8))
 
     @property
     def sweep_bytes(self) -> int:
         """Bytes that `sweep` has to move: both ways every entry, r, and x read and written."""
-        return 2 * (self.entries * 12 + self.rows * (2 + 3 * 8))
+        return int(2 * (self.entries * 12 + self.rows * (2 + 3 * 8)))

@@ -24,7 +24,9 @@ class Solution:
     residual: float
 
 
-def solve(level: Level, b: np.ndarray, iterations: int, *, tolerance: float = 0.0, precondition: bool = True) -> Solution:
+def solve(
+    level: Level, b: np.ndarray, iterations: int, *, tolerance: float = 0.0, precondition: bool = True
+) -> Solution:
     """Solve A x = b from zero until the relative residual is within the tolerance, or for so many iterations."""
     kernels, rows = level.kernels, level.matrix.rows
     x, p, z = level.vector(), level.vector(), level.vector()
@@ -118,7 +120,7 @@ def operations(iterations: int, rows: float, entries: list[float]) -> float:
 def iteration_bytes(level: Level) -> int:
     """Return the bytes that one iteration has to move on this rank: every array once for each kernel that takes it."""
     levels = level.below()
-    total = level.matrix.product_bytes + level.matrix.rows * 8 * (2 + 2 + 1 + 3 * 3)
+    total: int = level.matrix.product_bytes + level.matrix.rows * 8 * (2 + 2 + 1 + 3 * 3)
     for each in levels[:-1]:
         total += 2 * each.matrix.sweep_bytes + each.matrix.product_bytes
     return total + levels[-1].matrix.sweep_bytes

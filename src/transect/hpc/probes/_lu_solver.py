@@ -147,7 +147,7 @@ class Solver:
     def residual(self, x: np.ndarray) -> float:
         """Return HPL's: ||A x - b|| / (eps (||A|| ||x|| + ||b||) n), largest norms, with A and b made anew.
 
-        >>> # infinite when x holds a number that is none
+        Infinite when x holds a number that is none.
         """
         product, rows = np.zeros(self.n), np.zeros(self.n)
         for columns, values in self.columns():

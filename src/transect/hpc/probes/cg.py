@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any
 from transect.hpc.probes.common import head, last_level_cache, require_world, say, say_result, say_samples, tail
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from transect.hpc.probes._cg_grid import Level
+    from transect.hpc.probes._cg_solver import Solution
 
 SIDE, LEAST, MULTIPLE = 80, 16, 8
 COUNTING = (
@@ -49,7 +48,7 @@ def side_for(memory: int, cache: int, ranks: int) -> int:
     """
     wanted = math.ceil((_BEYOND * cache / ranks / _ROW) ** (1 / 3) / MULTIPLE) * MULTIPLE
     most = math.floor((memory / ranks / _BYTES_PER_ROW) ** (1 / 3)) // MULTIPLE * MULTIPLE
-    return max(LEAST, min(max(SIDE, wanted), most))
+    return int(max(LEAST, min(max(SIDE, wanted), most)))
 
 
 def residual_bound(points: Sequence[int]) -> float:
@@ -70,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ranks", type=int, help="how many ranks the cell has")
     parser.add_argument("--ranks-per-node", type=int, default=1, help="how many share a memory")
     for axis in ("nx", "ny", "nz"):
-        parser.add_argument(f"--{axis}", type=int, default=0, help="points of a rank, a multiple of 8; 0: by the memory")
+        parser.add_argument(
+            f"--{axis}", type=int, default=0, help="points of a rank, a multiple of 8; 0: by the memory"
+        )
     parser.add_argument("--memory-fraction", type=float, default=0.2, help="of a node's memory")
     parser.add_argument("--seconds", type=float, default=10.0, help="budget of all sets; one runs at least")
     given = parser.parse_args(arguments)
@@ -117,8 +118,7 @@ class _Probe:
         self.level: Level = Level(Kernels(), world, (z, y, x), self.shape, LEVELS - 1)
         self.dims, self.b = (x, y, z), right_side(self.level)
         self.setup = time.monotonic() - begin
-        self.residuals: list[float] = []
-        self.x: np.ndarray = self.level.vector()
+        self._solutions: list[Solution] = []
         self.times: dict[str, list[float]] = {name: [] for name in ("cg", "product", "sweep", "triad")}
 
     def _slowest(self, work: Callable[[], object]) -> float:
@@ -159,11 +159,8 @@ class _Probe:
         self._kernels()
         end = time.monotonic() + seconds
         while True:
-            found = []
-            took = self._slowest(lambda found=found: found.append(solve(self.level, self.b, ITERATIONS)))  # type: ignore[misc]
+            took = self._slowest(lambda: self._solutions.append(solve(self.level, self.b, ITERATIONS)))
             self.times["cg"].append(took)
-            self.residuals.append(found[0].residual)
-            self.x = found[0].x
             if self.world.bcast(time.monotonic() + took > end):
                 return
 
@@ -192,8 +189,9 @@ class _Probe:
         world, matrix = self.world, self.level.matrix
         entries = [float(world.allreduce(each.matrix.entries)) for each in levels]
         rows = float(world.allreduce(matrix.rows))
-        again, last = true_residual(self.level, self.x, self.b), self.residuals[-1]
-        error = float(world.allreduce(abs(self.x[: matrix.rows] - 1.0).max(), op=self._mpi.MAX))
+        x, residuals = self._solutions[-1].x, [each.residual for each in self._solutions]
+        again, last = true_residual(self.level, x, self.b), residuals[-1]
+        error = float(world.allreduce(abs(x[: matrix.rows] - 1.0).max(), op=self._mpi.MAX))
         nz, ny, nx = self.shape
         cache = self.cache
         beyond = cache is not None and self.sharing * matrix.rows * _ROW >= _BEYOND * cache
@@ -239,8 +237,9 @@ class _Probe:
         problems = self._verify("residual", f"{last:.3e} after {ITERATIONS} at most {most:.3e}", last <= most)
         agrees = math.isclose(again, last, rel_tol=_AGREE, abs_tol=1e-13)
         problems += self._verify("true-residual", f"{again:.6e} where the recurrence has {last:.6e}", agrees)
-        alike = max(self.residuals) - min(self.residuals) <= 1e-6 * last
-        problems += self._verify("sets", f"all {len(self.residuals)} end with the same residual", alike)
+        whole = all(each.iterations == ITERATIONS for each in self._solutions)
+        alike = whole and math.isclose(max(residuals), min(residuals), rel_tol=1e-6, abs_tol=1e-12)
+        problems += self._verify("sets", f"{len(residuals)} of {ITERATIONS} iterations, the same residual", alike)
         if world.rank == 0:
             for name, samples in self.times.items():
                 say_samples(name, samples)

@@ -40,7 +40,7 @@ def order_for(rate: float, seconds: float, memory: int, nb: int) -> int:
     """
     most = min((1.5 * rate * seconds) ** (1 / 3), math.sqrt(memory / 8))
     step = 4 * nb if most >= 4 * nb else nb
-    return max(nb, math.floor(most) // step * step)
+    return int(max(nb, math.floor(most) // step * step))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
