@@ -3,10 +3,10 @@
 Why columns only (a 1 x Q grid, what HPL's near-square grid is on two ranks too): a panel lies on one rank, so it is
 factored by one call of LAPACK and no pivot is searched over the network, for which Python would need a message a column.
 What that costs on Q ranks: all of them receive all of L (n^2 / 2 numbers each, where a P x Q grid sends n^2 (1/P + 1/Q) / 2),
-and the n^2 NB operations of the panels are done by one rank at a time. Look-ahead hides both behind the
+and the n^2 NB / 2 operations of the panels are done by one rank at a time. Look-ahead hides both behind the
 update as long as a rank's update of a step, 2 m^2 NB / Q operations with m rows left, takes longer than the next panel,
-m NB^2 operations at a panel's rate r of the peak: until m = Q NB / (2 r). What then remains is a share of about
-3/4 (Q NB / (r n))^2 of the whole: 3 % at 30 ranks with NB = 128, r = 1/2 and n = 40,000, nothing to speak of at two.
+m NB^2 operations at a panel's share r of the peak: down to m* = Q NB / (2 r). What then remains is (m* / n)^3 / 2 of the
+whole: at 30 ranks with NB = 256 and r = 0.6 it is 13 % of n = 10,000 and 0.5 % of n = 30,000; nothing to speak of at two.
 
 b is one more column, so that the elimination solves L y = b on the way, as HPL does.
 """
