@@ -6,11 +6,11 @@ import math
 from pathlib import Path
 
 import pytest
-from cell_jobs import make_job
-from factories import bench_cell
 from log_scan import scan
 from probe_runs import prefix, start
 
+from cell_jobs import make_job
+from factories import bench_cell
 from transect.domain.errors import WrongResult, error_facts
 from transect.domain.record import Cause, Status
 from transect.hpc.benchmarks._probes import Probe
@@ -50,7 +50,9 @@ def test_two_ranks_measure_and_the_log_becomes_a_rate(name, metric, base_python,
 
 
 # Blocks that do not divide the order, more ranks than blocks, one block that is all.
-@pytest.mark.parametrize(("ranks", "order", "block"), [(1, 100, 33), (2, 97, 16), (3, 40, 32), (5, 129, 8), (2, 20, 64)])
+@pytest.mark.parametrize(
+    ("ranks", "order", "block"), [(1, 100, 33), (2, 97, 16), (3, 40, 32), (5, 129, 8), (2, 20, 64)]
+)
 def test_lu_solves_on_any_ranks_and_blocks(ranks: int, order: int, block: int, base_python: str) -> None:
     program = [base_python, "-m", "mpi4py", "-m", "transect.hpc.probes.lu", "--ranks", str(ranks)]
     done = start([*prefix(base_python, ranks), *program, "--order", str(order), "--block", str(block), "--runs", "1"])
@@ -68,7 +70,9 @@ def test_cg_converges_on_any_ranks(ranks: int, shape: tuple[int, int, int], prob
     (run,) = scan(done.stdout)
     assert run.status == "ok"
     # What a box of so many points has: each axis (3 n - 2) neighbours, itself included.
-    points = [side * int(ways) for side, ways in zip(shape, str(run.parameters["process_grid"]).split(" x "), strict=True)]
+    points = [
+        side * int(ways) for side, ways in zip(shape, str(run.parameters["process_grid"]).split(" x "), strict=True)
+    ]
     assert int(str(run.parameters["entries"]).split()[0]) == math.prod(3 * n - 2 for n in points)
     assert run.parameters["rows"] == math.prod(points)
 
