@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import METRICS
 from transect.hpc.base import PARSERS, Proof, Run, Series
 from transect.hpc.draft import Draft
+from transect.hpc.parsers import _file_phases as _files
 from transect.hpc.parsers._probe import ProbeOutput
 from transect.hpc.rules import OutputParser, rule
 from transect.hpc.text import Line, excerpt
@@ -48,6 +49,8 @@ class _Output(ProbeOutput):
         for label, (best, median, unit, _) in self.results.items():
             kind, _, size = label.rpartition("-")
             registered = _NETWORK[kind][0] if kind in _NETWORK else _SPARSE.get(label, _REGISTERED.get(unit))
+            if self.probe == "file":
+                registered = _files.registered(self.fields, label, unit)
             fits = registered is not None and METRICS[registered].unit == unit
             sized = bool(kind) and size.isdecimal() and len(size) < 10
             phase = kind if sized else label
@@ -95,13 +98,16 @@ def _recount(output: _Output, label: str) -> str | None:
     why = output.recount(label, output.samples.get(series, []), work, of_time=unit == "s")
     if why is None and series != label and series not in output.results:
         return f"{label}: it comes from {series}, which is not in the log"
-    if why is None and kind in _NETWORK and size != "0" and series not in output.verdicts:
+    needed = _files.checked(label) if output.probe == "file" else series
+    if why is None and (kind in _NETWORK or output.probe == "file") and size != "0" and needed not in output.verdicts:
         return f"{label}: the log does not say that its results were right"
     return why
 
 
 def _work(output: _Output, label: str, unit: str) -> float | None:
     """Bytes or operations of one run, by the counting rule of the probe."""
+    if output.probe == "file":
+        return _files.work(output.fields, label)
     kind, _, size = label.rpartition("-")
     if not re.fullmatch(r"\d{1,9}", size):
         size = ""
@@ -191,3 +197,12 @@ class CgProbe(_Probe):
     benchmark = "cg-probe"
     description = "transect's own probe of conjugate gradients on a stencil, over ranks"
     start_patterns = (r"transect probe cg \d",)
+
+
+@PARSERS.register("file-probe")
+class FileProbe(_Probe):
+    """Reads logs of `transect.hpc.probes.files`. What memory may have given is no metric of the registry."""
+
+    benchmark = "file-probe"
+    description = "transect's own probe of files: bandwidth, small records, metadata, over ranks"
+    start_patterns = (r"transect probe file \d",)

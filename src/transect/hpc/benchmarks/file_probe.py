@@ -1,0 +1,54 @@
+"""The probe of files, as a benchmark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from transect.domain.axes.bench import BenchCell
+from transect.domain.record import Cause
+from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
+from transect.hpc.benchmarks._options import size_bytes, whole
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+
+_LIMIT, _SECONDS = "1g", 40
+# By the probe's exit code.
+_CAUSES = {1: Cause.WRONG_RESULT, 3: Cause.BAD_INPUT}
+_STATUS = re.compile(r"^status: invalid: (.+)$", re.MULTILINE)
+
+
+@BENCHMARKS.register("file-probe")
+class FileProbe(Benchmark):
+    """Runs `transect.hpc.probes.files` on all ranks of the cell."""
+
+    name = "file-probe"
+    environment = "base"
+    # mpi4py as the program ends every rank when one raises; else the others wait for ever.
+    python = ("-m", "mpi4py", "-m", "transect.hpc.probes.files")
+    prefix_starts_ranks = True
+    many_ranks = True
+    threads = False
+    options: ClassVar[dict[str, str]] = {
+        "limit": f"most that each rank has on the disk at a time; default {_LIMIT}, and never more than a quarter of the free room",
+        "seconds": f"budget over all phases, in whole seconds; default {_SECONDS}",
+        "folder": FOLDER_MEANING,
+    }
+    smoke: ClassVar[dict[str, int | float | str]] = {"limit": "16m", "seconds": 3}
+
+    def flags(self, cell: BenchCell) -> list[str]:
+        """Return its ranks, its room and its time."""
+        _, limit = size_bytes(cell, "limit", _LIMIT)
+        target_folder(cell)
+        seconds = whole(cell, "seconds", _SECONDS)
+        return ["--ranks", str(cell.ranks), "--limit", str(limit), "--seconds", str(seconds)]
+
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; the probe removes its files itself."""
+        return [*mpiexec, *in_folder(cell, folder, [program, *self.python, *self.flags(cell)], "--folder")]
+
+    def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
+        """Return the cause that the probe's exit code stands for, in the words of its log."""
+        log = folder / "output.log"
+        match = _STATUS.search(log.read_text(errors="replace")) if log.is_file() else None
+        return (_CAUSES[code], match[1]) if match and code in _CAUSES else None

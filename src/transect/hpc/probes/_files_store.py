@@ -1,0 +1,121 @@
+"""What the probe of files asks of a file system: its kind, its room, ways past the page cache, contents that tell their place."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+PAGE = 4096
+# Memory itself; and those that keep data in a memory of their own, which no call of ours drops.
+_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
+_OWN_CACHE = ("zfs", "fuse")
+_WORD = 8
+
+
+class Unusable(Exception):
+    """A folder in which nothing can be measured, in one sentence."""
+
+
+def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """Return the kind of file system that a folder lies on, such as `ext4`; `unknown` where the system does not say."""
+    device = os.stat(path).st_dev
+    try:
+        lines = mounts.read_text(errors="replace").splitlines()
+    except OSError:
+        return "unknown"
+    where, kind = -1, "unknown"
+    for fields in map(str.split, lines):
+        point = fields[4].encode().decode("unicode_escape")
+        inside = os.path.commonpath([point, str(path.resolve())]) == point
+        # Some file systems have another number than their mount: the deepest mount above counts then.
+        same = fields[2] == f"{os.major(device)}:{os.minor(device)}"
+        if inside and (depth := len(Path(point).parts) + 1000 * same) >= where:
+            where, kind = depth, fields[fields.index("-") + 1]
+    return kind
+
+
+def what_bounds(kind: str) -> tuple[str, str]:
+    """Return which rates on such a file system are those of storage (`all`, `writes` or `none`), and why not all."""
+    if kind in _MEMORY:
+        return "none", f"{kind} keeps files in memory: no rate here is one of storage"
+    if kind.split(".")[0] in _OWN_CACHE:
+        return "writes", f"{kind} has a cache of its own, which cannot be emptied: what is read may come from it"
+    return "all", ""
+
+
+def room(path: Path) -> int:
+    """Bytes that may still be written into a folder."""
+    return shutil.disk_usage(path).free
+
+
+def aligned(size: int) -> memoryview:
+    """Return zeros that begin at a page, as O_DIRECT wants them."""
+    return memoryview(mmap.mmap(-1, size))
+
+
+def takes_direct(folder: Path) -> bool:
+    """Tell whether files of a folder can be opened and written with O_DIRECT."""
+    path = folder / "direct"
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_DIRECT, 0o600)
+    except (OSError, AttributeError):  # refused, or a system without it
+        return False
+    finally:
+        path.unlink(missing_ok=True)
+    try:
+        return os.pwrite(handle, aligned(PAGE), 0) == PAGE
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def drop(np: Any, path: Path) -> bool:
+    """Write a file out and drop its pages from this node's page cache; tell whether none is left (0.1 % at most)."""
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        length = os.fstat(handle).st_size
+        with mmap.mmap(handle, length, prot=mmap.PROT_READ) as mapped:
+            pages = np.frombuffer(mapped, np.uint8)
+            found = np.empty(-(-length // mmap.PAGESIZE), np.uint8)
+            call = ctypes.CDLL(None, use_errno=True).mincore
+            done = call(ctypes.c_void_p(pages.ctypes.data), ctypes.c_size_t(length), ctypes.c_void_p(found.ctypes.data))
+            del pages  # else the mapping cannot be closed
+        return done == 0 and int((found & 1).sum()) <= len(found) // 1000
+    finally:
+        os.close(handle)
+
+
+class Record:
+    """Bytes of one rank's records: random ones that differ by rank, with a stamp at the beginning of each page.
+
+    The stamp tells rank, page and which writing it was, so that a page which is lost, old or misplaced is seen.
+    """
+
+    def __init__(self, np: Any, size: int, owner: int) -> None:
+        self.bytes = aligned(-(-size // PAGE) * PAGE)[:size]
+        self.words = np.frombuffer(self.bytes, np.uint64)
+        self.words[:] = np.random.default_rng(owner).integers(0, 2**64, size // _WORD, np.uint64)
+        self._np, self._owner = np, owner
+        self._places = self.words[:: PAGE // _WORD]
+        self._ids = np.arange(len(self._places), dtype=np.uint64)
+        # Quicker than numpy for one number.
+        self.head = self.bytes.cast("Q")
+
+    def stamps(self, places: list[int], writing: int) -> list[int]:
+        """Return the first word of the record at each of these places, counted in pages."""
+        base = (writing % 4096 << 52) + (self._owner % (1 << 20) << 32)
+        return [base + place for place in places]
+
+    def stamp(self, first: int) -> None:
+        """Mark every page, beginning with `first`."""
+        if len(self._ids) == 1:
+            self.head[0] = first
+        else:
+            self._np.add(self._ids, self._np.uint64(first), out=self._places)
