@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 
 from transect.hpc.probes._files_store import Unusable
 
+_FLEE_S = 5.0
 _NAP = 0.0002  # s between two looks: inside MPI no signal would be heard, and a core be taken
 
 
@@ -92,7 +92,8 @@ class Team:
             shutil.rmtree(self.folder)
 
     def flee(self) -> None:
-        """Remove the folder without a word to the others: whoever stops last finds nobody that writes."""
-        with contextlib.suppress(OSError):
-            os.chdir("/")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folder without a word to the others: once it is gone, whoever still writes finds no folder."""
+        until = time.monotonic() + _FLEE_S
+        while self.folder.exists() and time.monotonic() < until:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            time.sleep(_NAP)
