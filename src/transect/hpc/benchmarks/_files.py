@@ -26,11 +26,14 @@ def target_folder(cell: BenchCell) -> str | None:
     return folder
 
 
+def place_of(cell: BenchCell) -> str:
+    """Return a name that no other run has: nodes may number their processes alike and share the folder."""
+    return f"transect-{cell.benchmark}-{os.uname().nodename}-{os.getpid()}"
+
+
 def in_folder(cell: BenchCell, folder: Path, argv: list[str], flag: str) -> list[str]:
     """Return `argv` with `flag` and the path to write to, whose name no other run has."""
-    # Nodes may number their processes alike and share the folder.
-    place = f"transect-{cell.benchmark}-{os.uname().nodename}-{os.getpid()}"
-    target = target_folder(cell)
+    place, target = place_of(cell), target_folder(cell)
     if target is not None:
         return [*argv, flag, f"{target}/{place}"]
     if cell.nodes > 1:

@@ -10,16 +10,16 @@ from transect.domain.axes.bench import BenchCell
 from transect.domain.record import Cause
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
 from transect.hpc.benchmarks._options import size_bytes, whole
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks._probes import Probe
+from transect.hpc.benchmarks.base import BENCHMARKS
 
 _LIMIT, _SECONDS = "1g", 40
-# By the probe's exit code.
-_CAUSES = {1: Cause.WRONG_RESULT, 3: Cause.BAD_INPUT}
+_BAD_FOLDER = 3  # the probe's exit code
 _STATUS = re.compile(r"^status: invalid: (.+)$", re.MULTILINE)
 
 
 @BENCHMARKS.register("file-probe")
-class FileProbe(Benchmark):
+class FileProbe(Probe):
     """Runs `transect.hpc.probes.files` on all ranks of the cell."""
 
     name = "file-probe"
@@ -48,7 +48,9 @@ class FileProbe(Benchmark):
         return [*mpiexec, *in_folder(cell, folder, [program, *self.python, *self.flags(cell)], "--folder")]
 
     def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
-        """Return the cause that the probe's exit code stands for, in the words of its log."""
+        """Return a wrong result, or a folder that cannot be used, in the words of the log."""
         log = folder / "output.log"
-        match = _STATUS.search(log.read_text(errors="replace")) if log.is_file() else None
-        return (_CAUSES[code], match[1]) if match and code in _CAUSES else None
+        if code != _BAD_FOLDER or not log.is_file():
+            return super().verdict(folder, code)
+        match = _STATUS.search(log.read_text(errors="replace"))
+        return (Cause.BAD_INPUT, match[1]) if match else None

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import chain
 from typing import Any
 
 from transect.hpc.block import Block
-from transect.hpc.text import CLIP
+from transect.hpc.text import CLIP, Line
 
 _PIECE = re.compile(r'["{}\[\],]|(?:-?[\d.eE+\-]+|true|false|null|NaN),?$')
 
 
-def read_object(block: Block) -> dict[str, Any] | None:
+def read_object(block: Block, first: Line | None = None) -> dict[str, Any] | None:
     """Return the object that the block's first line is in, from that line's first key on; None where it is not whole.
+
+    `first` is a line that the block has handed over already, where the object begins later.
 
     The block has to hand over every line; what is no piece of JSON, such as words of a launcher, is left out. Braces in texts are counted too: the object ends where both their
     number and JSON's rules say so.
     """
     text, depth = "", 0
-    for place, line in enumerate(block):
+    for place, line in enumerate(chain([first] if first else [], block)):
         piece = line.text.strip()
         if place == 0 and not piece.startswith("{"):
             text, depth = "{", 1

@@ -16,7 +16,7 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers._checks import Span, apart, bytes_of, differ, span
 from transect.hpc.parsers._json_block import read_object
 from transect.hpc.rules import searched
-from transect.hpc.text import excerpt
+from transect.hpc.text import Line, excerpt
 
 _AMOUNT = r"[\d.]{1,20}[KMGTPEk]?i?B"
 _JOB = re.compile(
@@ -55,14 +55,13 @@ class Fio(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield the runs of a log, text and JSON."""
-        if '"fio version"' in block.first.text[:40]:
-            yield from _json(block)
-            return
         drafts: dict[str, Draft] = {}
         version, group, done = "", "", False
         for line in block:
             text = line.text.strip()
-            if (match := _JOB.match(text)) is not None or (match := _BEGUN.match(text)) is not None:
+            if '"fio version"' in text[:40]:
+                yield from _json(block, line)
+            elif (match := _JOB.match(text)) is not None or (match := _BEGUN.match(text)) is not None:
                 group = match[2] if match.re is _JOB else match[1]
                 if done:
                     yield from (_run(draft) for draft in drafts.values())
@@ -158,9 +157,9 @@ def _run(draft: Draft) -> Run:
     return draft.run()
 
 
-def _json(block: Block) -> Iterator[Run]:
-    line = block.first.number
-    report = read_object(block)
+def _json(block: Block, first: Line) -> Iterator[Run]:
+    line = first.number
+    report = read_object(block, first)
     jobs = report.get("jobs") if report is not None else None
     if report is None or not isinstance(jobs, list):
         draft = _new(block, line, "")
@@ -169,14 +168,17 @@ def _json(block: Block) -> Iterator[Run]:
         return
     version = str(report.get("fio version", "")).removeprefix("fio-")
     shared: Any = report.get("global options") or {}
-    for job in (job for job in jobs if isinstance(job, dict)):
+    jobs = [job for job in jobs if isinstance(job, dict)]
+    for job in jobs:
         draft = _new(block, line, version)
         options = {**shared, **(job.get("job options") or {})}
         # Names of files say where it ran; they are no settings.
         draft.parameters |= {str(key): str(value) for key, value in options.items() if "/" not in str(value)}
         draft.parameters |= {"date": str(report.get("time", ""))}
         for way in ("read", "write"):
-            _json_way(draft, way, job.get(way) or {})
+            # Of several jobs in one file each says which it is.
+            name = str(job.get("jobname") or way) if len(jobs) > 1 else way
+            _json_way(draft, way, name if name == way else f"{name} {way}", job.get(way) or {})
         if job.get("error"):
             draft.stops.append(f"error {job['error']}")
         if not draft.metrics and not draft.stops:
@@ -184,14 +186,14 @@ def _json(block: Block) -> Iterator[Run]:
         yield _run(draft)
 
 
-def _json_way(draft: Draft, way: str, result: dict[str, Any]) -> None:
+def _json_way(draft: Draft, way: str, phase: str, result: dict[str, Any]) -> None:
     moved, milliseconds = result.get("io_bytes") or 0, result.get("runtime") or 0
     if not moved or not milliseconds:
         return
     exact = "bw_bytes" in result
     printed = str(result["bw_bytes"] if exact else result.get("bw"))
-    draft.add_metric("bandwidth", printed, "B/s" if exact else "KiB/s", phase=way, registered="storage_bandwidth")
-    draft.add_metric("iops", str(result.get("iops")), "IOPS", phase=way)
+    draft.add_metric("bandwidth", printed, "B/s" if exact else "KiB/s", phase=phase, registered="storage_bandwidth")
+    draft.add_metric("iops", str(result.get("iops")), "IOPS", phase=phase)
     rate = float(printed) * (1 if exact else 1024)
     implied = moved / (milliseconds / 1000)
     # Of a short run a millisecond is more than a digit.

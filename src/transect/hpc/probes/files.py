@@ -21,7 +21,7 @@ from transect.hpc.probes._files_data import RECORDS, DataSet
 from transect.hpc.probes._files_metadata import SmallFiles
 from transect.hpc.probes._files_store import Unusable, file_system, room, takes_direct, what_bounds
 from transect.hpc.probes._files_team import Team
-from transect.hpc.probes.common import available_memory, head, say, say_result, say_samples, tail
+from transect.hpc.probes.common import available_memory, head, require_world, say, say_result, say_samples, tail
 
 COUNTING = (
     "B/s: bytes of all ranks over the slowest rank's time; 1/s: files of all ranks over it. direct: past the page "
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1: something read was wrong, or a rank is missing; 3: the folder cannot be used."""
     parser = argparse.ArgumentParser(prog="transect.hpc.probes.files", description=__doc__)
     parser.add_argument("--folder", required=True, help="what is made begins with this path: its folder has to exist")
-    parser.add_argument("--ranks", type=int, help="how many ranks there have to be")
+    parser.add_argument("--ranks", type=int, help="how many ranks the cell has")
     parser.add_argument("--limit", type=int, default=1 << 30, help="most bytes that a rank has on the disk at a time")
     parser.add_argument("--seconds", type=float, default=40.0, help="budget, but for the least of three rounds")
     given = parser.parse_args(arguments)
@@ -167,8 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         head("file", _NOTE, np.__version__)
         say("mpi", f"{MPI.Get_library_version().split(',')[0].strip()}, mpi4py {mpi4py.__version__}")
         say("ranks", world.size)
-    if given.ranks is not None and given.ranks != world.size:
-        return _end(world.rank, [f"{given.ranks} ranks were asked for, {world.size} meet"])
+    if problems := require_world(world.size, given.ranks):
+        return _end(world.rank, problems)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     team = None

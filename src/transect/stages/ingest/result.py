@@ -26,9 +26,11 @@ def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
             continue
         # Within one record a label names one number: a run's place tells several runs apart.
         place = f"{Path(run.file).name}:{run.line}" if len(valid) > 1 else None
+        # As one line of JSON may hold several, whose numbers are called the same.
+        several = any(other is not run and (other.file, other.line) == (run.file, run.line) for other in valid)
         for at, metric in enumerate(run.metrics):
             if metric.normalised is not None:
-                words = (place, metric.name, metric.size)
+                words = (place, metric.phase if several else None, metric.name, metric.size)
                 metrics.append(
                     MetricValue.of(
                         metric.normalised.name,
