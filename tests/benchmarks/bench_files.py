@@ -63,7 +63,13 @@ def probe(folder: Path, ranks: int, seconds: int) -> Run:
 
 def fio(folder: Path, ranks: int, *options: str) -> float:
     """Return the seconds of fio's slowest job."""
-    shared = [f"--directory={folder}", "--ioengine=psync", "--fallocate=none", "--output-format=json", f"--numjobs={ranks}"]
+    shared = [
+        f"--directory={folder}",
+        "--ioengine=psync",
+        "--fallocate=none",
+        "--output-format=json",
+        f"--numjobs={ranks}",
+    ]
     argv = ["fio", "--name=job", *shared, *options]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     jobs = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
@@ -77,7 +83,11 @@ def data(folder: Path, run: Run, label: str) -> float:
     size = int(str(run.parameters[f"{pattern}_bytes"])) // ranks
     held = int(str(run.parameters["easy_bytes"])) // ranks if pattern == "random" else size
     record, shared = RECORD[pattern], whose == "shared"
-    options = [f"--bs={record}", f"--io_size={size}", "--filename=shared" if shared else "--filename_format=own-$jobnum"]
+    options = [
+        f"--bs={record}",
+        f"--io_size={size}",
+        "--filename=shared" if shared else "--filename_format=own-$jobnum",
+    ]
     rule = does
     if pattern == "random":
         rule = f"rand{does}"
@@ -101,7 +111,13 @@ def data(folder: Path, run: Run, label: str) -> float:
 def metadata(folder: Path, run: Run, does: str) -> float:
     """Return the files a second of fio in one phase of the probe, in one folder."""
     ranks, files = int(str(run.parameters["ranks"])), int(str(run.parameters["files"]))
-    options = [f"--nrfiles={files // ranks}", "--filesize=4k", "--bs=4k", "--openfiles=1", "--file_service_type=sequential"]
+    options = [
+        f"--nrfiles={files // ranks}",
+        "--filesize=4k",
+        "--bs=4k",
+        "--openfiles=1",
+        "--file_service_type=sequential",
+    ]
     rule = {
         "create": ["--rw=write", "--create_on_open=1"],
         "stat": ["--ioengine=filestat", "--rw=read"],
@@ -151,7 +167,7 @@ def main() -> None:
     print(f"{'phase':38} {'probe':>12} {'fio':>12}  probe/fio")
     for label, rates in ours.items():
         mine, other = statistics.median(rates), statistics.median(theirs.get(label, [0.0]))
-        scale, unit = (1e6, "MB/s") if "_" not in label and not label.split("-")[2] == "files" else (1.0, "1/s")
+        scale, unit = (1.0, "1/s") if label.split("-")[2] == "files" else (1e6, "MB/s")
         ratio = f"{mine / other:9.2f}" if other else "  no fio of that kind"
         print(f"{label:38} {mine / scale:12.1f} {other / scale:12.1f}  {ratio} {unit}")
 

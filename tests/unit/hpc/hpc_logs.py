@@ -26,6 +26,8 @@ STREAM = made("stream")
 
 
 NETWORK = (DATA / "network-probe.txt").read_text()
+# Of a real run some phases.
+FILES = made("file-probe")
 LOGS = {
     "hpl": HPL,
     "stream": STREAM,
@@ -35,4 +37,5 @@ LOGS = {
     "network-probe": NETWORK,
     "lu-probe": made("lu-probe"),
     "cg-probe": made("cg-probe"),
+    "file-probe": FILES,
 }

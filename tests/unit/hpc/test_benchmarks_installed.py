@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import math
 import os
 import subprocess
@@ -136,6 +137,12 @@ COMMANDS = [
         bench_cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
         f"P -n 30 -i 3 -z 2 -b 3 -d /f/transect-mdtest-{PLACE}",
     ),
+    (
+        bench_cell("file-probe", {"folder": "/f", "limit": "2m", "seconds": 5}, ranks_per_node=3),
+        "P -m mpi4py -m transect.hpc.probes.files --ranks 3 --limit 2097152 --seconds 5 --folder "
+        f"/f/transect-file-probe-{PLACE}",
+    ),
+    (bench_cell("io500", nodes=2), "P io500.ini"),
     (bench_cell("mdtest", {"folder": "/f"}, nodes=2), f"P -n 1000 -i 3 -z 0 -b 1 -N 1 -d /f/transect-mdtest-{PLACE}"),
 ]
 
@@ -165,6 +172,28 @@ def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None
     assert argv[0] == "P" and argv[-1] == str(tmp_path / folder)
 
 
+def test_io500_ini_is_what_io500_reads(tmp_path: Path) -> None:
+    benchmark, read = BENCHMARKS.get("io500"), configparser.ConfigParser()
+    benchmark.command(bench_cell("io500", nodes=2), tmp_path, "io500", [])
+    read.read(tmp_path / "io500.ini")
+    assert read["debug"]["stonewall-time"] == "300", "less is no valid run"
+    assert read["global"]["datadir"] == f"{tmp_path}/transect-io500-{PLACE}"
+    smoke = benchmark.smoke | {"folder": "/lustre/me"}
+    benchmark.command(bench_cell("io500", smoke), tmp_path, "io500", [])
+    read.read(tmp_path / "io500.ini")
+    assert {name: dict(section) for name, section in read.items() if section} == {
+        "global": {
+            "datadir": f"/lustre/me/transect-io500-{PLACE}",
+            "timestamp-datadir": "FALSE",
+            "resultdir": "results",
+        },
+        "debug": {"stonewall-time": "1"},
+        "ior-easy": {"blocksize": "64m"},
+        "mdtest-easy": {"n": "200"},
+        "ior-hard": {"segmentcount": "200"},
+    }
+
+
 REFUSED = [
     ("hpl", {"N": 0}, {}, "option N: expected a whole number from 1 on, found 0"),
     ("hpl", {"NB": "big"}, {}, "option NB: expected a whole number from 1 on, found 'big'"),
@@ -185,6 +214,17 @@ REFUSED = [
     ("ior", {"files": "many"}, {}, "option files: expected one of per-process, shared, found"),
     ("ior", {"folder": "here"}, {}, "option folder: expected an absolute path, found 'here'"),
     ("mdtest", {"items": 5, "depth": 2, "branch": 3}, {}, "one or more for each of 13 directories"),
+    ("fio", {"block": "1m", "transfer": "3k"}, {}, "expected a multiple of the transfer size 3k"),
+    ("fio", {"direct": "maybe"}, {}, "option direct: expected one of no, yes, found 'maybe'"),
+    ("fio", {"folder": "here"}, {}, "an absolute path, found 'here'"),
+    ("fio", {}, {"nodes": 2}, "2 ranks were asked for"),
+    ("io500", {"stonewall": 0}, {}, "option stonewall: expected a whole number from 1 on, found 0"),
+    ("io500", {"folder": "here"}, {}, "an absolute path, found 'here'"),
+    ("io500", {}, {"threads": 2}, "ask for 2 ranks instead"),
+    ("file-probe", {"limit": "1.5g"}, {}, "option limit: expected bytes such as"),
+    ("file-probe", {"seconds": 0}, {}, "option seconds"),
+    ("file-probe", {"folder": "here"}, {}, "an absolute path, found 'here'"),
+    ("file-probe", {}, {"threads": 2}, "ask for 2 ranks instead"),
     ("mdtest", {"depth": 1000}, {}, "option depth"),
     ("mdtest", {}, {"threads": 2}, "ask for 2 ranks instead"),
     ("osu", {"test": "osu_latency"}, {"ranks_per_node": 3}, "osu_latency runs on exactly 2 ranks"),

@@ -16,7 +16,7 @@ _ANSWERS = ("no", "yes")
 # fio makes no folder, and leaves its files: it works in one that is made for it, whatever its name has in it.
 _SCRIPT = (
     'case $1 in /*) place=$1;; *) place=${TMPDIR:-.}/$1;; esac; shift; mkdir "$place" || exit; '
-    "trap 'rm -rf \"$place\"' EXIT; trap 'exit 143' HUP INT TERM; cd \"$place\" && \"$@\""
+    'trap \'rm -rf "$place"\' EXIT; trap \'exit 143\' HUP INT TERM; cd "$place" && "$@"'
 )
 
 

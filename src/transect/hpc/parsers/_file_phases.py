@@ -33,8 +33,7 @@ def checked(label: str) -> str:
 def registered(fields: Mapping[str, str], label: str, unit: str) -> str | None:
     """Return the metric that a phase is of; None for one that memory may have answered.
 
-    Bytes that were read from the page cache, or written into it and no further, are no rate of storage; nor is
-    anything on a file system that lies in memory.
+    Bytes that were read from the page cache, or written into it and no further, are no rate of storage.
     """
     does, _, what, how = _parts(label)
     storage = fields.get("storage")
@@ -42,5 +41,9 @@ def registered(fields: Mapping[str, str], label: str, unit: str) -> str | None:
         return None
     if what == "files":
         return "metadata_rate" if does in _METADATA and unit == "1/s" else None
-    past = how in ("direct", "dropped") if does == "read" else how in ("direct-synced", "direct-unsynced", "buffered-synced")
+    past = (
+        how in ("direct", "dropped")
+        if does == "read"
+        else how in ("direct-synced", "direct-unsynced", "buffered-synced")
+    )
     return "storage_bandwidth" if past and unit == "B/s" else None

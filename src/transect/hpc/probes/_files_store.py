@@ -22,7 +22,7 @@ class Unusable(Exception):
 
 def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
     """Return the kind of file system that a folder lies on, such as `ext4`; `unknown` where the system does not say."""
-    device = os.stat(path).st_dev
+    device = path.stat().st_dev
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -38,10 +38,13 @@ def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
     return kind
 
 
-def what_bounds(kind: str) -> tuple[str, str]:
-    """Return which rates on such a file system are those of storage (`all`, `writes` or `none`), and why not all."""
+def what_bounds(path: Path, kind: str) -> tuple[str, str]:
+    """Return which rates on such a file system are those of storage (`all` or `writes`), and why not all.
+
+    Raises Unusable for one that lies in memory.
+    """
     if kind in _MEMORY:
-        return "none", f"{kind} keeps files in memory: no rate here is one of storage"
+        raise Unusable(f"{path}: {kind} keeps files in memory: expected a folder on storage, see option folder")
     if kind.split(".")[0] in _OWN_CACHE:
         return "writes", f"{kind} has a cache of its own, which cannot be emptied: what is read may come from it"
     return "all", ""

@@ -62,7 +62,7 @@ class Team:
             error = why.strerror or str(why)
         seconds = time.perf_counter() - start
         self.meet()
-        told = self._world.allgather((seconds, error))
+        told: list[tuple[float, str]] = self._world.allgather((seconds, error))
         if failed := [(rank, why) for rank, (_, why) in enumerate(told) if why]:
             raise Unusable(f"{self.folder.parent}: rank {failed[0][0]}: {failed[0][1]}")
         return max(took for took, _ in told)

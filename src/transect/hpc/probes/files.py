@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -104,12 +103,13 @@ class _Probe:
 
     def measure(self) -> None:
         """Go round while another round fits, three times at least."""
-        sets = [DataSet(self._np, self._team, kind, self.counts, direct=self._direct) for kind in _KINDS]
+        sets: list[DataSet] = [DataSet(self._np, self._team, kind, self.counts, direct=self._direct) for kind in _KINDS]
         done, took = 0, 0.0
         while not self._team.agreed(done >= _MIN_ROUNDS and took > self._left()):
             begin = time.monotonic()
-            for part in (*sets, *self._files.values()):
-                part.round(self._keep)
+            parts: tuple[DataSet | SmallFiles, ...] = (*sets, *self._files.values())
+            for each in parts:
+                each.round(self._keep)
             done, took = done + 1, time.monotonic() - begin
         for data in sets:
             self.kept |= {f"{data.kind}-{pattern}" for pattern in data.kept}
@@ -176,9 +176,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         team = Team(MPI, given.folder)
         team.see()
         kind, direct = team.agreed((file_system(team.folder), takes_direct(team.folder)) if team.rank == 0 else None)
-        probe = _Probe(np, team, given.limit, given.seconds, direct)
+        bounds, why = what_bounds(team.folder.parent, kind)
         if team.rank == 0:
-            _print_head(team, kind, direct)
+            say("nodes", team.nodes)
+            say("file_system", kind)
+            say("storage", bounds)
+            say("free_bytes", room(team.folder))
+            say("past_the_cache", "O_DIRECT" if direct else "posix_fadvise after fsync: O_DIRECT is refused here")
+            say("counting", COUNTING)
+            if why:
+                say("warning", why)
+        probe = _Probe(np, team, given.limit, given.seconds, direct)
         probe.fit()
         probe.measure()
         team.leave()
@@ -202,19 +210,6 @@ def _flee(team: Team | None) -> None:
         signal.signal(number, signal.SIG_IGN)  # they come twice, by the launcher and directly
     if team is not None:
         team.flee()
-
-
-def _print_head(team: Team, kind: str, direct: bool) -> None:
-    bounds, why = what_bounds(kind)
-    say("nodes", team.nodes)
-    say("file_system", kind)
-    say("storage", bounds)
-    say("free_bytes", room(team.folder))
-    say("past_the_cache", "O_DIRECT" if direct else "posix_fadvise after fsync: O_DIRECT is refused here")
-    say("counting", COUNTING)
-    if why:
-        say("warning", why)
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
