@@ -37,5 +37,4 @@ LOGS = {
     "network-probe": NETWORK,
     "lu-probe": made("lu-probe"),
     "cg-probe": made("cg-probe"),
-    "file-probe": FILES,
 }

@@ -71,6 +71,7 @@ LOGS = {
     "horovod": Log(learning.HOROVOD, "horovod"),
     "onnxruntime-perf-test": Log(learning.ORT, "onnxruntime-perf-test"),
     **{name: Log(text, "dl-training") for name, text in learning.TRAININGS.items()},
+    "file-probe": Log(hpc_logs.FILES, "file-probe"),
 }
 
 
