@@ -17,6 +17,7 @@ from transect.measure.footprint import footprint
 from transect.measure.intervals import wilson
 from transect.measure.turn_series import by_turns
 from transect.stages.train.result_equality import Equality, Reference, effective_rate
+from transect.stages.train.result_storage import storage_facts
 from transect.stages.train.result_times import (
     SERIES_NAMES,
     WARMUP_STEPS,
@@ -147,6 +148,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
             "rank_usage": [rank["usage"] for rank in facts],
             **step_costs(model, parameters, cell.batch, layout, cell.precision),
+            **storage_facts(job.input("data"), cell, model, parameters),
         },
         # Ranks may be of two languages; where two tell of one library, rank 0 counts.
         libraries={n: v for rank in reversed(facts) for n, v in rank["libraries"].items()},

@@ -4,6 +4,7 @@ from transect.report.engine.parts import FindingMaker, Section, StageReport
 from transect.report.topics.hardware.findings import hardware_findings
 from transect.report.topics.hardware.races import system_findings
 from transect.report.topics.hardware.section import hardware_body
+from transect.report.topics.hardware.storage import storage_findings
 
 REPORT = StageReport(
     stage="bench",
@@ -12,6 +13,7 @@ REPORT = StageReport(
         FindingMaker(
             name="hardware", order=800, make=hardware_findings, section="hardware", sections={"limit": "roofline"}
         ),
+        FindingMaker(name="storage", order=805, make=storage_findings, section="hardware"),
         FindingMaker(name="system", order=810, make=system_findings, section="hardware"),
     ),
 )

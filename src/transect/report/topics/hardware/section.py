@@ -16,6 +16,7 @@ from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.context import Context
 from transect.report.engine.text import clean, count, number, quantity, scale_for
+from transect.report.topics.hardware.storage import storage_table
 from transect.report.topics.hardware.systems import CURVES, IO500, SCORE, system_charts, systems_blocks
 
 _MAX_DOTS = 16
@@ -31,6 +32,7 @@ def hardware_body(context: Context) -> Iterator[Part]:
     yield Lead(f"{_counted(context)}A run counts only if the benchmark's own check passed.")
     best = best_values(values)
     yield _bounds(context)
+    yield storage_table(context)
     yield from systems_blocks(best)
     refused = {series_of(value) for refusal in refusals(best) for value in refusal.values}
     # Where benchmarks ran here, logs of other machines are in tables alone. What is not compared is not drawn; numbers
