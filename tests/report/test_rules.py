@@ -50,6 +50,7 @@ ELSEWHERE = {
     "conformance": "test_docking_section.py",
     "container": "test_container_findings.py",
     "messages": "test_messages.py",
+    "storage": "test_storage_bounds.py",
 }
 STUDIES = sorted((ROOT / "config/studies").glob("*.yaml"))
 

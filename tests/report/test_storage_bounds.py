@@ -40,10 +40,17 @@ def test_the_least_times_are_bytes_over_the_best_rates() -> None:
     assert row["Workload"] == "iris-mlp"
     assert (row["Read once, at least"], row["Fastest epoch"]) == ("1 s", "5 s")
     assert (row["Getting batches, an epoch"], row["Checkpoint, at least"]) == ("1.25 s", "500 ms")
+
+
+def test_prose_of_a_training_and_its_storage() -> None:
     finding = only("storage", PROBE, training(0.5))
-    assert "at least 1 s from this storage, 20 % of its fastest epoch" in finding.claim
-    assert "2 GB/s (file-probe, read-own-easy-direct)" in finding.evidence
-    assert "a checkpoint of 500 MB at least 500 ms at 1 GB/s" in finding.evidence
+    assert finding.text == (
+        "iris-mlp: reading its training data once takes at least 1 s from this storage, 20 % of its fastest epoch."
+    )
+    assert finding.evidence == (
+        "1.86 GiB at 2 GB/s (file-probe, read-own-easy-direct), epoch 5 s; "
+        "a checkpoint of 477 MiB at least 500 ms at 1 GB/s (file-probe, write-own-easy-direct-synced)"
+    )
 
 
 def test_an_epoch_that_is_faster_than_its_storage_had_its_data_in_memory() -> None:

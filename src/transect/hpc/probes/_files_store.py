@@ -14,6 +14,7 @@ PAGE = 4096
 _MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 _OWN_CACHE = ("zfs", "fuse")
 _WORD = 8
+_LARGE = 1 << 18
 
 
 class Unusable(Exception):
@@ -96,9 +97,10 @@ def drop(np: Any, path: Path) -> bool:
 
 
 class Record:
-    """Bytes of one rank's records: random ones that differ by rank, with a stamp at the beginning of each page.
+    """Bytes of one rank's records: random ones that differ by rank, with a stamp in front, of large ones in front of each page.
 
-    The stamp tells rank, page and which writing it was, so that a page which is lost, old or misplaced is seen.
+    The stamp tells rank, page and which writing it was, so that a record which is lost, old or misplaced is seen, and no
+    file system keeps equal pages once.
     """
 
     def __init__(self, np: Any, size: int, owner: int) -> None:
@@ -106,10 +108,10 @@ class Record:
         self.words = np.frombuffer(self.bytes, np.uint64)
         self.words[:] = np.random.default_rng(owner).integers(0, 2**64, size // _WORD, np.uint64)
         self._np, self._owner = np, owner
-        self._places = self.words[:: PAGE // _WORD]
-        self._ids = np.arange(len(self._places), dtype=np.uint64)
-        # Quicker than numpy for one number.
-        self.head = self.bytes.cast("Q")
+        self._pages = self.words[:: PAGE // _WORD]
+        self._ids = np.arange(len(self._pages), dtype=np.uint64)
+        # One word is written quicker without numpy, which would take a tenth of the time of a small record.
+        self.head, self._large = self.bytes.cast("Q"), size >= _LARGE
 
     def stamps(self, places: list[int], writing: int) -> list[int]:
         """Return the first word of the record at each of these places, counted in pages."""
@@ -117,8 +119,8 @@ class Record:
         return [base + place for place in places]
 
     def stamp(self, first: int) -> None:
-        """Mark every page, beginning with `first`."""
-        if len(self._ids) == 1:
-            self.head[0] = first
+        """Mark the record as the one that begins with `first`."""
+        if self._large:
+            self._np.add(self._ids, self._np.uint64(first), out=self._pages)
         else:
-            self._np.add(self._ids, self._np.uint64(first), out=self._places)
+            self.head[0] = first

@@ -69,6 +69,7 @@ RULES = {
     "hardware.limit": "the best inference cell beside its roofline",
     "hardware": "benchmark runs that are not valid",
     "bound": "cells above a bound",
+    "storage": "how long reading the training data and writing a checkpoint take at least",
     "system": "the fastest of several systems, by logs of one benchmark under the same settings",
     "energy": "energy by counters",
     "coverage": "what failed",
