@@ -257,3 +257,17 @@ def test_a_cell_of_hpcc_runs_with_its_options(tmp_path) -> None:
     (run_facts,) = result.details["runs"]
     assert (run_facts["parameters"]["HPL_N"], run_facts["parameters"]["HPL_NB"]) == (500, 50)
     assert run_facts["parameters"]["CommWorldProcs"] == 2
+
+
+@pytest.mark.env
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not on PATH")
+def test_a_cell_of_fio_runs_at_its_smallest_size(tmp_path) -> None:
+    job = make_job(tmp_path, "fio", f"threads: [2], options: [{{size: smoke, folder: {tmp_path}}}]")
+    stage = RUNNERS.get("bench")
+    name, request = stage.prepare(job)
+    outcome = run(LAUNCHERS.get(name).processes(request), log=job.log, cwd=job.folder, seconds=120)
+    result = stage.collect(job, outcome)
+    assert (result.status.value, result.message) == ("ok", ""), job.log.read_text()
+    assert {metric.name for metric in result.metrics} == {"storage_bandwidth"}
+    assert result.details["status_counts"] == {"ok": 4}
+    assert not list(tmp_path.glob("transect-fio-*"))

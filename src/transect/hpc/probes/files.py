@@ -32,7 +32,7 @@ _MIN_ROUNDS = 3
 _ROUNDS = 5  # that are to fit into the time, with what is done between the phases
 _SHARE = 0.25  # of the free room, and of the free memory, which `cached` needs
 _LEAST = {"easy": 2, "hard": 16, "random": 16, "files": 16, "synced": 2}
-_MOST_FILES = 20_000  # of one rank
+_MOST_FILES = 1000  # of one rank in a round
 BAD_FOLDER = 3
 
 
@@ -90,14 +90,8 @@ class _Probe:
         for files in self._files.values():
             files.make()
         small = self._files["shared"]
-
-        def made(name: str) -> float:
-            took = small.create(counts[name], sync=name == "synced")
-            small.remove(counts[name])
-            return took
-
-        fitted("files", _MOST_FILES, lambda: made("files"))
-        fitted("synced", counts["files"], lambda: made("synced"))
+        fitted("files", _MOST_FILES, lambda: small.create(counts["files"]))
+        fitted("synced", counts["files"], lambda: small.create(counts["synced"], sync=True))
         for files in self._files.values():
             files.counts = {"plain": counts["files"], "synced": counts["synced"]}
 
@@ -111,6 +105,8 @@ class _Probe:
             for each in parts:
                 each.round(self._keep)
             done, took = done + 1, time.monotonic() - begin
+        for files in self._files.values():
+            files.remove(self._keep)
         for data in sets:
             self.kept |= {f"{data.kind}-{pattern}" for pattern in data.kept}
             for pattern, wrong in data.wrong.items():
