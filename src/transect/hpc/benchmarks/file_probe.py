@@ -14,8 +14,7 @@ from transect.hpc.benchmarks._probes import Probe
 from transect.hpc.benchmarks.base import BENCHMARKS
 
 _LIMIT, _SECONDS = "1g", 40
-_BAD_FOLDER = 3  # the probe's exit code
-_STATUS = re.compile(r"^status: invalid: (.+)$", re.MULTILINE)
+_UNUSABLE = re.compile(r"^status: unusable: (.+)$", re.MULTILINE)
 
 
 @BENCHMARKS.register("file-probe")
@@ -50,7 +49,5 @@ class FileProbe(Probe):
     def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
         """Return a wrong result, or a folder that cannot be used, in the words of the log."""
         log = folder / "output.log"
-        if code != _BAD_FOLDER or not log.is_file():
-            return super().verdict(folder, code)
-        match = _STATUS.search(log.read_text(errors="replace"))
-        return (Cause.BAD_INPUT, match[1]) if match else None
+        match = _UNUSABLE.search(log.read_text(errors="replace")) if log.is_file() else None
+        return (Cause.BAD_INPUT, match[1]) if match else super().verdict(folder, code)

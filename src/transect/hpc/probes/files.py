@@ -188,8 +188,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         team.leave()
     except Unusable as error:
         _flee(team)
-        _end(world.rank, [str(error)])
-        return 0 if world.rank else BAD_FOLDER
+        if world.rank:
+            return 0
+        say("status", f"unusable: {error}")
+        print("end of transect probe file", flush=True)
+        return BAD_FOLDER
     except BaseException:
         _flee(team)
         raise
