@@ -8,6 +8,7 @@ from typing import Any
 
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import settings_of
+from transect.domain.axes.train import TrainCell
 from transect.domain.cell import Cell
 from transect.domain.claims import Measured
 from transect.domain.metrics import Direction
@@ -22,7 +23,7 @@ def matches(cell: Cell, wanted: Mapping[str, Any]) -> bool:
 
     One with other hyper-parameters than its workload's is another training, unless they are asked for.
     """
-    if cell.get("hyperparameters") and "hyperparameters" not in wanted:
+    if isinstance(cell, TrainCell) and cell.hyperparameters and "hyperparameters" not in wanted:
         return False
     return all(_is(value_of(cell, axis), value) for axis, value in wanted.items())
 

@@ -27,6 +27,7 @@ class Io500(Benchmark):
     many_ranks = True
     threads = False
     program = "io500"
+    install = "spack install io500"
     options: ClassVar[dict[str, str]] = {
         "stonewall": f"seconds that each phase writes at least; default {_STONEWALL}: less is an invalid run by its rules",
         "block": f"most that each rank writes in the easy phase, a multiple of 2m; default {_BLOCK}",
