@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from transect.analysis.claims import Point
-from transect.report.replication.conditions import rows_of
 from transect.report.replication.held import OWN_CODE, Elsewhere, Held, Replication
+from transect.report.topics.claims.conditions import rows_of
 
 SCHEMA_VERSION = 1
 
@@ -80,7 +80,8 @@ def _claim(held: Held) -> dict[str, Any]:
         "metric": made.measured.metric if made.measured else None,
         "points": [_point(point) for point in made.points],
         "conditions": [
-            {"what": row.what, "there": row.there, "here": row.here, "state": row.state} for row in rows_of(held)
+            {"what": row.what, "there": row.there, "here": row.here, "state": row.state}
+            for row in rows_of(held.decided)
         ],
         "why_apart": [{"rule": finding.rule, "text": finding.text} for finding in held.why_apart],
     }

@@ -11,10 +11,10 @@ from typing import Any
 
 from transect.analysis.claims import Decided, Verdict
 from transect.analysis.entries import AnyRecord, moment_of
-from transect.analysis.surroundings import facts_of
 from transect.domain.claims import Claim, Work, rule_id
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, rule_fits
+from transect.report.topics.claims.conditions import machine_of, records_of
 from transect.report.topics.claims.findings import decided_claims, sentence
 
 OWN_CODE = "This is a replication: transect's own code, not the authors'."
@@ -62,7 +62,7 @@ class Held:
     @property
     def records(self) -> list[AnyRecord]:
         """The records that its verdict rests on."""
-        return [record for group in self.decided.groups for record in group.ok]
+        return records_of(self.decided)
 
     @property
     def fixed(self) -> Mapping[str, Any]:
@@ -114,19 +114,6 @@ def _held(work: Work, claim: Claim, every: Sequence[Ran]) -> Held:
     reason = "; ".join(dict.fromkeys(reasons)) or "no study measures it"
     made = Decided(work=work, claim=claim, verdict=Verdict.OPEN, reason=reason)
     return Held(decided=made, ran=without.ran if without else None)
-
-
-def machine_of(records: Iterable[AnyRecord]) -> dict[str, str]:
-    """Return what records say of the machine that they are of, in words: never its name."""
-    facts = facts_of(records)
-    names = {"CPU model": "CPU", "cores": "cores", "memory": "memory", "gpus": "GPUs"}
-    return {word: ", ".join(facts["machine", fact]) for fact, word in names.items() if ("machine", fact) in facts}
-
-
-def machine_text(machine: Mapping[str, str]) -> str:
-    """Write a machine in one line."""
-    units = {"cores": "{} cores", "memory": "{}"}
-    return ", ".join(units.get(word, "{}").format(value) for word, value in machine.items()) or "not told"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ from transect.report.comparison.page import made_sections, page_of
 from transect.report.engine.blocks import Chip, Column, Lead, Part, Prose, digits, table, words
 from transect.report.engine.text import clean, count
 from transect.report.replication.facts import SCHEMA_VERSION
-from transect.report.replication.held import OWN_CODE, machine_text
+from transect.report.replication.held import OWN_CODE
+from transect.report.topics.claims.conditions import machine_text
 from transect.report.topics.claims.findings import TONES, sentence
 
 DATA, PAGE = "replication.json", "replication.html"

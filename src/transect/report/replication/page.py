@@ -34,8 +34,8 @@ from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.text import clean, clipped, count, number, with_ends
-from transect.report.replication.conditions import DIFFERS, UNKNOWN, rows_of
-from transect.report.replication.held import OWN_CODE, Held, Replication, machine_text
+from transect.report.replication.held import OWN_CODE, Held, Replication
+from transect.report.topics.claims.conditions import DIFFERS, UNKNOWN, machine_text, rows_of
 from transect.report.topics.claims.findings import TONES, gap_words, here_words, published_words, verdict_chip
 
 _HERE = Style("#0072b2", "circle")
@@ -77,7 +77,7 @@ def _overview(made: Replication) -> Iterator[Part]:
             words("Published", lambda held: published_words(held.claim)),
             words("Measured here", lambda held: here_words(held.decided.points) or "–"),
             words("Verdict", lambda held: verdict_chip(held.decided)),
-            digits("Conditions not known", lambda held: sum(row.state in UNKNOWN for row in rows_of(held))),
+            digits("Conditions not known", lambda held: sum(row.state in UNKNOWN for row in rows_of(held.decided))),
         ],
         caption="Claims",
         most=len(made.claims),
@@ -113,7 +113,7 @@ def _claim(made: Replication, held: Held) -> Iterator[Part]:
     yield Facts(items=list(_facts(held)))
     yield _chart(held)
     yield Heading("What differs")
-    rows = rows_of(held)
+    rows = rows_of(held.decided)
     tones = {DIFFERS: "warn", "same": "good"}
     yield table(
         rows,

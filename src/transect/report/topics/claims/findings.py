@@ -14,6 +14,7 @@ from transect.report.engine.blocks import Chip, Explained, Lead, Part, note, tab
 from transect.report.engine.context import Context
 from transect.report.engine.finding import Finding, joined, limited_confidence, names
 from transect.report.engine.text import clean, count, ends, number, percent
+from transect.report.topics.claims.conditions import differences_table, records_of
 from transect.report.topics.forecasts import all_forecasts, mean_error
 from transect.stats.comparisons import Confidence
 
@@ -142,6 +143,8 @@ def claims_body(context: Context) -> Iterator[Part]:
     tally = tally_words(decided)
     yield Lead(f"{tally[0].upper()}{tally[1:]}. Each is decided by a rule that was fixed before the run.")
     yield claims_table(decided, caption=f"Published and here: {tally}")
+    if any(map(records_of, decided)):
+        yield differences_table(decided)
     others = {measured.study for each in every for measured in each.claim.measured} - {context.study}
     if len(every) > len(decided):
         more = f"; measured in {names(sorted(others), 9)}" if others else ""

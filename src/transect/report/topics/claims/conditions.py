@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from transect.analysis.claim_verdicts import Decided
 from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import grouped
 from transect.analysis.surroundings import facts_of
 from transect.domain.claims import CONDITIONS, NOT_NOTED, NOT_REPORTED, SAME
 from transect.domain.metrics import METRICS
-from transect.report.replication.held import Held, machine_of, machine_text
+from transect.report.engine.blocks import Chip, Part, table, words
+from transect.report.engine.text import clean
 
 DIFFERS, UNKNOWN = "differs", (NOT_REPORTED, NOT_NOTED)
 _UNTOLD = "the records do not tell"
@@ -28,13 +31,13 @@ class Row:
     state: str
 
 
-def rows_of(claim: Held) -> list[Row]:
+def rows_of(claim: Decided) -> list[Row]:
     """Return every condition of a claim; one that its file does not name is not reported."""
-    given = claim.decided.work.conditions_of(claim.claim)
+    given = claim.work.conditions_of(claim.claim)
     return [_row(claim, what, given.get(what)) for what in CONDITIONS]
 
 
-def _row(claim: Held, what: str, given: Any) -> Row:
+def _row(claim: Decided, what: str, given: Any) -> Row:
     there = given.there if given else NOT_REPORTED
     here = (given.here if given else None) or _recorded(claim, what)
     if here == SAME:
@@ -49,14 +52,14 @@ def _words(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _recorded(claim: Held, what: str) -> str:
+def _recorded(claim: Decided, what: str) -> str:
     """Say what the records of the cells that decide a claim tell of a condition."""
-    records = claim.records
+    records = records_of(claim)
     if not records:
         return _UNTOLD
-    cells = [group.cell for group in claim.decided.groups]
+    cells = [group.cell for group in claim.groups]
     ranks = [cell.nodes * cell.ranks_per_node for cell in cells]
-    metric = METRICS.get(claim.decided.measured.metric) if claim.decided.measured else None
+    metric = METRICS.get(claim.measured.metric) if claim.measured else None
     told = {
         "hardware": lambda: machine_text(machine_of(records)),
         "interconnect": lambda: _interconnect(cells),
@@ -97,3 +100,40 @@ def _listed(values: Iterable[Any]) -> str:
     named = list(dict.fromkeys(str(value) for value in values if value is not None))
     more = len(named) - _MAX_NAMED
     return ", ".join(named[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def records_of(claim: Decided) -> list[AnyRecord]:
+    """Return the records that the verdict on a claim rests on."""
+    return [record for group in claim.groups for record in group.ok]
+
+
+def machine_of(records: Iterable[AnyRecord]) -> dict[str, str]:
+    """Return what records say of the machine that they are of, in words: never its name."""
+    facts = facts_of(records)
+    names = {"CPU model": "CPU", "cores": "cores", "memory": "memory", "gpus": "GPUs"}
+    return {word: ", ".join(facts["machine", fact]) for fact, word in names.items() if ("machine", fact) in facts}
+
+
+def machine_text(machine: Mapping[str, str]) -> str:
+    """Write a machine in one line."""
+    units = {"cores": "{} cores", "memory": "{}"}
+    return ", ".join(units.get(word, "{}").format(value) for word, value in machine.items()) or "not told"
+
+
+def differences_table(every: Iterable[Decided]) -> Part:
+    """List under which other conditions than these cells the claims that they decide were measured; what several share once."""
+    found = [(claim, row) for claim in every if records_of(claim) for row in rows_of(claim) if row.state != SAME]
+    shared = grouped(found, lambda one: (one[0].work.short, one[1]))
+    return table(
+        [(short, row, ", ".join(claim.claim.key for claim, _ in ones)) for (short, row), ones in shared.items()],
+        [
+            words("Work", lambda one: clean(one[0])),
+            words("What", lambda one: one[1].what),
+            words("There", lambda one: clean(one[1].there)),
+            words("Here", lambda one: clean(one[1].here)),
+            words("Beside each other", lambda one: Chip(one[1].state, "warn" if one[1].state == DIFFERS else "plain")),
+            words("Claims", lambda one: clean(one[2])),
+        ],
+        folded="What differs from what was published",
+        about=lambda one: None,
+    )
