@@ -35,7 +35,8 @@ class Made:
     """One study's findings and sections as data. Whoever writes them may add to `context.problems`.
 
     `front` is what stands before the sections, `pictures` the sections that are drawn there. `sections` holds all others
-    but those of `last`, which count what the others could not read: ask for `every` when nothing more is read.
+    but those of `last`, which count what the others could not read: ask for `every` when nothing more is read. `again` is
+    what follows `transect run` in a command on this study.
     """
 
     context: Context
@@ -44,6 +45,7 @@ class Made:
     sections: list[MadeSection]
     pictures: Sequence[MadeSection] = ()
     last: Sequence[Section] = ()
+    again: Sequence[str] = ()
 
     @cached_property
     def made_last(self) -> list[MadeSection]:
@@ -132,10 +134,12 @@ def make_all(
     wanted = [section for section in parts.sections if only is None or section.key in only]
     made = [(section, make_section(section, context)) for section in wanted if not section.last]
     drawn = [(section, drawn_out(done, context)) for section, done in made if done is not None]
+    words = tuple(again) or (context.study,)
     return Made(
+        again=words,
         context=context,
         findings=findings,
-        front=front(context, parts.findings, parts.columns, findings, again or (context.study,)),
+        front=front(context, parts.findings, parts.columns, findings, words),
         sections=[done for section, done in drawn if not section.front],
         pictures=[done for section, done in drawn if section.front],
         last=[section for section in wanted if section.last],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from transect.report.engine.answers import Answer
@@ -28,8 +29,8 @@ def answers(made: Made) -> Table:
     return table(made.front.answers, columns, caption="Answers", most=_ALL)
 
 
-def decisions(made: Made) -> Table:
-    """The decision table, a row for each workload, question and condition."""
+def decisions(made: Made, of: Collection[int] | None = None) -> Table:
+    """The decision table, a row for each workload, question and condition; `of`: by findings with these ids alone."""
     columns: list[Column[_Entry]] = [
         words("Workload", lambda entry: entry[0]),
         words("Question", lambda entry: entry[1].column.title),
@@ -43,6 +44,7 @@ def decisions(made: Made) -> Table:
         for r in made.front.table.rows
         for entry in r.entries
         for one in entry.decided or (None,)
+        if of is None or (one is not None and id(one.finding) in of)
     ]
     return table(entries, columns, caption="Decisions", most=_ALL)
 

@@ -51,8 +51,7 @@ class Figures(ReportFormat):
         for name, chart in charts(made):
             try:
                 svg = standalone(chart, made.source)
-                # Two fonts come in any order, each with hundreds of objects: a PDF has one.
-                pdf = in_one_order(vl_convert.svg_to_pdf(_WEIGHT.sub("", svg)))
+                pdf = pdf_of(svg)
             except Exception as error:  # of a plug-in's drawing; the others have to come
                 left_out.append(f"{name}: {type(error).__name__}: {error}")
                 continue
@@ -63,6 +62,12 @@ class Figures(ReportFormat):
             png = vl_convert.svg_to_png(made.slide, scale=2)
             files |= {"summary.svg": made.slide.encode("utf-8", "replace"), "summary.png": png}
         return Contents(files=files, left_out=left_out)
+
+
+def pdf_of(svg: str) -> bytes:
+    """Return the PDF of a drawing that stands alone; equal drawings give equal bytes."""
+    # Two fonts come in any order, each with hundreds of objects: a PDF has one.
+    return in_one_order(vl_convert.svg_to_pdf(_WEIGHT.sub("", svg)))
 
 
 def in_one_order(pdf: bytes) -> bytes:

@@ -16,7 +16,7 @@ from transect.report.engine.text import clean
 # More rows than this do not fit on a page: such a table goes on over several.
 _ONE_PAGE = 40
 # A column with longer text breaks its lines.
-_LONG_TEXT = 36
+LONG_TEXT = 36
 
 
 @REPORT_FORMATS.register("latex-tables")
@@ -44,8 +44,8 @@ class LatexTables(ReportFormat):
 
 def _specification(table: Table) -> str:
     """Return what kind of column each is: numbers right, long text in lines, the rest left."""
-    longest = [max(len(_plain(row[place])) for row in table.rows) for place in range(len(table.columns))]
-    long = [not column.numeric and most > _LONG_TEXT for column, most in zip(table.columns, longest, strict=True)]
+    longest = [max(len(plain_of(row[place])) for row in table.rows) for place in range(len(table.columns))]
+    long = [not column.numeric and most > LONG_TEXT for column, most in zip(table.columns, longest, strict=True)]
     width = rf">{{\raggedright\arraybackslash}}p{{{0.8 / max(1, sum(long)):.2f}\linewidth}}"
     return "".join(
         width if is_long else "r" if column.numeric else "l"
@@ -53,24 +53,35 @@ def _specification(table: Table) -> str:
     )
 
 
-def _plain(value: Value) -> str:
+def plain_of(value: Value) -> str:
+    """Return what stands in a cell as text."""
     return "" if value is None else value.text if isinstance(value, Chip) else value
 
 
+def rows_of(table: Table) -> tuple[list[str], list[str]]:
+    """Return the lines of a table's head and of its rows, without what closes it."""
+    head = [r"\toprule", " & ".join(latex(column.title) for column in table.columns) + r" \\", r"\midrule"]
+    return head, [" & ".join(latex(plain_of(value)) for value in row) + r" \\" for row in table.rows]
+
+
+def tabular(table: Table) -> Iterator[str]:
+    """Yield the lines of a table as one box, without its caption: of one with columns and rows."""
+    head, rows = rows_of(table)
+    yield rf"\begin{{tabular}}{{{_specification(table)}}}"
+    yield from (*head, *rows, r"\bottomrule", r"\end{tabular}")
+
+
 def _lines(table: Table, caption: str, label: str) -> Iterator[str]:
-    head = (r"\toprule", " & ".join(latex(column.title) for column in table.columns) + r" \\", r"\midrule")
-    rows = [" & ".join(latex(_plain(value)) for value in row) + r" \\" for row in table.rows]
     title = rf"\caption{{{latex(caption)}}}\label{{tab:{label}}}"
-    specification = _specification(table)
-    if len(rows) > _ONE_PAGE:
-        yield from (rf"\begin{{longtable}}{{{specification}}}", rf"{title}\\")
+    if len(table.rows) > _ONE_PAGE:
+        head, rows = rows_of(table)
+        yield from (rf"\begin{{longtable}}{{{_specification(table)}}}", rf"{title}\\")
         yield from (*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot", *rows)
         yield r"\end{longtable}"
         if table.note:
             yield rf"\par\noindent {latex(table.note)}\par"
     else:
-        yield from (r"\begin{table}", r"\centering", title, rf"\begin{{tabular}}{{{specification}}}")
-        yield from (*head, *rows, r"\bottomrule", r"\end{tabular}")
+        yield from (r"\begin{table}", r"\centering", title, *tabular(table))
         if table.note:
             yield rf"\par\smallskip {latex(table.note)}"
         yield r"\end{table}"
@@ -141,6 +152,8 @@ _SIGNS = {
     "∞": r"$\infty$",
     "√": r"$\surd$",
     "→": r"$\rightarrow$",
+    "⌈": r"$\lceil$",
+    "⌉": r"$\rceil$",
     "α": r"$\alpha$",
     "β": r"$\beta$",
     "“": r"\textquotedblleft{}",
