@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from transect.report.engine.explored import Explored
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 # In the order in which a page has them: what comes later may rely on what came before.
 STYLES = ("page.css", "explore.css", "sections.css")
@@ -49,7 +49,7 @@ def templates() -> Environment:
     """
     explored = Explored()
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -84,7 +84,7 @@ def script_json(value: Any) -> Markup:
 
 def own_file(name: str) -> Markup:
     """Read a style sheet or script of our own, which goes into the page as it is."""
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 our own file
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 our own file
 
 
 def script_hash(script: str) -> Markup:

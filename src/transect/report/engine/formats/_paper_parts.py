@@ -9,7 +9,7 @@ from typing import Any
 
 from transect.report.engine.blocks import Chart, Charts, Explained, Facts, Failure, Heading, Prose, Table
 from transect.report.engine.finding import names
-from transect.report.engine.formats._bibliography import Entry, cited
+from transect.report.engine.formats._bibliography import Bibliography
 from transect.report.engine.formats._walk import Names, charts
 from transect.report.engine.formats.figures import pdf_of, standalone
 from transect.report.engine.formats.latex_tables import LONG_TEXT, latex, plain_of, rows_of, tabular
@@ -29,24 +29,24 @@ class Parts:
     `figures` are the files so far, `left_out` says what could not be drawn or is of an unknown kind.
     """
 
-    def __init__(self, made: Made) -> None:
+    def __init__(self, made: Made, bibliography: Bibliography) -> None:
         self._made = made
         self._names = {id(chart): name for name, chart in charts(made)}
-        self._tables = Names()
-        self.entries: Sequence[Entry] = ()
+        self._tables, self._labels = Names(), dict[int, tuple[str, Table]]()
+        self.cited = bibliography.cited
         self.figures: dict[str, bytes] = {}
         self.left_out: list[str] = []
 
     def text(self, text: str) -> str:
         """Return a paragraph, with references where it names a method."""
-        return breakable(cited(text, self.entries)) + r"\par"
+        return breakable(self.cited(text)) + r"\par"
 
     def facts(self, items: Sequence[tuple[str, Any]]) -> Iterator[str]:
         """Yield terms and what they stand for."""
         if items:
             yield r"\begin{description}"
             for term, value in items:
-                yield rf"\item[{{{latex(term)}}}] {breakable(cited(plain_of(value), self.entries))}"
+                yield rf"\item[{{{latex(term)}}}] {breakable(self.cited(plain_of(value)))}"
             yield r"\end{description}"
 
     def listed(self, items: Sequence[str]) -> Iterator[str]:
@@ -100,15 +100,21 @@ class Parts:
         yield from (r"\begin{figure}[tbp]", r"\centering", rf"\fit{{\includegraphics[scale=0.8]{{figures/{name}}}}}")
         yield from (rf"\caption{{{latex(caption)}}}\label{{fig:{name}}}", r"\end{figure}")
 
-    def table(self, table: Table, caption: str) -> Iterator[str]:
+    def table(self, given: Table, caption: str) -> Iterator[str]:
         """Yield a table's first rows: as wide as the text, over several pages where it holds long text."""
-        table = _filled(table)
+        table = _filled(given)
         if not table.columns:
             return
         cut = len(table.rows) - _MOST_ROWS
         if cut > 0:
             table = replace(table, rows=table.rows[:_MOST_ROWS], more=table.more + cut)
-        title = rf"\caption{{{latex(caption)}}}\label{{tab:{self._tables.of(caption)}}}"
+        if id(given) in self._labels:
+            yield rf"See Table\nobreakspace{{}}\ref{{{self._labels[id(given)][0]}}}.\par"
+            return
+        label = f"tab:{self._tables.of(caption)}"
+        # Kept, so that no other table gets its id.
+        self._labels[id(given)] = label, given
+        title = rf"\caption{{{latex(caption)}}}\label{{{label}}}"
         note = latex(table.note)
         cells = [plain_of(value) for row in table.rows for value in row]
         if any(len(cell) > LONG_TEXT for cell in cells):

@@ -16,11 +16,12 @@ from transect.report.engine.blocks import Chart, Charts, Explained, Facts, Failu
 from transect.report.engine.collect import MadeSection
 from transect.report.engine.finding import HEADINGS, Finding
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
-from transect.report.engine.formats._bibliography import bibtex, entries
+from transect.report.engine.formats._bibliography import Bibliography
 from transect.report.engine.formats._front import decisions
 from transect.report.engine.formats._paper_parts import Parts
-from transect.report.engine.formats.latex_tables import PACKAGES, latex, plain_of
+from transect.report.engine.formats.latex_tables import latex, plain_of
 from transect.report.engine.report import Made
+from transect.report.engine.shell import TEMPLATES
 from transect.report.engine.text import count
 from transect.stats.comparisons import Confidence
 
@@ -30,26 +31,6 @@ _MOST_FINDINGS, _MOST_FIGURES = 12, 3
 _MOST_IN_ABSTRACT = 5
 # What is said of the study itself, and what is doubtful, limits the others; claims have a section of their own.
 _LIMITS, _APART = ("study", "doubts"), ("study", "doubts", "claims")
-
-_HEAD = (
-    "% pdflatex paper && bibtex paper && pdflatex paper && pdflatex paper      or: latexmk -pdf paper",
-    r"\documentclass[a4paper,11pt]{article}",
-    *(rf"\usepackage{package}" for package in PACKAGES),
-    r"\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}",
-    r"\usepackage{graphicx}",
-    r"\usepackage[margin=25mm]{geometry}",
-    r"\usepackage[hidelinks]{hyperref}",
-    r"\extrafloats{200}",
-    r"\sloppy",
-    r"\setlength{\LTcapwidth}{\linewidth}",
-    r"\renewcommand{\topfraction}{0.9}\renewcommand{\textfraction}{0.1}\renewcommand{\floatpagefraction}{0.8}",
-    r"\ifdefined\pdfminorversion\pdfminorversion=7\fi",
-    "% A box that is wider than the text, or nearly as high as a page, becomes smaller.",
-    r"\newsavebox{\fitted}",
-    r"\newcommand{\fit}[1]{\sbox{\fitted}{#1}%",
-    r"  \ifdim\wd\fitted>\linewidth\sbox{\fitted}{\resizebox{\linewidth}{!}{\usebox{\fitted}}}\fi",
-    r"  \ifdim\ht\fitted>0.8\textheight\resizebox{!}{0.8\textheight}{\usebox{\fitted}}\else\usebox{\fitted}\fi}",
-)
 
 
 @REPORT_FORMATS.register("paper")
@@ -65,7 +46,7 @@ class Paper(ReportFormat):
         text = "\n".join(draft.lines()) + "\n"
         files = {
             "paper.tex": text.encode("utf-8", "replace"),
-            "references.bib": bibtex(draft.entries).encode("utf-8", "replace"),
+            "references.bib": "\n".join(draft.bibliography.entries).encode("utf-8", "replace"),
         }
         return Contents(files=files | draft.parts.figures, left_out=draft.parts.left_out)
 
@@ -76,16 +57,15 @@ class _Draft:
     def __init__(self, made: Made) -> None:
         self._made = made
         self._by_key = {section.key: section for section in made.every}
-        self.parts = Parts(made)
         self._told: set[str] = set()
         methods = [text for block in self._blocks("methods") for text in _texts(block)]
-        self.entries, self._works = entries(made, " ".join(methods))
-        self.parts.entries = self.entries
+        self.bibliography = Bibliography.of(made, " ".join(methods))
+        self.parts = Parts(made, self.bibliography)
 
     def lines(self) -> Iterator[str]:
         """Yield the whole file."""
         context = self._made.context
-        yield from _HEAD
+        yield (TEMPLATES / "paper.tex").read_text(encoding="utf-8").rstrip()
         yield rf"\title{{{latex(context.title)}}}"
         yield r"\author{}  % the records do not say who measured"
         yield from (rf"\date{{{latex(date(context.records))}}}", r"\begin{document}", r"\maketitle")
@@ -131,7 +111,7 @@ class _Draft:
         if not answers:
             first = [finding for _, members in self._topics() for finding in members[:1]][:_MOST_IN_ABSTRACT]
             yield from (rf"{latex(f.text)} {_sure(f)}\par" for f in first)
-            yield r"\par".join(latex(f"{line.word}: {line.text}.") for line in self._made.front.banner)
+            yield from (rf"{latex(f'{line.word}: {line.text}.')}\par" for line in self._made.front.banner)
 
     def _question(self) -> Iterator[str]:
         asked = [latex(answer.question) for answer in self._made.front.answers]
@@ -195,9 +175,9 @@ class _Draft:
         )
 
     def _published(self) -> Iterator[str]:
-        if not self._works:
+        if not self.bibliography.works:
             return
-        cites = (rf"{latex(short)}\nobreakspace{{}}\cite{{{key}}}" for short, key in self._works.items())
+        cites = (rf"{latex(short)}\nobreakspace{{}}\cite{{{key}}}" for short, key in self.bibliography.works.items())
         yield f"Held beside these records: {', '.join(cites)}." + r"\par"
         if "claims" in self._by_key:
             yield self.parts.text(self._by_key["claims"].body.lead)
@@ -236,8 +216,7 @@ class _Draft:
         yield rf"\begin{{flushleft}}\ttfamily {typed}\end{{flushleft}}"
         if len(commits) > 1:
             yield self.parts.text(f"The records are of {len(commits)} commits: {', '.join(commits)}.")
-        software = [entry.key for entry in self.entries if entry.key == "transect" or entry.key.startswith("software-")]
-        yield rf"Software that the records name: \cite{{{','.join(software)}}}.\par"
+        yield rf"Software that the records name: \cite{{{','.join(self.bibliography.software)}}}.\par"
         yield from self.parts.blocks(self._blocks("provenance"), "Environment")
 
     def _leave_out(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,10 +123,15 @@ def machine_text(machine: Mapping[str, str]) -> str:
 
 def differences_table(every: Iterable[Decided]) -> Part:
     """List under which other conditions than these cells the claims that they decide were measured; what several share once."""
-    found = [(claim, row) for claim in every if records_of(claim) for row in rows_of(claim) if row.state != SAME]
+    measured = [claim for claim in every if records_of(claim)]
+    found = [(claim, row) for claim in measured for row in rows_of(claim) if row.state != SAME]
     shared = grouped(found, lambda one: (one[0].work.short, one[1]))
+    of_work = Counter(claim.work.short for claim in measured)
     return table(
-        [(short, row, ", ".join(claim.claim.key for claim, _ in ones)) for (short, row), ones in shared.items()],
+        [
+            (short, row, "all" if len(ones) == of_work[short] else ", ".join(claim.claim.key for claim, _ in ones))
+            for (short, row), ones in shared.items()
+        ],
         [
             words("Work", lambda one: clean(one[0])),
             words("What", lambda one: one[1].what),
