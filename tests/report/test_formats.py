@@ -88,7 +88,7 @@ def test_every_format_writes_something_and_stays_in_its_place(contents: dict[str
 
 
 def test_equal_records_give_equal_bytes(synthetic_again: Made, contents: dict[str, Contents]) -> None:
-    for name in ("markdown", "json", "latex-tables", "figures"):
+    for name in ("markdown", "json", "latex-tables", "figures", "paper"):
         files = REPORT_FORMATS.get(name).contents(hostile(synthetic_again)).files
         assert dict(files) == dict(contents[name].files), name
 

@@ -12,8 +12,9 @@ from transect.report.engine.finding import names
 from transect.report.engine.formats._bibliography import Bibliography
 from transect.report.engine.formats._walk import Names, charts
 from transect.report.engine.formats.figures import pdf_of, standalone
-from transect.report.engine.formats.latex_tables import LONG_TEXT, latex, plain_of, rows_of, tabular
+from transect.report.engine.formats.latex_tables import LONG_TEXT, captioned, latex, plain_of, rows_of, tabular
 from transect.report.engine.report import Made
+from transect.report.engine.text import clipped
 
 # Rows of one table in a paper; all stand in the exports of tables, and in the records.
 _MOST_ROWS = 24
@@ -46,7 +47,7 @@ class Parts:
         if items:
             yield r"\begin{description}"
             for term, value in items:
-                yield rf"\item[{{{latex(term)}}}] {breakable(self.cited(plain_of(value)))}"
+                yield rf"\item[{{{latex(clipped(term, _WIDE))}}}] {breakable(self.cited(plain_of(value)))}"
             yield r"\end{description}"
 
     def listed(self, items: Sequence[str]) -> Iterator[str]:
@@ -98,7 +99,7 @@ class Parts:
         self.figures[f"figures/{name}.pdf"] = pdf
         caption = ". ".join(filter(None, (chart.title.rstrip("."), chart.note)))
         yield from (r"\begin{figure}[tbp]", r"\centering", rf"\fit{{\includegraphics[scale=0.8]{{figures/{name}}}}}")
-        yield from (rf"\caption{{{latex(caption)}}}\label{{fig:{name}}}", r"\end{figure}")
+        yield from (captioned(caption, f"fig:{name}"), r"\end{figure}")
 
     def table(self, given: Table, caption: str) -> Iterator[str]:
         """Yield a table's first rows: as wide as the text, over several pages where it holds long text."""
@@ -114,7 +115,7 @@ class Parts:
         label = f"tab:{self._tables.of(caption)}"
         # Kept, so that no other table gets its id.
         self._labels[id(given)] = label, given
-        title = rf"\caption{{{latex(caption)}}}\label{{{label}}}"
+        title = captioned(caption, label)
         note = latex(table.note)
         cells = [plain_of(value) for row in table.rows for value in row]
         if any(len(cell) > LONG_TEXT for cell in cells):

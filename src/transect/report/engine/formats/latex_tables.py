@@ -11,12 +11,13 @@ from transect.report.engine.formats._front import answers, decisions, findings
 from transect.report.engine.formats._walk import tables
 from transect.report.engine.report import Made
 from transect.report.engine.shell import CODE
-from transect.report.engine.text import clean
+from transect.report.engine.text import clean, clipped
 
 # More rows than this do not fit on a page: such a table goes on over several.
 _ONE_PAGE = 40
 # A column with longer text breaks its lines.
 LONG_TEXT = 36
+_MOST_CAPTION = 800
 
 
 @REPORT_FORMATS.register("latex-tables")
@@ -71,8 +72,13 @@ def tabular(table: Table) -> Iterator[str]:
     yield from (*head, *rows, r"\bottomrule", r"\end{tabular}")
 
 
+def captioned(caption: str, label: str) -> str:
+    """Return a caption with its label. LaTeX sets it on one line first, which cannot be as long as anybody's text."""
+    return rf"\caption{{{latex(clipped(caption, _MOST_CAPTION))}}}\label{{{label}}}"
+
+
 def _lines(table: Table, caption: str, label: str) -> Iterator[str]:
-    title = rf"\caption{{{latex(caption)}}}\label{{tab:{label}}}"
+    title = captioned(caption, f"tab:{label}")
     if len(table.rows) > _ONE_PAGE:
         head, rows = rows_of(table)
         yield from (rf"\begin{{longtable}}{{{_specification(table)}}}", rf"{title}\\")

@@ -17,6 +17,10 @@ _MAX_SEEDS = 40
 # How the values of two cells are set beside each other (`Contrast.by`).
 _WAYS = {"turn": "turn by turn", "seed": "seed by seed", "run": "run by run", "": "without pairs"}
 
+_LEAD = (
+    "How numbers were measured, compared and confirmed. The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
+    "systems (SC'15), and MLPerf's time to quality."
+)
 # A rule, what of a study it is about (one of these, see `_held`; nothing: any study), and how it goes.
 _RULES = (
     (
@@ -108,10 +112,7 @@ _RULES = (
 
 def methods_body(context: Context) -> Iterator[Part]:
     """Explain the rules that this study's records came under, how often each was met, the seeds, and every metric that occurs."""
-    yield Lead(
-        "How numbers were measured, compared and confirmed. The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
-        "systems (SC'15), and MLPerf's time to quality."
-    )
+    yield Lead(_LEAD)
     held = _held(context)
     yield Facts(items=[(name, text) for name, about, text in _RULES if not about or held & {*about.split()}])
     yield Facts(items=list(_met(context)))
