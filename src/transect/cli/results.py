@@ -238,7 +238,7 @@ def report(
     limits: Annotated[str | None, typer.Option(help="with --logs: as `transect ingest`")] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", help="html (usual), markdown, latex-tables, json, figures, …; may be repeated"),
+        typer.Option("--format", help="html (usual), markdown, latex-tables, paper, json, figures, …; may be repeated"),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -122,7 +122,7 @@ class Parts:
             head, rows = rows_of(table)
             yield from (r"{\footnotesize", rf"\begin{{longtable}}{{{_widths(table)}}}", rf"{title}\\", *head)
             yield from (r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot", *map(breakable, rows))
-            yield from (r"\end{longtable}", rf"\noindent {note}\par}}")
+            yield from (r"\end{longtable}", rf"\noindent {note}\par}}" if note else "}")
         else:
             yield from (r"\begin{table}[tbp]", r"\centering\footnotesize", title, r"\fit{%", *tabular(table), "}")
             yield from (*([rf"\par\smallskip {note}"] if note else []), r"\end{table}")

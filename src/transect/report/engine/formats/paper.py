@@ -27,6 +27,8 @@ from transect.stats.comparisons import Confidence
 
 # Of one question: findings that are said in full, and charts of the sections that show more.
 _MOST_FINDINGS, _MOST_FIGURES = 12, 3
+# No limit is left out.
+_ALL = 10**9
 # Findings of the abstract where the study asks nothing.
 _MOST_IN_ABSTRACT = 5
 # What is said of the study itself, and what is doubtful, limits the others; claims have a section of their own.
@@ -85,6 +87,11 @@ class _Draft:
         yield r"\end{document}"
         self._leave_out()
 
+    @property
+    def _tells_all(self) -> bool:
+        asked = self._made.context.questions
+        return not asked or any(not (question.answered_by or question.shown_in) for question in asked)
+
     def _blocks(self, key: str) -> Sequence[object]:
         return self._by_key[key].body.blocks if key in self._by_key else ()
 
@@ -135,11 +142,12 @@ class _Draft:
             found = [clause.finding for clause in answer.clauses]
             yield from self._part(answer.question, found, answer.beside, "" if found else answer.text)
         shown = set()
-        for heading, findings in () if answers else self._topics():
+        # All that was found is told where a question does not say what answers it.
+        for heading, findings in self._topics() if self._tells_all else ():
             yield from self._part(heading, findings, (), "")
             shown |= {finding.section for finding in findings}
-        # Of a study that asks nothing, what no finding speaks of is drawn too.
-        for section in () if answers else self._made.sections:
+        # And what no finding speaks of is drawn.
+        for section in self._made.sections if self._tells_all else ():
             if section.key not in shown and _charts(section):
                 yield from self._part(section.title, (), (section.key,), section.body.lead)
 
@@ -165,14 +173,11 @@ class _Draft:
             tables = [chart.table for chart in found[:1]] or _tables(sections, about)[:1]
             yield from (line for one in tables for line in self.parts.table(one, one.caption or f"Numbers: {title}"))
 
-    def _said(self, findings: Sequence[Finding]) -> Iterator[str]:
-        items = [
-            rf"{latex(f.text)} {_sure(f)} {{\footnotesize {latex(f.evidence)}}}" for f in findings[:_MOST_FINDINGS]
-        ]
-        more = len(findings) - _MOST_FINDINGS
-        yield from self.parts.listed(
-            [*items, *([f"{count(more, 'further finding')} in the report."] if more > 0 else [])]
-        )
+    def _said(self, findings: Sequence[Finding], most: int = _MOST_FINDINGS) -> Iterator[str]:
+        items = [rf"{latex(f.text)} {_sure(f)} {{\footnotesize {latex(f.evidence)}}}" for f in findings[:most]]
+        if len(findings) > most:
+            items.append(f"{count(len(findings) - most, 'further finding')} in the report.")
+        yield from self.parts.listed(items)
 
     def _published(self) -> Iterator[str]:
         if not self.bibliography.works:
@@ -187,8 +192,7 @@ class _Draft:
 
     def _limits(self) -> Iterator[str]:
         front, context = self._made.front, self._made.context
-        yield from self._said([one.finding for one in front.first])
-        yield from self._said(self._findings(_LIMITS))
+        yield from self._said([*(one.finding for one in front.first), *self._findings(_LIMITS)], _ALL)
         unknown = [latex(f"Not known: {answer.question}") for answer in front.answers if _open(answer)]
         shared = sum(group.over_subscribed for groups in context.groups.values() for group in groups)
         if shared:
