@@ -12,7 +12,7 @@ from transect.report.engine.finding import names
 from transect.report.engine.formats._bibliography import Bibliography
 from transect.report.engine.formats._walk import Names, charts
 from transect.report.engine.formats.figures import pdf_of, standalone
-from transect.report.engine.formats.latex_tables import LONG_TEXT, captioned, latex, plain_of, rows_of, tabular
+from transect.report.engine.formats.latex_tables import captioned, latex, plain_of, rows_of, specification
 from transect.report.engine.report import Made
 from transect.report.engine.text import clipped
 
@@ -102,7 +102,7 @@ class Parts:
         yield from (captioned(caption, f"fig:{name}"), r"\end{figure}")
 
     def table(self, given: Table, caption: str) -> Iterator[str]:
-        """Yield a table's first rows: as wide as the text, over several pages where it holds long text."""
+        """Yield a table's first rows, where they belong and no wider than the text."""
         table = _filled(given)
         if not table.columns:
             return
@@ -116,16 +116,21 @@ class Parts:
         # Kept, so that no other table gets its id.
         self._labels[id(given)] = label, given
         title = captioned(caption, label)
-        note = latex(table.note)
-        cells = [plain_of(value) for row in table.rows for value in row]
-        if any(len(cell) > LONG_TEXT for cell in cells):
-            head, rows = rows_of(table)
-            yield from (r"{\footnotesize", rf"\begin{{longtable}}{{{_widths(table)}}}", rf"{title}\\", *head)
-            yield from (r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot", *map(breakable, rows))
-            yield from (r"\end{longtable}", rf"\noindent {note}\par}}" if note else "}")
-        else:
-            yield from (r"\begin{table}[tbp]", r"\centering\footnotesize", title, r"\fit{%", *tabular(table), "}")
-            yield from (*([rf"\par\smallskip {note}"] if note else []), r"\end{table}")
+        head, rows = rows_of(table)
+        texts = [[column.title, *(plain_of(row[at]) for row in table.rows)] for at, column in enumerate(table.columns)]
+        columns = specification(table)
+        if "p{" in columns or sum(max(map(len, column)) + 2 for column in texts) > _LINE:
+            columns = _widths(table, texts)
+        yield from (
+            r"{\footnotesize",
+            rf"\begin{{longtable}}{{{columns}}}",
+            rf"{title}\\",
+            *head,
+            r"\endfirsthead",
+            *head,
+        )
+        yield from (r"\endhead", r"\bottomrule", r"\endfoot", *map(breakable, rows), r"\end{longtable}")
+        yield rf"\noindent {latex(table.note)}\par}}" if table.note else "}"
 
 
 def _filled(table: Table) -> Table:
@@ -136,9 +141,8 @@ def _filled(table: Table) -> Table:
     )
 
 
-def _widths(table: Table) -> str:
+def _widths(table: Table, texts: Sequence[Sequence[str]]) -> str:
     """Return columns that share the width of the text: each has room for its longest word, long text gets the rest."""
-    texts = [[column.title, *(plain_of(row[at]) for row in table.rows)] for at, column in enumerate(table.columns)]
     words = [min(_WORD, max(len(word) for text in column for word in [*text.split(), ""])) + 2 for column in texts]
     wanted = [max(0, min(_WIDE, max(map(len, column))) - word) for column, word in zip(texts, words, strict=True)]
     spare = max(0, _LINE - sum(words)) / max(1, sum(wanted))

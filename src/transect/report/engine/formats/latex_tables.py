@@ -16,7 +16,7 @@ from transect.report.engine.text import clean, clipped
 # More rows than this do not fit on a page: such a table goes on over several.
 _ONE_PAGE = 40
 # A column with longer text breaks its lines.
-LONG_TEXT = 36
+_LONG_TEXT = 36
 _MOST_CAPTION = 800
 
 
@@ -43,10 +43,10 @@ class LatexTables(ReportFormat):
         return Contents(files=files, left_out=left_out)
 
 
-def _specification(table: Table) -> str:
+def specification(table: Table) -> str:
     """Return what kind of column each is: numbers right, long text in lines, the rest left."""
     longest = [max(len(plain_of(row[place])) for row in table.rows) for place in range(len(table.columns))]
-    long = [not column.numeric and most > LONG_TEXT for column, most in zip(table.columns, longest, strict=True)]
+    long = [not column.numeric and most > _LONG_TEXT for column, most in zip(table.columns, longest, strict=True)]
     width = rf">{{\raggedright\arraybackslash}}p{{{0.8 / max(1, sum(long)):.2f}\linewidth}}"
     return "".join(
         width if is_long else "r" if column.numeric else "l"
@@ -65,13 +65,6 @@ def rows_of(table: Table) -> tuple[list[str], list[str]]:
     return head, [" & ".join(latex(plain_of(value)) for value in row) + r" \\" for row in table.rows]
 
 
-def tabular(table: Table) -> Iterator[str]:
-    """Yield the lines of a table as one box, without its caption: of one with columns and rows."""
-    head, rows = rows_of(table)
-    yield rf"\begin{{tabular}}{{{_specification(table)}}}"
-    yield from (*head, *rows, r"\bottomrule", r"\end{tabular}")
-
-
 def captioned(caption: str, label: str) -> str:
     """Return a caption with its label. LaTeX sets it on one line first, which cannot be as long as anybody's text."""
     return rf"\caption{{{latex(clipped(caption, _MOST_CAPTION))}}}\label{{{label}}}"
@@ -79,15 +72,16 @@ def captioned(caption: str, label: str) -> str:
 
 def _lines(table: Table, caption: str, label: str) -> Iterator[str]:
     title = captioned(caption, f"tab:{label}")
-    if len(table.rows) > _ONE_PAGE:
-        head, rows = rows_of(table)
-        yield from (rf"\begin{{longtable}}{{{_specification(table)}}}", rf"{title}\\")
+    head, rows = rows_of(table)
+    if len(rows) > _ONE_PAGE:
+        yield from (rf"\begin{{longtable}}{{{specification(table)}}}", rf"{title}\\")
         yield from (*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot", *rows)
         yield r"\end{longtable}"
         if table.note:
             yield rf"\par\noindent {latex(table.note)}\par"
     else:
-        yield from (r"\begin{table}", r"\centering", title, *tabular(table))
+        yield from (r"\begin{table}", r"\centering", title, rf"\begin{{tabular}}{{{specification(table)}}}")
+        yield from (*head, *rows, r"\bottomrule", r"\end{tabular}")
         if table.note:
             yield rf"\par\smallskip {latex(table.note)}"
         yield r"\end{table}"

@@ -18,7 +18,7 @@ from transect.report.engine.finding import HEADINGS, Finding
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._bibliography import Bibliography
 from transect.report.engine.formats._front import decisions
-from transect.report.engine.formats._paper_parts import Parts
+from transect.report.engine.formats._paper_parts import Parts, breakable
 from transect.report.engine.formats.latex_tables import latex, plain_of
 from transect.report.engine.report import Made
 from transect.report.engine.shell import TEMPLATES
@@ -174,7 +174,8 @@ class _Draft:
             yield from (line for one in tables for line in self.parts.table(one, one.caption or f"Numbers: {title}"))
 
     def _said(self, findings: Sequence[Finding], most: int = _MOST_FINDINGS) -> Iterator[str]:
-        items = [rf"{latex(f.text)} {_sure(f)} {{\footnotesize {latex(f.evidence)}}}" for f in findings[:most]]
+        told = [rf"{latex(f.text)} {_sure(f)} {{\footnotesize {latex(f.evidence)}}}" for f in findings[:most]]
+        items = [*map(breakable, told)]
         if len(findings) > most:
             items.append(f"{count(len(findings) - most, 'further finding')} in the report.")
         yield from self.parts.listed(items)
@@ -196,9 +197,7 @@ class _Draft:
         unknown = [latex(f"Not known: {answer.question}") for answer in front.answers if _open(answer)]
         shared = sum(group.over_subscribed for groups in context.groups.values() for group in groups)
         if shared:
-            unknown.append(
-                f"{count(shared, 'cell')} had more processes than cores: none of these supports a claim of speed."
-            )
+            unknown.append(f"No claim of speed rests on {count(shared, 'cell')} with more processes than cores.")
         yield from self.parts.listed(unknown)
         failures = self._blocks("failures")
         # What to do about them, and where their logs lie, is for whoever runs the study.
