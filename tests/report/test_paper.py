@@ -147,6 +147,17 @@ def test_claims_stand_beside_what_differs(synthetic: Made) -> None:
     assert "What differs from what was published" in part and "not reported" in part
 
 
+def test_figures_are_those_of_the_cells_that_an_answer_is_about(synthetic: Made) -> None:
+    made = make_of(synthetic, "serving.runtime")
+    drawn = re.findall(
+        r"\\includegraphics\[[^]]*\]\{figures/([^/]+)/([^}]+)\}", body(paper(made)).partition("Which is first?")[2]
+    )
+    [answer] = made.front.answers
+    about = {clause.finding.subject for clause in answer.clauses}
+    named = [name for section, name in drawn if section == answer.clauses[0].finding.section]
+    assert named and all(any(workload in name for workload in about) for name in named)
+
+
 def test_limits_name_what_failed_and_where_records_lie_on_no_machine(synthetic: Made) -> None:
     text = body(paper(synthetic))
     part = text.partition(r"\section{Limits}")[2].partition(r"\section{Reproduce}")[0]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
 from pathlib import PurePath
 
 from transect.analysis.entries import inside
@@ -14,7 +16,7 @@ from transect.report.engine.answers import Answer
 from transect.report.engine.banner import date
 from transect.report.engine.blocks import Chart, Charts, Explained, Facts, Failure, Prose, Table, sureness
 from transect.report.engine.collect import MadeSection
-from transect.report.engine.finding import HEADINGS, Finding
+from transect.report.engine.finding import Finding
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._bibliography import Bibliography
 from transect.report.engine.formats._front import decisions
@@ -164,14 +166,17 @@ class _Draft:
         compared = decisions(self._made, {id(finding) for finding in findings})
         yield from self.parts.table(compared, f"What was compared: {title}")
         keys = dict.fromkeys([*(finding.section for finding in findings), *beside])
-        about = {finding.subject for finding in findings} - HEADINGS.keys()
-        self._told.update(keys)
         sections = [self._by_key[key] for key in keys if key in self._by_key]
-        found = [chart for section in sections for chart in _about(_charts(section), about)][:_MOST_FIGURES]
+        self._told.update(keys)
+        # Each section in turn gives its first, then its second: a question of two parts has two kinds of figures.
+        of_section = [_nearest(_charts(section), findings, section.key) for section in sections]
+        dealt = [chart for turn in zip_longest(*of_section) for chart in turn if chart is not None]
+        found = [*{id(chart): chart for chart in dealt}.values()][:_MOST_FIGURES]
         yield from self.parts.figures_of(found)
         if not compared.rows:
-            tables = [chart.table for chart in found[:1]] or _tables(sections, about)[:1]
-            yield from (line for one in tables for line in self.parts.table(one, one.caption or f"Numbers: {title}"))
+            tables = [block for one in sections for block in one.body.blocks if isinstance(block, Table)]
+            for one in [chart.table for chart in found[:1]] or tables[:1]:
+                yield from self.parts.table(one, one.caption or f"Numbers: {title}")
 
     def _said(self, findings: Sequence[Finding], most: int = _MOST_FINDINGS) -> Iterator[str]:
         told = [rf"{latex(f.text)} {_sure(f)} {{\footnotesize {latex(f.evidence)}}}" for f in findings[:most]]
@@ -217,18 +222,23 @@ class _Draft:
         ]
         typed = r"\\".join(latex(shlex.join(command)) for command in commands)
         yield rf"\begin{{flushleft}}\ttfamily {typed}\end{{flushleft}}"
+        if any(inside(record.provenance, "git.dirty") is True for record in records):
+            yield self.parts.text("Some records were made with edits that no commit holds.")
         if len(commits) > 1:
             yield self.parts.text(f"The records are of {len(commits)} commits: {', '.join(commits)}.")
         yield rf"Software that the records name: \cite{{{','.join(self.bibliography.software)}}}.\par"
         yield from self.parts.blocks(self._blocks("provenance"), "Environment")
 
     def _leave_out(self) -> None:
-        """Name the sections that no question led to."""
+        """Name the sections that no question led to, and count the charts beside those that are drawn."""
         told = {*self._told, "methods", "failures", "provenance", "claims", *(one.key for one in self._made.pictures)}
         if left := [key for key in self._by_key if key not in told]:
             self.parts.left_out.append(
-                f"sections that no question names: {', '.join(left)}; --format latex-tables and figures have them"
+                f"sections that no question names: {', '.join(left)}; --format markdown has them"
             )
+        more = sum(len(_charts(section)) for section in self._made.every) - len(self.parts.figures)
+        if more:
+            self.parts.left_out.append(f"{count(more, 'further chart')}; --format figures has them")
 
 
 def _sure(finding: Finding) -> str:
@@ -243,25 +253,18 @@ def _charts(section: MadeSection) -> list[Chart]:
     return [chart for block in section.body.blocks if isinstance(block, Charts) for chart in block.items]
 
 
-def _tables(sections: Sequence[MadeSection], about: Collection[str]) -> list[Table]:
-    every = [block for section in sections for block in section.body.blocks if isinstance(block, Table)]
-    return [table for table in every if _fits(table, about)]
+def _nearest(every: Sequence[Chart], findings: Sequence[Finding], key: str) -> list[Chart]:
+    """Return of a section's charts those that show most of the cells of each finding that leads there, else the first ones."""
+    leading = [finding for finding in findings if finding.section == key]
 
+    def shared(finding: Finding, chart: Chart) -> tuple[int, int]:
+        cells = {cell for row in chart.table.about for cell in row.cell}
+        workloads = {workload for row in chart.table.about for workload in row.workload}
+        return len(cells & {*finding.facets.cell}), len(workloads & {*finding.facets.workload})
 
-def _about(every: Sequence[Chart], about: Collection[str]) -> list[Chart]:
-    """Return of the charts of a section the first about each workload; one that is about none in particular fits all."""
-    fitting = [chart for chart in every if _fits(chart.table, about)]
-    first = {_workloads(chart.table): chart for chart in reversed(fitting)}
-    return [chart for chart in fitting if first[_workloads(chart.table)] is chart]
-
-
-def _fits(table: Table, about: Collection[str]) -> bool:
-    workloads = _workloads(table)
-    return not about or not workloads or not workloads.isdisjoint(about)
-
-
-def _workloads(table: Table) -> frozenset[str]:
-    return frozenset(workload for row in table.about for workload in row.workload)
+    if not leading or not every:
+        return [*every]
+    return [max(every, key=partial(shared, finding)) for finding in leading]
 
 
 def _texts(block: object) -> list[str]:
