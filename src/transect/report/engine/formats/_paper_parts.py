@@ -19,7 +19,7 @@ from transect.report.engine.text import clipped
 # Rows of one table in a paper; all stand in the exports of tables, and in the records.
 _MOST_ROWS = 24
 # Letters: of the longest word that a column has room for, of the longest text that makes it wider, and of a line.
-_WORD, _WIDE, _LINE = 14, 120, 100
+_WORD, _WIDE, _LINE = 16, 120, 100
 # Where a long word may break.
 _BREAKS = re.compile(r"(\\_|(?<!\\)[/.,=+:-])(?=[^\s{}])")
 
