@@ -199,7 +199,7 @@ class _Draft:
     def _limits(self) -> Iterator[str]:
         front, context = self._made.front, self._made.context
         yield from self._said([*(one.finding for one in front.first), *self._findings(_LIMITS)], _ALL)
-        unknown = [latex(f"Not known: {answer.question}") for answer in front.answers if _open(answer)]
+        unknown = [latex(f"Not known in full: {answer.question}") for answer in front.answers if _open(answer)]
         shared = sum(group.over_subscribed for groups in context.groups.values() for group in groups)
         if shared:
             unknown.append(f"No claim of speed rests on {count(shared, 'cell')} with more processes than cores.")
