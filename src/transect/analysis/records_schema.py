@@ -62,7 +62,9 @@ ALWAYS = (
     _text("reduce", "what the gradients of ranks become: `mean` or `sum`"),
     _text("learning_rate_rule", "how the learning rate follows the ranks: `none` or `linear`"),
     _text("input", "where batches come from: `stored`, `files` or `synthetic`"),
-    _text("hyperparameters", "of a training and its reference, in place of the workload's own: `NAME=VALUE NAME=VALUE`"),
+    _text(
+        "hyperparameters", "of a training and its reference, in place of the workload's own: `NAME=VALUE NAME=VALUE`"
+    ),
     _text("options", "options as `NAME=VALUE NAME=VALUE`; of an inference the name of a set of session options"),
     _text("memory", "what becomes of activations between the passes"),
     _integer("memory_budget", "memory that activations may take", "B"),
