@@ -42,6 +42,14 @@ def test_the_least_times_are_bytes_over_the_best_rates() -> None:
     assert (row["Getting batches, an epoch"], row["Checkpoint, at least"]) == ("1.25 s", "500 ms")
 
 
+def test_storage_stands_among_the_bounds_without_a_training_too() -> None:
+    rows = Made("hardware", PROBE).table("What the bounds in this report are made of")
+    assert [(row["Bound"], row["With"], row["At best"]) for row in rows] == [
+        ("Storage, read", "read-own-easy-direct", "2 GB/s"),
+        ("Storage, write", "write-own-easy-direct-synced", "1 GB/s"),
+    ]
+
+
 def test_prose_of_a_training_and_its_storage() -> None:
     finding = only("storage", PROBE, training(0.5))
     assert finding.text == (

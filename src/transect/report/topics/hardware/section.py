@@ -10,6 +10,7 @@ from typing import Any
 from transect.analysis.benchmark_table import best_values, refusals, series_of
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
+from transect.analysis.storage import storage_rates
 from transect.domain.metrics import METRICS, Direction
 from transect.report.engine.blocks import Chart, Charts, Chip, Column, Lead, Part, Table, code, digits, table, words
 from transect.report.engine.charts.chart import dot_chart
@@ -96,7 +97,7 @@ def _place(item: tuple[tuple[str, str, str], list[BenchmarkValue]]) -> tuple[int
 
 
 def _bounds(context: Context) -> Table | None:
-    """List what bounds in this report are made of: the best rate by threads, and the network's model."""
+    """List what bounds in this report are made of: the best rate by threads, the network's model, and storage."""
     rows = [
         (
             _RATES[name] + (f", {precision}" if precision else ""),
@@ -112,6 +113,8 @@ def _bounds(context: Context) -> Table | None:
         by = (str(fit.cell.get("benchmark") or "–"), fit.cell.id)
         rows.append(("Latency of a message", where, quantity(fit.model.alpha_s, "s"), *by))
         rows.append(("Bandwidth of a link", where, quantity(fit.model.beta, "B/s"), *by))
+    for way, rate in storage_rates(context.records).items():
+        rows.append((f"Storage, {way}", rate.phase, quantity(rate.value, "B/s"), rate.benchmark, rate.cell_id))
     columns: list[Column[Any]] = [
         words("Bound", itemgetter(0)),
         words("With", lambda row: clean(row[1])),
