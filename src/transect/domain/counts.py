@@ -73,9 +73,10 @@ def _up_to(given: list[Any], machine: Any) -> list[Any]:
     if not isinstance(machine, Machine):
         return [one for one in given[:-1] if one != DOUBLING] or [1]
     most = _most(given[-1], machine)
-    values = [one for one in given[:-1] if not isinstance(one, int) or one <= most]
-    # Nothing is doubled where the number before it is too large already.
-    return [*values[values[:1] == [DOUBLING] :], most]
+    # A number that is too large takes the doublings behind it along.
+    based = [given[place - 1] if one == DOUBLING else one for place, one in enumerate(given[:-1])]
+    kept = [one for one, base in zip(given, based, strict=False) if not isinstance(base, int) or base <= most]
+    return [*kept, most]
 
 
 def _doubled(values: list[Any]) -> list[Any]:

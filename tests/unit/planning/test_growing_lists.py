@@ -44,6 +44,8 @@ def _read(machine: Machine | None = SIX, **content: Any) -> dict[str, Any]:
         ([1, 7, 5, 30, "up-to-cores"], [1, 5, 6]),
         ([2, 6, "up-to-cores"], [2, 6]),
         ([8, "powers-of-two", "up-to-cores"], [6]),
+        ([1, 8, "powers-of-two", "up-to-cores"], [1, 6]),
+        ([3, 8, "powers-of-two", 64, 4, "powers-of-two", "up-to-cores"], [3, 4, 6]),
         ([3, "powers-of-two", "up-to-cores"], [3, 6]),
         ([16, "powers-of-two", 100, 1000], [16, 32, 64, 100, 1000]),
         ([1, "powers-of-two", 4, "powers-of-two", 20], [1, 2, 4, 8, 16, 20]),
