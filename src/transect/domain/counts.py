@@ -109,10 +109,8 @@ GrowingCountsOrNull = Annotated[
 
 
 def _choices(value: Any, info: ValidationInfo) -> list[Any]:
-    if not isinstance(value, list):
-        return [value]
-    chosen: list[Any] = grown(value, info)
-    return chosen
+    chosen = grown(value, info)
+    return chosen if isinstance(chosen, list) else [chosen]
 
 
 def each_choice(given: Any, info: ValidationInfo) -> Any:
@@ -121,7 +119,7 @@ def each_choice(given: Any, info: ValidationInfo) -> Any:
         return given
     found: list[Any] = []
     for one in given:
-        if not isinstance(one, dict) or not any(isinstance(value, list) for value in one.values()):
+        if not isinstance(one, dict):
             found.append(one)
             continue
         lists = [_choices(value, info) for value in one.values()]

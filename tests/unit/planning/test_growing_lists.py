@@ -113,6 +113,7 @@ def test_a_list_of_an_option_is_a_cell_for_each_value() -> None:
         *({"deck": deck, "n": n} for deck in "ab" for n in (1, 2)),
         {},
     ]
+    assert [one["n"] for one in _read(options=[{"n": "up-to-cores"}])["options"]] == [1, 2, 4, 6]
     with pytest.raises(BadInput, match="poses: expected at least one value"):
         _read(options=[{"poses": []}])
 
