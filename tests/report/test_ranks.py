@@ -89,6 +89,15 @@ def test_a_series_begins_with_one_rank_and_stays_within_its_cores():
     assert first.stop.speed_up == pytest.approx(1.4 / 0.79)
 
 
+def test_a_series_does_not_begin_with_a_training_of_other_hyperparameters():
+    adam = scaling((1,), hyperparameters=(("optimiser", "adam"),))
+    for records in ([*adam, *SETS["exact"]], [*SETS["exact"], *adam]):
+        [line] = series(*records).measured
+        assert not line.points[0].group.cell.hyperparameters
+    [line] = series(*adam, *scaling((2, 4))).measured
+    assert [point.ranks for point in line.points] == [2, 4]
+
+
 @pytest.mark.parametrize("name", ["slower", "flat"])
 def test_a_speed_up_that_is_none_or_may_be_noise_is_none(name):
     [line] = series(*SETS[name]).measured
@@ -172,6 +181,13 @@ def test_a_sum_is_the_mean_at_as_many_times_the_rate_or_not(name, confidence, sa
     assert COSTS_SETS.only("sum-rate", name).confidence is confidence
     assert (path.same, path.differs) == (same, other)
     assert path.factor == (3 if "idle" in name else 4)
+
+
+def test_a_sum_is_held_against_means_of_its_own_hyperparameters():
+    other = [r for r in triple(6, ends=(9.0, 9.0, 8.0), hyperparameters=(("momentum", 0.5),)) if r.cell.reduce == "sum"]
+    means = [rank_record(ranks=4, repeat=n, loss=7.0, hyperparameters=(("momentum", 0.5),)) for n in range(6)]
+    [path] = sum_paths(context(*COSTS_SETS["sum_is_rate"], *other, *means).of("train"))
+    assert path.same and not path.mean.cell.hyperparameters
 
 
 def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():

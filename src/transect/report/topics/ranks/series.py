@@ -170,7 +170,7 @@ def _series(groups: Sequence[TrainGroup], per_rank: int, fits: Sequence[NetworkF
 def _alone(group: TrainGroup) -> Hashable:
     """Name what a way shares with one rank: on one, a sum or a scaled rate are nothing of their own."""
     cell = group.cell
-    return (cell.framework, cell.threads, cell.device, cell.precision, cell.input, cell.memory)
+    return (cell.framework, cell.threads, cell.device, cell.precision, cell.input, cell.memory, cell.hyperparameters)
 
 
 def _point(group: TrainGroup) -> RankPoint:

@@ -69,7 +69,8 @@ def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
 
 def _problem(group: TrainGroup) -> Hashable:
     cell = group.cell
-    return (cell.workload, cell.framework, cell.precision, cell.device, cell.input, group.global_batch, replicas(group))
+    same = (cell.workload, cell.framework, cell.precision, cell.device, cell.input, cell.hyperparameters)
+    return (*same, group.global_batch, replicas(group))
 
 
 def _scaled_by(group: TrainGroup) -> float | None:
