@@ -166,6 +166,8 @@ class Forecast(Stage[ForecastCell]):
             return f"what a step takes on {cell.device} is not simulated"
         if cell.input != "stored":
             return f"what input '{cell.input}' costs is not simulated"
+        if cell.hyperparameters:
+            return "layers are profiled with the workload's own hyper-parameters: what a step takes with others is not simulated"
         return None
 
     def spec(self, cell: ForecastCell, context: Context) -> dict[str, Any]:

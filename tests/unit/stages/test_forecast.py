@@ -159,6 +159,7 @@ UNSUPPORTED = {
     "a budget": (training("mpi-allreduce", memory_budget=1 << 30), "a memory_budget costs"),
     "a GPU": (training("ddp-gloo", device="cuda"), "on cuda"),
     "files": (training("mpi-allreduce", input="files"), "input 'files'"),
+    "an optimiser": (training("mpi-allreduce", hyperparameters=(("optimiser", "adam"),)), "workload's own"),
 }
 
 
