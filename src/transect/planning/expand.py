@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
+from transect.domain.axes.train import TrainCell, changed_hyperparameters
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError, unknown_name
 from transect.planning.claims import check_claims
@@ -70,7 +71,9 @@ def _check_overrides(cells: Iterable[Cell], context: Context) -> None:
     optimisers: dict[str, set[str]] = {}
     for cell in cells:
         if cell.workload is not None:
-            optimisers.setdefault(cell.workload, set()).add(str(cell.get("optimiser") or ""))
+            changed = changed_hyperparameters(cell.hyperparameters) if isinstance(cell, TrainCell) else {}
+            named = cell.get("optimiser") or changed.get("optimiser") or ""
+            optimisers.setdefault(cell.workload, set()).add(str(named))
     for workload, changes in context.study.workloads.items():
         where = context.where(f"workloads.{workload}")
         with context.complaints.noted():

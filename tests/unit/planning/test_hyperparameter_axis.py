@@ -83,6 +83,15 @@ def test_what_a_step_does_not_depend_on_or_know_is_refused(tmp_path: Path, chang
     assert said in str(caught.value)
 
 
+def test_a_study_may_set_what_the_optimiser_of_a_cell_reads(tmp_path: Path) -> None:
+    made = planned(tmp_path, "[{}, {optimiser: adam}]", own="beta2: 0.99, momentum: 0.5")
+    assert {one.spec["parameters"]["beta2"] for one in made.stage("train").values()} == {0.99}
+    with pytest.raises(BadInput, match="of adam or sgd 'alpha'"):
+        planned(tmp_path, "[{}, {optimiser: adam}]", own="alpha: 0.9")
+    with pytest.raises(BadInput, match="hyper-parameter of adam 'momentum'"):
+        planned(tmp_path, "[{optimiser: adam}]", own="momentum: 0.5")
+
+
 def test_exports_take_the_workloads_own_weights(tmp_path: Path) -> None:
     study = GRID.format(changes="[{optimiser: adam}]", more="", own="")
     with pytest.raises(BadInput, match="which no train grid has"):
