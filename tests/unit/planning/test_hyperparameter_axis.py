@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from factories import plan_study
-from transect.domain.axes.train import changed_hyperparameters, hyperparameters_of
+from transect.domain.axes.train import TrainCell, changed_hyperparameters, hyperparameters_of
+from transect.domain.cell import axes_of
 from transect.domain.errors import BadInput
 from transect.planning.plan import StudyPlan
 
@@ -56,6 +57,30 @@ def test_what_is_the_workloads_own_is_the_cell_without_it(tmp_path: Path) -> Non
     assert len(made.stage("train")) == 3
 
 
+def test_one_training_is_one_cell_however_it_is_written(tmp_path: Path) -> None:
+    made = planned(tmp_path, "[{learning_rate: [1, 1.0]}]")
+    assert len(made.stage("train")) == 3 and len(made.stage("reference")) == 3
+    written = "schedule: cosine}, {schedule: {name: Cosine}}, {schedule: {name: cosine, end: 0, warmup_steps: 0}"
+    made = planned(tmp_path, f"[{{{written}}}, {{schedule: {{name: cosine, end: 0.5}}}}]")
+    wanted = [{"schedule": {"name": "cosine"}}, {"schedule": {"name": "cosine", "end": 0.5}}]
+    assert changes_of(made) == sorted(wanted, key=repr)
+
+
+def test_the_path_of_a_function_is_in_no_cell(tmp_path: Path) -> None:
+    (tmp_path / "rate.py").write_text("def go(step, steps):\n    return 1.0\n", encoding="utf-8")
+    made = planned(tmp_path, "[{schedule: 'rate.py:go'}]")
+    assert changes_of(made) == [{"schedule": "rate.py:go"}]
+    assert all(one.spec["named"] == [str(tmp_path / "rate.py")] for one in made.stage("train").values())
+
+
+def test_options_of_a_schedule_are_named_in_its_label() -> None:
+    given = hyperparameters_of({"schedule": {"name": "cosine", "end": 2, "warmup_steps": 20}, "learning_rate": 0.5})
+    assert (
+        axes_of(TrainCell)["hyperparameters"].label(given)
+        == "learning rate 0.5, schedule cosine (end 2, warmup steps 20)"
+    )
+
+
 def test_each_change_is_compared_with_the_workloads_own(tmp_path: Path) -> None:
     made = planned(tmp_path, "[{}, {optimiser: adam}, {optimiser: lamb}]", ", ranks: [1]")
     pairs = [pair for pair in made.analysis_plan.pairs if "twin.hyperparameters" in pair.rules]
@@ -71,6 +96,7 @@ def test_each_change_is_compared_with_the_workloads_own(tmp_path: Path) -> None:
         ("[{learning_rat: 0.1}]", "did you mean 'learning_rate'"),
         ("[{learning_rate: fast}]", "'fast'"),
         ("[{optimiser: adamm}]", "adamm"),
+        ("[{optimiser: '{'}]", "optimiser '{'"),
         ("[{optimiser: adam, momentum: 0.5}]", "hyper-parameter of adam 'momentum'"),
         ("[{schedule: {name: cosine, warm: 3}}]", "'warm'"),
         ("[{learning_rate: []}]", "learning_rate: expected at least one value"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -28,21 +28,27 @@ def _within(size: int | None) -> str:
 
 
 def _given(value: int | float | str) -> Any:
-    return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
-
-
-def _changed(changes: tuple[tuple[str, Any], ...]) -> Iterator[tuple[str, object]]:
-    for name, value in changes:
-        known = _given(value)
-        yield name, " ".join(map(str, known.values())) if isinstance(known, dict) else known
+    try:
+        return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+    except ValueError:
+        # Anybody's text, which whoever knows the hyper-parameter refuses.
+        return value
 
 
 def _changed_word(changes: tuple[tuple[str, Any], ...]) -> str:
-    return ".".join(f"{name}{value}" for name, value in _changed(changes))
+    given = ((name, _given(value)) for name, value in changes)
+    return ".".join(f"{name}{' '.join(map(str, v.values())) if isinstance(v, dict) else v}" for name, v in given)
 
 
 def _changed_label(changes: tuple[tuple[str, Any], ...]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in _changed(changes))
+    labels = []
+    for name, value in changes:
+        known = _given(value)
+        options = {key: option for key, option in known.items() if key != "name"} if isinstance(known, dict) else {}
+        told = ", ".join(f"{key} {option}" for key, option in options.items())
+        kind = known.get("name") if isinstance(known, dict) else known
+        labels.append(f"{name.replace('_', ' ')} {kind}{f' ({told})'.replace('_', ' ') if told else ''}")
+    return ", ".join(labels)
 
 
 # Shared with the reference, which stands for these axes of a training cell.

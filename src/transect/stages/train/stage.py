@@ -37,6 +37,7 @@ from transect.training.memory import MEMORIES
 from transect.training.optimisers import OPTIMISERS
 from transect.training.own_workload import cannot_import
 from transect.training.restarts import RESTARTS
+from transect.training.schedules import unusual_options
 from transect.training.script_workload import ScriptWorkload, script_of
 from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.support import cannot_be_cut, reason_to_skip
@@ -156,12 +157,22 @@ def trained(workload: str, framework: str, context: Context, where: str = "") ->
 
 
 def _changes(workload: str, given: dict[str, Any], context: Context) -> Hyperparameters:
-    """Return the hyper-parameters of a grid that are not the workload's own: such a cell is the one without them."""
+    """Return the hyper-parameters of a grid that are not the workload's own: such a cell is the one without them.
+
+    However they are written, 1 or 1.0, a schedule's name alone or with what it is anyway: one training is one cell.
+    """
     if not given:
         return ()
     own, changed = context.values(workload), context.values(workload, hyperparameters_of(given))
-    named = given | {key: changed[key] for key in given.keys() & {"optimiser"}}
-    return hyperparameters_of({key: value for key, value in named.items() if changed[key] != own[key]})
+    return hyperparameters_of({key: _told(key, given, changed) for key in given if changed[key] != own[key]})
+
+
+def _told(key: str, given: dict[str, Any], changed: dict[str, Any]) -> Any:
+    chosen = changed[key]
+    if key != "schedule":
+        return chosen
+    # The path of a function is absolute by now, and belongs in no cell.
+    return given[key] if "file" in chosen else unusual_options(chosen)
 
 
 def _environment(cell: TrainCell, usual: str) -> str:

@@ -19,7 +19,7 @@ from transect.domain.errors import BadInput
 from transect.domain.options import Option, chosen_options, settings
 from transect.domain.registry import Plugin, Registry
 
-__all__ = ["SCHEDULES", "Schedule", "ScheduleChoice", "schedule_factors"]
+__all__ = ["SCHEDULES", "Schedule", "ScheduleChoice", "schedule_factors", "unusual_options"]
 
 _FUNCTION = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
 _WARMUP = MappingProxyType(
@@ -63,6 +63,12 @@ def _chosen(given: object) -> object:
     if (complaint := SCHEDULES.get(name).complaint(whole)) is not None:
         raise BadInput(f"schedule {name}: {complaint}")
     return {"name": name, **whole}
+
+
+def unusual_options(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a chosen schedule's name, and the options that are not what they are anyway."""
+    known = dict(SCHEDULES.get(chosen["name"]).options) | _WARMUP
+    return {key: value for key, value in chosen.items() if key == "name" or value != known[key].default}
 
 
 # A name, FILE.py:NAME of a function, or a mapping of `name` and options; always kept as a mapping of all of them.
