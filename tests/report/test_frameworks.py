@@ -98,6 +98,15 @@ def test_a_change_of_hyperparameters_is_told_beside_the_workloads_own() -> None:
     assert pair.ratio.value == pytest.approx(0.8 / own, rel=0.01)
 
 
+def test_a_change_that_alone_reaches_the_target_is_told_and_one_of_synthetic_input_is_none() -> None:
+    adam = {"hyperparameters": (("optimiser", "adam"),)}
+    late, reached = repeats("torch", "single", 1, drop=("time_to_quality",)), repeats("torch", "single", 1, **adam)
+    synthetic = repeats("torch", "single", 1, drop=("time_to_quality",), input="synthetic", **adam)
+    [said] = findings(*late, *reached, *synthetic)["hyperparameters"]
+    assert said.claim.startswith("with optimiser adam every run reaches the target; with the workload's own")
+    assert {group.cell.hyperparameters for group in said.groups} == {(), (("optimiser", "adam"),)}
+
+
 def test_eight_frameworks_with_eight_strategies_look_different() -> None:
     frameworks = ["numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2", "mxnet"]
     strategies = ["single", *(f"way-{number}" for number in range(7))]

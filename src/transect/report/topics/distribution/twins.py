@@ -123,21 +123,40 @@ def _hyperparameters(context: Context, workload: str) -> list[Finding]:
                 groups=(made.group, made.base),
             )
         )
-    late = [g for g in context.of("train", workload) if g.cell.hyperparameters and g.ok and not reaches_target(g)]
-    return [*found, *(_never(workload, late) if late else ())]
+    return [*found, *_missed(context, workload)]
 
 
-def _never(workload: str, late: Sequence[TrainGroup]) -> Iterator[Finding]:
-    """Yield which changes do not reach the target in every run."""
-    names = sorted({_changed(group) for group in late})
-    yield Finding(
-        subject=workload,
-        claim=f"with {'; with '.join(names)} not every run reaches the target.",
-        evidence=count(sum(len(group.ok) for group in late), "run"),
-        confidence=Confidence.PROVISIONAL,
-        kind="hyperparameters",
-        groups=tuple(late),
+def _missed(context: Context, workload: str) -> Iterator[Finding]:
+    """Yield which changes do not reach the target in every run, and which do where the workload's own do not."""
+    groups = [g for g in context.of("train", workload) if g.ok and not g.kind.synthetic]
+    of_cell = {group.cell: group for group in groups}
+    changes = [group for group in groups if group.cell.hyperparameters]
+    missed = [group for group in changes if not reaches_target(group)]
+    saved = [
+        (group, own)
+        for group in changes
+        if reaches_target(group)
+        and (own := of_cell.get(group.cell.model_copy(update={"hyperparameters": ()}))) is not None
+        and not reaches_target(own)
+    ]
+    ends = (
+        ("not every run reaches the target.", missed, missed),
+        (
+            "every run reaches the target; with the workload's own hyper-parameters not every one does.",
+            [group for group, _ in saved],
+            [group for pair in saved for group in pair],
+        ),
     )
+    for end, told, about in ends:
+        if told:
+            yield Finding(
+                subject=workload,
+                claim=f"with {'; with '.join(sorted(set(map(_changed, told))))} {end}",
+                evidence=count(sum(len(group.ok) for group in about), "run"),
+                confidence=Confidence.PROVISIONAL,
+                kind="hyperparameters",
+                groups=tuple(dict.fromkeys(about)),
+            )
 
 
 def _input(context: Context, workload: str) -> list[Finding]:
