@@ -164,9 +164,14 @@ def clean(text: str) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """Return foreign text on one line of at most so many characters."""
+    """Return foreign text on one line of at most so many characters; code that is cut, between two backticks, stays code."""
     text = " ".join(clean(text).split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    if len(text) <= most:
+        return text
+    cut = text[: most - 1]
+    if not cut.count("`") % 2 or "`" not in text[most - 1 :]:
+        return f"{cut}…"
+    return f"{cut[:-1]}…" if cut.endswith("`") else f"{cut[:-1]}…`"
 
 
 def plain(value: Any) -> str:
