@@ -90,7 +90,7 @@ def test_a_change_of_hyperparameters_is_told_beside_the_workloads_own() -> None:
     never = repeats("torch", "single", 1, drop=("time_to_quality",), hyperparameters=(("learning_rate", 9.0),))
     said = findings(*TORCH, *sooner, *never)["hyperparameters"]
     assert [one.claim.split(" reaches")[0].split(" not every")[0] for one in said] == [
-        "with learning rate 0.001, optimiser adam PyTorch on one core",
+        "with learning rate 0.001, optimiser adam, PyTorch on one core",
         "with learning rate 9.0",
     ]
     (own,) = (value.value for value in TORCH[0].metrics if value.name == "time_to_quality")

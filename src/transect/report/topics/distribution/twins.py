@@ -108,7 +108,7 @@ def _hyperparameters(context: Context, workload: str) -> list[Finding]:
         )
         changed = _changed(made.group)
         claim = (
-            f"with {changed} {name} reaches the target in {ratio_words(made)} the time that it takes with the workload's own "
+            f"with {changed}, {name} reaches the target in {ratio_words(made)} the time that it takes with the workload's own "
             f"hyper-parameters{doubt_words(made)}"
         )
         found.append(
