@@ -14,7 +14,7 @@ import pytest
 from make_records import make_record
 from test_formats import EVERY, NASTY, check_latex, hostile
 
-from factories import provenance, train_cell, write_records
+from factories import ingest_record, log_metric, log_run, provenance, train_cell, write_records
 from transect import __version__
 from transect.domain.claims import Work
 from transect.domain.record import Cause, Status
@@ -166,6 +166,30 @@ def test_limits_name_what_failed_and_where_records_lie_on_no_machine(synthetic: 
     assert latex(str(synthetic.context.loaded.results)) not in text
 
 
+def test_no_path_of_the_machine_that_measured_is_published(tmp_path: Path) -> None:
+    rate = log_metric("Triad", 1e3, "MB/s", "memory_bandwidth", 1e6)
+    write_records(tmp_path / "logs", ingest_record(log_run("/home/elsewhere/stream.txt", "stream", rate)))
+    question = Question(ask="How fast?", shown_in=["hardware"])
+    text = body(paper(make_all(tmp_path / "logs", title="x", questions=[question])))
+    assert r"begin{longtable}" in text.partition(r"section{Results}")[2].partition(r"section{Limits}")[0]
+    assert "elsewhere" not in text
+    assert "See hardware" not in text
+    abstract = text.partition(r"\end{abstract}")[0]
+    assert "Shown in the results." in abstract
+    nowhere = paper(make_all(tmp_path / "logs", title="x", questions=[question], only=("methods",)))
+    assert "Shown in the results." not in body(nowhere)
+
+
+def test_what_reads_the_results_looks_where_they_were_written(synthetic: Made) -> None:
+    again = ("study.yaml", "--system", "/on/this/machine/small.yaml", "--results", "/on/this/machine/there")
+    text = body(paper(replace(synthetic, again=again)))
+    for said in (
+        "run study.yaml --system small.yaml --results there",
+        "report study.yaml --results there --format paper",
+    ):
+        assert latex(f"transect {said}") in text
+
+
 def test_methods_are_those_that_the_records_came_under(tmp_path: Path) -> None:
     records = [make_record(train_cell(repeat=repeat), {"step_time": 1e-3}) for repeat in range(3)]
     write_records(tmp_path / "trained", *records)
@@ -173,6 +197,13 @@ def test_methods_are_those_that_the_records_came_under(tmp_path: Path) -> None:
     part = text.partition(r"\section{Methods}")[2].partition(r"\section{Results}")[0]
     assert "Kinds of training" in part and "1 cell with a right result, each 3 times." in part
     assert "Classifiers of tickets" not in part and "Runtimes" not in part and r"\cite{holm1979}" not in part
+
+
+def test_methods_count_the_pairs_that_the_questions_ask_for(synthetic: Made) -> None:
+    every = list(synthetic.context.contrasts)
+    asked = sum(contrast.asked for contrast in every)
+    assert 0 < asked < len(every)
+    assert f"{len(every)} comparisons of planned pairs, {asked} of which the questions ask for: " in body(paper(synthetic))
 
 
 def test_every_work_of_a_method_is_named_by_the_methods() -> None:

@@ -134,8 +134,13 @@ class Parts:
 
 
 def _filled(table: Table) -> Table:
-    """Return a table without columns of which no row has anything: none where there is no row."""
-    held = [at for at in range(len(table.columns)) if any(plain_of(row[at]) for row in table.rows)]
+    """Return a table without columns of which no row has anything, and without those of paths on the machine that measured."""
+
+    def is_told(at: int) -> bool:
+        texts = [plain_of(row[at]) for row in table.rows]
+        return any(texts) and not (table.columns[at].code and any(text.startswith("/") for text in texts))
+
+    held = [at for at in range(len(table.columns)) if is_told(at)]
     return replace(
         table, columns=[table.columns[at] for at in held], rows=[[row[at] for at in held] for row in table.rows]
     )

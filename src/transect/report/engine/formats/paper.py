@@ -114,13 +114,20 @@ class _Draft:
                 f"{latex(f'{clause.about}: {clause.text}' if clause.about else clause.text)} {_sure(clause.finding)}."
                 for clause in answer.first
             ]
-            more = [count(len(answer.more), "further finding") + " stand in its section."] if answer.more else []
-            said = " ".join([*clauses, *more]) or latex(answer.text)
+            stand = "stands" if len(answer.more) == 1 else "stand"
+            more = [f"{count(len(answer.more), 'further finding')} {stand} in its section."] if answer.more else []
+            said = " ".join([*clauses, *more]) or latex(
+                "Shown in the results." if self._is_shown(answer) else answer.text
+            )
             yield rf"\textbf{{{latex(answer.question)}}} {said}\par"
         if not answers:
             first = [finding for _, members in self._topics() for finding in members[:1]][:_MOST_IN_ABSTRACT]
             yield from (rf"{latex(f.text)} {_sure(f)}\par" for f in first)
             yield from (rf"{latex(f'{line.word}: {line.text}.')}\par" for line in self._made.front.banner)
+
+    def _is_shown(self, answer: Answer) -> bool:
+        """Whether sections that are there answer a question, and no finding does."""
+        return not answer.clauses and not answer.instead and any(key in self._by_key for key in answer.beside)
 
     def _question(self) -> Iterator[str]:
         asked = [latex(answer.question) for answer in self._made.front.answers]
@@ -142,7 +149,8 @@ class _Draft:
         answers = self._made.front.answers
         for answer in answers:
             found = [clause.finding for clause in answer.clauses]
-            yield from self._part(answer.question, found, answer.beside, "" if found else answer.text)
+            said = "" if found or self._is_shown(answer) else answer.text
+            yield from self._part(answer.question, found, answer.beside, said)
         shown = set()
         # All that was found is told where a question does not say what answers it.
         for heading, findings in self._topics() if self._tells_all else ():
@@ -218,7 +226,7 @@ class _Draft:
         commands = [
             *(["git", "checkout", commit] for commit in commits[:1] if len(commits) == 1),
             ["transect", "run", *again],
-            ["transect", "report", *again[:1], "--format", "paper"],
+            ["transect", "report", *again[:1], *_results(again), "--format", "paper"],
         ]
         typed = r"\\".join(latex(shlex.join(command)) for command in commands)
         yield rf"\begin{{flushleft}}\ttfamily {typed}\end{{flushleft}}"
@@ -243,6 +251,12 @@ class _Draft:
 
 def _sure(finding: Finding) -> str:
     return rf"\emph{{({latex(sureness(finding.confidence).text)})}}"
+
+
+def _results(again: Sequence[str]) -> Sequence[str]:
+    """Return where `transect run` writes its results, for the command that reads them."""
+    place = again.index("--results") if "--results" in again else len(again)
+    return again[place : place + 2]
 
 
 def _open(answer: Answer) -> bool:

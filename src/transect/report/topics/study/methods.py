@@ -164,7 +164,9 @@ def _met(context: Context) -> Iterator[tuple[str, str]]:
         return
     ways = Counter(contrast.by for contrast in made)
     how = [f"{ways[by]} {words}" for by, words in _WAYS.items() if ways[by]]
-    yield "Pairs", f"{count(len(made), 'comparison')} of planned pairs: {names(how, len(_WAYS))}."
+    asked = sum(contrast.asked for contrast in made)
+    of_these = f", {asked} of which the questions ask for" if asked < len(made) else ""
+    yield "Pairs", f"{count(len(made), 'comparison')} of planned pairs{of_these}: {names(how, len(_WAYS))}."
     yield "Margin", f"What lies within {percent(context.analysis_plan.margin, 1)} is the same."
     levels = Counter(c.ratio.word for c in made if c.decision is not None and not c.barred)
     if levels:
