@@ -191,11 +191,13 @@ def test_what_reads_the_results_looks_where_they_were_written(synthetic: Made) -
 
 
 def test_methods_are_those_that_the_records_came_under(tmp_path: Path) -> None:
-    records = [make_record(train_cell(repeat=repeat), {"step_time": 1e-3}) for repeat in range(3)]
+    told = [{"warmup_steps": steps} for steps in (10, 5, ["foreign"])]
+    records = [make_record(train_cell(repeat=repeat), {"step_time": 1e-3}, details=told[repeat]) for repeat in range(3)]
     write_records(tmp_path / "trained", *records)
     text = body(paper(make_all(tmp_path / "trained", title="x")))
     part = text.partition(r"\section{Methods}")[2].partition(r"\section{Results}")[0]
     assert "Kinds of training" in part and "1 cell with a right result, each 3 times." in part
+    assert "The first 5 and 10 steps enter no median." in part
     assert "Classifiers of tickets" not in part and "Runtimes" not in part and r"\cite{holm1979}" not in part
 
 
@@ -203,7 +205,9 @@ def test_methods_count_the_pairs_that_the_questions_ask_for(synthetic: Made) -> 
     every = list(synthetic.context.contrasts)
     asked = sum(contrast.asked for contrast in every)
     assert 0 < asked < len(every)
-    assert f"{len(every)} comparisons of planned pairs, {asked} of which the questions ask for: " in body(paper(synthetic))
+    assert f"{len(every)} comparisons of planned pairs, {asked} of which the questions ask for: " in body(
+        paper(synthetic)
+    )
 
 
 def test_every_work_of_a_method_is_named_by_the_methods() -> None:

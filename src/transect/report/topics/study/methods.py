@@ -156,9 +156,9 @@ def _met(context: Context) -> Iterator[tuple[str, str]]:
         cells = sum(bool(group.ok) for groups in context.groups.values() for group in groups)
         times = f"{runs[0]} to {runs[-1]} times" if len(runs) > 1 else count(runs[0], "time")
         yield "Repeats", f"{count(cells, 'cell')} with a right result, each {times}."
-    warm_up = {record.details.get("warmup_steps") for record in context.records} - {None}
-    if warm_up:
-        yield "Warm-up", f"The first {names(sorted(map(str, warm_up)), _MAX_SEEDS)} steps are in no middle."
+    told = [record.details.get("warmup_steps") for record in context.records]
+    if warm_up := sorted({steps for steps in told if isinstance(steps, int)}):
+        yield "Warm-up", f"The first {names(list(map(str, warm_up)), _MAX_SEEDS)} steps enter no median."
     made = list(context.contrasts)
     if not made:
         return
@@ -176,6 +176,6 @@ def _met(context: Context) -> Iterator[tuple[str, str]]:
     barred = sum(bool(contrast.barred) for contrast in made)
     yield (
         "Left out",
-        f"{count(left, 'disturbed repeat')}; {count(noisy, 'comparison')} had too few undisturbed ones, so that all "
-        f"entered, and {count(barred, 'comparison')} {'says' if barred == 1 else 'say'} nothing, such as of processes that share cores.",
+        f"{count(left, 'disturbed repeat')}, counted in each comparison that it was left out of; "
+        f"{count(noisy, 'comparison')} had too few undisturbed ones, so that all entered, and {count(barred, 'comparison')} {'says' if barred == 1 else 'say'} nothing, such as of processes that share cores.",
     )
