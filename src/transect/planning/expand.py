@@ -141,6 +141,11 @@ def expand(context: Context, broken: Collection[str] = ()) -> dict[str, Expanded
     check_claims(context)
     context.complaints.end()
     if not any(planned.values()):
+        if context.left_out:
+            raise BadInput(
+                f"{context.file}: the study has no cells on system {context.system.name}: {context.left_out} would need a larger one, "
+                "and where_it_fits leaves them out"
+            )
         keys = ", ".join(stage.key for _, stage in stages if stage.key)
         raise BadInput(f"{context.file}: the study has no cells: give one of its keys {keys} a grid")
     check_repeat_until(context)

@@ -169,6 +169,12 @@ def test_check_says_what_a_larger_machine_would_add(tmp_path: Path) -> None:
     assert {"what": "32 cores on a node", "cells": 2, "new": {"ranks": [30], "threads": [32]}} in larger
 
 
+def test_a_study_of_which_nothing_fits_says_so(tmp_path: Path) -> None:
+    grid = "{benchmarks: [network-probe], ranks: [30], where_it_fits: true}"
+    with pytest.raises(BadInput, match="no cells on system small: 1 would need a larger one"):
+        plan_study(tmp_path, f"name: s\nbench:\n  grids: [{grid}]\n", system="name: small\ncores_per_node: 4\n")
+
+
 def test_an_option_of_a_strategy_takes_a_list_too(tmp_path: Path) -> None:
     grid = "workloads: [digits-cnn], frameworks: [torch], strategies: [mpi-pipeline], ranks: [2]"
     made = plan_study(
