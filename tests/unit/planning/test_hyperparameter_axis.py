@@ -94,7 +94,7 @@ def test_each_change_is_compared_with_the_workloads_own(tmp_path: Path) -> None:
     [
         ("[{batch: 32}]", "'batch'"),
         ("[{learning_rat: 0.1}]", "did you mean 'learning_rate'"),
-        ("[{learning_rate: fast}]", "'fast'"),
+        ("[{learning_rate: fast}]", "'train.grids.0.hyperparameters.learning_rate': Input should be a valid number"),
         ("[{optimiser: adamm}]", "adamm"),
         ("[{optimiser: '{'}]", "optimiser '{'"),
         ("[{optimiser: adam, momentum: 0.5}]", "hyper-parameter of adam 'momentum'"),

@@ -214,12 +214,13 @@ class Train(Stage[TrainCell]):
             ):
                 context.knows(registry, names, f"train.grids.{number}.{key}")
             check_environments(grid.workloads, context)
-            self._check_hyperparameters(grid, context, context.where(f"train.grids.{number}.hyperparameters"))
+            self._check_hyperparameters(grid, number, context)
             if context.knows(STRATEGIES, grid.strategies, f"train.grids.{number}.strategies"):
                 with context.complaints.noted():
                     self._check_options(grid, section, context.where(f"train.grids.{number}.options"))
 
-    def _check_hyperparameters(self, grid: TrainGrid, context: Context, where: str) -> None:
+    def _check_hyperparameters(self, grid: TrainGrid, number: int, context: Context) -> None:
+        where = context.where(f"train.grids.{number}.hyperparameters")
         for workload, given in product(grid.workloads, grid.hyperparameters):
             if not given or workload not in WORKLOADS:
                 continue
@@ -229,7 +230,12 @@ class Train(Stage[TrainCell]):
                 for key in given:
                     if key not in CHANGEABLE:
                         raise unknown_name("hyper-parameter that an axis may have", key, CHANGEABLE, where)
-                optimiser = context.parameters(workload, hyperparameters_of(given)).optimiser
+                try:
+                    optimiser = context.parameters(workload, hyperparameters_of(given)).optimiser
+                except BadInput as error:
+                    # It names the place of the workload's own.
+                    there = f"train.grids.{number}.hyperparameters."
+                    raise BadInput(str(error).replace(f"workloads.{workload}.", there)) from None
                 check_read(OPTIMISERS, given, {optimiser}, where)
 
     def _check_options(self, grid: TrainGrid, section: TrainSection, where: str) -> None:
