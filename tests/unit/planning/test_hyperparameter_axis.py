@@ -66,6 +66,14 @@ def test_one_training_is_one_cell_however_it_is_written(tmp_path: Path) -> None:
     assert changes_of(made) == sorted(wanted, key=repr)
 
 
+def test_what_another_optimiser_takes_otherwise_is_kept(tmp_path: Path) -> None:
+    made = planned(
+        tmp_path, "[{optimiser: lamb, epsilon: 1.0e-8}, {optimiser: lamb}, {optimiser: lamb, epsilon: 1.0e-6}]"
+    )
+    found = {one.cell.hyperparameters: one.spec["parameters"]["epsilon"] for one in made.stage("train").values()}
+    assert found == {(("optimiser", "lamb"),): 1e-6, (("epsilon", 1e-8), ("optimiser", "lamb")): 1e-8}
+
+
 def test_the_path_of_a_function_is_in_no_cell(tmp_path: Path) -> None:
     (tmp_path / "rate.py").write_text("def go(step, steps):\n    return 1.0\n", encoding="utf-8")
     made = planned(tmp_path, "[{schedule: 'rate.py:go'}]")

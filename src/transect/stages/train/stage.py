@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -163,8 +164,15 @@ def _changes(workload: str, given: dict[str, Any], context: Context) -> Hyperpar
     """
     if not given:
         return ()
-    own, changed = context.values(workload), context.values(workload, hyperparameters_of(given))
-    return hyperparameters_of({key: _told(key, given, changed) for key in given if changed[key] != own[key]})
+    changed = context.values(workload, hyperparameters_of(given))
+    told = {key: _told(key, given, changed) for key in given}
+    # Without which nothing changes; 1e-8 is the workload's own epsilon, and not what lamb takes.
+    for key in sorted(given):
+        rest = {other: value for other, value in told.items() if other != key}
+        # What is left may contradict the workload's own.
+        with suppress(BadInput):
+            told = rest if context.values(workload, hyperparameters_of(rest)) == changed else told
+    return hyperparameters_of(told)
 
 
 def _told(key: str, given: dict[str, Any], changed: dict[str, Any]) -> Any:
