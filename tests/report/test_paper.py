@@ -180,6 +180,17 @@ def test_no_path_of_the_machine_that_measured_is_published(tmp_path: Path) -> No
     assert "Shown in the results." not in body(nowhere)
 
 
+@pytest.mark.parametrize("hosts", [["node-of-ours"], ["node-of-ours", "other-of-ours"]])
+def test_no_name_of_a_machine_is_published(tmp_path: Path, hosts: list[str]) -> None:
+    nodes = {"SLURM_JOB_NODELIST": "node-of-ours"}
+    records = [
+        make_record(train_cell(repeat=n), {"step_time": 1e-3}, provenance=provenance("base", host=host, slurm=nodes))
+        for n, host in enumerate(hosts)
+    ]
+    text = body(paper(make_all(write_records(tmp_path / "named", *records), title="x")))
+    assert "-of-ours" not in text.replace("{}", "") and "CPU model" in text
+
+
 def test_what_reads_the_results_looks_where_they_were_written(synthetic: Made) -> None:
     again = ("study.yaml", "--system", "/on/this/machine/small.yaml", "--results", "/on/this/machine/there")
     text = body(paper(replace(synthetic, again=again)))

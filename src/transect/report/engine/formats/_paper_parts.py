@@ -20,6 +20,8 @@ from transect.report.engine.text import clipped
 _MOST_ROWS = 24
 # Letters: of the longest word that a column has room for, of the longest text that makes it wider, and of a line.
 _WORD, _WIDE, _LINE = 16, 120, 100
+# Facts of the environment that a publication need not tell.
+_NAMES_OF_MACHINES = ("host", "nodes of the job")
 # Where a long word may break.
 _BREAKS = re.compile(r"(\\_|(?<!\\)[/.,=+:-])(?=[^\s{}])")
 
@@ -144,6 +146,18 @@ def _filled(table: Table) -> Table:
     return replace(
         table, columns=[table.columns[at] for at in held], rows=[[row[at] for at in held] for row in table.rows]
     )
+
+
+def nameless(block: object) -> object:
+    """Return a part on the environment without the names of machines."""
+    if not isinstance(block, Table):
+        return block
+    fact, kept = "", []
+    for row in block.rows:
+        # A fact's further values have no title of their own.
+        fact = plain_of(row[0]) or fact
+        kept += [row] if fact not in _NAMES_OF_MACHINES else []
+    return replace(block, rows=kept)
 
 
 def _widths(table: Table, texts: Sequence[Sequence[str]]) -> str:

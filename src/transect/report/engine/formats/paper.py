@@ -20,7 +20,7 @@ from transect.report.engine.finding import Finding
 from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportFormat
 from transect.report.engine.formats._bibliography import Bibliography
 from transect.report.engine.formats._front import decisions
-from transect.report.engine.formats._paper_parts import Parts, breakable
+from transect.report.engine.formats._paper_parts import Parts, breakable, nameless
 from transect.report.engine.formats.latex_tables import latex, plain_of
 from transect.report.engine.report import Made
 from transect.report.engine.shell import TEMPLATES
@@ -235,7 +235,7 @@ class _Draft:
         if len(commits) > 1:
             yield self.parts.text(f"The records are of {len(commits)} commits: {', '.join(commits)}.")
         yield rf"Software that the records name: \cite{{{','.join(self.bibliography.software)}}}.\par"
-        yield from self.parts.blocks(self._blocks("provenance"), "Environment")
+        yield from self.parts.blocks([*map(nameless, self._blocks("provenance"))], "Environment")
 
     def _leave_out(self) -> None:
         """Name the sections that no question led to, and count the charts beside those that are drawn."""
