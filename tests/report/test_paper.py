@@ -180,6 +180,21 @@ def test_no_path_of_the_machine_that_measured_is_published(tmp_path: Path) -> No
     assert "Shown in the results." not in body(nowhere)
 
 
+def test_figures_that_there_is_no_room_for_are_counted(tmp_path: Path) -> None:
+    units = {
+        "memory_bandwidth": "B/s",
+        "flops": "FLOP/s",
+        "update_rate": "1/s",
+        "sparse_flops": "FLOP/s",
+        "metadata_rate": "1/s",
+    }
+    rates = [log_metric(name, 1e9, unit, name) for name, unit in units.items()]
+    write_records(tmp_path / "logs", ingest_record(*(log_run(f"{name}.txt", name, *rates) for name in ("hpcc", "hpl"))))
+    question = Question(ask="How fast?", shown_in=["hardware"])
+    text = body(paper(make_all(tmp_path / "logs", title="x", questions=[question])))
+    assert text.count(r"\includegraphics") == 3 and "2 further figures in the report." in text
+
+
 @pytest.mark.parametrize("hosts", [["node-of-ours"], ["node-of-ours", "other-of-ours"]])
 def test_no_name_of_a_machine_is_published(tmp_path: Path, hosts: list[str]) -> None:
     nodes = {"SLURM_JOB_NODELIST": "node-of-ours"}

@@ -179,8 +179,11 @@ class _Draft:
         # Each section in turn gives its first, then its second: a question of two parts has two kinds of figures.
         of_section = [_nearest(_charts(section), findings, section.key) for section in sections]
         dealt = [chart for turn in zip_longest(*of_section) for chart in turn if chart is not None]
-        found = [*{id(chart): chart for chart in dealt}.values()][:_MOST_FIGURES]
+        every = [*{id(chart): chart for chart in dealt}.values()]
+        found = every[:_MOST_FIGURES]
         yield from self.parts.figures_of(found)
+        if further := len(every) - len(found):
+            yield self.parts.text(f"{count(further, 'further figure')} in the report.")
         if not compared.rows:
             tables = [block for one in sections for block in one.body.blocks if isinstance(block, Table)]
             for one in [chart.table for chart in found[:1]] or tables[:1]:
