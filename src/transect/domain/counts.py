@@ -101,10 +101,16 @@ class _GrowingOrNull(RootModel[Annotated[list[Count | _Word | None], Field(min_l
     """The same with null among the numbers."""
 
 
-GrowingCounts = Annotated[list[Count], Field(min_length=1), BeforeValidator(grown, json_schema_input_type=_Growing)]
+def _counts(given: Any, info: ValidationInfo) -> Any:
+    if isinstance(given, str) and given not in (CORES, NODES):
+        raise ValueError(f"expected {CORES}, {NODES} or a list such as {_EXAMPLE}")
+    return grown(given, info)
+
+
+GrowingCounts = Annotated[list[Count], Field(min_length=1), BeforeValidator(_counts, json_schema_input_type=_Growing)]
 # null stands for what the workload says.
 GrowingCountsOrNull = Annotated[
-    list[Count | None], Field(min_length=1), BeforeValidator(grown, json_schema_input_type=_GrowingOrNull)
+    list[Count | None], Field(min_length=1), BeforeValidator(_counts, json_schema_input_type=_GrowingOrNull)
 ]
 
 

@@ -71,7 +71,8 @@ def test_without_a_machine_the_numbers_are_left() -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("up-to-core", "found 'up-to-core'"),
+        ("up-to-core", "expected up-to-cores, up-to-nodes or a list such as"),
+        ("powers-of-two", "or [16, powers-of-two, 256], found 'powers-of-two'"),
         ([1, "up-to-core", "up-to-cores"], "'up-to-core': expected whole numbers, powers-of-two"),
         (["up-to-cores", 4], "as the last one"),
         (["powers-of-two", 8], "between a number and a larger one"),
