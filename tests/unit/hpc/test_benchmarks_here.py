@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from transect.hpc.base import Run
 from transect.hpc.benchmarks import _sizes, hpcg
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
+from transect.hpc.probes import cg
 
 
 @given(st.integers(0, 1 << 45))
@@ -34,6 +36,14 @@ def test_sizes_follow_the_cores_of_a_cell(monkeypatch) -> None:
         for ranks, threads in ((1, 1), (16, 1))
     }
     assert len(sides) == 1 and sides.pop() == 112
+
+
+def test_the_study_of_a_machine_lets_its_cells_grow_with_it() -> None:
+    study = yaml.safe_load((Path(__file__).parents[3] / "config/studies/hpc.yaml").read_text(encoding="utf-8"))
+    limit = study["limits"].get("memory_mb") or float("inf")
+    for cores in (8, 192):
+        side = cg.side_for(cores * (4 << 30) // 5, 32 << 20, cores)
+        assert limit > cores * cg._BYTES_PER_ROW * side**3 / 2**20, f"cg-probe on {cores} cores"
 
 
 @pytest.mark.parametrize(
