@@ -107,6 +107,22 @@ def test_decks_have_names_where_they_are(tmp_path: Path, monkeypatch) -> None:
     assert flags[flags.index("--deck") + 1] == str(tmp_path / "bm2")
 
 
+@pytest.mark.parametrize("options", [{}, {"deck": "bm1"}])
+def test_a_deck_of_minibude_counts_wherever_it_was_found(options, tmp_path: Path, monkeypatch) -> None:
+    benchmark, cell = BENCHMARKS.get("minibude"), bench_cell("minibude", options)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("TRANSECT_DECKS", raising=False)
+    assert benchmark.files(cell) == []
+    for place in ("decks/bm1", "data/bm1", "bin"):
+        (tmp_path / place).mkdir(parents=True)
+    program = tmp_path / "bin/omp-bude"
+    program.touch(mode=0o700)
+    assert benchmark.files(cell) == [tmp_path / "data/bm1"]
+    monkeypatch.setenv("TRANSECT_DECKS", str(tmp_path / "decks"))
+    (read,) = benchmark.files(cell)
+    assert read == tmp_path / "decks/bm1" and str(read) in benchmark.command(cell, tmp_path, str(program), [])
+
+
 def test_a_program_for_a_gpu_has_a_command_of_its_own() -> None:
     cells = [bench_cell(name, device=device) for name in ("babelstream", "minibude") for device in ("cpu", "cuda")]
     said = [BENCHMARKS.get(cell.benchmark).install_for(cell) for cell in cells]

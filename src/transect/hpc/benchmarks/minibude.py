@@ -86,9 +86,14 @@ class MiniBude(Benchmark):
         return [program, *self.flags(cell), *_deck(cell, program)]
 
     def files(self, cell: BenchCell) -> list[Path]:
-        """Return the deck's folder, where the cell names one; the program's own comes with it."""
+        """Return the deck's folder, but for one that comes with a program of another name or out of modules."""
         given = str(cell.option("deck", ""))
-        return [Path(given)] if given.startswith("/") else []
+        if given.startswith("/"):
+            return [Path(given)]
+        try:
+            return [named_deck(given or NAMED[0], (*self.programs(cell), *PROGRAMS))]
+        except OptionError:  # it is looked for again where the cell runs
+            return []
 
     def contradicts(self, cell: BenchCell, run: Run) -> str | None:
         """Return what says that it did not run on the GPU that was asked for."""
