@@ -193,6 +193,16 @@ def test_file_systems_are_told_apart_by_the_mount_above_a_folder(tmp_path: Path)
         what_bounds(tmp_path, "tmpfs")
 
 
+@pytest.mark.parametrize("name", ["Größe", "a b\\c", "no\u00a0break\u2028line", "re\rturn", "\udcff"])
+def test_a_mount_of_any_name_is_found(name: str, tmp_path: Path) -> None:
+    place, mounts = tmp_path / name, tmp_path / "mountinfo"
+    place.mkdir()
+    escaped = str(place).replace("\\", "\\134").replace(" ", "\\040")
+    text = f"1 0 0:98 / / rw - ext4 /dev/a rw\n2 1 0:99 / {escaped} rw - tmpfs none rw\n"
+    mounts.write_bytes(os.fsencode(text))
+    assert file_system(place, mounts) == "tmpfs" and file_system(tmp_path, mounts) == "ext4"
+
+
 def test_pages_that_were_dropped_are_gone(base_python: str, tmp_path: Path) -> None:
     code = (
         "import sys, numpy; from pathlib import Path; from transect.hpc.probes._files_store import drop; "

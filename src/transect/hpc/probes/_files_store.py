@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,13 @@ def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
     """Return the kind of file system that a folder lies on, such as `ext4`; `unknown` where the system does not say."""
     device = path.stat().st_dev
     try:
-        lines = mounts.read_text(errors="replace").splitlines()
+        lines = os.fsdecode(mounts.read_bytes()).rstrip("\n").split("\n")
     except OSError:
         return "unknown"
     where, kind = -1, "unknown"
-    for fields in map(str.split, lines):
-        point = fields[4].encode().decode("unicode_escape")
+    for fields in (line.split(" ") for line in lines):
+        # Blanks and backslashes of a name are written in octal, all else as it is.
+        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
         inside = os.path.commonpath([point, str(path.resolve())]) == point
         # Some file systems have another number than their mount: the deepest mount above counts then.
         same = fields[2] == f"{os.major(device)}:{os.minor(device)}"
