@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from factories import bench_cell
 from transect.domain.cell import Cell
 from transect.domain.errors import MissingDependency
-from transect.hpc.benchmarks import _sizes, hpcg, hpl, minibude, osu
+from transect.domain.record import Cause
+from transect.hpc.benchmarks import _files, _sizes, hpcg, hpl, minibude, osu
 from transect.hpc.benchmarks._linpack import near_square
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.measure import memory
@@ -106,6 +107,7 @@ def test_hpcg_reports_are_found_before_its_residuals(tmp_path: Path) -> None:
     assert found.name.startswith("HPCG-Benchmark_3.1")
 
 
+SHELL = f"sh -c {_files._SCRIPT} transect"
 PLACE = f"{os.uname().nodename}-{os.getpid()}"
 COMMANDS = [
     (bench_cell("babelstream", {"elements": 2048, "precision": "float"}), "P --arraysize 2048 --numtimes 100 --float"),
@@ -127,7 +129,7 @@ COMMANDS = [
     ),
     (
         bench_cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
-        f"P -a MPIIO -w -r -e -C -b 1g -t 1m -o /lustre/me/transect-ior-{PLACE}",
+        f"{SHELL} /lustre/me/transect-ior-{PLACE} -o P -a MPIIO -w -r -e -C -b 1g -t 1m",
     ),
     (
         bench_cell("onnxruntime-perf-test", {"model": "/m.onnx", "runs": 50, "dimensions": "N:16"}, threads=2),
@@ -135,15 +137,18 @@ COMMANDS = [
     ),
     (
         bench_cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
-        f"P -n 30 -i 3 -z 2 -b 3 -d /f/transect-mdtest-{PLACE}",
+        f"{SHELL} /f/transect-mdtest-{PLACE} -d P -n 30 -i 3 -z 2 -b 3",
     ),
     (
         bench_cell("file-probe", {"folder": "/f", "limit": "2m", "seconds": 5}, ranks_per_node=3),
-        "P -m mpi4py -m transect.hpc.probes.files --ranks 3 --limit 2097152 --seconds 5 --folder "
-        f"/f/transect-file-probe-{PLACE}",
+        f"{SHELL} /f/transect-file-probe-{PLACE} --folder "
+        "P -m mpi4py -m transect.hpc.probes.files --ranks 3 --limit 2097152 --seconds 5",
     ),
     (bench_cell("io500", nodes=2), "P io500.ini"),
-    (bench_cell("mdtest", {"folder": "/f"}, nodes=2), f"P -n 1000 -i 3 -z 0 -b 1 -N 1 -d /f/transect-mdtest-{PLACE}"),
+    (
+        bench_cell("mdtest", {"folder": "/f"}, nodes=2),
+        f"{SHELL} /f/transect-mdtest-{PLACE} -d P -n 1000 -i 3 -z 0 -b 1 -N 1",
+    ),
 ]
 
 
@@ -168,8 +173,26 @@ def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None
     assert last(TMPDIR="/scratch/of a job") == f"/scratch/of a job/{folder}"
     assert last() == f"./{folder}"
     # Folders of one node do not reach another.
-    argv = BENCHMARKS.get(name).command(bench_cell(name, nodes=2), tmp_path, "P", [])
-    assert argv[0] == "P" and argv[-1] == str(tmp_path / folder)
+    argv = BENCHMARKS.get(name).command(bench_cell(name, nodes=2), tmp_path, str(show), [])
+    assert last(TMPDIR="/scratch/of a job") == str(tmp_path / folder)
+
+
+@pytest.mark.env
+@pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="/dev/shm is no file system of its own")
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("name", ["fio", "ior", "mdtest", "file-probe"])
+def test_memory_is_no_storage(name: str, named: bool, tmp_path: Path) -> None:
+    benchmark, shm = BENCHMARKS.get(name), "/dev/shm"
+    show = program(tmp_path, "show", "echo it ran")
+    cell = bench_cell(name, {"folder": shm} if named else {})
+    argv = benchmark.command(cell, tmp_path, str(show), [])
+    variables = os.environ | ({} if named else {"TMPDIR": shm})
+    done = subprocess.run(argv, env=variables, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 3 and "it ran" not in done.stdout
+    (tmp_path / "output.log").write_text(done.stdout)
+    said = f"{shm} keeps files in memory: expected a folder on storage, see option folder"
+    assert benchmark.verdict(tmp_path, 3) == (Cause.BAD_INPUT, said)
+    assert not list(Path(shm).glob(f"transect-{name}-{PLACE}*"))
 
 
 def test_io500_ini_is_what_io500_reads(tmp_path: Path) -> None:

@@ -61,7 +61,9 @@ def test_lu_solves_on_any_ranks_and_blocks(ranks: int, order: int, block: int, b
     assert (run.status, run.parameters["order"]) == ("ok", order)
 
 
-@pytest.mark.parametrize(("ranks", "shape"), [(1, (16, 24, 16)), (3, (16, 16, 24)), (8, (16, 16, 16)), (1, (512, 16, 16))])
+@pytest.mark.parametrize(
+    ("ranks", "shape"), [(1, (16, 24, 16)), (3, (16, 16, 24)), (8, (16, 16, 16)), (1, (512, 16, 16))]
+)
 def test_cg_converges_on_any_ranks(ranks: int, shape: tuple[int, int, int], probes_python: str) -> None:
     sides = [word for axis, side in zip("xyz", shape, strict=True) for word in (f"--n{axis}", str(side))]
     program = [probes_python, "-m", "mpi4py", "-m", "transect.hpc.probes.cg", "--ranks", str(ranks)]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.domain.record import Cause
-from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
+from transect.hpc.benchmarks._files import FOLDER_MEANING, OfFiles, in_folder, target_folder
 from transect.hpc.benchmarks._options import size_bytes, whole
 from transect.hpc.benchmarks._probes import Probe
 from transect.hpc.benchmarks.base import BENCHMARKS
 
 _LIMIT, _SECONDS = "1g", 40
-_UNUSABLE = re.compile(r"^status: unusable: (.+)$", re.MULTILINE)
 
 
 @BENCHMARKS.register("file-probe")
-class FileProbe(Probe):
+class FileProbe(OfFiles, Probe):
     """Runs `transect.hpc.probes.files` on all ranks of the cell."""
 
     name = "file-probe"
@@ -45,9 +42,3 @@ class FileProbe(Probe):
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; the probe removes its files itself."""
         return [*mpiexec, *in_folder(cell, folder, [program, *self.python, *self.flags(cell)], "--folder")]
-
-    def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
-        """Return a wrong result, or a folder that cannot be used, in the words of the log."""
-        log = folder / "output.log"
-        match = _UNUSABLE.search(log.read_text(errors="replace")) if log.is_file() else None
-        return (Cause.BAD_INPUT, match[1]) if match else super().verdict(folder, code)

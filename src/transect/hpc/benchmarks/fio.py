@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._files import FOLDER_MEANING, place_of, target_folder
+from transect.hpc.benchmarks._files import FOLDER_MEANING, PLACE, OfFiles, place_of, target_folder
 from transect.hpc.benchmarks._options import OptionError, one_of, size_bytes, whole
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks.base import BENCHMARKS
 
 _BLOCK, _TRANSFER, _SMALL, _SECONDS = "64m", "1m", "4k", 10
 _FILES = ("per-process", "shared")
 _ANSWERS = ("no", "yes")
 # fio makes no folder, and leaves its files: it works in one that is made for it, whatever its name has in it.
 _SCRIPT = (
-    'case $1 in /*) place=$1;; *) place=${TMPDIR:-.}/$1;; esac; shift; mkdir "$place" || exit; '
+    PLACE + 'shift; mkdir "$place" || exit; '
     'trap \'rm -rf "$place"\' EXIT; trap \'exit 143\' HUP INT TERM; cd "$place" && "$@"'
 )
 
 
 @BENCHMARKS.register("fio")
-class Fio(Benchmark):
+class Fio(OfFiles):
     """fio: jobs of one node write, read, and read and write 4 KiB at random places, in this order."""
 
     name = "fio"

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
+from transect.hpc.benchmarks._files import FOLDER_MEANING, OfFiles, in_folder, target_folder
 from transect.hpc.benchmarks._options import OptionError, one_of, size_bytes
 from transect.hpc.benchmarks._sizes import cells_memory
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks.base import BENCHMARKS
 
 _APIS = ("POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP")
 _FILES = ("per-process", "shared")
@@ -19,7 +19,7 @@ _SHARE = 1 / 16
 
 
 @BENCHMARKS.register("ior")
-class Ior(Benchmark):
+class Ior(OfFiles):
     """IOR: all ranks write, then read. On one node, reads may come out of its memory."""
 
     name = "ior"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
-from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
+from transect.hpc.benchmarks._files import FOLDER_MEANING, OfFiles, in_folder, target_folder
 from transect.hpc.benchmarks._options import OptionError, whole
-from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.benchmarks.base import BENCHMARKS
 
 _ITEMS, _DEPTH, _BRANCH = 1000, 0, 1
 _ITERATIONS = 3
@@ -20,7 +20,7 @@ def directories(depth: int, branch: int) -> int:
 
 
 @BENCHMARKS.register("mdtest")
-class Mdtest(Benchmark):
+class Mdtest(OfFiles):
     """mdtest: files and directories are created, looked at, read and removed, three times."""
 
     name = "mdtest"
