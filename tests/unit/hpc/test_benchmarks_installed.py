@@ -246,6 +246,7 @@ REFUSED = [
     ("io500", {}, {"threads": 2}, "ask for 2 ranks instead"),
     ("file-probe", {"limit": "1.5g"}, {}, "option limit: expected bytes such as"),
     ("file-probe", {"seconds": 0}, {}, "option seconds"),
+    ("file-probe", {"limit": "1m"}, {}, "option limit: expected 2m or more, found '1m'"),
     ("file-probe", {"folder": "here"}, {}, "an absolute path, found 'here'"),
     ("file-probe", {}, {"threads": 2}, "ask for 2 ranks instead"),
     ("mdtest", {"depth": 1000}, {}, "option depth"),

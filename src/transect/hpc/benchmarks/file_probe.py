@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, OfFiles, in_folder, target_folder
-from transect.hpc.benchmarks._options import size_bytes, whole
+from transect.hpc.benchmarks._options import OptionError, size_bytes, whole
 from transect.hpc.benchmarks._probes import Probe
 from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.probes.files import LEAST_BYTES
 
 _LIMIT, _SECONDS = "1g", 40
 
@@ -26,7 +27,7 @@ class FileProbe(OfFiles, Probe):
     many_ranks = True
     threads = False
     options: ClassVar[dict[str, str]] = {
-        "limit": f"most that each rank has on the disk at a time; default {_LIMIT}, and never more than a quarter of the free room",
+        "limit": f"most that each rank has on the disk at a time; default {_LIMIT}, 2m at least, and never more than a quarter of the free room",
         "seconds": f"budget over all phases, in whole seconds; default {_SECONDS}",
         "folder": FOLDER_MEANING,
     }
@@ -34,7 +35,9 @@ class FileProbe(OfFiles, Probe):
 
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its ranks, its room and its time."""
-        _, limit = size_bytes(cell, "limit", _LIMIT)
+        given, limit = size_bytes(cell, "limit", _LIMIT)
+        if limit < LEAST_BYTES:
+            raise OptionError(f"option limit: expected {LEAST_BYTES >> 20}m or more, found '{given}'")
         target_folder(cell)
         seconds = whole(cell, "seconds", _SECONDS)
         return ["--ranks", str(cell.ranks), "--limit", str(limit), "--seconds", str(seconds)]

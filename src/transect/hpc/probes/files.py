@@ -32,6 +32,7 @@ _MIN_ROUNDS = 3
 _ROUNDS = 5  # that are to fit into the time, with what is done between the phases
 _SHARE = 0.25  # of the free room, and of the free memory, which `cached` needs
 _LEAST = {"easy": 2, "hard": 16, "random": 16, "files": 16, "synced": 2}
+LEAST_BYTES = _LEAST["easy"] * RECORDS["easy"]  # of a rank on the disk at a time
 _MOST_FILES = 1000  # of one rank in a round
 BAD_FOLDER = 3
 
@@ -49,11 +50,10 @@ class _Probe:
         free = team.agreed(room(team.folder))
         memory = team.least(available_memory() // team.on_node)
         self.limit = min(limit, int(free * _SHARE) // team.size, int(memory * _SHARE))
-        least = _LEAST["easy"] * RECORDS["easy"]
-        if self.limit < least:
+        if self.limit < LEAST_BYTES:
             raise Unusable(
                 f"{team.folder.parent}: {free} bytes are free there, and {memory} of memory for each rank: expected "
-                f"{int(least / _SHARE)} for each of {team.size} ranks, of which {_SHARE:.0%} are used"
+                f"{int(LEAST_BYTES / _SHARE)} for each of {team.size} ranks, of which {_SHARE:.0%} are used"
             )
         self.counts = dict(_LEAST)
         self.samples: dict[str, list[float]] = {}
