@@ -203,7 +203,9 @@ def test_what_a_probe_says_of_its_end_is_the_cause(tmp_path: Path) -> None:
         assert benchmark.verdict(tmp_path, 1) == (Cause.WRONG_RESULT, "array a is wrong")
         (tmp_path / "output.log").write_text("[0] # End of message sweep: invalid: it is wrong at 4 B\n")
         assert benchmark.verdict(tmp_path, 1) == (Cause.WRONG_RESULT, "it is wrong at 4 B")
-        assert benchmark.verdict(tmp_path, 3) is None, "it could not begin"
+        (tmp_path / "output.log").write_text("# End of message sweep: lacks: no module named torch\n")
+        for code in (1, 3):  # which a launcher may have made of it
+            assert benchmark.verdict(tmp_path, code) == (Cause.MISSING_DEPENDENCY, "no module named torch")
         (tmp_path / "output.log").write_text("status: ok\n")
         assert benchmark.verdict(tmp_path, 1) is None
 

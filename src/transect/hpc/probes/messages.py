@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         turns = Turns()
         library = open_library(given.library)
     except (ImportError, OSError, ValueError) as error:
-        print(f"{title}\n# End of message sweep: invalid: {error}", flush=True)
+        print(f"{title}\n# End of message sweep: lacks: {error}", flush=True)
         return LACKING
     try:
         need = 2 if test.pair else max(2, library.size)
