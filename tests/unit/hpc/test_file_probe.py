@@ -78,6 +78,7 @@ def test_what_memory_may_have_given_is_no_rate_of_storage() -> None:
     ("old", "new", "reason"),
     [
         ("own-easy every record, every byte passed", "own-easy every record, every byte FAILED", "own-easy"),
+        ("verify own-easy ", "verify own-easy every record, every byte FAILED\nverify own-easy ", "own-easy"),
         ("verify own-easy every record, every byte passed\n", "", "does not say that its results were right"),
         ("easy_bytes: ", "easy_bytes: 1", "write-own-easy"),
         ("synced_files: ", "synced_files: 1", "create-own-files-synced"),

@@ -37,7 +37,8 @@ class _Output(ProbeOutput):
 
     @rule(r"verify (\S{1,40}) (.{1,200}) (passed|FAILED)$")
     def verify(self, match: re.Match[str], line: Line) -> None:
-        self.verdicts[match[1]] = match[3]
+        if self.verdicts.get(match[1]) != "FAILED":  # what failed once stays so
+            self.verdicts[match[1]] = match[3]
 
     def runs(self) -> Iterator[Run]:
         draft = self.draft(
