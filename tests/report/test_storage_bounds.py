@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from make_records import make_record
+from make_retrain_records import retrain_record
 from said_of_records import Made, findings, only
 
 from factories import bench_cell, train_cell
@@ -79,6 +80,13 @@ def test_an_epoch_that_is_faster_than_its_storage_had_its_data_in_memory() -> No
 )
 def test_what_memory_may_have_answered_is_no_bound(record: Record, ways: set[str]) -> None:
     assert set(storage_rates([record])) == ways
+
+
+def test_the_quickest_checkpoint_is_set_beside_the_bound() -> None:
+    times = {"rust": 3e-3, "c": 1e-3, "python": 2e-3}
+    retrained = [retrain_record(name, metrics={"checkpoint_time": s}, workload="iris-mlp") for name, s in times.items()]
+    (row,) = Made("hardware", PROBE, training(0.5), *retrained).table("What storage allows")
+    assert row["Checkpoint, measured"] == "1 ms"
 
 
 def test_without_a_rate_or_without_bytes_nothing_is_said() -> None:

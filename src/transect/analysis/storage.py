@@ -29,7 +29,7 @@ class StorageBound:
     """One workload: least times in s of an epoch's reading and a checkpoint's writing, beside what was measured.
 
     `group` is its fastest usable training, `epoch_s` the time of its steps of one epoch, `input_s` what of that
-    it spent on getting batches, `checkpoint_s` what retraining took to write its state. None where it is not known.
+    it spent on getting batches, `checkpoint_s` what the quickest retraining took to write its state. None where it is not known.
     """
 
     group: Group
@@ -89,9 +89,12 @@ def storage_bounds(
         epoch_s = step.median * steps
         if group.detail("epoch_bytes") and (workload not in fastest or epoch_s < fastest[workload][0]):
             fastest[workload] = epoch_s, group
-    written = {
-        group.cell.workload: summary.median for group in retrainings if (summary := group.summary("checkpoint_time"))
-    }
+    # The quickest of those who retrain it: of one workload each of them writes the same.
+    written: dict[str | None, float] = {}
+    for group in retrainings:
+        if (summary := group.summary("checkpoint_time")) is not None:
+            workload = group.cell.workload
+            written[workload] = min(written.get(workload, summary.median), summary.median)
     return [
         _bound(group, epoch_s, written.get(workload), rates) for workload, (epoch_s, group) in sorted(fastest.items())
     ]
