@@ -134,6 +134,8 @@ GPUS = [
     ("NVIDIA H200", True),
     ("Tesla V100-SXM2-16GB", True),
     ("A100-SXM4-40GB", True),
+    ("RTX A6000", True),
+    ("GRID V100D-8Q", True),
     ("OMP CPU", False),
     ("OMP host device #1", False),
     ("OMP target device #0 (default)", False),

@@ -7,8 +7,8 @@ import re
 from transect.domain.axes.bench import BenchCell
 from transect.hpc.base import Run
 
-# How CUDA names NVIDIA's devices: "NVIDIA H200", "Tesla V100-SXM2-16GB", "A100-SXM4-40GB".
-_GPU = re.compile(r"\b(?:NVIDIA|Tesla|GeForce|Quadro|TITAN|G?[ABHLPTV]\d{2,3})\b", re.IGNORECASE)
+# How CUDA names NVIDIA's devices: "NVIDIA H200", "Tesla V100-SXM2-16GB", "A100-SXM4-40GB", "RTX A6000", "GRID V100D-8Q".
+_GPU = re.compile(r"\b(?:NVIDIA|Tesla|GeForce|Quadro|RTX|GRID|TITAN|G?[ABHLPTV]\d{2,3})\b", re.IGNORECASE)
 
 
 def not_on_gpu(cell: BenchCell, run: Run) -> str | None:
