@@ -19,7 +19,13 @@ BASE_S, CHUNK_S = 0.02, 1.3e-7
 
 
 def dealt(
-    schedule: str, chunk: int = 0, *, pin: str = "close", cost: float = CHUNK_S, times: float = 1.0
+    schedule: str,
+    chunk: int = 0,
+    *,
+    pin: str = "close",
+    cost: float = CHUNK_S,
+    times: float = 1.0,
+    container: str | None = None,
 ) -> list[Record]:
     """Return runs of one work-item for each pose, of which each chunk costs a thread so many seconds."""
     records = []
@@ -37,7 +43,7 @@ def dealt(
             "poses_per_item": 1,
             "schedule": schedule,
         }
-        cell = bench_cell("docking-probe", options, threads=THREADS, repeat=repeat)
+        cell = bench_cell("docking-probe", options, threads=THREADS, repeat=repeat, container=container)
         run = log_run("output.log", "docking-probe", parameters=parameters)
         metric = MetricValue.of("pose_time", seconds, "pose-time_median")
         records.append(make_record(cell, [metric], details={"runs": [run]}))
@@ -73,6 +79,18 @@ def test_the_slope_over_chunks_is_what_a_chunk_costs_a_thread() -> None:
         ("dynamic", 64): POSES // 64,
         ("guided", 1): None,
     }
+
+
+def test_what_runs_in_a_container_is_another_set() -> None:
+    sizes = (1, 4, 64)
+    slow = [*dealt("static", container="apptainer"), *dealt("static", container="apptainer", pin="none")]
+    slow += [run for size in sizes for run in dealt("dynamic", size, cost=3 * CHUNK_S, container="apptainer")]
+    rows = docking_rows(group_records([*SET, *slow]))
+    plain, inside = (one.cost("dynamic") for one in assignments(rows))
+    assert plain is not None and plain.high < 1.1 * CHUNK_S
+    assert inside is not None and inside.low > 2.9 * CHUNK_S
+    assert [one.title.endswith("in apptainer") for one in assignments(rows)] == [False, True]
+    assert [len(alike) for alike in pinnings(rows)] == [2, 2]
 
 
 def test_the_fastest_schedule_is_decided_and_a_chunk_has_its_price() -> None:

@@ -47,8 +47,7 @@ class Assignment:
         """What all rows share."""
         row = self.first
         items = f"{count(self.items, 'work-item')} of {count(row.per_item, 'pose')}"
-        pinned = _where(row)
-        return clean(f"{row.deck}, {items}, {count(row.threads, 'thread')}, {pinned}")
+        return clean(f"{row.deck}, {items}, {count(row.threads, 'thread')}, {_where(row)}{_inside(row)}")
 
     @property
     def items(self) -> int:
@@ -84,6 +83,11 @@ def _where(row: Contestant) -> str:
     return f"pinned {row.where}" if row.pinned else "not pinned"
 
 
+def _inside(row: Contestant) -> str:
+    container = row.group.cell.container
+    return f", in {container}" if container else ""
+
+
 def _way(row: Contestant) -> str:
     """Name how a row deals out: `dynamic, chunk 16`."""
     return clean(row.schedule + (f", chunk {row.chunk}" if row.chunk else ""))
@@ -93,7 +97,7 @@ def assignments(rows: Iterable[Contestant]) -> list[Assignment]:
     """Return rows that differ in how work is dealt out and in nothing else, those with more ways first."""
 
     def place(row: Contestant) -> tuple[Any, ...]:
-        return row.model, row.compiler, row.deck, row.poses, row.per_item, row.threads, _where(row)
+        return row.model, row.compiler, row.deck, row.poses, row.per_item, row.threads, _where(row), _inside(row)
 
     parts = grouped((row for row in rows if row.schedule), place).values()
     made = [Assignment(rows=sorted(members, key=lambda row: (row.time, _way(row)))) for members in parts]
@@ -106,7 +110,7 @@ def pinnings(rows: Iterable[Contestant]) -> list[list[Contestant]]:
     """Return rows that are dealt out alike and differ in where their threads are, the fastest first."""
 
     def alike(row: Contestant) -> tuple[Any, ...]:
-        return row.deck, row.poses, row.per_item, row.threads, _way(row), row.model, row.compiler
+        return row.deck, row.poses, row.per_item, row.threads, _way(row), row.model, row.compiler, _inside(row)
 
     parts = grouped((row for row in rows if row.schedule), alike).values()
     made = [sorted(members, key=lambda row: (row.time, _where(row))) for members in parts]
@@ -213,7 +217,7 @@ def _pins(context: Context, rows: Sequence[Contestant], place: int) -> Part:
     scale = scale_for([row.time * row.poses for row in rows], "s")
     first = rows[0]
     title = clean(
-        f"{first.deck}, {count(first.threads, 'thread')}, {_way(first)}: {_where(first)} is fastest by the median"
+        f"{first.deck}, {count(first.threads, 'thread')}, {_way(first)}{_inside(first)}: {_where(first)} is fastest by the median"
     )
 
     def dot(row: Contestant) -> Dot:
