@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -242,3 +243,13 @@ def test_fio_runs_and_leaves_nothing(options: dict[str, int | float | str], tmp_
         "random-read read bandwidth",
         "random-write write bandwidth",
     ]
+
+
+@pytest.mark.parametrize("name", ["job1", "read", "", "with\nlines"])
+def test_clones_of_a_job_of_fio_have_numbers_of_their_own(name: str, tmp_path: Path) -> None:
+    jobs = [{"jobname": name, "read": {"io_bytes": rate, "bw_bytes": rate, "runtime": 1000}} for rate in (10**8, 10**9)]
+    (tmp_path / "fio.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": jobs}, indent=1))
+    metrics = result_of(ingest([tmp_path / "fio.json"], "fio"), must_have=True).metrics
+    assert [metric.value for metric in metrics] == [1e8, 1e9]
+    labels = [metric.label or "" for metric in metrics]
+    assert len(set(labels)) == 2 and not any("\n" in label for label in labels)

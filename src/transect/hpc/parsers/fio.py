@@ -7,6 +7,7 @@ version 3 one letter stood for both, by an option (`kb_base`): such output is re
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -169,16 +170,18 @@ def _json(block: Block, first: Line) -> Iterator[Run]:
     version = str(report.get("fio version", "")).removeprefix("fio-")
     shared: Any = report.get("global options") or {}
     jobs = [job for job in jobs if isinstance(job, dict)]
-    for job in jobs:
+    names = [excerpt(str(job.get("jobname") or "")) for job in jobs]
+    alike = Counter(names)
+    for place, (job, name) in enumerate(zip(jobs, names, strict=True)):
         draft = _new(block, line, version)
         options = {**shared, **(job.get("job options") or {})}
         # Names of files say where it ran; they are no settings.
         draft.parameters |= {str(key): str(value) for key, value in options.items() if "/" not in str(value)}
         draft.parameters |= {"date": str(report.get("time", ""))}
         for way in ("read", "write"):
-            # Of several jobs in one file each says which it is.
-            name = str(job.get("jobname") or way) if len(jobs) > 1 else way
-            _json_way(draft, way, name if name == way else f"{name} {way}", job.get(way) or {})
+            # Of several jobs in one file each says which it is; clones of one (`numjobs`) have one name.
+            said = "" if len(jobs) == 1 else f"{name} {place}".strip() if alike[name] > 1 else name
+            _json_way(draft, way, way if said in ("", way) else f"{said} {way}", job.get(way) or {})
         if job.get("error"):
             draft.stops.append(f"error {job['error']}")
         if not draft.metrics and not draft.stops:
