@@ -63,7 +63,7 @@ def test_prose_of_a_training_and_its_storage() -> None:
 
 
 def test_an_epoch_that_is_faster_than_its_storage_had_its_data_in_memory() -> None:
-    assert "came from memory" in only("storage", PROBE, training(0.05)).claim
+    assert "as from memory" in only("storage", PROBE, training(0.05)).claim
 
 
 @pytest.mark.parametrize(

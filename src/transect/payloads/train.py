@@ -203,7 +203,7 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
     facts["rank"] = place.rank
     layout = strategy.layout(cell)
     if not place.world_size == cell.ranks == layout.ranks:
-        why = ": the launcher belongs to another MPI" if place.world_size == 1 < cell.ranks else ""
+        why = ": its launcher may belong to another MPI" if place.world_size == 1 < cell.ranks else ""
         raise WrongResult(
             f"started as a world of {place.world_size}, the cell has {cell.ranks} ranks, and {cell.strategy} "
             f"lays out {layout.ranks}{why}"

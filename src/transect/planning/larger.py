@@ -30,7 +30,7 @@ class Addition:
 
     def __str__(self) -> str:
         new = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.new.items())
-        return f"{self.what}: {self.cells} more cells{f' ({new})' if new else ''}"
+        return f"{self.what}: {self.cells} more cell{'s' * (self.cells > 1)}{f' ({new})' if new else ''}"
 
 
 def _cells(file: Path, system: System) -> set[Cell]:

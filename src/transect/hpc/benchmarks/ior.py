@@ -14,8 +14,8 @@ from transect.hpc.benchmarks.base import BENCHMARKS
 _APIS = ("POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP")
 _FILES = ("per-process", "shared")
 _TRANSFER = "1m"
-# Of the memory of a cell: some seconds on a disk, on all cores of a node as on one.
-_SHARE = 1 / 16
+# Of the memory of a cell: some seconds on a disk, on all cores of a node as on one. More may fill the disk of a large node.
+_SHARE, _MOST = 1 / 16, 8 << 30
 
 
 @BENCHMARKS.register("ior")
@@ -29,7 +29,7 @@ class Ior(OfFiles):
     program = "ior"
     options: ClassVar[dict[str, str]] = {
         "api": f"one of {', '.join(_APIS)}; default {_APIS[0]}",
-        "block": "what each rank writes in a row, e.g. 4g; default: ranks on all cores write a sixteenth of the memory",
+        "block": "what each rank writes in a row, e.g. 4g; default: ranks on all cores write a sixteenth of the memory, 8 GiB at most",
         "transfer": f"what it writes at once; default {_TRANSFER}",
         "files": f"{' or '.join(_FILES)}; default {_FILES[0]}",
         "folder": FOLDER_MEANING,
@@ -40,7 +40,7 @@ class Ior(OfFiles):
     def flags(self, cell: BenchCell) -> list[str]:
         """Return its options."""
         transfer, transfer_bytes = size_bytes(cell, "transfer", _TRANSFER)
-        pieces = int(cells_memory(cell) * _SHARE) // cell.ranks_per_node // transfer_bytes
+        pieces = min(_MOST, int(cells_memory(cell) * _SHARE)) // cell.ranks_per_node // transfer_bytes
         block, block_bytes = size_bytes(cell, "block", str(max(1, pieces) * transfer_bytes))
         if block_bytes % transfer_bytes:
             raise OptionError(f"option block: expected a multiple of the transfer size {transfer}, found '{block}'")

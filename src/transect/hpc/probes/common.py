@@ -78,7 +78,7 @@ def require_world(comm_size: int, expected: int | None) -> list[str]:
     if expected is None or comm_size == expected:
         return []
     cell = f"the cell has {expected} {'rank' if expected == 1 else 'ranks'}"
-    why = ": the launcher belongs to another MPI" if comm_size == 1 else ""
+    why = ": its launcher may belong to another MPI" if comm_size == 1 else ""
     return [f"started as a world of {comm_size}, {cell}{why}"]
 
 

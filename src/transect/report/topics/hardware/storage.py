@@ -40,7 +40,7 @@ def storage_table(context: Context) -> Table | None:
     return table(
         bounds,
         columns,
-        caption=f"What storage allows, {best}. Batches that came sooner than the data can be read came from memory",
+        caption=f"What storage allows, {best}. Rates of one call at a time for each rank: many readers may get more",
     )
 
 
@@ -54,7 +54,9 @@ def storage_findings(context: Context) -> list[Finding]:
     claim = f"reading its training data once takes at least {quantity(bound.read_s, 's')} from this storage, "
     claim += f"{percent(share)} of its fastest epoch"
     if share >= 1:
-        claim += ": these data came from memory, and where they do not fit into it storage sets the pace"
+        claim += (
+            ": sooner than any benchmark of this study read, as from memory; where it is full, storage sets the pace"
+        )
     written = f"a checkpoint of {quantity(bound.state_bytes, 'B')} at least {quantity(bound.write_s, 's')}"
     evidence = joined(
         f"{quantity(bound.epoch_bytes, 'B')} at {_from(rates['read'])}, epoch {quantity(bound.epoch_s, 's')}",
