@@ -26,6 +26,7 @@ def test_bytes_are_those_of_the_stored_samples_and_of_weights_with_their_states(
     # Two moments beside each weight.
     assert storage_facts(tmp_path, train_cell(precision="fp64"), model, adam)["state_bytes"] == 3 * 8 * weights
     assert "epoch_bytes" not in storage_facts(tmp_path, train_cell(input="synthetic"), model, plain)
+    assert "epoch_bytes" not in storage_facts(tmp_path / "gone", train_cell(), model, plain)
     np.save(tmp_path / "x_train.npy", np.zeros((120, 3), np.uint8))
     (tmp_path / "files.json").write_text(json.dumps({"train": [{"bytes": 7}, {"bytes": 5}]}))
     assert storage_facts(tmp_path, train_cell(input="files"), model, plain)["epoch_bytes"] == 12

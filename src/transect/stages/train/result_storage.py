@@ -20,7 +20,7 @@ from transect.training.workloads import Parameters
 def storage_facts(data: Path, cell: TrainCell, model: Model, parameters: Parameters) -> dict[str, int]:
     """Return `epoch_bytes`, the training samples as they lie in the data stage's folder `data`, and `state_bytes`.
 
-    Of image files that are read in each epoch the files count, else the arrays; of synthetic input there are none. A
+    Of image files that are read in each epoch the files count, else the arrays; of synthetic input, and of data that are gone, there are none. A
     state is the weights, what the optimiser keeps for each and their average, in the cell's precision, of all
     ranks together.
     """
@@ -34,5 +34,9 @@ def storage_facts(data: Path, cell: TrainCell, model: Model, parameters: Paramet
     stored = data / "x_train.npy"
     if stored.is_file():
         return facts | {"epoch_bytes": stored.stat().st_size}
-    entry = describe_npz(data / "data.npz", lambda name: name == "x_train")["x_train"]
+    # A training that ended well is not lost because its data are gone by now.
+    packed = data / "data.npz"
+    entry = describe_npz(packed, lambda name: name == "x_train").get("x_train") if packed.is_file() else None
+    if entry is None:
+        return facts
     return facts | {"epoch_bytes": math.prod(entry["shape"]) * np.dtype(entry["dtype"]).itemsize}
