@@ -12,6 +12,7 @@ NO_CELLS_OWN = {
     "analysis/*": "the report depends on it, and is made again by its own hash",
     "stats/*": "the report depends on it, and is made again by its own hash",
     "planning/*": "what it decides stands in the cell's spec, which is hashed",
+    "stages/train/hyperparameters.py": "what it decides stands in the cell, which is hashed",
     "stages/*/stage.py": "what it decides stands in the cell's spec, which is hashed",
     "stages/*/pairs.py": "which cells are compared, and none of them runs otherwise; the block's state has it",
     "stages/infer/grids.py": "what it decides stands in the cell's spec, which is hashed",

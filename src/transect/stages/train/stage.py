@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,10 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from transect.domain.axes.data import data_of
-from transect.domain.axes.train import MEMORY_PLAN, Hyperparameters, TrainCell, hyperparameters_of
+from transect.domain.axes.train import MEMORY_PLAN, TrainCell
 from transect.domain.cell import Cell
 from transect.domain.counts import Count, GrowingCounts, GrowingCountsOrNull, HyperparameterChoices, StrategyChoices
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput
 from transect.domain.paths import PACKAGE
 from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
@@ -24,21 +23,19 @@ from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
-from transect.planning.parameters import check_read
 from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage, points
 from transect.stages.dataset import workload_plugins
 from transect.stages.memory_plan.stage import memory_of
 from transect.stages.reference import reference_of
+from transect.stages.train.hyperparameters import changes_of, check_changes
 from transect.stages.train.options import PLAN, PlannerSection, check_plan, planned_options
 from transect.stages.train.pairs import TRAIN_PAIRS
 from transect.stages.train.script_plan import check_environments, no_script, script_files, script_spec
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.memory import MEMORIES
-from transect.training.optimisers import OPTIMISERS
 from transect.training.own_workload import cannot_import
 from transect.training.restarts import RESTARTS
-from transect.training.schedules import unusual_options
 from transect.training.script_workload import ScriptWorkload, script_of
 from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.support import cannot_be_cut, reason_to_skip
@@ -124,11 +121,6 @@ class TrainSection(Section):
     grids: list[TrainGrid] = Field(default=[], description="see below")
 
 
-# Hyper-parameters of a step's rule and of how long it trains: all else is the workload's, or an axis of its own.
-_NOT_CHANGED = {"batch", "loss", "label_smoothing", "delta", "quality_target", "reference_steps", "test_fraction"}
-CHANGEABLE = sorted(set(Parameters.model_fields) - _NOT_CHANGED - {"dataset_options"})
-
-
 def exported_by(cell: TrainCell) -> tuple[str, str] | None:
     """Return workload and framework of a cell whose weights others take, one on one CPU rank and thread; else None."""
     usual = (
@@ -155,32 +147,6 @@ def trained(workload: str, framework: str, context: Context, where: str = "") ->
             "train grid has"
         )
     return cell
-
-
-def _changes(workload: str, given: dict[str, Any], context: Context) -> Hyperparameters:
-    """Return the hyper-parameters of a grid that are not the workload's own: such a cell is the one without them.
-
-    However they are written, 1 or 1.0, a schedule's name alone or with what it is anyway: one training is one cell.
-    """
-    if not given:
-        return ()
-    changed = context.values(workload, hyperparameters_of(given))
-    told = {key: _told(key, given, changed) for key in given}
-    # Without which nothing changes; 1e-8 is the workload's own epsilon, and not what lamb takes.
-    for key in sorted(given):
-        rest = {other: value for other, value in told.items() if other != key}
-        # What is left may contradict the workload's own.
-        with suppress(BadInput):
-            told = rest if context.values(workload, hyperparameters_of(rest)) == changed else told
-    return hyperparameters_of(told)
-
-
-def _told(key: str, given: dict[str, Any], changed: dict[str, Any]) -> Any:
-    chosen = changed[key]
-    if key != "schedule":
-        return chosen
-    # The path of a function is absolute by now, and belongs in no cell.
-    return given[key] if "file" in chosen else unusual_options(chosen)
 
 
 def _environment(cell: TrainCell, usual: str) -> str:
@@ -222,29 +188,10 @@ class Train(Stage[TrainCell]):
             ):
                 context.knows(registry, names, f"train.grids.{number}.{key}")
             check_environments(grid.workloads, context)
-            self._check_hyperparameters(grid, number, context)
+            check_changes(grid.workloads, grid.hyperparameters, f"train.grids.{number}.hyperparameters", context)
             if context.knows(STRATEGIES, grid.strategies, f"train.grids.{number}.strategies"):
                 with context.complaints.noted():
                     self._check_options(grid, section, context.where(f"train.grids.{number}.options"))
-
-    def _check_hyperparameters(self, grid: TrainGrid, number: int, context: Context) -> None:
-        where = context.where(f"train.grids.{number}.hyperparameters")
-        for workload, given in product(grid.workloads, grid.hyperparameters):
-            if not given or workload not in WORKLOADS:
-                continue
-            with context.complaints.noted():
-                if isinstance(WORKLOADS.get(workload), ScriptWorkload):
-                    raise BadInput(f"{where}: {workload} is a script, whose hyper-parameters are its own")
-                for key in given:
-                    if key not in CHANGEABLE:
-                        raise unknown_name("hyper-parameter that an axis may have", key, CHANGEABLE, where)
-                try:
-                    optimiser = context.parameters(workload, hyperparameters_of(given)).optimiser
-                except BadInput as error:
-                    # It names the place of the workload's own.
-                    there = f"train.grids.{number}.hyperparameters."
-                    raise BadInput(str(error).replace(f"workloads.{workload}.", there)) from None
-                check_read(OPTIMISERS, given, {optimiser}, where)
 
     def _check_options(self, grid: TrainGrid, section: TrainSection, where: str) -> None:
         for name, options in product(grid.strategies, grid.options):
@@ -277,7 +224,7 @@ class Train(Stage[TrainCell]):
                 batch=grid.batches,
                 container=grid.containers,
             ):
-                changes = _changes(point["workload"], point.pop("hyperparameters"), context)
+                changes = changes_of(point["workload"], point.pop("hyperparameters"), context)
                 options, parameters = point.pop("options"), context.parameters(point["workload"], changes)
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
