@@ -149,7 +149,7 @@ StrategyChoices = Annotated[
 ]
 # Of a training: a value may be a mapping, such as a schedule with its options.
 HyperparameterChoices = Annotated[
-    list[dict[str, Option | dict[str, Any]]],
+    list[dict[str, Option | dict[str, Any] | None]],
     Field(min_length=1),
-    BeforeValidator(each_choice, json_schema_input_type=list[dict[str, Option | dict[str, Any] | list[Any]]]),
+    BeforeValidator(each_choice, json_schema_input_type=list[dict[str, Option | dict[str, Any] | list[Any] | None]]),
 ]

@@ -89,6 +89,13 @@ def test_options_of_a_schedule_are_named_in_its_label() -> None:
     )
 
 
+def test_null_switches_off_what_the_workload_sets(tmp_path: Path) -> None:
+    made = planned(tmp_path, "[{}, {clip_norm: null}, {clip_norm: [0.5, 1.0]}]", own="clip_norm: 1.0")
+    assert changes_of(made) == sorted([{}, {"clip_norm": None}, {"clip_norm": 0.5}], key=repr)
+    off = [one for one in made.stage("train").values() if dict(one.cell.hyperparameters) == {"clip_norm": None}]
+    assert {one.spec["parameters"]["clip_norm"] for one in off} == {None} and "clip_normnone" in off[0].id
+
+
 def test_each_change_is_compared_with_the_workloads_own(tmp_path: Path) -> None:
     made = planned(tmp_path, "[{}, {optimiser: adam}, {optimiser: lamb}]", ", ranks: [1]")
     pairs = [pair for pair in made.analysis_plan.pairs if "twin.hyperparameters" in pair.rules]

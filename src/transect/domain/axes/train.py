@@ -27,7 +27,7 @@ def _within(size: int | None) -> str:
     return "" if size is None else f"within {size / 2**20:g} MiB"
 
 
-def _given(value: int | float | str) -> Any:
+def _given(value: int | float | str | None) -> Any:
     try:
         return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
     except ValueError:
@@ -37,7 +37,8 @@ def _given(value: int | float | str) -> Any:
 
 def _changed_word(changes: tuple[tuple[str, Any], ...]) -> str:
     given = ((name, _given(value)) for name, value in changes)
-    return ".".join(f"{name}{' '.join(map(str, v.values())) if isinstance(v, dict) else v}" for name, v in given)
+    texts = ((name, " ".join(map(str, v.values())) if isinstance(v, dict) else v) for name, v in given)
+    return ".".join(f"{name}{'none' if text is None else text}" for name, text in texts)
 
 
 def _changed_label(changes: tuple[tuple[str, Any], ...]) -> str:
@@ -47,7 +48,9 @@ def _changed_label(changes: tuple[tuple[str, Any], ...]) -> str:
         options = {key: option for key, option in known.items() if key != "name"} if isinstance(known, dict) else {}
         told = ", ".join(f"{key} {option}" for key, option in options.items())
         kind = known.get("name") if isinstance(known, dict) else known
-        labels.append(f"{name.replace('_', ' ')} {kind}{f' ({told})'.replace('_', ' ') if told else ''}")
+        labels.append(
+            f"{name.replace('_', ' ')} {'none' if kind is None else kind}{f' ({told})'.replace('_', ' ') if told else ''}"
+        )
     return ", ".join(labels)
 
 
@@ -65,7 +68,8 @@ LearningRateRule = Annotated[Literal["none", "linear"], Axis(place=161, label=_u
 Input = Annotated[Literal["stored", "files", "synthetic"], Axis(place=162, label=_unusual, kind=True)]
 # Hyper-parameters in place of the workload's, sorted by name; a mapping, such as a schedule with options, as its JSON text.
 Hyperparameters = Annotated[
-    tuple[tuple[str, int | float | str], ...], Axis(place=165, word=_changed_word, label=_changed_label, kind=True)
+    tuple[tuple[str, int | float | str | None], ...],
+    Axis(place=165, word=_changed_word, label=_changed_label, kind=True),
 ]
 # Shared with the plan that a `planned` memory follows.
 MemoryBudget = Annotated[int | None, Axis(place=164, word=_budget, label=_within, kind=True), Field(ge=1)]
