@@ -202,12 +202,11 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
     place = strategy.join()
     facts["rank"] = place.rank
     layout = strategy.layout(cell)
-    if not place.world_size == cell.ranks == layout.ranks:
-        why = ": its launcher may belong to another MPI" if place.world_size == 1 < cell.ranks else ""
-        raise WrongResult(
-            f"started as a world of {place.world_size}, the cell has {cell.ranks} ranks, and {cell.strategy} "
-            f"lays out {layout.ranks}{why}"
-        )
+    if place.world_size != cell.ranks:
+        why = ": its launcher may belong to another MPI" if place.world_size == 1 else ""
+        raise WrongResult(f"started as a world of {place.world_size}, the cell has {cell.ranks} ranks{why}")
+    if layout.ranks != cell.ranks:
+        raise ValueError(f"the cell has {cell.ranks} ranks, and {cell.strategy} lays out {layout.ranks}")
     weights = load_weights(data_folder, cell.repeat)
     plan = ModelPlan(
         model=model,

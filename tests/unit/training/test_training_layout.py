@@ -52,7 +52,7 @@ def test_batches_follow_the_replicas(training):
 def test_a_layout_of_another_number_of_ranks_is_refused(training):
     out, _ = training.train(ranks=2, strategy="miscounts", expect=1)
     errors = [json.loads(path.read_text())["message"] for path in out.glob("*.error.json")]
-    assert "has 2, and miscounts lays out 4" in errors[0]
+    assert "has 2 ranks, and miscounts lays out 4" in errors[0]
 
 
 def test_who_computes_what():
