@@ -36,7 +36,7 @@ from transect.report.engine.page import Front, Shown, shortened
 from transect.report.engine.paginate import fitted
 from transect.report.engine.parts import DecisionColumn, Section
 from transect.report.engine.shell import templates
-from transect.report.engine.text import clipped, in_unit, percent
+from transect.report.engine.text import in_unit, percent, without_half_code
 from transect.stats.comparisons import Confidence
 
 
@@ -214,16 +214,6 @@ def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_r
     assert shortened(replace(fit, left_out=0), most=400).left_out == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "cut"),
-    [
-        ("not there: `make install now`", 20, "not there: `make i…`"),
-        ("not there: `make install now`", 12, "not there: …"),
-        ("not there: `make` it yourself", 20, "not there: `make` i…"),
-        ("one ` alone, and more of it", 12, "one ` alone…"),
-        ("`short`", 7, "`short`"),
-    ],
-)
-def test_code_that_is_cut_stays_code(text, most, cut) -> None:
-    assert clipped(text, most) == cut
-    assert len(clipped(text, most)) <= most
+def test_half_of_a_code_makes_no_code_of_what_follows() -> None:
+    assert without_half_code("not there: `make i…") == "not there: 'make i…"
+    assert without_half_code("not there: `make` it…") == "not there: `make` it…"

@@ -14,7 +14,7 @@ from transect.domain.record import Status
 from transect.report.engine.blocks import Chip
 from transect.report.engine.context import Context
 from transect.report.engine.deciding import Tally
-from transect.report.engine.text import clipped, count, percent, quantity
+from transect.report.engine.text import clipped, count, percent, quantity, without_half_code
 
 # What the next block of cells takes to start.
 _PAUSE = timedelta(minutes=1)
@@ -155,7 +155,9 @@ def _counts(context: Context) -> Line:
 def _reasons(context: Context, status: Status) -> str:
     """Say why, in the words of whoever refused, the most frequent first."""
     said = Counter(
-        clipped(record.message.splitlines()[0] if record.message.strip() else str(record.cause), _MAX_REASON)
+        without_half_code(
+            clipped(record.message.splitlines()[0] if record.message.strip() else str(record.cause), _MAX_REASON)
+        )
         for record in context.records
         if record.status is status
     )

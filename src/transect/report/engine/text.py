@@ -164,14 +164,14 @@ def clean(text: str) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """Return foreign text on one line of at most so many characters; code that is cut, between two backticks, stays code."""
+    """Return foreign text on one line of at most so many characters."""
     text = " ".join(clean(text).split())
-    if len(text) <= most:
-        return text
-    cut = text[: most - 1]
-    if not cut.count("`") % 2 or "`" not in text[most - 1 :]:
-        return f"{cut}…"
-    return f"{cut[:-1]}…" if cut.endswith("`") else f"{cut[:-1]}…`"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def without_half_code(text: str) -> str:
+    """Return text whose code, between two backticks, may have been cut: with quotes, lest all behind it becomes code."""
+    return text.replace("`", "'") if text.count("`") % 2 else text
 
 
 def plain(value: Any) -> str:
