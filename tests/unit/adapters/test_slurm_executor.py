@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -116,3 +118,24 @@ def test_an_account_is_checked_where_somebody_knows_accounts(monkeypatch, known)
     # sbatch itself refuses one that does not exist.
     with contextlib.nullcontext() if known is None else pytest.raises(WorkflowError, match=r"chemistry .*physics"):
         assert argument("chemistry") == " -A chemistry"
+
+
+def test_old_logs_go_and_the_folders_of_waiting_jobs_stay(tmp_path):
+    folder = tmp_path / "logs"
+    executor = object.__new__(Executor)
+    executor.slurm_logdir = folder
+    executor.workflow = SimpleNamespace(
+        executor_settings=SimpleNamespace(delete_logfiles_older_than=10, keep_successful_logs=False)
+    )
+    executor.clean_old_logs()  # before any job has a log
+    (folder / "rule_train/waits").mkdir(parents=True)
+    old, new = folder / "rule_train/old.log", folder / "rule_train/new.log"
+    for path, days in ((old, 11), (new, 9)):
+        path.touch()
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    executor.workflow.executor_settings.keep_successful_logs = True
+    executor.clean_old_logs()
+    assert old.exists()
+    executor.workflow.executor_settings.keep_successful_logs = False
+    executor.clean_old_logs()
+    assert {path.name for path in folder.rglob("*")} == {"rule_train", "waits", "new.log"}

@@ -50,7 +50,10 @@ def test_ranks_measure_leave_nothing_and_the_log_becomes_metrics(ranks: int, bas
     assert (run.status, run.reason) == ("ok", "")
     assert run.parameters["ranks"] == ranks
     assert int(str(run.parameters["easy_bytes"])) <= ranks * 4 * MIB
-    assert all(len(series.values) >= 3 for series in run.samples.values())
+    # Neighbours may keep pages in memory, for as long as they like: that reading does not count, and the log says so.
+    kept = {words.split(": ")[1] for words in done.stdout.splitlines() if words.startswith("warning: ")}
+    few = {name for name, series in run.samples.items() if len(series.values) < 3}
+    assert few <= {f"read-{each}-dropped" for each in kept}
     metrics = result_of([run], must_have=True).metrics
     labels = [metric.label or "" for metric in metrics]
     assert len(labels) == len(set(labels))

@@ -291,3 +291,9 @@ class Executor(SlurmExecutor):
         """End waiting submissions first."""
         self._ending.set()
         super().shutdown()
+
+    def clean_old_logs(self) -> None:
+        """Remove old logs, but no empty folders as the stock one does: Slurm writes logs of waiting jobs there."""
+        settings = self.workflow.executor_settings
+        if settings.delete_logfiles_older_than > 0 and not settings.keep_successful_logs:
+            _slurm.remove_old_logs(self.slurm_logdir, settings.delete_logfiles_older_than)

@@ -1,10 +1,13 @@
-"""What Slurm's own programs say, within a bounded time."""
+"""What Slurm's own programs say, within a bounded time, and its logs."""
 
+import contextlib
 import getpass
 import os
 import re
 import subprocess
+import time
 from functools import cache
+from pathlib import Path
 
 _ANSWER_S = 120
 
@@ -39,3 +42,12 @@ def accounts() -> list[str] | None:
         user = str(os.getuid())
     text = _ask("sacctmgr", "-nP", "show", "assoc", f"user={user}", "format=account")
     return None if text is None else sorted(set(text.split()))
+
+
+def remove_old_logs(folder: Path, days: float) -> None:
+    """Remove logs older than this. Folders stay: a waiting job of another run writes its log into one that is empty now."""
+    for within, _, names in os.walk(folder):
+        for path in (Path(within, name) for name in names if name.endswith(".log")):
+            with contextlib.suppress(OSError):  # another run removed it, or it is somebody else's
+                if time.time() - path.stat().st_mtime > days * 86400:
+                    path.unlink()

@@ -7,6 +7,7 @@ import mmap
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,17 +86,27 @@ def drop(np: Any, path: Path) -> bool:
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)
-        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         length = os.fstat(handle).st_size
-        with mmap.mmap(handle, length, prot=mmap.PROT_READ) as mapped:
-            pages = np.frombuffer(mapped, np.uint8)
-            found = np.empty(-(-length // mmap.PAGESIZE), np.uint8)
-            call = ctypes.CDLL(None, use_errno=True).mincore
-            done = call(ctypes.c_void_p(pages.ctypes.data), ctypes.c_size_t(length), ctypes.c_void_p(found.ctypes.data))
-            del pages  # else the mapping cannot be closed
-        return done == 0 and int((found & 1).sum()) <= len(found) // 1000
+        # Pages that another rank or the kernel holds at this moment stay: it is asked again.
+        for _ in range(5):
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            if _resident(np, handle, length) <= 0.001:
+                return True
+            time.sleep(0.01)
+        return False
     finally:
         os.close(handle)
+
+
+def _resident(np: Any, handle: int, length: int) -> float:
+    """Return the share of an open file's pages in the page cache; 1 where the system does not tell."""
+    with mmap.mmap(handle, length, prot=mmap.PROT_READ) as mapped:
+        pages = np.frombuffer(mapped, np.uint8)
+        found = np.empty(-(-length // mmap.PAGESIZE), np.uint8)
+        call = ctypes.CDLL(None, use_errno=True).mincore
+        done = call(ctypes.c_void_p(pages.ctypes.data), ctypes.c_size_t(length), ctypes.c_void_p(found.ctypes.data))
+        del pages  # else the mapping cannot be closed
+    return float((found & 1).mean()) if done == 0 else 1.0
 
 
 class Record:
