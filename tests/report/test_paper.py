@@ -180,6 +180,18 @@ def test_no_path_of_the_machine_that_measured_is_published(tmp_path: Path) -> No
     assert "Shown in the results." not in body(nowhere)
 
 
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("died in /home/me/a_b/run.sh: 1", "died in \\ldots{}/run.sh: 1"),
+        ("`A=/scratch/me/bin:/home/me/lib`", "\\texttt{A=\\ldots{}/bin:\\ldots{}/lib}"),
+        ("https://example.org/a/b and ../a/b or 5 MB/s in /proc/self/io", None),
+    ],
+)
+def test_of_paths_in_messages_the_last_name_stays(said: str, written: str | None) -> None:
+    assert breakable(latex(said)).replace("\\allowbreak{}", "") == (written or latex(said))
+
+
 def test_figures_that_there_is_no_room_for_are_counted(tmp_path: Path) -> None:
     units = {
         "memory_bandwidth": "B/s",

@@ -22,6 +22,8 @@ _MOST_ROWS = 24
 _WORD, _WIDE, _LINE = 16, 120, 100
 # Facts of the environment that a publication need not tell.
 _NAMES_OF_MACHINES = ("host", "nodes of the job")
+# In text of LaTeX, the folders of a path of this machine: not of an address, and not what every Linux has.
+_FOLDERS = re.compile(r"(?<![\w}./])/(?!(?:proc|sys|dev|usr|etc)/)(?:(?:\\_|[\w.@+~-])+/)+(?=\\_|[\w.@+~-])")
 # Where a long word may break.
 _BREAKS = re.compile(r"(\\_|(?<!\\)[/.,=+:-])(?=[^\s{}])")
 
@@ -172,10 +174,10 @@ def _widths(table: Table, texts: Sequence[Sequence[str]]) -> str:
 
 
 def breakable(written: str) -> str:
-    r"""Let long words of LaTeX, such as the ids of cells, break behind their points and dashes.
+    r"""Let long words of LaTeX, such as the ids of cells, break behind their points and dashes; of paths, leave the last name.
 
-    >>> breakable("a-b " + "c" * 20 + "-d"), breakable(latex("1\u202f234"))
-    ('a-b cccccccccccccccccccc-\\allowbreak{}d', '1\\,234')
+    >>> breakable("a-b " + "c" * 20 + "-d"), breakable(latex("1\u202f234")), breakable("see /home/me/x.log")
+    ('a-b cccccccccccccccccccc-\\allowbreak{}d', '1\\,234', 'see \\ldots{}/x.log')
     """
-    words = written.split(" ")
+    words = _FOLDERS.sub(r"\\ldots{}/", written).split(" ")
     return " ".join(_BREAKS.sub(r"\1\\allowbreak{}", word) if len(word) > _WORD else word for word in words)
