@@ -1,4 +1,4 @@
-"""The tutorial, the how-tos and the page for agents say what the command line does."""
+"""The tutorial, the course, the how-tos and the page for agents say what the command line does."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from transect.stats.comparisons import Confidence
 
 DOCS = ROOT / "docs"
 # A study of nodes is of a cluster's.
-SYSTEMS = {"another-node.yaml": "example-cpu-cluster"}
-STUDIES = {
-    name: text for page in sorted((DOCS / "howto").glob("*.md")) for name, text in examples(page.read_text()).items()
-}
+SYSTEMS = {"another-node.yaml": "example-cpu-cluster"} | dict.fromkeys(("two-nodes.yaml", "hybrid.yaml"), "virtual-cluster")
+PAGES = sorted([*(DOCS / "howto").glob("*.md"), *(DOCS / "course").glob("*.md")])
+STUDIES = {name: text for page in PAGES for name, text in examples(page.read_text()).items()}
 SKILL = DATA / "SKILL.md"
 
 
@@ -43,12 +42,12 @@ def test_every_howto_has_its_page_in_the_list():
     assert not [
         page.name for page in (DOCS / "howto").glob("*.md") if f"({page.name})" not in listed and page.stem != "index"
     ]
-    assert len(STUDIES) >= 5
+    assert len(STUDIES) >= 11
 
 
 @pytest.mark.env
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_of_a_howto_is_valid_and_has_something_to_run(name, tmp_path, transect):
+def test_a_study_of_a_page_is_valid_and_has_something_to_run(name, tmp_path, transect):
     (tmp_path / name).write_text(STUDIES[name])
     # Of the study that reads logs.
     (tmp_path / "logs/alpha").mkdir(parents=True)
@@ -76,9 +75,7 @@ def test_the_edit_of_the_tutorial_fits_the_study_that_init_writes(tmp_path, tran
     assert code == 0 and {f"digits-cnn.{name}.single.n1x1.b64.fp32" for name in ("numpy", "torch")} <= cells, err
 
 
-@pytest.mark.parametrize(
-    "page", [SKILL, DOCS / "tutorial.md", *(DOCS / "howto").glob("*.md")], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [SKILL, DOCS / "tutorial.md", *PAGES], ids=lambda page: page.name)
 def test_options_exist(page: Path):
     for name, *words in commands_in(page.read_text()):
         assert {word for word in words if word.startswith("-")} <= options_of(name), name
