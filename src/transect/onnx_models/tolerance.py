@@ -10,6 +10,7 @@ import numpy as np
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -137,6 +138,14 @@ def _chain(layers: Any, exact: Any, absolute: Any, value: Any, error: Any) -> tu
                 error = of_body[1] + of_shortcut[1]
                 error = error + UNIT_ROUNDOFF * (value.abs() + error)
                 continue
+            case Branches(branches):
+                ends = [
+                    _chain(branch, *runs, value, error)
+                    for branch, *runs in zip(branches, run, run_absolute, strict=True)
+                ]
+                value, error = (torch.cat([end[place] for end in ends], 1) for place in (0, 1))
+                longest = max(longest, *(end[2] for end in ends))
+                continue
             case Sigmoid():
                 error = error / 4 + 4 * UNIT_ROUNDOFF
             case MaxPool2d() | Flatten():
@@ -150,7 +159,7 @@ def _chain(layers: Any, exact: Any, absolute: Any, value: Any, error: Any) -> tu
 
 
 def _accumulation(layer: Linear | Conv2d) -> int:
-    return layer.inputs * (layer.kernel**2 if isinstance(layer, Conv2d) else 1)
+    return layer.inputs // layer.groups * layer.kernel**2 if isinstance(layer, Conv2d) else layer.inputs
 
 
 def _double(module: torch.nn.Module) -> Any:

@@ -1,7 +1,7 @@
 """What each layer of a model costs: counted from its definition, or measured by a `profile` cell.
 
-All costs are those of one micro-batch on one device. A layer is a top-level one of a `LayeredModel`; a residual
-one counts as one, with all that lies inside.
+All costs are those of one micro-batch on one device. A layer is a top-level one of a `LayeredModel`, with
+all that lies inside.
 
 **Counted.** A pass takes as long as its operations or its bytes need, whichever is more (S. Williams et al.,
 "Roofline", 2009): `training.operations` says what is an operation; bytes are the numbers that a layer reads and
@@ -28,15 +28,16 @@ from transect.domain.precisions import find_precision
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     Layer,
     Linear,
     MaxPool2d,
     ReLU,
-    Residual,
     Shape,
     Sigmoid,
+    inner,
     shapes,
     weight_shapes,
 )
@@ -127,22 +128,20 @@ def _count(layer: Layer, before: Shape, after: Shape, size: int, needed: bool, h
     """Count one layer with all inside; return whether its output is kept too."""
     operations = layer_operations(layer, before, after)
     read, written = prod(before), prod(after)
-    inner = _Count()
-    if isinstance(layer, Residual):
-        for body in (layer.body, layer.shortcut):
-            shape, inside, stays = before, needed, held
-            for part, to in zip(body, shapes(body, before)[1:], strict=True):
-                counted, stays = _count(part, shape, to, size, inside, stays)
-                inner += counted
-                shape, inside = to, inside or bool(weight_shapes((part,)))
-            # The second branch finds the input kept if the first one kept it.
-            held = held or bool(body)
-        trained = 0
-    else:
-        trained = sum(prod(w.shape) for w in weight_shapes((layer,)) if w.trained)
+    within, chains = _Count(), inner(layer).values()
+    for chain in chains:
+        shape, inside, stays = before, needed, held
+        for part, to in zip(chain, shapes(chain, before)[1:], strict=True):
+            counted, stays = _count(part, shape, to, size, inside, stays)
+            within += counted
+            shape, inside = to, inside or bool(weight_shapes((part,)))
+        # The next chain finds the input kept if this one kept it.
+        held = held or bool(chain)
+    trained = 0 if chains else sum(prod(w.shape) for w in weight_shapes((layer,)) if w.trained)
     kept, held = _keeps(layer, before, after, size, held)
-    moved = 0 if isinstance(layer, Flatten) else read + written
-    return inner + _Count(
+    # Branches can write where they are joined.
+    moved = 0 if isinstance(layer, Flatten | Branches) else read + written
+    return within + _Count(
         forward=operations.forward,
         backward=operations.weights + needed * operations.inputs,
         read_forward=moved,

@@ -12,6 +12,7 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.training.layers import (
+    Branches,
     Conv2d,
     Flatten,
     Layer,
@@ -82,7 +83,10 @@ class LayeredModel:
         training: int = count.training_operations(self.layers, self.sample)
         loss = LOSSES.get(parameters.loss).operations(prod(self.output))
         written = (
-            prod(placed.after) for placed in walk(self.layers, self.sample) if not isinstance(placed.layer, Flatten)
+            prod(placed.after)
+            for placed in walk(self.layers, self.sample)
+            # Branches can write where they are joined.
+            if not isinstance(placed.layer, Flatten | Branches)
         )
         trained = sum(prod(w.shape) for w in weight_shapes(self.layers) if w.trained)
         return ModelCosts(
@@ -106,7 +110,7 @@ class LayeredModel:
                 case Linear(inputs, outputs):
                     longest = max(longest, inputs, outputs)
                 case Conv2d(inputs, outputs, kernel):
-                    longest = max(longest, inputs * kernel * kernel, outputs * kernel * kernel)
+                    longest = max(longest, max(inputs, outputs) // placed.layer.groups * kernel * kernel)
         return longest
 
     def computation(

@@ -1,8 +1,9 @@
 """A framework-neutral description of a model: every framework builds its own from it.
 
-Layouts: inputs NCHW, `Linear` weight (out, in), `Conv2d` weight (out, in, kernel, kernel).
+Layouts: inputs NCHW, `Linear` weight (out, in), `Conv2d` weight (out, in / groups, kernel, kernel).
 Parameters are named by their layer's place, as in nested torch `Sequential`s: `0.weight`,
-`4.body.1.bias`, `4.shortcut.0.weight`; of a batch norm also `1.running_mean` and `1.running_var`.
+`4.body.1.bias`, `4.shortcut.0.weight`, `5.2.0.weight` (of branch 2); of a batch norm also `1.running_mean` and
+`1.running_var`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Conv2d:
-    """Cross-correlation with symmetric zero padding; a last row that no window fits is left out."""
+    """Cross-correlation with symmetric zero padding; a last row that no window fits is left out.
+
+    Each of `groups` reads an equal share of the inputs, in their order, and makes one of the outputs; as many
+    as there are inputs: a depthwise convolution.
+    """
 
     inputs: int
     outputs: int
@@ -34,6 +39,7 @@ class Conv2d:
     padding: int = 0
     stride: int = 1
     bias: bool = True
+    groups: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,24 @@ class Residual:
     shortcut: tuple[Layer, ...] = ()
 
 
-Layer = Linear | Conv2d | BatchNorm2d | MaxPool2d | GlobalAveragePool | ReLU | Sigmoid | Flatten | Residual
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Images that all branches make of the same input, joined along channels; an empty branch is the input."""
+
+    branches: tuple[tuple[Layer, ...], ...]
+
+
+Layer = Linear | Conv2d | BatchNorm2d | MaxPool2d | GlobalAveragePool | ReLU | Sigmoid | Flatten | Residual | Branches
+
+
+def inner(layer: Layer) -> dict[str, tuple[Layer, ...]]:
+    """Return the lists of layers inside a layer, by their part of the names of its arrays; most have none."""
+    match layer:
+        case Residual(body, shortcut):
+            return {"body": body, "shortcut": shortcut}
+        case Branches(branches):
+            return {str(number): branch for number, branch in enumerate(branches)}
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +146,10 @@ def _after(layer: Layer, shape: Shape, name: str) -> Shape:
         case Linear(inputs, outputs) if shape == (inputs,):
             return (outputs,)
         case Conv2d(inputs, outputs, kernel, padding, stride) if (
-            len(shape) == 3 and shape[0] == inputs and min(shape[1:]) + 2 * padding >= kernel
+            len(shape) == 3
+            and shape[0] == inputs
+            and min(shape[1:]) + 2 * padding >= kernel
+            and inputs % layer.groups == outputs % layer.groups == 0
         ):
             return (outputs, *(_windows(size, kernel, padding, stride) for size in shape[1:]))
         case MaxPool2d(size, stride, padding) if len(shape) == 3 and (
@@ -143,6 +169,11 @@ def _after(layer: Layer, shape: Shape, name: str) -> Shape:
             if ends[0] == ends[1]:
                 return ends[0]
             raise ValueError(f"layer {name}: its body ends in {ends[0]}, its shortcut in {ends[1]}")
+        case Branches(branches) if branches and len(shape) == 3:
+            ends = [shapes(branch, shape)[-1] for branch in branches]
+            if all(len(end) == 3 and end[1:] == ends[0][1:] for end in ends):
+                return (sum(end[0] for end in ends), *ends[0][1:])
+            raise ValueError(f"layer {name}: its branches end in {', '.join(map(str, ends))}, not in images of one size")
     raise ValueError(f"layer {name} {layer} does not take samples of shape {shape}")
 
 
@@ -158,13 +189,12 @@ def shapes(layers: tuple[Layer, ...], sample: Shape) -> list[Shape]:
 
 
 def walk(layers: tuple[Layer, ...], sample: Shape, prefix: str = "") -> Iterator[Placed]:
-    """Yield every layer, those inside a residual one before it, in the order they compute."""
+    """Yield every layer, those inside another one before it, in the order they compute."""
     for index, layer in enumerate(layers):
         name = f"{prefix}{index}"
         after = _after(layer, sample, name)
-        if isinstance(layer, Residual):
-            yield from walk(layer.body, sample, f"{name}.body.")
-            yield from walk(layer.shortcut, sample, f"{name}.shortcut.")
+        for part, chain in inner(layer).items():
+            yield from walk(chain, sample, f"{name}.{part}.")
         yield Placed(name, layer, sample, after)
         sample = after
 
@@ -178,16 +208,16 @@ def weight_shapes(layers: tuple[Layer, ...], prefix: str = "") -> list[Weight]:
             case Linear(inputs, outputs):
                 weights += [Weight(f"{name}weight", (outputs, inputs)), Weight(f"{name}bias", (outputs,))]
             case Conv2d(inputs, outputs, kernel):
-                weights.append(Weight(f"{name}weight", (outputs, inputs, kernel, kernel)))
+                weights.append(Weight(f"{name}weight", (outputs, inputs // layer.groups, kernel, kernel)))
                 weights += [Weight(f"{name}bias", (outputs,))] if layer.bias else []
             case BatchNorm2d(channels):
                 weights += [Weight(f"{name}{part}", (channels,)) for part in ("weight", "bias")]
                 weights += [
                     Weight(f"{name}{part}", (channels,), trained=False) for part in ("running_mean", "running_var")
                 ]
-            case Residual(body, shortcut):
-                weights += weight_shapes(body, f"{name}body.")
-                weights += weight_shapes(shortcut, f"{name}shortcut.")
+            case _:
+                for part, chain in inner(layer).items():
+                    weights += weight_shapes(chain, f"{name}{part}.")
     return weights
 
 

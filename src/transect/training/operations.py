@@ -24,6 +24,7 @@ from math import prod
 
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -34,6 +35,7 @@ from transect.training.layers import (
     Residual,
     Shape,
     Sigmoid,
+    inner,
     shapes,
     weight_shapes,
 )
@@ -95,7 +97,7 @@ def _windows(layer: Conv2d | MaxPool2d, before: Shape, after: Shape) -> list[Win
 def layer_operations(layer: Layer, before: Shape, after: Shape) -> Operations:
     """Count one layer, given the shapes of one sample before and after it.
 
-    Of a residual layer only its own sum is counted, and backwards that of the two gradients.
+    Of a layer with others inside only its own sum is counted, and backwards that of their inputs' gradients.
     Raises TypeError for a kind of layer that has no rule.
     """
     read, written = prod(before), prod(after)
@@ -105,7 +107,7 @@ def layer_operations(layer: Layer, before: Shape, after: Shape) -> Operations:
             return Operations(prediction=products, forward=products, weights=products + outputs, inputs=products)
         case Conv2d(inputs, outputs):
             taps = prod(axis.taps for axis in _windows(layer, before, after))
-            products = 2 * inputs * outputs * taps
+            products = 2 * inputs * outputs // layer.groups * taps
             return Operations(
                 prediction=products, forward=products, inputs=products, weights=products + layer.bias * written
             )
@@ -127,6 +129,8 @@ def layer_operations(layer: Layer, before: Shape, after: Shape) -> Operations:
             return Operations()
         case Residual():
             return Operations(prediction=written, forward=written, inputs=read)
+        case Branches(branches):
+            return Operations(inputs=(len(branches) - 1) * read)
     raise TypeError(f"the operations of layer {layer!r} are not known: add them to {__name__}")
 
 
@@ -135,8 +139,7 @@ def prediction_operations(layers: tuple[Layer, ...], sample: Shape) -> int:
     total, before = 0, sample
     for layer, after in zip(layers, shapes(layers, sample)[1:], strict=True):
         total += layer_operations(layer, before, after).prediction
-        if isinstance(layer, Residual):
-            total += sum(prediction_operations(p, before) for p in (layer.body, layer.shortcut))
+        total += sum(prediction_operations(chain, before) for chain in inner(layer).values())
         before = after
     return total
 
@@ -150,8 +153,7 @@ def training_operations(layers: tuple[Layer, ...], sample: Shape, *, needed: boo
     for layer, after in zip(layers, shapes(layers, sample)[1:], strict=True):
         counts = layer_operations(layer, before, after)
         total += counts.forward + counts.weights + needed * counts.inputs
-        if isinstance(layer, Residual):
-            total += sum(training_operations(part, before, needed=needed) for part in (layer.body, layer.shortcut))
+        total += sum(training_operations(chain, before, needed=needed) for chain in inner(layer).values())
         needed = needed or any(weight.trained for weight in weight_shapes((layer,)))
         before = after
     return total

@@ -12,6 +12,7 @@ from math import prod
 
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -22,6 +23,7 @@ from transect.training.layers import (
     Residual,
     Shape,
     Sigmoid,
+    inner,
     shapes,
     walk,
     weight_shapes,
@@ -70,10 +72,8 @@ class _Count:
         """Return the tensors that a layer saves, and its output."""
         if isinstance(layer, Flatten):
             return set(), before
-        if isinstance(layer, Residual):
-            saved: set[int] = set()
-            for part in (layer.body, layer.shortcut):
-                saved |= self.chain(part, before, shape)
+        if chains := inner(layer).values():
+            saved = {tensor for chain in chains for tensor in self.chain(chain, before, shape)}
             return saved, self.made(after)
         output = self.made(after)
         match layer:
@@ -121,7 +121,7 @@ def largest_layer(layers: tuple[Layer, ...], sample: Shape, batch: int, number: 
     """
     largest = ("", 0)
     for number_of, placed in enumerate(walk(layers, sample)):
-        if isinstance(placed.layer, Flatten | Residual):
+        if isinstance(placed.layer, Flatten | Residual | Branches):
             continue
         before, after = (batch * prod(shape) for shape in (placed.before, placed.after))
         weights = sum(prod(w.shape) for w in weight_shapes((placed.layer,)) if w.trained)

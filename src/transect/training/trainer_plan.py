@@ -15,7 +15,7 @@ from transect.domain.precisions import find_precision
 from transect.training.frameworks import RankFiles
 from transect.training.inputs import SYNTHETIC_BATCHES, draw_batch
 from transect.training.layered import LayeredModel
-from transect.training.layers import Layer, Residual
+from transect.training.layers import Branches, Layer, Residual
 from transect.training.learning_rates import learning_rates
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
@@ -34,6 +34,8 @@ def _layer(layer: Layer) -> dict[str, Any]:
             "body": [_layer(inner) for inner in layer.body],
             "shortcut": [_layer(inner) for inner in layer.shortcut],
         }
+    if isinstance(layer, Branches):
+        return {"kind": "Branches", "branches": [[_layer(inner) for inner in branch] for branch in layer.branches]}
     return {"kind": type(layer).__name__, **asdict(layer)}
 
 

@@ -20,6 +20,7 @@ from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -82,12 +83,33 @@ MODELS: dict[str, tuple[tuple[int, ...], tuple[Layer, ...]]] = {
             Linear(12, 3),
         ),
     ),
+    # Branches that keep their input, pool it, have layers inside; groups of one channel and of two, with a
+    # stride and two outputs for each input.
+    "branches": (
+        (2, 8, 7),
+        (
+            Conv2d(2, 4, 3, 1),
+            Branches(
+                (
+                    (),
+                    (Conv2d(4, 4, 3, 1, bias=False, groups=4), BatchNorm2d(4), ReLU(), Conv2d(4, 3, 1)),
+                    (Residual((Conv2d(4, 4, 3, 1, groups=2),)), Conv2d(4, 6, 3, 1, groups=2)),
+                    (MaxPool2d(3, 1, 1),),
+                )
+            ),
+            ReLU(),
+            Conv2d(17, 34, 3, 1, 2, groups=17),
+            Branches(((Conv2d(34, 4, 3, 0, 2, groups=2),),)),
+            Flatten(),
+            Linear(4, 3),
+        ),
+    ),
 }
 # The last batch is smaller: a sample variance depends on its size.
 STEPS = ((0.05, 6), (0.05, 6), (0.1, 6), (0.02, 4))
 # What is set counts, not what was computed.
 SCALE = 1.25
-CASES = [("mlp", "cross-entropy"), ("cnn", "cross-entropy"), ("residual", "cross-entropy"), ("mlp", "mse")]
+CASES = [(model, "cross-entropy") for model in MODELS] + [("mlp", "mse")]
 # Parts without weights begin the model, stand in its middle, and end in flattened images; and micro-batches.
 CUTS = {"mlp": ((1, 2, 3), 4), "cnn": ((3, 4, 7), 4), "residual": ((4, 6), 2)}
 
@@ -296,9 +318,11 @@ def main(framework: str, precision: str) -> None:
     if framework.startswith(("keras", "tensorflow", "jax")):
         steps.append(fused)
     cases = CASES if precision == "fp64" else [CASES[0], CASES[2]]
-    every = [*product(cases, steps)]
+    # Parts and fused steps are made of what a whole step is: they show nothing more of branches.
+    every = [(case, step) for case, step in product(cases, steps) if step is separate or case[0] != "branches"]
     # What is compiled is compiled anew for each part and size; of bfloat16 the smallest will do.
-    parts = cases[2:3] if framework == "keras-jax" else cases[:1] if precision == "amp-bf16" else cases
+    parts = [case for case in cases if case[0] in CUTS]
+    parts = parts[2:3] if framework == "keras-jax" else parts[:1] if precision == "amp-bf16" else parts
     every += [(case, in_parts) for case in parts]
     found = {
         f"{precision} {m} {loss} {step.__name__}": compare(framework, m, loss, precision, step)

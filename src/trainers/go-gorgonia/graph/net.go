@@ -78,6 +78,8 @@ func (b *builder[T]) layer(layer plan.Layer, x *G.Node, name string) (*G.Node, e
 		return G.Reshape(x, tensor.Shape{x.Shape()[0], x.Shape()[1:].TotalSize()})
 	case "Residual":
 		return b.residual(layer, x, name)
+	case "Branches":
+		return b.branches(layer, x, name)
 	}
 	return nil, fault.Bad("Gorgonia's nets have no operator for it")
 }
@@ -107,6 +109,9 @@ func (b *builder[T]) biased(x *G.Node, name string) (*G.Node, error) {
 }
 
 func (b *builder[T]) convolution(layer plan.Layer, x *G.Node, name string) (*G.Node, error) {
+	if layer.Groups > 1 {
+		return nil, fault.Bad("Gorgonia's convolutions have no groups")
+	}
 	weight, err := b.weight(name + ".weight")
 	if err != nil {
 		return nil, err
@@ -145,4 +150,16 @@ func (b *builder[T]) residual(layer plan.Layer, x *G.Node, name string) (*G.Node
 		return nil, err
 	}
 	return G.Add(body, shortcut)
+}
+
+func (b *builder[T]) branches(layer plan.Layer, x *G.Node, name string) (*G.Node, error) {
+	var ends G.Nodes
+	for i, branch := range layer.Branches {
+		end, err := b.chain(branch, x, fmt.Sprintf("%s.%d.", name, i))
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, end)
+	}
+	return G.Concat(1, ends...)
 }

@@ -43,6 +43,10 @@ func described(layers []plan.Layer, prefix string) (weights []plan.Weight) {
 		case "Residual":
 			weights = append(weights, described(layer.Body, name+".body.")...)
 			weights = append(weights, described(layer.Shortcut, name+".shortcut.")...)
+		case "Branches":
+			for i, branch := range layer.Branches {
+				weights = append(weights, described(branch, fmt.Sprintf("%s.%d.", name, i))...)
+			}
 		}
 	}
 	return weights
@@ -69,6 +73,14 @@ var models = []struct {
 	{"convolution", []int{2, 8, 8}, "cross-entropy", []plan.Layer{
 		conv(2, 3, 3, 1, true), {Kind: "ReLU"}, {Kind: "MaxPool2d", Size: 2}, conv(3, 4, 3, 1, true),
 		{Kind: "ReLU"}, {Kind: "MaxPool2d", Size: 2}, {Kind: "Flatten"}, {Kind: "Linear", Inputs: 16, Outputs: 3},
+	}},
+	{"branches", []int{2, 8, 7}, "cross-entropy", []plan.Layer{
+		conv(2, 4, 3, 1, true),
+		{Kind: "Branches", Branches: [][]plan.Layer{
+			{conv(4, 3, 1, 1, false), norm2d(3), {Kind: "ReLU"}}, {{Kind: "MaxPool2d", Size: 3, Stride: 1, Padding: 1}, conv(4, 2, 1, 1, true)},
+			{},
+		}},
+		{Kind: "ReLU"}, {Kind: "GlobalAveragePool"}, {Kind: "Linear", Inputs: 9, Outputs: 3},
 	}},
 	{"residual", []int{2, 9, 7}, "cross-entropy", []plan.Layer{
 		conv(2, 4, 7, 2, false), norm2d(4), {Kind: "ReLU"}, {Kind: "MaxPool2d", Size: 3, Stride: 2, Padding: 1},

@@ -84,8 +84,8 @@ func (c *chain[T]) backward(g []T, n int, need bool) []T {
 	return g
 }
 
-// build makes the layers of one side of a residual layer. The input of its first layer and the gradient of its
-// last one are the other side's too.
+// build makes layers one after another: the model's, or those of one side of a layer that has several. Then the input
+// of its first layer is the other sides' too, and so is the gradient of its last one.
 func build[T trainer.Number](layers []plan.Layer, sample shape, b *binder[T]) (*chain[T], shape) {
 	made := &chain[T]{first: len(layers)}
 	for i, one := range layers {
@@ -114,7 +114,7 @@ func makeLayer[T trainer.Number](one plan.Layer, sample shape, b *binder[T], pla
 		fits = len(sample) == 1 && sample[0] == one.Inputs
 	case "Conv2d", "BatchNorm2d":
 		fits = image && sample[0] == one.Inputs+one.Channels
-	case "MaxPool2d", "GlobalAveragePool":
+	case "MaxPool2d", "GlobalAveragePool", "Branches":
 		fits = image
 	case "ReLU", "Sigmoid", "Flatten", "Residual":
 		fits = true
@@ -146,6 +146,9 @@ func makeLayer[T trainer.Number](one plan.Layer, sample shape, b *binder[T], pla
 			return &same[T]{}, shape{sample.numbers()}
 		}
 		return &flatten[T]{channels: sample[0], area: sample[1] * sample[2]}, shape{sample.numbers()}
+	case "Branches":
+		made := newBranches(one, sample, b)
+		return made, made.after
 	}
 	body, end := build(one.Body, sample, b)
 	shortcut, other := build(one.Shortcut, sample, b)

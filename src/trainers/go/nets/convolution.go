@@ -15,10 +15,11 @@ const (
 	partBytes = 1 << 23
 )
 
-// convolution is a product of matrices over unfolded windows (im2col). A row of `columns` is one place of
+// convolution is a product of matrices over unfolded windows (im2col), one for each group. A row of `columns` is one place of
 // the window in one channel, its columns are the places of the output in all samples.
 type convolution[T trainer.Number] struct {
 	inputs, outputs, kernel, pad, stride       int
+	groups                                     int
 	height, width, outHeight, outWidth         int
 	weight, bias, weightGradient, biasGradient []T
 	columns, y, inner, all                     number.Buffer[T]
@@ -32,15 +33,18 @@ type convolution[T trainer.Number] struct {
 func newConvolution[T trainer.Number](one plan.Layer, sample shape, b *binder[T]) *convolution[T] {
 	c := &convolution[T]{
 		inputs: one.Inputs, outputs: one.Outputs, kernel: one.Kernel, pad: one.Padding, stride: one.Stride,
-		height: sample[1], width: sample[2], team: b.team,
+		groups: max(1, one.Groups), height: sample[1], width: sample[2], team: b.team,
 	}
 	if c.kernel < 1 || c.stride < 1 || c.pad < 0 || c.height+2*c.pad < c.kernel || c.width+2*c.pad < c.kernel {
 		panic(fault.Bad("a convolution with kernel %d, padding %d and stride %d does not take samples of shape %v",
 			c.kernel, c.pad, c.stride, sample))
 	}
+	if c.inputs%c.groups != 0 || c.outputs%c.groups != 0 {
+		panic(fault.Bad("a convolution of %d inputs and %d outputs has no %d groups", c.inputs, c.outputs, c.groups))
+	}
 	c.outHeight = (c.height+2*c.pad-c.kernel)/c.stride + 1
 	c.outWidth = (c.width+2*c.pad-c.kernel)/c.stride + 1
-	c.weight, c.weightGradient = b.take(c.outputs*c.rows(), "a convolution's weight")
+	c.weight, c.weightGradient = b.take(c.outputs*c.rows()/c.groups, "a convolution's weight")
 	if one.Bias {
 		c.bias, c.biasGradient = b.take(c.outputs, "a convolution's bias")
 	}
@@ -69,7 +73,7 @@ func (c *convolution[T]) samplesAtOnce(n int) int {
 
 func (c *convolution[T]) forward(x []T, n int, _ bool) []T {
 	c.x, c.n = x, n
-	area := c.outHeight * c.outWidth
+	area, outputs, rows := c.outHeight*c.outWidth, c.outputs/c.groups, c.rows()/c.groups
 	y := c.y.Of(c.outputs * n * area)
 	c.spread = y
 	var beta T
@@ -80,8 +84,10 @@ func (c *convolution[T]) forward(x []T, n int, _ bool) []T {
 	some := c.samplesAtOnce(n)
 	for from := 0; from < n; from += some {
 		columns, ld := c.unfold(from, min(some, n-from))
-		blas.Product(false, false, c.outputs, c.some*area, c.rows(), c.weight, c.rows(), columns, ld, beta,
-			y[from*area:], n*area)
+		for group := range c.groups {
+			blas.Product(false, false, outputs, c.some*area, rows, c.weight[group*outputs*rows:], rows,
+				columns[group*rows*ld:], ld, beta, y[(group*outputs*n+from)*area:], n*area)
+		}
 	}
 	return y
 }
@@ -194,7 +200,7 @@ func (c *convolution[T]) pick(row, image []T, i, j int) {
 
 func (c *convolution[T]) backward(g []T, n int, need bool) []T {
 	c.n, c.g = n, g
-	area := c.outHeight * c.outWidth
+	area, outputs, rows := c.outHeight*c.outWidth, c.outputs/c.groups, c.rows()/c.groups
 	if c.bias != nil {
 		c.team.Run(c.outputs, len(g), c.biasPart)
 	}
@@ -208,7 +214,6 @@ func (c *convolution[T]) backward(g []T, n int, need bool) []T {
 	some := c.samplesAtOnce(n)
 	var beta T
 	for from := 0; from < n; from += some {
-		part := g[from*area:]
 		var columns []T
 		var ld int
 		if some == n && !c.plain() {
@@ -219,21 +224,27 @@ func (c *convolution[T]) backward(g []T, n int, need bool) []T {
 		} else {
 			columns, ld = c.unfold(from, min(some, n-from))
 		}
-		blas.Product(false, true, c.outputs, c.rows(), c.some*area, part, n*area, columns, ld, beta,
-			c.weightGradient, c.rows())
+		for group := range c.groups {
+			blas.Product(false, true, outputs, rows, c.some*area, g[(group*outputs*n+from)*area:], n*area,
+				columns[group*rows*ld:], ld, beta, c.weightGradient[group*outputs*rows:], rows)
+		}
 		beta = 1
 		if !need {
 			continue
 		}
-		if c.plain() {
-			blas.Product(true, false, c.rows(), n*area, c.outputs, c.weight, c.rows(), part, n*area, 0, inner, n*area)
-			continue
-		}
 		// The columns are not needed any more: their gradient takes their place.
-		wide := c.some * area
-		c.cols, c.spread = columns, inner
-		blas.Product(true, false, c.rows(), wide, c.outputs, c.weight, c.rows(), part, n*area, 0, columns, wide)
-		c.team.Run(c.inputs, len(columns), c.foldPart)
+		spread, wide := columns, c.some*area
+		if c.plain() {
+			spread = inner
+		}
+		for group := range c.groups {
+			blas.Product(true, false, rows, wide, outputs, c.weight[group*outputs*rows:], rows,
+				g[(group*outputs*n+from)*area:], n*area, 0, spread[group*rows*wide:], wide)
+		}
+		if !c.plain() {
+			c.cols, c.spread = columns, inner
+			c.team.Run(c.inputs, len(columns), c.foldPart)
+		}
 	}
 	return inner
 }

@@ -25,7 +25,7 @@ func weightsOf(layers []plan.Layer) []plan.Weight {
 			add(true, one.Outputs, one.Inputs)
 			add(true, one.Outputs)
 		case "Conv2d":
-			add(true, one.Outputs, one.Inputs, one.Kernel, one.Kernel)
+			add(true, one.Outputs, one.Inputs/max(1, one.Groups), one.Kernel, one.Kernel)
 			if one.Bias {
 				add(true, one.Outputs)
 			}
@@ -37,6 +37,10 @@ func weightsOf(layers []plan.Layer) []plan.Weight {
 		case "Residual":
 			all = append(all, weightsOf(one.Body)...)
 			all = append(all, weightsOf(one.Shortcut)...)
+		case "Branches":
+			for _, branch := range one.Branches {
+				all = append(all, weightsOf(branch)...)
+			}
 		}
 	}
 	return all
@@ -93,6 +97,11 @@ func conv(in, out, kernel, padding, stride int, bias bool) plan.Layer {
 	return plan.Layer{Kind: "Conv2d", Inputs: in, Outputs: out, Kernel: kernel, Padding: padding, Stride: stride, Bias: bias}
 }
 
+func grouped(groups int, one plan.Layer) plan.Layer {
+	one.Groups = groups
+	return one
+}
+
 func norm(channels int) plan.Layer {
 	return plan.Layer{Kind: "BatchNorm2d", Channels: channels, Momentum: 0.1, Epsilon: 1e-5}
 }
@@ -116,6 +125,10 @@ type model struct {
 func models() []model {
 	one := plan.Layer{Kind: "Residual", Body: []plan.Layer{sigmoid, conv(3, 4, 3, 1, 2, true), norm(4)}, Shortcut: []plan.Layer{conv(3, 4, 1, 0, 2, false), sigmoid}}
 	two := plan.Layer{Kind: "Residual", Body: []plan.Layer{conv(4, 4, 1, 0, 1, false), relu}}
+	// Of which one keeps its input, one pools it, and rectifiers stand first and last.
+	three := plan.Layer{Kind: "Branches", Branches: [][]plan.Layer{
+		{}, {relu, grouped(4, conv(4, 8, 3, 1, 1, false)), norm(8), relu}, {two, grouped(2, conv(4, 6, 1, 0, 1, true))}, {pool(3, 1, 1)},
+	}}
 	return []model{
 		{"dense, half squares", []int{5}, "mse", []plan.Layer{dense(5, 7), sigmoid, dense(7, 3), sigmoid}},
 		{"dense, cross-entropy", []int{5}, "cross-entropy", []plan.Layer{dense(5, 7), relu, dense(7, 3)}},
@@ -127,6 +140,9 @@ func models() []model {
 			sigmoid, conv(2, 4, 5, 2, 1, false), norm(4), relu, pool(3, 2, 1), conv(4, 5, 3, 2, 3, true), sigmoid, flat, dense(5*3*2, 3),
 		}},
 		{"residual", []int{3, 8, 8}, "cross-entropy", []plan.Layer{one, two, relu, averages, dense(4, 3)}},
+		{"branches", []int{2, 7, 6}, "cross-entropy", []plan.Layer{
+			conv(2, 4, 3, 1, 1, true), three, grouped(22, conv(22, 22, 3, 1, 2, false)), relu, averages, dense(22, 3),
+		}},
 	}
 }
 
@@ -288,6 +304,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		"width":    {dense(4, 3)},
 		"image":    {pool(2, 0, 0)},
 		"residual": {{Kind: "Residual", Body: []plan.Layer{dense(5, 3)}}},
+		"branches": {{Kind: "Branches", Branches: [][]plan.Layer{{relu}, {relu}}}},
 	} {
 		p := planOf(t, layers, []int{5}, "mse", 2, 1)
 		func() {

@@ -1,7 +1,9 @@
 package nets
 
 import (
+	"transect-trainer-go/fault"
 	"transect-trainer-go/number"
+	"transect-trainer-go/plan"
 	"transect-trainer-go/trainer"
 )
 
@@ -94,4 +96,64 @@ func (r *residual[T]) backward(g []T, n int, need bool) []T {
 		return nil
 	}
 	return r.add(r.inner.Of(n*r.before), one, other)
+}
+
+// branches are chains from one input, whose images are joined along channels: as these lie, one after another.
+type branches[T trainer.Number] struct {
+	parts    []*chain[T]
+	channels []int
+	before   int
+	after    shape
+	y, inner number.Buffer[T]
+}
+
+func newBranches[T trainer.Number](one plan.Layer, sample shape, b *binder[T]) *branches[T] {
+	made := &branches[T]{before: sample.numbers()}
+	for _, layers := range one.Branches {
+		part, end := build(layers, sample, b)
+		if len(made.parts) == 0 {
+			made.after = append(shape(nil), end...)
+		} else if len(end) == 3 && len(made.after) == 3 && end[1] == made.after[1] && end[2] == made.after[2] {
+			made.after[0] += end[0]
+		} else {
+			panic(fault.Bad("branches end in %v and %v, not in images of one size", made.after, end))
+		}
+		made.parts, made.channels = append(made.parts, part), append(made.channels, end[0])
+	}
+	if len(made.after) != 3 {
+		panic(fault.Bad("branches end in %v, not in images", made.after))
+	}
+	return made
+}
+
+// size is how many numbers of n samples the branch makes.
+func (b *branches[T]) size(branch, n int) int {
+	return b.channels[branch] * n * b.after[1] * b.after[2]
+}
+
+func (b *branches[T]) forward(x []T, n int, training bool) []T {
+	y := b.y.Of(n * b.after.numbers())
+	rest := y
+	for i, part := range b.parts {
+		copy(rest, part.forward(x, n, training))
+		rest = rest[b.size(i, n):]
+	}
+	return y
+}
+
+func (b *branches[T]) backward(g []T, n int, need bool) []T {
+	var inner []T
+	if need {
+		inner = b.inner.Of(n * b.before)
+		clear(inner)
+	}
+	// The last branch's weights are the model's later ones: gradients are ready from the end on.
+	for i := len(b.parts) - 1; i >= 0; i-- {
+		start := len(g) - b.size(i, n)
+		if found := b.parts[i].backward(g[start:], n, need); need {
+			add(inner, found)
+		}
+		g = g[:start]
+	}
+	return inner
 }

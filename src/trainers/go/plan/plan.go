@@ -75,19 +75,21 @@ type Model struct {
 
 // Layer is one of training/layers.py: Kind, and the fields of that kind.
 type Layer struct {
-	Kind     string  `json:"kind"`
-	Inputs   int     `json:"inputs"`
-	Outputs  int     `json:"outputs"`
-	Kernel   int     `json:"kernel"`
-	Padding  int     `json:"padding"`
-	Stride   int     `json:"stride"`
-	Bias     bool    `json:"bias"`
-	Channels int     `json:"channels"`
-	Momentum float64 `json:"momentum"`
-	Epsilon  float64 `json:"epsilon"`
-	Size     int     `json:"size"`
-	Body     []Layer `json:"body"`
-	Shortcut []Layer `json:"shortcut"`
+	Kind     string    `json:"kind"`
+	Inputs   int       `json:"inputs"`
+	Outputs  int       `json:"outputs"`
+	Kernel   int       `json:"kernel"`
+	Padding  int       `json:"padding"`
+	Stride   int       `json:"stride"`
+	Bias     bool      `json:"bias"`
+	Groups   int       `json:"groups"`
+	Channels int       `json:"channels"`
+	Momentum float64   `json:"momentum"`
+	Epsilon  float64   `json:"epsilon"`
+	Size     int       `json:"size"`
+	Body     []Layer   `json:"body"`
+	Shortcut []Layer   `json:"shortcut"`
+	Branches [][]Layer `json:"branches"`
 }
 
 // Weight is an array of the model with its initial values.

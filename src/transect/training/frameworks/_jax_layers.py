@@ -7,6 +7,7 @@ from typing import Any
 
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -44,6 +45,8 @@ class LayeredNetwork:
     def _chain(
         self, layers: tuple[Layer, ...], weights: Any, statistics: Any, x: Any, training: bool, prefix: str
     ) -> Any:
+        import jax
+
         for index, layer in enumerate(layers):
             name = f"{prefix}{index}."
             match layer:
@@ -52,6 +55,12 @@ class LayeredNetwork:
                 case Residual(body, shortcut):
                     beside = self._chain(shortcut, weights, statistics, x, training, f"{name}shortcut.")
                     x = self._chain(body, weights, statistics, x, training, f"{name}body.") + beside
+                case Branches(branches):
+                    ends = [
+                        self._chain(branch, weights, statistics, x, training, f"{name}{number}.")
+                        for number, branch in enumerate(branches)
+                    ]
+                    x = jax.numpy.concatenate(ends, -1)
                 case _:
                     x = _layer(layer, weights, x, name)
         return x
@@ -66,7 +75,14 @@ def _layer(layer: Layer, weights: dict[str, Any], x: Any, name: str) -> Any:
             return x @ weights[f"{name}weight"] + weights[f"{name}bias"].astype(x.dtype)
         case Conv2d(_, _, _, padding, stride):
             sides, orders = [(padding, padding)] * 2, ("NHWC", "HWIO", "NHWC")
-            x = lax.conv_general_dilated(x, weights[f"{name}weight"], (stride, stride), sides, dimension_numbers=orders)
+            x = lax.conv_general_dilated(
+                x,
+                weights[f"{name}weight"],
+                (stride, stride),
+                sides,
+                dimension_numbers=orders,
+                feature_group_count=layer.groups,
+            )
             return x + weights[f"{name}bias"].astype(x.dtype) if layer.bias else x
         case MaxPool2d(size, _, padding):
             sides = [(0, 0), (padding, padding), (padding, padding), (0, 0)]

@@ -15,6 +15,7 @@ import numpy as np
 from transect.training.frameworks._channels_last import order_at_end
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -110,7 +111,8 @@ class _Builder:
                 if padding and not same:
                     x = make.ZeroPadding2D(padding)(x)
                 cut = "same" if same else "valid"
-                return self._noted(make.Conv2D(outputs, kernel, stride, cut, use_bias=bias), x, name)
+                convolution = make.Conv2D(outputs, kernel, stride, cut, groups=layer.groups, use_bias=bias)
+                return self._noted(convolution, x, name)
             case BatchNorm2d(_, momentum, epsilon):
                 axis = 1 if self._first else -1
                 norm = self._norm(axis=axis, momentum=1 - momentum, epsilon=epsilon)
@@ -139,6 +141,9 @@ class _Builder:
             case Residual(body, shortcut):
                 ends = [self.chain(body, x, f"{name}.body."), self.chain(shortcut, x, f"{name}.shortcut.")]
                 return make.Add()(ends)
+            case Branches(branches):
+                ends = [self.chain(branch, x, f"{name}.{number}.") for number, branch in enumerate(branches)]
+                return make.Concatenate(1 if self._first else -1)(ends) if len(ends) > 1 else ends[0]
         raise TypeError(f"no Keras layer for {layer!r}: add it to {__name__}")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -43,6 +44,19 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
         def hybrid_forward(self, F: Any, x: Any) -> Any:
             return self.body(x) + (x if self.shortcut is None else self.shortcut(x))
 
+    class Join(nn.HybridBlock):
+        """Branches from one input, joined along channels; None is the input."""
+
+        def __init__(self, branches: list[Any]) -> None:
+            super().__init__()
+            self.branches = branches
+            for branch in branches:
+                if branch is not None:
+                    self.register_child(branch)
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return F.concat(*(x if branch is None else branch(x) for branch in self.branches), dim=1)
+
     def keep(block: Any, layer: Layer, name: str) -> Any:
         for weight in weight_shapes((layer,)):
             part = weight.name.rpartition(".")[2]
@@ -54,8 +68,10 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
         match layer:
             case Linear(inputs, outputs):
                 return keep(nn.Dense(outputs, flatten=False, in_units=inputs), layer, name)
-            case Conv2d(inputs, outputs, kernel, padding, stride, bias):
-                block = nn.Conv2D(outputs, kernel, stride, padding, in_channels=inputs, use_bias=bias)
+            case Conv2d(inputs, outputs, kernel, padding, stride, bias, groups):
+                block = nn.Conv2D(
+                    outputs, kernel, stride, padding, groups=groups, in_channels=inputs, use_bias=bias
+                )
                 return keep(block, layer, name)
             case BatchNorm2d(channels, _, epsilon):
                 block = nn.BatchNorm(momentum=0.0, epsilon=epsilon, in_channels=channels)
@@ -75,6 +91,10 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
             case Residual(body, shortcut):
                 second = chain(shortcut, f"{name}.shortcut.") if shortcut else None
                 return Sum(chain(body, f"{name}.body."), second)
+            case Branches(branches):
+                return Join(
+                    [chain(branch, f"{name}.{number}.") if branch else None for number, branch in enumerate(branches)]
+                )
         raise TypeError(f"no Gluon block for layer {layer!r}: add it to {__name__}")
 
     def chain(parts: tuple[Layer, ...], prefix: str) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from transect.training.frameworks._numpy_layers import Backward, forward
-from transect.training.layers import Layer, Residual, weight_shapes
+from transect.training.layers import Branches, Layer, inner, weight_shapes
 from transect.training.losses import LOSSES
 from transect.training.workloads import Parameters
 
@@ -52,7 +54,7 @@ class _Leaf:
 class _Chain:
     """Layers one after another."""
 
-    def __init__(self, parts: list[_Leaf | _Sum]) -> None:
+    def __init__(self, parts: list[_Leaf | _Parallel]) -> None:
         self.parts = parts
         self.trained: bool = any(part.trained for part in parts)
         # Before it, nobody needs a gradient.
@@ -78,35 +80,37 @@ class _Chain:
         return x, backward
 
 
-class _Sum:
-    """A residual layer. Its parts store their gradients themselves."""
+class _Parallel:
+    """Chains from one input, whose outputs are added, or joined along channels. They store their gradients themselves."""
 
     gradients: tuple[np.ndarray, ...] = ()
 
-    def __init__(self, body: _Chain, shortcut: _Chain) -> None:
-        self.body, self.shortcut = body, shortcut
-        self.trained = body.trained or shortcut.trained
+    def __init__(self, chains: list[_Chain], joins: bool) -> None:
+        self.chains, self.joins = chains, joins
+        self.trained = any(chain.trained for chain in chains)
 
     def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
-        first, back_first = self.body.forward(x, training)
-        second, back_second = self.shortcut.forward(x, training)
+        passes = [chain.forward(x, training) for chain in self.chains]
+        outputs = [y for y, _ in passes]
+        ends = np.cumsum([y.shape[1] for y in outputs])
 
         def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
-            of_body, of_shortcut = back_first(g, need)[0], back_second(g, need)[0]
-            return (of_body + of_shortcut if need and of_body is not None and of_shortcut is not None else None), ()
+            pieces = np.split(g, ends[:-1], axis=1) if self.joins else [g] * len(passes)
+            found = [back(piece, need)[0] for (_, back), piece in zip(passes, pieces, strict=True)]
+            return (reduce(np.add, found) if need else None), ()
 
-        return first + second, backward
+        return (np.concatenate(outputs, axis=1) if self.joins else reduce(np.add, outputs)), backward
 
 
 def _chain(
     layers: tuple[Layer, ...], weights: dict[str, np.ndarray], gradients: dict[str, np.ndarray], prefix: str = ""
 ) -> _Chain:
-    parts: list[_Leaf | _Sum] = []
+    parts: list[_Leaf | _Parallel] = []
     for index, layer in enumerate(layers):
         name = f"{prefix}{index}."
-        if isinstance(layer, Residual):
-            body = _chain(layer.body, weights, gradients, f"{name}body.")
-            parts.append(_Sum(body, _chain(layer.shortcut, weights, gradients, f"{name}shortcut.")))
+        if chains := inner(layer):
+            made = [_chain(chain, weights, gradients, f"{name}{part}.") for part, chain in chains.items()]
+            parts.append(_Parallel(made, isinstance(layer, Branches)))
             continue
         weight_names = [weight.name for weight in weight_shapes((layer,))]
         names = [name + weight.rpartition(".")[2] for weight in weight_names]

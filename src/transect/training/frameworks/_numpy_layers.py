@@ -35,8 +35,9 @@ def _linear(x: Array, weight: Array, bias: Array) -> tuple[Array, Backward]:
     return x @ weight.T + bias, backward
 
 
-def _convolution(x: Array, weight: Array, bias: Array | None, pad: int, stride: int) -> tuple[Array, Backward]:
-    """Convolution as one matrix product over unfolded windows (im2col)."""
+def _convolution(x: Array, layer: Conv2d, weight: Array, bias: Array | None) -> tuple[Array, Backward]:
+    """Convolution as one matrix product over unfolded windows (im2col) for each group."""
+    pad, stride, groups = layer.padding, layer.stride, layer.groups
     out_channels, _, kernel, _ = weight.shape
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad))) if pad else x
     n, channels, height, width = padded.shape
@@ -45,11 +46,12 @@ def _convolution(x: Array, weight: Array, bias: Array | None, pad: int, stride: 
     out_h, out_w = windows.shape[2:4]
 
     def unfold() -> Array:
-        return windows.transpose(0, 2, 3, 1, 4, 5).reshape(n * out_h * out_w, -1)
+        rows = windows.transpose(0, 2, 3, 1, 4, 5).reshape(n * out_h * out_w, groups, -1)
+        return rows.transpose(1, 0, 2)
 
     columns = unfold()
-    flat = weight.reshape(out_channels, -1)
-    y = columns @ flat.T
+    flat = weight.reshape(groups, out_channels // groups, -1)
+    y = (columns @ flat.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(n * out_h * out_w, out_channels)
     if bias is not None:
         y += bias
     y = y.reshape(n, out_h, out_w, out_channels).transpose(0, 3, 1, 2)
@@ -59,12 +61,14 @@ def _convolution(x: Array, weight: Array, bias: Array | None, pad: int, stride: 
     def backward(g: Array, need: bool) -> tuple[Array | None, tuple[Array, ...]]:
         rows = g.transpose(0, 2, 3, 1).reshape(-1, out_channels)
         columns = unfold() if kept is None else kept
-        gradients: tuple[Array, ...] = ((rows.T @ columns).reshape(weight.shape),)
+        parts = rows.reshape(len(rows), groups, -1).transpose(1, 2, 0)
+        gradients: tuple[Array, ...] = ((parts @ columns).reshape(weight.shape),)
         if bias is not None:
             gradients += (rows.sum(axis=0),)
         if not need:
             return None, gradients
-        unfolded = (rows @ flat).reshape(n, out_h, out_w, channels, kernel, kernel)
+        unfolded = (parts.transpose(0, 2, 1) @ flat).transpose(1, 0, 2)
+        unfolded = unfolded.reshape(n, out_h, out_w, channels, kernel, kernel)
         spread = np.zeros_like(padded)
         high, wide = stride * (out_h - 1) + 1, stride * (out_w - 1) + 1
         for i in range(kernel):
@@ -131,16 +135,15 @@ def _batch_norm(x: Array, layer: BatchNorm2d, weights: list[Array], training: bo
 
 
 def forward(layer: Layer, x: Array, weights: list[Array], training: bool = True) -> tuple[Array, Backward]:
-    """Run one layer that is not residual; the returned function runs it backwards.
+    """Run one layer that has no others inside; the returned function runs it backwards.
 
     `weights` are the layer's own, in the order of `layers.weight_shapes`.
     """
     match layer:
         case Linear():
             return _linear(x, *weights)
-        case Conv2d(padding=padding, stride=stride):
-            bias = weights[1] if layer.bias else None
-            return _convolution(x, weights[0], bias, padding, stride)
+        case Conv2d():
+            return _convolution(x, layer, weights[0], weights[1] if layer.bias else None)
         case BatchNorm2d():
             return _batch_norm(x, layer, weights, training)
         case MaxPool2d():

@@ -8,6 +8,7 @@ import numpy as np
 
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -54,7 +55,7 @@ class Model:
                 # "SAME" is faster, but pads one side more than the other when the stride is 2.
                 even = stride == 1 and 0 < 2 * padding == kernel - 1
                 sides = "SAME" if even else _sides(padding)
-                x = tf.nn.conv2d(x, self._weight(f"{name}weight"), stride, sides)
+                x = self._convolution(x, self._weight(f"{name}weight"), stride, sides, layer)
                 return tf.nn.bias_add(x, self._weight(f"{name}bias")) if layer.bias else x
             case BatchNorm2d():
                 return self._batch_norm(layer, x, training, name)
@@ -71,7 +72,21 @@ class Model:
             case Residual(body, shortcut):
                 shortcut_output = self._chain(shortcut, x, training, f"{name}shortcut.")
                 return self._chain(body, x, training, f"{name}body.") + shortcut_output
+            case Branches(branches):
+                ends = [self._chain(branch, x, training, f"{name}{number}.") for number, branch in enumerate(branches)]
+                return tf.concat(ends, -1)
         raise TypeError(f"no TensorFlow operation for layer {layer}")
+
+    def _convolution(self, x: Any, weight: Any, stride: int, sides: Any, layer: Conv2d) -> Any:
+        """Convolve; with groups by what TensorFlow has for them on a CPU: its own operation is for GPUs."""
+        tf, groups = self.tf, layer.groups
+        if groups == 1:
+            return tf.nn.conv2d(x, weight, stride, sides)
+        if groups == layer.inputs:
+            shape = (layer.kernel, layer.kernel, layer.inputs, layer.outputs // groups)
+            return tf.nn.depthwise_conv2d(x, tf.reshape(weight, shape), (1, stride, stride, 1), sides)
+        pairs = zip(tf.split(x, groups, -1), tf.split(weight, groups, -1), strict=True)
+        return tf.concat([tf.nn.conv2d(part, own, stride, sides) for part, own in pairs], -1)
 
     def _batch_norm(self, layer: BatchNorm2d, x: Any, training: bool, name: str) -> Any:
         tf, variables = self.tf, self.variables

@@ -11,6 +11,7 @@ import numpy as np
 from transect.domain.precisions import find_precision
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -45,6 +46,7 @@ def build_module(
     layouts are the neutral ones, so weights are copied as they are. The weights drawn by torch are
     meant to be replaced by `load_weights`. Raises TypeError for an unknown layer.
     """
+    import torch
     from torch import nn
 
     class Sum(nn.Module):
@@ -58,6 +60,12 @@ def build_module(
             total: torch.Tensor = self.body(x) + self.shortcut(x)
             return total
 
+    class Join(nn.ModuleList):
+        """Branches from one input, joined along channels."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([branch(x) for branch in self], 1)
+
     class Average(nn.Module):
         """Mean over height and width."""
 
@@ -70,8 +78,8 @@ def build_module(
         match layer:
             case Linear(inputs, outputs):
                 return nn.Linear(inputs, outputs)
-            case Conv2d(inputs, outputs, kernel, padding, stride, bias):
-                return nn.Conv2d(inputs, outputs, kernel, stride, padding, bias=bias)
+            case Conv2d(inputs, outputs, kernel, padding, stride, bias, groups):
+                return nn.Conv2d(inputs, outputs, kernel, stride, padding, groups=groups, bias=bias)
             case BatchNorm2d(channels, momentum, epsilon):
                 return nn.BatchNorm2d(channels, epsilon, momentum)
             case MaxPool2d(size, stride, padding):
@@ -86,6 +94,8 @@ def build_module(
                 return nn.Flatten()
             case Residual(body, shortcut):
                 return Sum(chain(body, f"{name}.body."), chain(shortcut, f"{name}.shortcut."))
+            case Branches(branches):
+                return Join(chain(branch, f"{name}.{number}.") for number, branch in enumerate(branches))
         raise TypeError(f"no torch module for layer {layer!r}: add it to {__name__}")
 
     def chain(parts: tuple[Layer, ...], prefix: str = "") -> nn.Sequential:

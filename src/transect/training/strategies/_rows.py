@@ -11,9 +11,9 @@ from transect.training.layers import (
     Layer,
     MaxPool2d,
     ReLU,
-    Residual,
     Shape,
     Sigmoid,
+    inner,
     shapes,
 )
 from transect.training.layout import Layout
@@ -87,9 +87,9 @@ class Halo:
 
 
 def _by_rows(layer: Layer, before: Shape, parts: int) -> bool:
+    if chains := inner(layer).values():
+        return all(_run(chain, before, parts) == len(chain) for chain in chains)
     match layer:
-        case Residual(body, shortcut):
-            return all(_run(chain, before, parts) == len(chain) for chain in (body, shortcut))
         case Conv2d() | MaxPool2d() | BatchNorm2d() | ReLU() | Sigmoid():
             after = shapes((layer,), before)[-1]
             return len(before) == len(after) == 3 and min(before[1], after[1]) >= parts

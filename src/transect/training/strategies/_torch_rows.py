@@ -97,7 +97,7 @@ def _modules() -> dict[type, Any]:
     class Convolution(nn.Conv2d):
         def __init__(self, layer: Conv2d, height: int, group: RankGroup, part: int) -> None:
             kernel, pad, stride = layer.kernel, layer.padding, layer.stride
-            super().__init__(layer.inputs, layer.outputs, kernel, stride, pad, bias=layer.bias)
+            super().__init__(layer.inputs, layer.outputs, kernel, stride, pad, groups=layer.groups, bias=layer.bias)
             self.halo = Halo.of_windows(height, kernel, pad, stride, len(group.ranks), part)
             self.group = group
 
@@ -105,7 +105,7 @@ def _modules() -> dict[type, Any]:
             x = _with_halo(x, self.halo, self.group, 0.0)
             # Rows are padded by what is there or by zeros, columns as ever.
             sides = (0, self.padding[1])
-            return functional.conv2d(x, self.weight, self.bias, self.stride, sides)
+            return functional.conv2d(x, self.weight, self.bias, self.stride, sides, groups=self.groups)
 
     class Pool(nn.Module):
         def __init__(self, layer: MaxPool2d, height: int, group: RankGroup, part: int) -> None:

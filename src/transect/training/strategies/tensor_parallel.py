@@ -12,7 +12,7 @@ from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import ModelPlan, Trainer, TrainingState
 from transect.training.frameworks._torch_trainer import TorchTrainer
 from transect.training.layered import LayeredModel
-from transect.training.layers import Layer, Linear, ReLU, Residual, Sigmoid
+from transect.training.layers import Layer, Linear, ReLU, Sigmoid, inner
 from transect.training.layout import Layout
 from transect.training.models import Model, called
 from transect.training.strategies import STRATEGIES
@@ -53,9 +53,8 @@ def _pairs(layers: tuple[Layer, ...], prefix: str = "") -> Iterator[Pair]:
                 open_ = None
         elif not isinstance(layer, ReLU | Sigmoid):
             open_ = None
-        if isinstance(layer, Residual):
-            yield from _pairs(layer.body, f"{name}.body.")
-            yield from _pairs(layer.shortcut, f"{name}.shortcut.")
+        for part, chain in inner(layer).items():
+            yield from _pairs(chain, f"{name}.{part}.")
 
 
 def _cuts(pairs: list[Pair], parts: int, part: int) -> dict[str, Cut]:
@@ -101,9 +100,8 @@ def _linears(layers: tuple[Layer, ...], prefix: str = "") -> dict[str, Linear]:
         name = f"{prefix}{index}"
         if isinstance(layer, Linear):
             found[name] = layer
-        if isinstance(layer, Residual):
-            found |= _linears(layer.body, f"{name}.body.")
-            found |= _linears(layer.shortcut, f"{name}.shortcut.")
+        for part, chain in inner(layer).items():
+            found |= _linears(chain, f"{name}.{part}.")
     return found
 
 
