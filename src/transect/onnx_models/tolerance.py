@@ -15,11 +15,13 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
     Residual,
     Sigmoid,
+    walk,
 )
 from transect.training.models import Model
 
@@ -36,7 +38,7 @@ TOLERANCE_RULE = (
     "longest accumulation; output_scale is the largest absolute output; framework_error is the "
     "framework's own largest distance to the same model in float64; worst_case, known of lists of "
     "layers, is twice the "
-    "float32 error bound propagated layer by layer over the test set: a sum of K products plus "
+    "float32 error bound propagated layer by layer over the test set (but with a LayerNorm, which may divide by next to nothing): a sum of K products plus "
     "bias adds gamma(K+1) (|W||x| + |b|), gamma(n) = n u / (1 - n u), in any order of summation, "
     "|W| carries on the error of the layer before, sigmoid divides it by 4 and adds 4 u. "
     "Weights rounded to fp16 do not pass"
@@ -62,7 +64,10 @@ def output_tolerance(model: Model, module: torch.nn.Module, x: np.ndarray, outpu
     a rule.
     """
     worst_case = None
-    if isinstance(model, LayeredModel):
+    # A layer norm divides by what may be next to nothing: a bound for that would be none.
+    if isinstance(model, LayeredModel) and not any(
+        isinstance(placed.layer, LayerNorm) for placed in walk(model.layers, model.sample)
+    ):
         exact, error, longest = _propagate(model.layers, module, x)
         worst_case = 2.0 * error
     else:

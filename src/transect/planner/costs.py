@@ -32,6 +32,7 @@ from transect.training.layers import (
     Conv2d,
     Flatten,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -113,7 +114,7 @@ def _keeps(layer: Layer, before: Shape, after: Shape, size: int, held: bool) -> 
     """
     own_input = 0 if held else size * prod(before)
     match layer:
-        case Linear() | Conv2d() | BatchNorm2d():
+        case Linear() | Conv2d() | BatchNorm2d() | LayerNorm():
             return own_input, False
         case MaxPool2d():
             return own_input + _PLACE_BYTES * prod(after), False

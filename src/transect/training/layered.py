@@ -16,6 +16,7 @@ from transect.training.layers import (
     Conv2d,
     Flatten,
     Layer,
+    LayerNorm,
     Linear,
     Shape,
     Weight,
@@ -109,6 +110,8 @@ class LayeredModel:
             match placed.layer:
                 case Linear(inputs, outputs):
                     longest = max(longest, inputs, outputs)
+                case LayerNorm(features):
+                    longest = max(longest, features)
                 case Conv2d(inputs, outputs, kernel):
                     longest = max(longest, max(inputs, outputs) // placed.layer.groups * kernel * kernel)
         return longest

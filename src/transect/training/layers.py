@@ -57,6 +57,14 @@ class BatchNorm2d:
 
 
 @dataclass(frozen=True, slots=True)
+class LayerNorm:
+    """y = (x - mean) / sqrt(var + epsilon), over the features of each sample; the variance is the population's. No parameters."""
+
+    features: int
+    epsilon: float = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
 class MaxPool2d:
     """Maximum over windows of `size`; `stride` 0 means `size`. Padding never wins."""
 
@@ -105,7 +113,7 @@ class Branches:
     branches: tuple[tuple[Layer, ...], ...]
 
 
-Layer = Linear | Conv2d | BatchNorm2d | MaxPool2d | GlobalAveragePool | ReLU | Sigmoid | Flatten | Residual | Branches
+Layer = Linear | Conv2d | BatchNorm2d | LayerNorm | MaxPool2d | GlobalAveragePool | ReLU | Sigmoid | Flatten | Residual | Branches
 
 
 def inner(layer: Layer) -> dict[str, tuple[Layer, ...]]:
@@ -157,6 +165,8 @@ def _after(layer: Layer, shape: Shape, name: str) -> Shape:
         ):
             return (shape[0], *(_windows(s, size, padding, layer.step) for s in shape[1:]))
         case BatchNorm2d(channels) if len(shape) == 3 and shape[0] == channels:
+            return shape
+        case LayerNorm(features) if shape == (features,):
             return shape
         case GlobalAveragePool() if len(shape) == 3:
             return shape[:1]

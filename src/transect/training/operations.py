@@ -11,6 +11,7 @@ Counted is the least that what a layer is defined to be asks for, whatever a lib
 - A batch norm in training takes one pass for sum and sum of squares (3) and one for a x + b (2);
   backwards, two sums for its weight and bias (3) and one of three terms for its input (4). In
   prediction it is a factor in the weights beside it. What happens once per channel is left out.
+- A layer norm takes the same passes over the features of a sample, in prediction too.
 - Windows of a pooling share their comparisons: each number has to lose one, or be a maximum.
 
 Algorithms that multiply less than the definition (Winograd's, Fourier's, Strassen's) are not
@@ -29,6 +30,7 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -113,6 +115,8 @@ def layer_operations(layer: Layer, before: Shape, after: Shape) -> Operations:
             )
         case BatchNorm2d():
             return Operations(forward=5 * read, weights=3 * read, inputs=4 * read)
+        case LayerNorm():
+            return Operations(prediction=5 * read, forward=5 * read, inputs=7 * read)
         case MaxPool2d():
             covered = prod(axis.covered for axis in _windows(layer, before, after))
             choices = before[0] * covered - written

@@ -17,6 +17,7 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -81,6 +82,8 @@ class _Count:
                 return {before}, output
             case BatchNorm2d(channels):
                 return {before, self.made((2 * channels,), samples=1)}, output
+            case LayerNorm():
+                return {before, self.made((2,))}, output
             case MaxPool2d():
                 return {before, self.made(after, _INDEX_BYTES)}, output
             case ReLU() | Sigmoid():

@@ -18,6 +18,7 @@ from transect.training.layers import (
     Conv2d,
     Flatten,
     GlobalAveragePool,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -76,6 +77,8 @@ LAYERS = {
         # mean and variance divided, seven for running statistics, three for the scale.
         Beyond(forward=BATCH * 24 * 2 + 3 * 12, inputs=3 * 3, why="two passes; once per channel"),
     ),
+    # Seven a number for the input as it is; what is once per sample: means divided, and three for the scale.
+    "layer norm": (LayerNorm(6), (6,), Beyond(forward=BATCH * 5, inputs=BATCH * 2, why="once per sample")),
     "pooling": (
         MaxPool2d(2),
         (3, 4, 6),

@@ -25,6 +25,7 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -53,6 +54,10 @@ def block(before: int, after: int, stride: int) -> Residual:
 
 MODELS: dict[str, tuple[tuple[int, ...], tuple[Layer, ...]]] = {
     "mlp": ((2, 2), (Flatten(), Linear(4, 30), Sigmoid(), Linear(30, 20), ReLU(), Linear(20, 3))),
+    "normalised": (
+        (4,),
+        (Linear(4, 7), Sigmoid(), LayerNorm(7), Linear(7, 6), LayerNorm(6, epsilon=1e-2), ReLU(), Linear(6, 3)),
+    ),
     # The first pooling sees negative numbers and pads them.
     "cnn": (
         (2, 7, 8),
@@ -109,9 +114,9 @@ MODELS: dict[str, tuple[tuple[int, ...], tuple[Layer, ...]]] = {
 STEPS = ((0.05, 6), (0.05, 6), (0.1, 6), (0.02, 4))
 # What is set counts, not what was computed.
 SCALE = 1.25
-CASES = [(model, "cross-entropy") for model in MODELS] + [("mlp", "mse")]
+CASES = [(model, "cross-entropy") for model in MODELS if model != "normalised"] + [("mlp", "mse")]
 # Parts without weights begin the model, stand in its middle, and end in flattened images; and micro-batches.
-CUTS = {"mlp": ((1, 2, 3), 4), "cnn": ((3, 4, 7), 4), "residual": ((4, 6), 2)}
+CUTS = {"mlp": ((1, 2, 3), 4), "cnn": ((3, 4, 7), 4), "residual": ((4, 6), 2), "normalised": ((2, 4), 4)}
 
 
 def plan(
@@ -318,6 +323,8 @@ def main(framework: str, precision: str) -> None:
     if framework.startswith(("keras", "tensorflow", "jax")):
         steps.append(fused)
     cases = CASES if precision == "fp64" else [CASES[0], CASES[2]]
+    if precision == "fp64" and not FRAMEWORKS.get(framework).lacks:
+        cases = [*cases, ("normalised", "mse")]
     # Parts and fused steps are made of what a whole step is: they show nothing more of branches.
     every = [(case, step) for case, step in product(cases, steps) if step is separate or case[0] != "branches"]
     # What is compiled is compiled anew for each part and size; of bfloat16 the smallest will do.

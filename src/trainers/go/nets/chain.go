@@ -110,8 +110,8 @@ func makeLayer[T trainer.Number](one plan.Layer, sample shape, b *binder[T], pla
 	image := len(sample) == 3
 	fits := false
 	switch one.Kind {
-	case "Linear":
-		fits = len(sample) == 1 && sample[0] == one.Inputs
+	case "Linear", "LayerNorm":
+		fits = len(sample) == 1 && sample[0] == one.Inputs+one.Features
 	case "Conv2d", "BatchNorm2d":
 		fits = image && sample[0] == one.Inputs+one.Channels
 	case "MaxPool2d", "GlobalAveragePool", "Branches":
@@ -132,6 +132,8 @@ func makeLayer[T trainer.Number](one plan.Layer, sample shape, b *binder[T], pla
 		return made, shape{made.outputs, made.outHeight, made.outWidth}
 	case "BatchNorm2d":
 		return newBatchNorm(one, sample, b), sample
+	case "LayerNorm":
+		return newLayerNorm[T](one, b.team), sample
 	case "MaxPool2d":
 		made := newMaxPool[T](one, sample, b.team)
 		return made, shape{sample[0], made.outHeight, made.outWidth}

@@ -106,6 +106,10 @@ func norm(channels int) plan.Layer {
 	return plan.Layer{Kind: "BatchNorm2d", Channels: channels, Momentum: 0.1, Epsilon: 1e-5}
 }
 
+func normed(features int) plan.Layer {
+	return plan.Layer{Kind: "LayerNorm", Features: features, Epsilon: 1e-5}
+}
+
 func pool(size, stride, padding int) plan.Layer {
 	return plan.Layer{Kind: "MaxPool2d", Size: size, Stride: stride, Padding: padding}
 }
@@ -132,6 +136,9 @@ func models() []model {
 	return []model{
 		{"dense, half squares", []int{5}, "mse", []plan.Layer{dense(5, 7), sigmoid, dense(7, 3), sigmoid}},
 		{"dense, cross-entropy", []int{5}, "cross-entropy", []plan.Layer{dense(5, 7), relu, dense(7, 3)}},
+		{"layer norms", []int{5}, "mse", []plan.Layer{
+			dense(5, 7), sigmoid, normed(7), dense(7, 6), normed(6), relu, dense(6, 3), normed(3),
+		}},
 		{"images as rows", []int{2, 3, 3}, "cross-entropy", []plan.Layer{flat, dense(18, 4)}},
 		{"convolutions", []int{3, 7, 6}, "cross-entropy", []plan.Layer{
 			conv(3, 4, 3, 1, 1, true), relu, pool(2, 0, 0), conv(4, 3, 2, 0, 1, true), sigmoid, flat, dense(3*2*2, 3),
@@ -224,7 +231,7 @@ func TestThreadsChangeNoBit(t *testing.T) {
 
 // Layers are told from the last one on, each when its gradient is what it is at the end.
 func TestLayersAreReadyFromTheLastOneOn(t *testing.T) {
-	one := models()[5]
+	one := models()[6]
 	p := planOf(t, one.layers, one.sample, one.loss, 4, 1)
 	made, err := New[float32](p)
 	if err != nil {
@@ -285,7 +292,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 
 // A number that is none must not vanish behind a rectifier or a maximum.
 func TestNaNGoesOn(t *testing.T) {
-	p := planOf(t, models()[3].layers, models()[3].sample, "cross-entropy", 2, 1)
+	p := planOf(t, models()[4].layers, models()[4].sample, "cross-entropy", 2, 1)
 	made, err := New[float64](p)
 	if err != nil {
 		t.Fatal(err)

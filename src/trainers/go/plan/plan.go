@@ -84,6 +84,7 @@ type Layer struct {
 	Bias     bool      `json:"bias"`
 	Groups   int       `json:"groups"`
 	Channels int       `json:"channels"`
+	Features int       `json:"features"`
 	Momentum float64   `json:"momentum"`
 	Epsilon  float64   `json:"epsilon"`
 	Size     int       `json:"size"`

@@ -21,12 +21,12 @@ class Bundled(LoadedDataset):
 
         bunch = getattr(datasets, f"load_{self.name}")()
         return Samples(
-            x=self.shaped(np.asarray(bunch.data, np.float64)),
+            x=self.shaped(np.asarray(bunch.data, np.float64), options),
             y=np.asarray(bunch.target, np.int64),
             classes=tuple(str(name) for name in bunch.target_names),
             source=f"scikit-learn bundled {self.name} ({self.source})",
             file=Path(datasets.__file__).parent / "data" / self.file,
         )
 
-    def shaped(self, x: np.ndarray) -> np.ndarray:
+    def shaped(self, x: np.ndarray, options: dict[str, Any]) -> np.ndarray:
         return x

@@ -12,6 +12,7 @@ from transect.domain.axes.train import TrainCell
 from transect.domain.options import Value
 from transect.domain.registry import Plugin, Registry
 from transect.training.layered import LayeredModel
+from transect.training.layers import Layer, walk
 from transect.training.models import Model, called
 from transect.training.trainers import (
     BaseTrainer,
@@ -80,6 +81,8 @@ class Framework(Plugin, ABC):
 
     # Hyper-parameters that it follows, of those that not every framework has: `support.SPECIAL`.
     follows: tuple[str, ...] = ()
+    # Kinds of transect's own layers that it cannot build.
+    lacks: tuple[type[Layer], ...] = ()
 
     @abstractmethod
     def supports(self, cell: TrainCell) -> str | None:
@@ -87,7 +90,7 @@ class Framework(Plugin, ABC):
 
     def builds(self, model: Model) -> str | None:
         """Return None, or the reason why it cannot build the model; most build layers only."""
-        return only_layers(model)
+        return only_layers(model, self.lacks)
 
     @abstractmethod
     def trainer(self, plan: ModelPlan) -> Trainer:
@@ -142,10 +145,11 @@ class ProgramFramework(Framework):
         return {}
 
 
-def only_layers(model: Model) -> str | None:
-    """Return the reason why a framework that builds lists of layers cannot build the model."""
+def only_layers(model: Model, lacks: tuple[type[Layer], ...] = ()) -> str | None:
+    """Return the reason why a framework that builds lists of layers, but those that it lacks, cannot build the model."""
     if isinstance(model, LayeredModel):
-        return None
+        missing = {type(one.layer).__name__ for one in walk(model.layers, model.sample) if isinstance(one.layer, lacks)}
+        return f"it has no layer {', '.join(sorted(missing))}" if missing else None
     return f"it builds transect's own layers, not {called(model)}"
 
 

@@ -12,6 +12,7 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -84,6 +85,9 @@ def _layer(layer: Layer, weights: dict[str, Any], x: Any, name: str) -> Any:
                 feature_group_count=layer.groups,
             )
             return x + weights[f"{name}bias"].astype(x.dtype) if layer.bias else x
+        case LayerNorm(_, epsilon):
+            centred = x - x.mean(-1, keepdims=True)
+            return centred * lax.rsqrt((centred**2).mean(-1, keepdims=True) + epsilon)
         case MaxPool2d(size, _, padding):
             sides = [(0, 0), (padding, padding), (padding, padding), (0, 0)]
             return lax.reduce_window(

@@ -13,6 +13,7 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -134,6 +135,22 @@ def _batch_norm(x: Array, layer: BatchNorm2d, weights: list[Array], training: bo
     return normal * weight + bias, backward
 
 
+def _layer_norm(x: Array, layer: LayerNorm) -> tuple[Array, Backward]:
+    """Normalise each sample (n, features) over its features."""
+    centred = x - x.mean(axis=1, keepdims=True, dtype=x.dtype)
+    var = np.square(centred).mean(axis=1, keepdims=True, dtype=x.dtype)
+    scale = 1 / np.sqrt(var + x.dtype.type(layer.epsilon))
+    normal = centred * scale
+
+    def backward(g: Array, need: bool) -> tuple[Array | None, tuple[Array, ...]]:
+        if not need:
+            return None, ()
+        mean, along = (part.mean(axis=1, keepdims=True, dtype=x.dtype) for part in (g, g * normal))
+        return scale * (g - mean - normal * along), ()
+
+    return normal, backward
+
+
 def forward(layer: Layer, x: Array, weights: list[Array], training: bool = True) -> tuple[Array, Backward]:
     """Run one layer that has no others inside; the returned function runs it backwards.
 
@@ -146,6 +163,8 @@ def forward(layer: Layer, x: Array, weights: list[Array], training: bool = True)
             return _convolution(x, layer, weights[0], weights[1] if layer.bias else None)
         case BatchNorm2d():
             return _batch_norm(x, layer, weights, training)
+        case LayerNorm():
+            return _layer_norm(x, layer)
         case MaxPool2d():
             return _pool(x, layer)
         case GlobalAveragePool():

@@ -13,6 +13,7 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -59,6 +60,9 @@ class Model:
                 return tf.nn.bias_add(x, self._weight(f"{name}bias")) if layer.bias else x
             case BatchNorm2d():
                 return self._batch_norm(layer, x, training, name)
+            case LayerNorm(_, epsilon):
+                mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+                return tf.nn.batch_normalization(x, mean, variance, None, None, epsilon)
             case MaxPool2d(size, _, padding):
                 return tf.nn.max_pool2d(x, size, layer.step, _sides(padding))
             case GlobalAveragePool():

@@ -16,6 +16,7 @@ from transect.training.layers import (
     Flatten,
     GlobalAveragePool,
     Layer,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
@@ -82,6 +83,8 @@ def build_module(
                 return nn.Conv2d(inputs, outputs, kernel, stride, padding, groups=groups, bias=bias)
             case BatchNorm2d(channels, momentum, epsilon):
                 return nn.BatchNorm2d(channels, epsilon, momentum)
+            case LayerNorm(features, epsilon):
+                return nn.LayerNorm(features, epsilon, elementwise_affine=False)
             case MaxPool2d(size, stride, padding):
                 return nn.MaxPool2d(size, stride or None, padding)
             case GlobalAveragePool():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks.go_ import GoFramework
+from transect.training.layers import LayerNorm
 
 
 @FRAMEWORKS.register("go-gorgonia", "gorgonia")
@@ -13,6 +14,7 @@ class GoGorgonia(GoFramework):
 
     environment = "trainer-go-gorgonia"
     program = "transect-trainer-go-gorgonia"
+    lacks = (LayerNorm,)
     # The compiler of CUDA, which lies beside them, only builds it.
     loads_on_gpu = (
         "nvidia_cublas_cu11",

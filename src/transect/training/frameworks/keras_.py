@@ -40,6 +40,7 @@ from transect.training.frameworks._keras_trainers import TensorFlowTrainer, Torc
 from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
 from transect.training.frameworks._tensorflow_trainer import configure
 from transect.training.frameworks._torch_part import AutogradPart
+from transect.training.layers import LayerNorm
 
 
 class _KerasJaxPart(JaxPart):
@@ -77,6 +78,7 @@ class _Keras(PartFramework):
     optimisers: tuple[str, ...] = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
     losses = LOSSES
     follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
+    lacks = (LayerNorm,)
     major = 3
     # The back end, the package that it is, and those whose versions count.
     backend = ""

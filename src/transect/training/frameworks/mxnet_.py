@@ -10,6 +10,7 @@ from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartFramework, runs_on
 from transect.training.frameworks._mxnet_model import LOSSES
 from transect.training.frameworks._mxnet_trainer import MxnetTrainer
+from transect.training.layers import LayerNorm
 from transect.training.parts import PartByTrainer
 
 
@@ -79,6 +80,7 @@ class MxnetFramework(PartFramework):
     optimisers = ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "lamb")
     losses = LOSSES
     follows = ("decay", "label_smoothing", "clip_norm", "accumulation", "ema")
+    lacks = (LayerNorm,)
 
     def supports(self, cell: TrainCell) -> str | None:
         return runs_on(cell, "mxnet")

@@ -66,10 +66,10 @@ def resnet_cifar(blocks: int, classes: int) -> tuple[Layer, ...]:
     return (*_convolution(3, 16, 3), ReLU(), *stages, GlobalAveragePool(), Linear(64, classes))
 
 
-def resnet_bottleneck(depth: int, classes: int) -> tuple[Layer, ...]:
+def resnet_bottleneck(depth: int, classes: int, channels: int = 3) -> tuple[Layer, ...]:
     """Return ResNet-50, -101 or -152 in the variant v1.5, with its stride in the 3 x 3 convolution."""
     stages = _stages(_bottleneck, 4, 64, (64, 128, 256, 512), BOTTLENECKS[depth])
-    stem = (*_convolution(3, 64, 7, 2), ReLU(), MaxPool2d(3, 2, 1))
+    stem = (*_convolution(channels, 64, 7, 2), ReLU(), MaxPool2d(3, 2, 1))
     return (*stem, *stages, GlobalAveragePool(), Linear(4 * 512, classes))
 
 

@@ -1,8 +1,8 @@
-"""The iris network of the published Go study, as published, and a variant that learns."""
+"""The iris network of the published Go study, as published, one that normalises as may have been published, and a variant that learns."""
 
 from __future__ import annotations
 
-from transect.training.layers import Linear, ReLU, Sigmoid
+from transect.training.layers import LayerNorm, Linear, ReLU, Sigmoid
 from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
@@ -18,6 +18,25 @@ class IrisMlp(Workload):
     sample = (4,)
     layers = (Linear(4, 30), Sigmoid(), Linear(30, 20), Sigmoid(), Linear(20, 3), Sigmoid())
     defaults = Parameters(batch=16, epochs=100, learning_rate=0.01, loss="mse", quality_target=0.9)
+
+
+@WORKLOADS.register("iris-mlp-normalised")
+class IrisMlpNormalised(IrisMlp):
+    """The same with what each hidden layer gives normalised per sample: mean 0, variance 1, no parameters.
+
+    The study normalised "after each layer"; by which formula is not known. Outputs stay sigmoids: the loss sets them beside 0 and 1.
+    """
+
+    layers = (
+        Linear(4, 30),
+        Sigmoid(),
+        LayerNorm(30),
+        Linear(30, 20),
+        Sigmoid(),
+        LayerNorm(20),
+        Linear(20, 3),
+        Sigmoid(),
+    )
 
 
 @WORKLOADS.register("iris-mlp-ce")
