@@ -139,6 +139,11 @@ def refused(folder: Path, **parts: str) -> str:
 
 # What is given, and the words that say what is wrong and what was meant.
 MISTAKES = {
+    "no enlarging": ({"workloads": "digits-cnn: {dataset_options: {enlarge: 0}}"}, "from 1 to 64, given 0"),
+    "digits too large": (
+        {"workloads": "digits-cnn: {dataset_options: {enlarge: 4}}"},
+        "(1, 32, 32), the workload takes (1, 8, 8)",
+    ),
     "a dataset's option": ({"workloads": "iris-mlp: {dataset_options: {per_clas: 3}}"}, "iris 'per_clas'"),
     "momentum for adamw": (
         {"workloads": "iris-mlp: {optimiser: adamw, momentum: 0.8}"},

@@ -9,6 +9,8 @@ import pytest
 
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
+from transect.training.datasets import DATASETS
+from transect.training.datasets.digits import Digits
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches
@@ -21,7 +23,7 @@ from warm import warm
 RULE = Parameters(batch=8, epochs=1, learning_rate=0.1, quality_target=1)
 
 
-@pytest.mark.parametrize("workload", ["iris-mlp", "iris-mlp-ce", "digits-cnn"])
+@pytest.mark.parametrize("workload", ["iris-mlp", "iris-mlp-normalised", "iris-mlp-ce", "digits-cnn"])
 def test_gradients_agree_with_finite_differences(workload):
     """Numpy's: all others are held to it."""
     chosen = WORKLOADS.get(workload)
@@ -55,6 +57,17 @@ def test_shapes_refuse_a_layer_that_does_not_fit():
         shapes((Linear(4, 3), Linear(4, 2)), (4,))
     with pytest.raises(ValueError, match="layer 0"):
         shapes((MaxPool2d(3),), (1, 8, 8))
+
+
+def test_each_pixel_of_an_enlarged_digit_stands_so_often_in_both_directions():
+    digits, x = DATASETS.get("digits"), np.arange(128.0).reshape(2, 64)
+    assert isinstance(digits, Digits)
+    digits.check({"enlarge": 4}, (1, 32, 32))
+    large = digits.shaped(x, {"enlarge": 4})
+    assert large.shape == (2, 1, 32, 32)
+    for row, column in ((0, 0), (3, 4), (4, 3), (31, 31)):
+        assert (large[:, 0, row, column] == x[:, 8 * (row // 4) + column // 4]).all()
+    assert (digits.shaped(x, {}) == x.reshape(2, 1, 8, 8)).all()
 
 
 def test_costs_of_a_known_network():

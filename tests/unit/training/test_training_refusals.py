@@ -49,6 +49,11 @@ def cell_of(strategy: str, options: dict[str, Any] | None = None, **axes: Any) -
         ("single", {"framework": "go", "rule": {"loss": "huber"}}, "go cells minimise cross-entropy or mse, not huber"),
         ("single", {"framework": "go", "rule": {"label_smoothing": 0.1}}, "go does not follow label_smoothing: 0.1"),
         ("single", {"framework": "keras-2", "rule": {"loss": "huber", "label_smoothing": 0.1}}, None),
+        *(("single", {"framework": name, "workload": "iris-mlp-normalised"}, None) for name in ("go", "torch", "jax")),
+        *(
+            ("single", {"framework": name, "workload": "iris-mlp-normalised"}, "it has no layer LayerNorm")
+            for name in ("mxnet", "keras-jax", "go-gorgonia")
+        ),
         ("single", {"framework": "go", "rule": {"decay": "matrices"}}, "go does not follow decay: matrices"),
         ("mpi-allreduce", {"framework": "go+numpy", "rule": {"decay": "matrices"}}, "not follow decay"),
         ("fsdp", {"rule": {"optimiser": "lamb"}}, "the optimiser lamb looks at each weight as a whole"),
