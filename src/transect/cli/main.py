@@ -48,6 +48,8 @@ COMMANDS: dict[str, dict[str, str]] = {
     "compare": {"compare": "Compare results of systems, dates or versions, or other tools' samples"},
     "history": {"history": "Follow a study over its runs"},
     "query": {"query": "Ask the records of many studies by SQL"},
+    "fetch_data": {"fetch-data": "Fetch a published data set, checked, with its licence"},
+    "manifest": {"manifest": "Write what is in a folder of data, or check that it still is"},
     "logs": {"ingest": "Read logs of benchmarks: their metrics, validated"},
     "doctor": {"doctor": "Show what this machine offers, and what is missing"},
     "where": {"where": "Print the folders that transect reads and writes"},

@@ -28,11 +28,12 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def _folders_of(kind: str) -> list[Path]:
-    return [folder / {"study": "studies", "system": "systems", "work": "claims"}[kind] for folder in config_folders()]
+    folders = {"study": "studies", "system": "systems", "work": "claims", "data set": "datasets"}
+    return [folder / folders[kind] for folder in config_folders()]
 
 
 def names_of(kind: str) -> dict[str, str]:
-    """Return the names of all files of a kind, `study`, `system` or `work`, each with its sentence.
+    """Return the names of all files of a kind, `study`, `system`, `work` or `data set`, each with its sentence.
 
     That is the first sentence of the comment that the file begins with, else its title or description.
     """
@@ -82,6 +83,11 @@ def find_study(given: str) -> Path:
 def find_system(given: str) -> Path:
     """Return the file of a system given by name or path. Raises BadInput for a name that is none."""
     return _find("system", given)
+
+
+def find_data_set(given: str) -> Path:
+    """Return the file of a data set given by name or path. Raises BadInput for a name that is none."""
+    return _find("data set", given)
 
 
 def study_model() -> type[Study]:

@@ -95,7 +95,7 @@ for label in range(2):
     Image.fromarray(noise(240, 240, 3) // 2 + 50 * label).save(home / "0.jpg")
 
 def peak(name):
-    divide = lambda shape, y, classes: (np.flatnonzero(y >= 0)[::2], np.flatnonzero(y >= 0)[1::2])
+    divide = lambda shape, y, classes, own: (np.flatnonzero(y >= 0)[::2], np.flatnonzero(y >= 0)[1::2])
     ImageFolder().store({"folder": str(root)}, (3, 224, 224), divide, out / name)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 

@@ -135,9 +135,9 @@ class Stored:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-# Takes the shape of one sample, class numbers (n,) and class names; returns the numbers of the
-# training and of the test samples. Raises BadInput when they do not fit the workload.
-Division = Callable[[Shape, np.ndarray, tuple[str, ...]], tuple[np.ndarray, np.ndarray]]
+# Takes the shape of one sample, class numbers (n,), class names, and the numbers of the samples of the set's own test part or
+# None; returns those of the training and of the test samples. Raises BadInput when they do not fit the workload.
+Division = Callable[[Shape, np.ndarray, tuple[str, ...], np.ndarray | None], tuple[np.ndarray, np.ndarray]]
 
 
 class StoredDataset(Dataset):

@@ -1,4 +1,4 @@
-"""From `FOLDER/CLASS/FILE` to arrays of bytes on disk: each file is read, hashed and decoded once."""
+"""From the files of an image folder to arrays of bytes on disk: each file is read, hashed and decoded once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,85 +21,22 @@ from transect.domain.errors import BadInput
 from transect.domain.files import digest, write_atomic
 from transect.measure.provenance import available_cores
 from transect.training.datasets import Division, Stored
+from transect.training.datasets._scan import Found, printable
 from transect.training.decoding import RESIZING, Unusable, decode, decoder, read_ahead, read_bytes
 from transect.training.images import FILE_LIST
 
-SUFFIXES = (".jpg", ".jpeg", ".png")
 # The rest of what was left out stands in the list of files only.
 LISTED_IN_RECORD = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One used file; `file` is CLASS/NAME."""
+    """One used file; `file` is its path below the folder, such as CLASS/NAME."""
 
     file: str
     label: int
     bytes: int
     sha256: str
-
-
-@dataclass(kw_only=True, slots=True)
-class Found:
-    """What a folder holds: candidates by class, both sorted by the bytes of their names."""
-
-    folder: Path
-    candidates: dict[str, list[str]]
-    left_out: list[dict[str, str]] = field(default_factory=list)
-    hidden: int = 0
-
-
-def printable(name: str) -> str:
-    """Return a file name as text that can be stored: what is not UTF-8 becomes `\\xNN`."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _entries(folder: Path, found: Found) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as scanned:
-            entries = sorted(scanned, key=lambda entry: os.fsencode(entry.name))
-    except OSError as error:
-        raise BadInput(f"{printable(str(folder))}: {error.strerror}") from None
-    found.hidden += sum(entry.name.startswith(".") for entry in entries)
-    return [entry for entry in entries if not entry.name.startswith(".")]
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        # A link that leads nowhere, or to itself.
-        return False
-
-
-def scan(folder: Path) -> Found:
-    """List the folder's classes and files. Raises BadInput when there are fewer than two classes.
-
-    Links are followed, but no folders inside a class are: they cannot lead round in circles.
-    """
-    scanned = Found(folder=folder, candidates={})
-    for entry in _entries(folder, scanned):
-        if not _is_folder(entry):
-            reason = "beside the class folders"
-            scanned.left_out.append({"file": printable(entry.name), "reason": reason})
-            continue
-        names: list[str] = []
-        for file in _entries(folder / entry.name, scanned):
-            # A folder by the name of an image is left to the reader, which says what it is.
-            if file.name.lower().endswith(SUFFIXES):
-                names.append(file.name)
-                continue
-            inner = "a folder inside a class folder"
-            reason = inner if _is_folder(file) else f"not named {', '.join(SUFFIXES)}"
-            name = printable(f"{entry.name}/{file.name}")
-            scanned.left_out.append({"file": name, "reason": reason})
-        scanned.candidates[entry.name] = names
-    if len(scanned.candidates) < 2:
-        raise BadInput(
-            f"{printable(str(folder))}: {len(scanned.candidates)} class folders, at least 2 are "
-            "needed: expected FOLDER/CLASS/*.jpg, a folder for each class"
-        )
-    return scanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,38 +58,53 @@ def _read(folder: Path, size: int, file: str) -> _Outcome:
         return _Outcome(file, reason=str(error))
 
 
-def _decode_all(scanned: Found, size: int, limit: int | None, raw: BinaryIO) -> list[_Entry]:
-    """Write the pixels of all usable files to `raw`, in order; complete the list of the others."""
+def _decode_all(scanned: Found, size: int, limit: int | None, raw: BinaryIO) -> tuple[list[_Entry], int]:
+    """Write the pixels of all usable files to `raw`, in order; complete the list of the others.
+
+    Returns the used ones, and how many of them, the first, are not of the set's own test part.
+    """
     used: list[_Entry] = []
+    training = 0
     threads = available_cores()
     with ThreadPoolExecutor(threads) as pool, warnings.catch_warnings():
         # Ours to judge: too many pixels are a reason to leave a file out.
         warnings.simplefilter("ignore")
-        for label, (name, files) in enumerate(scanned.candidates.items()):
+        make = partial(_read, scanned.folder, size)
+        for in_test, label, name, files in _classes(scanned):
             before = len(used)
-            make = partial(_read, scanned.folder, size)
-            paths = [f"{name}/{file}" for file in files]
-            with closing(read_ahead(pool, make, paths, 4 * threads)) as outcomes:
+            with closing(read_ahead(pool, make, files, 4 * threads)) as outcomes:
                 for outcome in outcomes:
-                    file = outcome.file
                     if outcome.pixels is None:
-                        refused = {"file": printable(file), "reason": outcome.reason}
-                        scanned.left_out.append(refused)
+                        scanned.leave_out(outcome.file, outcome.reason)
                         continue
                     raw.write(outcome.pixels.data)
-                    used.append(_Entry(file, label, outcome.bytes, outcome.sha256))
+                    used.append(_Entry(outcome.file, label, outcome.bytes, outcome.sha256))
                     if len(used) - before == limit:
                         break
-            if len(used) - before < 2:
-                raise _too_few(scanned, printable(name), len(used) - before)
-    return used
+            _check_count(scanned, name, files, len(used) - before, in_test)
+            training = training if in_test else len(used)
+    return used, training
 
 
-def _too_few(scanned: Found, name: str, usable: int) -> BadInput:
-    mine = [refused for refused in scanned.left_out if refused["file"].startswith(f"{name}/")]
-    reasons = "".join(f"; {refused['file']}: {refused['reason']}" for refused in mine[:3])
-    return BadInput(
-        f"{printable(str(scanned.folder))}: class '{name}' has {usable} usable images, at least 2 are needed{reasons}"
+def _classes(scanned: Found) -> Iterator[tuple[bool, int, str, list[str]]]:
+    """Yield whether it is of the test part, number, name and files of each class, the training part first."""
+    for part in (scanned.train, scanned.test or {}):
+        for label, (name, files) in enumerate(part.items()):
+            yield part is scanned.test, label, name, files
+
+
+def _check_count(scanned: Found, name: str, files: list[str], usable: int, in_test: bool) -> None:
+    """Raise BadInput for a class with too few usable files: two, of which one is drawn, or one of each part."""
+    least = 2 if scanned.test is None else 1
+    if usable >= least:
+        return
+    mine = {*map(printable, files)}
+    refused = [row for row in scanned.left_out if row["file"] in mine or row["file"].startswith(f"{printable(name)}/")]
+    reasons = "".join(f"; {row['file']}: {row['reason']}" for row in refused[:3])
+    where = "" if scanned.test is None else f" in the {'test' if in_test else 'training'} part"
+    needed = "at least 2 are needed" if least == 2 else "at least 1 is needed"
+    raise BadInput(
+        f"{printable(str(scanned.folder))}: class '{printable(name)}' has {usable} usable images{where}, {needed}{reasons}"
     )
 
 
@@ -216,17 +168,18 @@ def store(
 ) -> Stored:
     """Decode all files into `out`; memory does not grow with their number.
 
-    `limit`: usable files per class, in the order of their names. `named`: the folder as the list
-    of files names it, relative to `out` or absolute. Raises BadInput when a class has fewer than
-    two usable files, or when the training part has no contrast.
+    `limit`: usable files per class and part, in the order of their names. `named`: the folder as the list
+    of files names it, relative to `out` or absolute. The set's own test part is the test part. Raises BadInput when
+    a class has too few usable files, or when the training part has no contrast.
     """
     shape = (3, size, size)
-    classes = tuple(printable(name) for name in scanned.candidates)
+    classes = tuple(printable(name) for name in scanned.train)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=out) as raw:
-        used = _decode_all(scanned, size, limit, raw)
+        used, training = _decode_all(scanned, size, limit, raw)
         y = np.array([entry.label for entry in used], np.int64)
-        train, test = divide(shape, y, classes)
+        own = None if scanned.test is None else np.arange(training, len(used))
+        train, test = divide(shape, y, classes, own)
         mean, deviation = _moments(raw, train, shape)
         if not deviation.all():
             raise BadInput(f"{printable(str(scanned.folder))}: all training images have the same value in a channel")
@@ -253,10 +206,14 @@ def store(
             "bytes_used": sum(entry.bytes for entry in used),
             "left_out_count": len(scanned.left_out),
             "left_out": scanned.left_out[:LISTED_IN_RECORD],
-            "hidden_count": scanned.hidden,
+            "hidden_count": len(scanned.hidden),
             "file_list": FILE_LIST,
+            "layout": scanned.layout,
+            "test_part": "drawn" if scanned.test is None else "the set's own",
+            "other_classes": scanned.other_classes,
             "resizing": RESIZING,
             "decoder": decoder(),
         }
+        | ({"label_rule": scanned.rule} if scanned.rule else {})
         | (details or {}),
     )

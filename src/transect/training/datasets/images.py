@@ -1,7 +1,6 @@
-"""A folder of JPEG and PNG files, `FOLDER/CLASS/FILE`, or a generated one in the same layout.
+"""A folder of JPEG and PNG files, in `FOLDER/CLASS/FILE` or as a published set unpacks, or a generated one.
 
-The layout is that of the Intel natural-scenes set (14,034 files of 150 x 150 pixels in its
-training folder, 6 classes) and of most others.
+Layouts: `_layouts.py`. The Intel natural-scenes set has 14,034 files of 150 x 150 pixels in its training folder, 6 classes.
 """
 
 from __future__ import annotations
@@ -10,19 +9,25 @@ import shutil
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transect.domain.errors import BadInput
+from transect.domain.folder_manifest import check_manifest
 from transect.training.datasets import DATASETS, Division, Samples, Stored, StoredDataset
-from transect.training.datasets._image_folder import printable, scan, store
+from transect.training.datasets._image_folder import store
+from transect.training.datasets._layouts import scan
+from transect.training.datasets._scan import printable
 from transect.training.decoding import Unusable, decode, read_bytes
 from transect.training.layers import Shape
 
 # The generated folder, inside the data stage's own.
 GENERATED = "images"
+GENERATED_CLASSES = 6
+
+Classes = Annotated[int, Field(ge=2, le=10_000)] | Annotated[list[str], Field(min_length=2)] | None
 
 
 class ImageOptions(BaseModel):
@@ -34,12 +39,25 @@ class ImageOptions(BaseModel):
     size: int | None = Field(
         default=None, ge=1, le=4096, description="height and width in pixels; null: the workload's"
     )
-    per_class: int | None = Field(default=None, ge=2, description="use the first so many usable files of each class")
+    layout: Literal["class-folders", "intel-scenes", "imagenet", "openimages"] | None = Field(
+        default=None, description="how the folder is laid out; null: as it looks"
+    )
+    manifest: str | None = Field(
+        default=None, description="a file of `transect manifest`, which the folder is held to; null: any files"
+    )
+    per_class: int | None = Field(
+        default=None,
+        ge=2,
+        description="use the first so many usable files of each class, and of each part that the set has",
+    )
     generate: int = Field(default=40, ge=2, le=100_000, description="images per class when no folder is given")
     otherwise: Literal["refuse", "generate"] = Field(
         default="refuse", description="where the folder is not there: an error, or a generated one"
     )
-    classes: int = Field(default=6, ge=2, le=100, description="number of classes when no folder is given")
+    classes: Classes = Field(
+        default=None,
+        description="how many classes, the first by name, or a list of their names; null: all, or 6 that are generated",
+    )
 
 
 def _options(given: dict[str, Any], sample: Shape) -> tuple[ImageOptions, int]:
@@ -57,15 +75,17 @@ def _options(given: dict[str, Any], sample: Shape) -> tuple[ImageOptions, int]:
         raise BadInput(
             f"key 'dataset_options.size': the workload takes images of {sample[1]} x {sample[1]} pixels, given {size}"
         )
+    if options.manifest is not None and options.folder is None:
+        raise BadInput("key 'dataset_options.manifest': expected a folder beside it: what is generated has none")
     return options, size
 
 
 @DATASETS.register("images")
 class ImageFolder(StoredDataset):
-    """RGB samples of shape (3, size, size), classes by folder name."""
+    """RGB samples of shape (3, size, size), classes by folder name or by the set's own labels."""
 
     files = True
-    paths = ("folder",)
+    paths = ("folder", "manifest")
     option_names = tuple(ImageOptions.model_fields)
 
     def check(self, options: dict[str, Any], sample: Shape) -> None:
@@ -76,17 +96,17 @@ class ImageFolder(StoredDataset):
 
     def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
         """Return options to go on with when what `name` leads to is not there; None: it is needed."""
-        return {**options, name: None} if options.get("otherwise") == "generate" else None
+        # A manifest that is not there is no reason to take any files.
+        generate = name == "folder" and options.get("otherwise") == "generate"
+        return {**options, "folder": None, "manifest": None} if generate else None
 
     def few(self, options: dict[str, Any]) -> Samples:
         """Return one sample of each of two classes. Raises BadInput where there are none, or no size is given."""
         used = ImageOptions.model_validate(options)
         assert used.folder is not None and used.size is not None, "as `check` found"
         folder = Path(used.folder)
-        classes = scan(folder).candidates
-        usable = (
-            some for name, files in classes.items() if (some := _first(folder / name, files, used.size)) is not None
-        )
+        classes = scan(folder, used.layout, used.classes).train
+        usable = (some for files in classes.values() if (some := _first(folder, files, used.size)) is not None)
         x = list(islice(usable, 2))
         if len(x) < 2:
             raise BadInput(f"{folder}: fewer than two classes with an image that can be used")
@@ -97,18 +117,25 @@ class ImageFolder(StoredDataset):
         used, size = _options(options, sample)
         if used.folder is not None:
             folder = Path(used.folder).expanduser().absolute()
+            held = (
+                {}
+                if used.manifest is None
+                else {"manifest_sha256": check_manifest(folder, Path(used.manifest).absolute())}
+            )
             return store(
-                scan(folder),
+                scan(folder, used.layout, used.classes),
                 size=size,
                 limit=used.per_class,
                 divide=divide,
                 out=out,
                 named=str(folder),
                 source=f"image folder {printable(str(folder))}",
+                details=held,
             )
         folder = out / GENERATED
         shutil.rmtree(folder, ignore_errors=True)
-        generate(folder, classes=used.classes, per_class=used.generate)
+        classes = len(used.classes) if isinstance(used.classes, list) else used.classes or GENERATED_CLASSES
+        generate(folder, classes=classes, per_class=used.generate)
         return store(
             scan(folder),
             size=size,
@@ -116,7 +143,7 @@ class ImageFolder(StoredDataset):
             divide=divide,
             out=out,
             named=GENERATED,
-            source=f"generated: {used.classes} procedural textures, {used.generate} JPEG files each",
+            source=f"generated: {classes} procedural textures, {used.generate} JPEG files each",
             details={"generated": True, "generated_seed": SEED},
         )
 
