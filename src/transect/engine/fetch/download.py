@@ -19,7 +19,8 @@ from transect import __version__
 from transect.domain.errors import BadInput
 from transect.domain.files import free_bytes, write_atomic
 
-_PIECE = 1 << 20
+# Less than a piece is lost where a connection is cut.
+_PIECE = 1 << 16
 # To connect, and between two pieces.
 _TIMEOUTS_S = (30, 60)
 # Without a single byte in between.
