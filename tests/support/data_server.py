@@ -6,7 +6,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -103,10 +103,8 @@ class Publisher:
             self.released.wait(120)
         if file.cuts:
             part = part[: file.cuts.pop(0)]
-        try:
+        with suppress(OSError):
             handler.wfile.write(part)
-        except OSError:
-            pass
         handler.close_connection = True
         return None
 

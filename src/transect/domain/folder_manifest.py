@@ -40,12 +40,12 @@ class Manifest:
 @dataclass(frozen=True, slots=True)
 class _Line:
     name: bytes
-    bytes: int
+    size: int
     sha256: str
 
     @property
     def text(self) -> str:
-        return f"{self.sha256} {self.bytes} {quote(self.name, safe='/~')}"
+        return f"{self.sha256} {self.size} {quote(self.name, safe='/~')}"
 
     @property
     def key(self) -> list[bytes]:
@@ -112,9 +112,9 @@ def check_manifest(folder: Path, file: Path) -> str:
             continue
         try:
             size = have[1].stat().st_size
-            if size != line.bytes:
-                what = "truncated" if size < line.bytes else "longer"
-                note(what, line.name, f" ({size} of {line.bytes} bytes)")
+            if size != line.size:
+                what = "truncated" if size < line.size else "longer"
+                note(what, line.name, f" ({size} of {line.size} bytes)")
             elif sha256_of(have[1]) != line.sha256:
                 note("changed", line.name)
         except OSError as error:
@@ -152,7 +152,7 @@ class _Total:
 
     def add(self, line: _Line) -> None:
         self.files += 1
-        self.bytes += line.bytes
+        self.bytes += line.size
         self._hash.update(f"{line.text}\n".encode())
 
     @property

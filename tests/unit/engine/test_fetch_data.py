@@ -15,8 +15,8 @@ import zipfile
 
 import pytest
 import yaml
-from data_server import publishing
 
+from data_server import publishing
 from transect.domain.errors import BadInput
 from transect.domain.files import free_bytes
 from transect.domain.folder_manifest import check_manifest
@@ -69,10 +69,7 @@ def definition(files, **more):
 
 TOKEN = {
     "where": "https://example.org/account",
-    "ways": [
-        {"kind": "basic", "variables": ["SECRET_NAME", "SECRET_KEY"]},
-        {"kind": "bearer", "file": "~/token"},
-    ],
+    "ways": [{"kind": "basic", "variables": ["SECRET_NAME", "SECRET_KEY"]}, {"kind": "bearer", "file": "~/token"}],
 }
 
 
@@ -170,7 +167,12 @@ def test_a_netrc_of_the_users_is_not_looked_into(fetcher, publisher, tmp_path):
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(401, "refuses it .401.: the token is missing"), (403, "refuses it .403."), (404, "has it no more .404."), (451, "status 451")],
+    [
+        (401, "refuses it .401.: the token is missing"),
+        (403, "refuses it .403."),
+        (404, "has it no more .404."),
+        (451, "status 451"),
+    ],
 )
 def test_what_a_server_refuses_is_one_message(status, words, fetcher, publisher, tmp_path):
     fetch_it = fetcher(refusals=[status])
@@ -253,7 +255,7 @@ def test_what_is_there_is_checked_and_not_fetched(fetcher, publisher):
     assert len(publisher.asked) == asked and "as it was fetched" in fetch_it.said[-1]
     check_manifest(fetch_it.to, fetch_it.to.with_name("some.manifest"))
     (fetch_it.to / "a.bin").write_bytes(CONTENT[:-1])
-    with pytest.raises(BadInput, match="1 truncated: a.bin"):
+    with pytest.raises(BadInput, match=r"1 truncated: a\.bin"):
         fetch_it()
     # Removed and fetched again, it is held to the manifest that stayed.
     (fetch_it.to / "a.bin").unlink()
@@ -272,9 +274,9 @@ def test_a_folder_of_somebody_elses_stays_as_it_is(fetcher, publisher):
 
 def test_room_is_looked_for_before_anything_is_fetched(fetcher, publisher, tmp_path):
     free = free_bytes(tmp_path)
-    with pytest.raises(BadInput, match="bytes free, expected .* to fetch and unpack"):
+    with pytest.raises(BadInput, match=r"bytes free, expected .* to fetch and unpack"):
         fetcher(file={"bytes": 2 * free})()
-    with pytest.raises(BadInput, match="bytes free, expected .* to fetch and unpack"):
+    with pytest.raises(BadInput, match=r"bytes free, expected .* to fetch and unpack"):
         fetcher(file={"into": ".", "most_bytes": 2 * free})()
     assert publisher.asked == []
 
@@ -389,7 +391,10 @@ def images(publisher, tmp_path):
     labels = LABELS + "".join(",".join(map(str, row)) + "\n" for row in rows)
     files = [
         {"name": "labels.csv", "url": publisher.publish("labels.csv", labels.encode())},
-        {"name": "names.csv", "url": publisher.publish("names.csv", b"LabelName,DisplayName\n/m/cat,Cat\n/m/dog,Dog\n")},
+        {
+            "name": "names.csv",
+            "url": publisher.publish("names.csv", b"LabelName,DisplayName\n/m/cat,Cat\n/m/dog,Dog\n"),
+        },
     ]
     for number in IDS:
         publisher.publish(f"validation/{number}.jpg", number.encode())
@@ -435,7 +440,7 @@ def test_a_slice_may_be_a_list(images, publisher, tmp_path):
         with pytest.raises(BadInput, match=words):
             images(ids=ids)
     ids.write_text("validation/" + "f" * 16)
-    with pytest.raises(BadInput, match="has it no more .404."):
+    with pytest.raises(BadInput, match=r"has it no more .404."):
         images(ids=ids)
 
 
@@ -456,8 +461,14 @@ WRONG = {
     "http": ({"files": [{"name": "a", "url": "http://example.org/a"}]}, "begins with https://"),
     "a path": ({"files": [{"name": "../a", "url": "https://example.org/a"}]}, "without a folder"),
     "no bound": ({"files": [{"name": "a", "url": "https://example.org/a", "into": "."}]}, "most_bytes"),
-    "out of it": ({"files": [{"name": "a", "url": "https://example.org/a", "into": "../b", "most_bytes": 1}]}, "below that"),
-    "half a token": ({"token": {"where": "there", "ways": [{"kind": "basic", "variables": ["A"]}]}}, "a name and a key"),
+    "out of it": (
+        {"files": [{"name": "a", "url": "https://example.org/a", "into": "../b", "most_bytes": 1}]},
+        "below that",
+    ),
+    "half a token": (
+        {"token": {"where": "there", "ways": [{"kind": "basic", "variables": ["A"]}]}},
+        "a name and a key",
+    ),
 }
 
 
