@@ -32,6 +32,8 @@ _MORE = {
     "plan": {"parallelism": "parallelism.md"},
     "predict": {"predict": "predict.md"},
     "query": {"query": "query.md"},
+    "fetch-data": {"published data sets": "data.md"},
+    "manifest": {"manifests": "data.md#manifests"},
     "replicate": {"published claims": "claims.md"},
     "report": {"export": "export.md"},
     "run": {"tutorial": "tutorial.md"},

@@ -29,6 +29,7 @@ COMMANDS = {
     "status": (("results/quick",), 0, " ok, 0 failed"),
     "compare": (("results/quick", "elsewhere"), 5, "not comparable"),
     "replicate": (("go-mpi", "--list"), 0, "claims can be decided here"),
+    "fetch-data": (("--list",), 0, "imagenet"),
     "doctor": ((), 0, "environments"),
 }
 

@@ -21,7 +21,7 @@ def fetch_data(
         Path | None, typer.Option(help="its folder, which must not be there: data/NAME, unless given")
     ] = None,
     accept_licence: Annotated[
-        bool, typer.Option(help="you have read the licence and accept it: asked for once")
+        bool, typer.Option("--accept-licence", help="you have read the licence and accept it: asked for once")
     ] = False,
     archives: Annotated[
         Path | None, typer.Option(help="a folder with files of it that you fetched in a browser")

@@ -21,7 +21,7 @@ def manifest(
     """Write name, bytes and SHA-256 of every file in a folder, and one hash over all; or check a folder against such a file.
 
     No absolute path is in it: commit it, share it, and give it to a study (`dataset_options.manifest`). Hidden files are no
-    part of it. Example: transect manifest data/intel-scenes
+    part of it. Exit code 1: the folder is another. Example: transect manifest data/intel-scenes
     """
     from transect.domain import folder_manifest
 

@@ -23,6 +23,12 @@ _HEAD = "# transect manifest 1"
 _SHOWN = 3
 
 
+class Differs(BadInput):
+    """A folder is not what its manifest says: a check that does not hold, not a mistake of who asks."""
+
+    exit_code = 1
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
     """What a manifest says of all files together; `sha256` is over its lines."""
@@ -92,7 +98,8 @@ def read_manifest(file: Path) -> Manifest:
 def check_manifest(folder: Path, file: Path) -> str:
     """Hold a folder to its manifest; return the hash over all.
 
-    Raises BadInput that counts what is missing, additional, of another size or changed, and names the first few of each.
+    Raises Differs, which counts what is missing, additional, of another size or changed, and names the first few of each; BadInput for
+    a manifest that is not whole.
     """
     wrong: dict[str, _Wrong] = {}
 
@@ -125,7 +132,7 @@ def check_manifest(folder: Path, file: Path) -> str:
         have = next(there, None)
     if wrong:
         rows = "; ".join(f"{found.count} {what}: {found.text}" for what, found in wrong.items())
-        raise BadInput(f"{printable(str(folder))}: is not what {printable(str(file))} says: {rows}")
+        raise Differs(f"{printable(str(folder))}: is not what {printable(str(file))} says: {rows}")
     return total.manifest.sha256
 
 

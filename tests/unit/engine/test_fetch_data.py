@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -455,6 +456,13 @@ def test_definitions_that_ship_can_be_read(path):
     assert name == path.stem and "{folder}" in shipped.use
     named = {file.name for file in shipped.files}
     assert shipped.slice is None or {shipped.slice.names, *shipped.slice.labels.values()} <= named
+
+
+def test_the_definition_of_the_page_can_be_copied(tmp_path):
+    (example,) = re.findall(r"```yaml\n(title: .*?)```", (ROOT / "docs" / "data.md").read_text(), re.DOTALL)
+    (tmp_path / "microscope.yaml").write_text(example)
+    name, mine = load_definition(str(tmp_path / "microscope.yaml"))
+    assert name == "microscope" and [way.kind for way in mine.token.ways] == ["bearer", "bearer"]
 
 
 WRONG = {
