@@ -202,12 +202,24 @@ def test_a_file_that_changes_meanwhile_begins_anew(fetcher, publisher):
     assert fetch_it.files() == {"a.bin": CONTENT[::-1]}
 
 
-@pytest.mark.parametrize("how", [{"ranges": False}, {"tag": None}, {"tag": 'W/"weak"'}, {"unsized": True}])
-def test_a_server_without_ranges_versions_or_sizes_gives_the_whole_file(how, fetcher, publisher):
-    cuts = [] if "unsized" in how else [2 * PIECE]
-    fetch_it = fetcher(cuts=cuts, **how)
+@pytest.mark.parametrize("how", [{"ranges": False}, {"tag": None}, {"tag": 'W/"weak"'}], ids=str)
+def test_a_server_without_ranges_or_versions_gives_the_whole_file(how, fetcher, publisher):
+    fetch_it = fetcher(cuts=[2 * PIECE], **how)
     fetch_it()
     assert fetch_it.files() == {"a.bin": CONTENT}
+
+
+def test_what_comes_without_a_size_needs_a_checksum(fetcher, publisher):
+    with pytest.raises(BadInput, match="says no size and no checksum of it is known"):
+        fetcher(unsized=True)()
+    known = {"sha256": hashlib.sha256(CONTENT).hexdigest()}
+    fetch_it = fetcher(file=known, unsized=True)
+    fetch_it()
+    assert fetch_it.files() == {"a.bin": CONTENT}
+    fetch_it = fetcher(file=known, unsized=True, cuts=[PIECE])
+    fetch_it.to = fetch_it.to.with_name("again")
+    with pytest.raises(BadInput, match=r"its sha256 is .* what came was removed"):
+        fetch_it()
 
 
 def test_a_busy_server_is_asked_again(fetcher, publisher):
@@ -329,7 +341,8 @@ def test_files_fetched_by_hand_need_no_token_and_stay(fetcher, publisher, tmp_pa
         fetch_it(archives=hand)
     (hand / "a.bin").write_bytes(CONTENT)
     assert fetch_it(archives=hand) is True
-    assert publisher.asked == [] and fetch_it.files() == {"a.bin": CONTENT} and (hand / "a.bin").exists()
+    (hand / "a.bin").write_bytes(b"his own again")
+    assert publisher.asked == [] and fetch_it.files() == {"a.bin": CONTENT}
     with pytest.raises(BadInput, match="no such folder"):
         fetch_it(archives=tmp_path / "none")
 

@@ -209,7 +209,11 @@ REFUSED = {
     ),
     "unknown number": (lambda root: flat(root, truth=[77] * 6), {}, "of 6 lines has no synset for it"),
     "no numbers": (lambda root: flat(root, truth=["x"]), {}, "no numbers of synsets, one a line"),
-    "unknown class": (three, {"classes": ["a", "aa"]}, "option 'classes': unknown class 'aa': did you mean 'a'?"),
+    "unknown class": (
+        three,
+        {"classes": ["a", "aa"]},
+        "option 'classes': unknown class 'aa': did you mean a[?] 3 are there",
+    ),
     "too many": (three, {"classes": 4}, "option 'classes': 4 are asked for, 3 are there"),
     "one class": (lambda root: put(root, "a/1.png"), {}, "1 class folders, at least 2 are needed"),
     "no sure label": (lambda root: open_images(root, labels=[]), {}, "0 classes, at least 2 are needed"),

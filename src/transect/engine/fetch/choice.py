@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput
 from transect.engine.fetch.definition import Slice
 from transect.training.datasets._open_images import names_of, verified
+from transect.training.datasets._scan import unknown_class
 
 _IMAGE = re.compile(r"(train|validation|test)/([0-9a-f]{16})(?:\.jpg)?")
 
@@ -42,7 +43,7 @@ def by_class(folder: Path, part: Slice, classes: Sequence[str], per_class: int) 
     labels = {name: label for label, name in names.items()}
     for name in classes:
         if name not in labels:
-            raise unknown_name("class", name, labels, part.names)
+            raise unknown_class(name, labels, part.names)
     wanted = {labels[name]: name for name in classes}
     seen: dict[str, set[str]] = {}
     for image, label in verified(folder / part.labels[part.subset]):

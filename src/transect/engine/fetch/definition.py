@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import requests
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from requests.auth import AuthBase, _basic_auth_str
+from requests.auth import AuthBase, HTTPBasicAuth
 
 from transect.domain.errors import BadInput
 from transect.domain.files import digest
@@ -201,7 +201,7 @@ def authentication(token: Token | None, otherwise: str, name: str) -> AuthBase:
 
 
 _signed: dict[str, Callable[[list[str]], AuthBase]] = {
-    "basic": lambda values: _Header("Authorization", _basic_auth_str(values[0], values[1])),
+    "basic": lambda values: HTTPBasicAuth(values[0], values[1]),
     "bearer": lambda values: _Header("Authorization", f"Bearer {values[0]}"),
     "cookie": lambda values: _Header("Cookie", values[0]),
 }

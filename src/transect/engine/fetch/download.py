@@ -175,6 +175,12 @@ def _attempt(
         if total is not None and expected.bytes not in (None, total):
             partial.drop()
             raise BadInput(f"{name}: has {total} bytes, expected {expected.bytes} as {expected.whose} says")
+        if total is None and expected == Expected() and answer.headers.get("Transfer-Encoding") != "chunked":
+            partial.drop()
+            host = urlsplit(url).hostname
+            raise BadInput(
+                f"{name}: {host} says no size and no checksum of it is known: whether it comes whole cannot be told"
+            )
         needed = (total or expected.bytes or 0) - begun
         if needed > (free := free_bytes(partial.path.parent)):
             raise BadInput(f"{partial.path.parent}: has {free} bytes free, expected {needed} for the rest of {name}")
@@ -208,8 +214,8 @@ def _refuse(status: int, name: str, url: str) -> None:
     host = urlsplit(url).hostname
     if status in (401, 403):
         raise BadInput(
-            f"{name}: {host} refuses it ({status}): the token is missing, wrong or out of date, or the set's terms are not yet "
-            "accepted with that account on its page"
+            f"{name}: {host} refuses it ({status}): the token is missing, wrong or out of date, the set's terms are not yet "
+            "accepted with that account on its page, or there is no such file"
         )
     if status in (404, 410):
         raise BadInput(f"{name}: {host} has it no more ({status}): {url}")

@@ -76,6 +76,8 @@ def fetch(name: str, definition: Definition, wish: Wish, say: Say, told: Callabl
     _ask(name, definition, wish, known)
     auth = authentication(definition.token, _by_hand(name, definition), name) if _missing(definition, wish) else None
     with _working(wish), requests.Session() as session:
+        # What an earlier try unpacked.
+        shutil.rmtree(wish.work / "tree", ignore_errors=True)
         _check_room(definition, wish)
         source = _Source(definition=definition, wish=wish, known=known, session=session, auth=auth, say=say, told=told)
         tree = source.tree()
@@ -154,8 +156,6 @@ def _check_room(definition: Definition, wish: Wish) -> None:
         by_hand = wish.archives is not None and (wish.archives / file.name).is_file()
         needed += 0 if by_hand else max(0, (file.bytes or 0) - came)
         needed += file.most_bytes or 0
-    # What an earlier try unpacked is removed first.
-    shutil.rmtree(wish.work / "tree", ignore_errors=True)
     if needed > (free := free_bytes(wish.work)):
         raise BadInput(f"{wish.to.parent}: has {free} bytes free, expected {needed} to fetch and unpack")
 
@@ -182,7 +182,8 @@ class _Source:
         for file in self.definition.files:
             path = self._files[file.name]
             if file.into is None or file.most_bytes is None:
-                _same(path, tree / file.name)
+                # A file fetched by hand stays its owner's, who may change it.
+                (_same if path.is_relative_to(self.wish.work) else shutil.copyfile)(path, tree / file.name)
                 continue
             count = unpack(path, tree / file.into, file.most_bytes, nested=file.nested)
             self.say(f"{file.name}: {count} files unpacked")

@@ -28,7 +28,7 @@ class Known:
             self._content |= json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             pass
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise BadInput(
                 f"{self.path}: cannot be read: {error}: mend it, or remove it to trust first fetches anew"
             ) from None

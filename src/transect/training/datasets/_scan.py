@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import BadInput
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 
@@ -95,6 +96,13 @@ def class_folders(found: Found, below: str = "") -> list[str]:
     return names
 
 
+def unknown_class(name: str, known: Collection[str], where: str) -> BadInput:
+    """Make the error for a class that is not there; of thousands the nearest ones are named."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f" did you mean {', '.join(map(printable, near))}?" if near else ""
+    return BadInput(f"{where}: unknown class '{name}':{hint} {len(known)} are there")
+
+
 def choose(
     found: Found, names: Iterable[str], choice: Choice, others: Mapping[str, list[str]] | None = None
 ) -> list[str]:
@@ -115,7 +123,7 @@ def choose(
         called |= {name: name for name in everything}
         for name in choice:
             if name not in called:
-                raise unknown_name("class", name, everything, f"{where}: option 'classes'")
+                raise unknown_class(name, everything, f"{where}: option 'classes'")
         wanted = {called[name] for name in choice}
         chosen = [name for name in everything if name in wanted]
     found.other_classes = len(everything) - len(chosen)
