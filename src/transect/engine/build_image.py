@@ -19,7 +19,7 @@ from transect.domain.terminal import say
 from transect.engine.environment_use import note_use
 from transect.engine.image_root import NotMade, make_root
 from transect.engine.locks import one_builder
-from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
+from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, imported_name, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
 from transect.measure.footprint import footprint
 from transect.planning.environments import lock_hash_now
@@ -83,6 +83,19 @@ def _pack(folder: Path) -> None:
     partial.rename(folder / PACKED)
 
 
+def _import(program: str, folder: Path) -> None:
+    """Bring an image into a program's storage, where it is not there yet."""
+    name = imported_name(folder)
+    if subprocess.run([program, "image", "inspect", name], capture_output=True).returncode == 0:
+        return
+    packed = subprocess.Popen(["tar", "-C", str(folder / ROOT_NAME), "-c", "."], stdout=subprocess.PIPE)
+    done = subprocess.run([program, "import", "-", name], stdin=packed.stdout, capture_output=True, text=True)
+    assert packed.stdout is not None
+    packed.stdout.close()  # so that tar ends where its reader has
+    if packed.wait() or done.returncode:
+        raise NotMade(f"{program} import returned {done.returncode}: {done.stderr.strip()[-300:]}")
+
+
 def _whole(folder: Path, form: str) -> dict[str, Any] | None:
     facts = image_facts(folder) if (folder / ROOT_NAME).is_dir() else None
     return facts if facts and (form != "squashfs" or (folder / PACKED).is_file()) else None
@@ -121,7 +134,8 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
         return facts
     says = program_says(wrapper)
     if says is None:
-        text = f"{' or '.join(WRAPPERS.get(wrapper).programs)} is not on PATH here, so nothing can run in {wrapper}"
+        silent = ", or it gets no answer" if WRAPPERS.get(wrapper).answers else ""
+        text = f"{' or '.join(WRAPPERS.get(wrapper).programs)} is not on PATH here{silent}, so nothing can run in {wrapper}"
         return facts | {"status": "failed", "message": text, "skips": True}
     facts["wrapper_version"] = says[1]
     try:
@@ -134,6 +148,8 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
                 made = _whole(folder, "folder") or _make(environment, folder, Path(built["python"]).parents[1])
                 if form == "squashfs":
                     _pack(folder)
+        if form == "imported":
+            _import(says[0], folder)
         _try(wrapper, folder, built["python"])
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return facts | {"status": "failed", "message": f"image {folder} cannot be used: {error}"}

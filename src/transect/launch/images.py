@@ -41,6 +41,11 @@ def image_facts(folder: Path) -> dict[str, Any] | None:
     return facts if isinstance(facts, dict) else None
 
 
+def imported_name(folder: Path) -> str:
+    """Return what an image of transect's is called in a storage; `localhost`, so that no registry is asked for it."""
+    return f"localhost/transect:{folder.name}"
+
+
 def root_of(image: str, form: str = "folder") -> str | None:
     """Return what a wrapper is to be given of an image here; None for a URI, or what is not there."""
     # Without its folder, podman takes it for a name in its storage.
@@ -48,6 +53,8 @@ def root_of(image: str, form: str = "folder") -> str | None:
     if "://" in image or not path.exists():
         return None
     if (path / ROOT_NAME).is_dir() and (path / COMPLETE).is_file():
+        if form == "imported":
+            return imported_name(path)
         return str(path / (PACKED if form == "squashfs" else ROOT_NAME))
     return str(path)
 

@@ -75,7 +75,9 @@ class Wrapper(Plugin, ABC):
 
     # What must be on PATH, the first that is there is taken.
     programs: tuple[str, ...]
-    # What it runs of those that transect makes: "folder", or "squashfs", one file made from it.
+    # What it must do before it counts as here, such as ask its daemon: arguments of its program, none: nothing.
+    answers: tuple[str, ...] = ()
+    # What it runs of those that transect makes: "folder"; "squashfs", one file made from it; or "imported" into its storage.
     form = "folder"
     # Whether its processes are no children of the command that starts them.
     detaches = False
@@ -119,10 +121,11 @@ def outermost(folders: Sequence[str]) -> tuple[str, ...]:
 
 @cache
 def program_says(wrapper: str) -> tuple[str, str] | None:
-    """Return (program, first line of its version) of a wrapper; None when it is not here."""
+    """Return (program, first line of its version) of a wrapper; None when it is not here, or does not answer."""
+    answers = WRAPPERS.get(wrapper).answers
     for program in WRAPPERS.get(wrapper).programs:
         found = shutil.which(program)
-        if found is not None:
+        if found is not None and (not answers or not subprocess.run([found, *answers], capture_output=True).returncode):
             # Charliecloud will not even tell its version to somebody without a name.
             done = subprocess.run(
                 [found, "--version"],

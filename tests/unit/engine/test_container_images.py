@@ -29,7 +29,7 @@ from transect.engine.image_root import NotMade, _unpack
 from transect.engine.job import Job
 from transect.engine.payload import execute
 from transect.launch import wrapping
-from transect.launch.images import COMPLETE, complaint
+from transect.launch.images import COMPLETE, complaint, imported_name
 from transect.launch.processes import run
 from transect.launch.wrapping import wrapped
 from transect.planning.images import ImageDefinition
@@ -316,6 +316,31 @@ def test_launch_runs_ranks_in_the_image_of_an_environment(images, wrapper, tmp_p
     )
     prefix = Path(images.python).parents[1]
     assert sorted(done.stdout.splitlines()) == [f"[{r}] {r} False {prefix}" for r in range(2)], done.stderr
+
+
+def test_docker_runs_what_is_imported(images, tmp_path, monkeypatch):
+    """The distribution's `podman-docker`, which may lie behind a client of Docker's without its daemon."""
+    program = Path("/usr/bin/docker")
+    if not program.is_file() or b"podman" not in program.read_bytes()[:4096]:
+        pytest.skip("podman-docker is not installed: scripts/system-packages does")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/docker").symlink_to(program)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    facts = images.built("tiny@docker", tmp_path / "stamp.json")
+    if facts["status"] != "ok":
+        pytest.skip(facts["message"])
+    code = (
+        "import os; print(os.environ['OWN'], os.getcwd(), os.getuid(), os.path.exists('/etc/debian_version'));"
+        "open('made', 'w'); open('/etc/made', 'w')"
+    )
+    argv, variables = start(images, "docker", tmp_path, images.python, "-c", code)
+    done = subprocess.run(
+        argv, env=os.environ | variables | {"OWN": "two words\nand a line"}, capture_output=True, text=True, timeout=600
+    )
+    assert done.stdout == f"two words\nand a line {tmp_path} {os.getuid()} False\n", done.stderr
+    assert "Read-only file system: '/etc/made'" in done.stderr and (tmp_path / "made").owner() == Path.home().owner()
+    assert variables["TRANSECT_DETACHED"] == "1"
+    subprocess.run(["docker", "rmi", imported_name(images.image)], check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import stat
 import sys
 from pathlib import Path
 
@@ -12,16 +14,20 @@ from transect.domain.errors import BadInput
 from transect.engine.elf import read_elf
 from transect.launch.images import COMPLETE, complaint, mount_points, root_of
 from transect.launch.wrappers import podman
-from transect.launch.wrapping import WRAPPERS, Inside, Wrapper, image_fault, wrapped
+from transect.launch.wrapping import WRAPPERS, Inside, Wrapper, image_fault, program_says, wrapped
 
 FULL = Inside(image="/images/torch", binds=("/users", "/users/results", "/tmp/x"), workdir="/users/run", gpus=True)
 MIN_COUNT = Inside(image="/images/torch")
 CONF = str(Path(podman.__file__).with_name("enroot.conf"))
-PODMAN = (
-    "podman --cgroup-manager=cgroupfs run --rm --interactive --log-driver=none --pull=missing --network=host --pid=host "
-    "--env-host --http-proxy=false --ulimit=host --security-opt=seccomp=unconfined --security-opt=label=disable "
-    "--volume=/dev/shm:/dev/shm --volume=/tmp:/tmp"
+RUN = (
+    "--rm --interactive --log-driver=none --pull=missing --network=host --pid=host --security-opt=seccomp=unconfined "
+    "--security-opt=label=disable --volume=/dev/shm:/dev/shm --volume=/tmp:/tmp"
 )
+RUN_FULL = f"{RUN} --volume=/users:/users --workdir=/users/run"
+PODMAN = "podman --cgroup-manager=cgroupfs run"
+PODMAN_END = "--env-host --http-proxy=false --ulimit=host"
+DOCKER = 'bash -c exec docker run --env-file <(compgen -e) "$@" transect'
+DOCKER_END = f"--ulimit=nofile=100:200 --ulimit=nproc=50:50 --read-only --user=1000:{os.getegid()}"
 ENROOT = f"enroot start --conf {CONF} --mount /dev/shm:/dev/shm:none:x-create=dir,rbind --mount /tmp:/tmp:none:x-create=dir,rbind"
 ARGUMENTS = {
     "apptainer": (
@@ -32,9 +38,10 @@ ARGUMENTS = {
         "ch-run --private-tmp --bind=/tmp /images/torch --",
         "ch-run --private-tmp --bind=/tmp --bind=/users --cd=/users/run /images/torch --",
     ),
+    "docker": (f"{DOCKER} {RUN} {DOCKER_END} /images/torch", f"{DOCKER} {RUN_FULL} {DOCKER_END} --gpus=all /images/torch"),
     "podman": (
-        f"{PODMAN} --read-only --rootfs /images/torch",
-        f"{PODMAN} --volume=/users:/users --workdir=/users/run --device=nvidia.com/gpu=all --read-only --rootfs /images/torch",
+        f"{PODMAN} {RUN} {PODMAN_END} --read-only --rootfs /images/torch",
+        f"{PODMAN} {RUN_FULL} {PODMAN_END} --device=nvidia.com/gpu=all --read-only --rootfs /images/torch",
     ),
     "enroot": (
         f"{ENROOT} /images/torch",
@@ -48,6 +55,7 @@ ARGUMENTS = {
 def test_what_a_wrapper_is_told(name, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os.path, "ismount", lambda path: False)
+    monkeypatch.setattr(resource, "getrlimit", {resource.RLIMIT_NOFILE: (100, 200), resource.RLIMIT_NPROC: (20, 50)}.get)
     wrapper = WRAPPERS.get(name)
     assert (" ".join(wrapper.argv(MIN_COUNT)), " ".join(wrapper.argv(FULL))) == ARGUMENTS[name]
 
@@ -64,6 +72,35 @@ def test_a_podman_that_is_root_asks_for_no_more_than_is_allowed(monkeypatch):
     numbers = int(Path("/proc/sys/kernel/pid_max").read_text())
     assert [word.split("=")[1] for word in limits] == ["nofile", "nproc"]
     assert int(limits[1].rpartition(":")[2]) <= numbers
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        ("folder", r"docker runs no folder: `tar -C \S+/folder -c \. \| docker import - NAME` makes docker://NAME of it"),
+        ("file", r"docker runs no file: `docker load --input \S+/file` brings it into its storage, as docker://NAME"),
+        ("oras://image", "docker runs docker://NAME, not oras://image"),
+    ],
+)
+def test_docker_says_how_an_image_comes_into_its_storage(image, message, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=message):
+        wrapped(image, wrapper="docker")
+    assert wrapped("docker://debian:12", wrapper="docker")[0][-1] == "debian:12"
+
+
+@pytest.mark.env
+def test_a_docker_whose_daemon_does_not_answer_is_not_here(tmp_path, monkeypatch):
+    program = tmp_path / "docker"
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for answer, said in (("exit 1", None), ("", ("docker", "Docker version 28"))):
+        program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo Docker version 28 || {answer or "exit 0"}\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        program_says.cache_clear()
+        assert program_says("docker") == said
+    program_says.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["charliecloud", "enroot"])
@@ -107,6 +144,15 @@ SAID = [
         'Error: runc: runc create failed: unable to start container process: exec: "/nonexistent": stat '
         "/nonexistent: no such file or directory: OCI runtime attempted to invoke a command that was not found",
     ),
+    # Of Docker's own sources; what podman-docker says is podman's.
+    (
+        "docker",
+        "docker: Error response from daemon: failed to create task for container: failed to create shim task: OCI runtime "
+        'create failed: runc create failed: unable to start container process: exec: "nope": executable file not found in '
+        "$PATH: unknown",
+    ),
+    ("docker", "docker: Error response from daemon: pull access denied for nope, repository does not exist"),
+    ("docker", "Unable to find image 'localhost/transect:tiny-1a' locally"),
     (
         "apptainer",
         "FATAL:   could not open image /x.sif: failed to retrieve path for /x.sif: lstat /x.sif: no such "

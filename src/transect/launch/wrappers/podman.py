@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-from pathlib import Path
 
-from transect.launch.wrapping import SHARED, WRAPPERS, Inside, Wrapper, outermost
+from transect.launch.wrappers._run import FAULTS, limits, run_options
+from transect.launch.wrapping import WRAPPERS, Inside, Wrapper
 
 _UNIFIED = "/sys/fs/cgroup/unified"
 
@@ -25,8 +24,8 @@ class Podman(Wrapper):
     programs = ("podman",)
     detaches = True
     faults = (
-        r"Error: running container create option: stat |unable to start container process: exec: "
-        r"|Error: (?:crun|OCI runtime error: crun): executable file |exec \S+: exec format error"
+        rf"Error: running container create option: stat |{FAULTS}"
+        r"|Error: (?:crun|OCI runtime error: crun): executable file "
         r"|Error: .*(?:initializing source|pinging container registry) "
     )
 
@@ -37,30 +36,11 @@ class Podman(Wrapper):
         if os.path.ismount(_UNIFIED) and shutil.which("runc"):
             argv.append("--runtime=runc")
         # systemd's own manager wants a login session, which ranks of a job have not.
-        argv += ["--cgroup-manager=cgroupfs", "run", "--rm", "--interactive", "--log-driver=none", "--pull=missing"]
-        argv += ["--network=host", "--pid=host", "--env-host", "--http-proxy=false", *_limits()]
-        argv += ["--security-opt=seccomp=unconfined", "--security-opt=label=disable"]
-        for folder in outermost([*SHARED, *inside.binds]):
-            argv.append(f"--volume={folder}:{folder}")
-        if inside.workdir:
-            argv.append(f"--workdir={inside.workdir}")
+        argv += ["--cgroup-manager=cgroupfs", "run", *run_options(inside), "--env-host", "--http-proxy=false"]
+        # Root's podman raises open files beyond what is allowed, and processes beyond what numbers there are.
+        argv += limits() if os.geteuid() == 0 else ["--ulimit=host"]
         if inside.gpus:
             argv.append("--device=nvidia.com/gpu=all")
         if os.path.isabs(inside.image):  # noqa: PTH117 a name in its storage is no path
             return [*argv, "--read-only", "--rootfs", inside.image]
         return [*argv, inside.image]
-
-
-def _limits() -> list[str]:
-    """Return the limits that a container has: for users those of the host.
-
-    Root's podman raises open files beyond what is allowed where root may not (CAP_SYS_RESOURCE), and holds
-    itself to as many processes as there are numbers for: what is beyond that keeps a container from starting.
-    """
-    if os.geteuid() != 0:
-        return ["--ulimit=host"]
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    numbers = int(Path("/proc/sys/kernel/pid_max").read_text())
-    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-    count = min(most, numbers) if most > 0 else numbers
-    return [f"--ulimit=nofile={files[0]}:{files[1]}", f"--ulimit=nproc={count}:{count}"]
