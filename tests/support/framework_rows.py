@@ -30,4 +30,6 @@ SKIPPED = {
     ("tensorflow", "multiworker-nccl"): "works on cuda",
     ("numpy", "ddp-gloo"): "of torch, not of numpy",
     ("keras-torch", "horovod-mpi"): "keras-torch",
+    ("caffe", "single"): "Caffe's last release is 1.0",
+    ("cntk", "single"): "for Python 2.7, 3.5 and 3.6",
 }

@@ -29,6 +29,8 @@ _FRAMEWORKS = {
     "torch": "PyTorch",
     "tensorflow": "TensorFlow",
     "mxnet": "MXNet",
+    "caffe": "Caffe",
+    "cntk": "CNTK",
     "keras-2": "Keras 2",
     "jax": "JAX",
     "keras-jax": "Keras on JAX",

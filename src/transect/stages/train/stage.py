@@ -302,8 +302,9 @@ class Train(Stage[TrainCell]):
     def offers(self) -> Iterable[tuple[str, str, str]]:
         """Frameworks; each brings its environment."""
         for name in FRAMEWORKS:
-            environment = FRAMEWORKS.get(name).environment
-            yield f"framework {name}", "available", f"environment '{environment}'"
+            framework = FRAMEWORKS.get(name)
+            told = ("missing", framework.lacks) if framework.lacks else ("available", f"environment '{framework.environment}'")
+            yield f"framework {name}", *told
 
     def environment(self, cell: TrainCell) -> str:
         """The framework's, or another one that the strategy or a GPU needs."""

@@ -79,6 +79,8 @@ class Framework(Plugin, ABC):
         """Names among `losses.LOSSES` that it has."""
         return ("cross-entropy", "mse")
 
+    # Why no environment installs it, and what one would need; empty where one does.
+    lacks: str = ""
     # Hyper-parameters that it follows, of those that not every framework has: `support.SPECIAL`.
     follows: tuple[str, ...] = ()
     # Kinds of transect's own layers that it cannot build.

@@ -31,7 +31,7 @@ class _Ddp(TorchDistributed):
         if self.backend == "nccl" and cell.device != "cuda":
             return "nccl works between GPUs: the cell runs on the cpu"
         if self.backend == "mpi":
-            return "the mpi back end needs a torch built from source with MPI"
+            return "the mpi back end needs a torch built from source with MPI (USE_MPI, beside an mpicc), and no wheel of PyPI is"
         return None
 
     def traffic(self, cell: TrainCell) -> Traffic | None:
