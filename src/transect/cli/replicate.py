@@ -208,11 +208,9 @@ def _chances(given: str, system: str, results: Path) -> Iterator[tuple[str, ...]
 
 def _took(results: Path, study: str) -> str:
     """Say how long a study's cells took here; that nobody knows where it has not run."""
-    from transect.analysis.entries import moment_of
     from transect.analysis.load import load_records
+    from transect.report.replication.held import minutes_of
 
     folder = results / study
     records = load_records(folder).records if folder.is_dir() else []
-    spans = ((moment_of(record.started), moment_of(record.ended)) for record in records)
-    minutes = sum((end - start).total_seconds() for start, end in spans if start and end and end > start) / 60
-    return f"{minutes:.0f} minutes" if records else "not yet"
+    return f"{minutes_of(records):.0f} minutes" if records else "not yet"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,13 +18,17 @@ from transect.domain.paths import StudyPaths
 from transect.engine.make_report import read_study, run_words
 from transect.engine.plan_files import fixed_rules, planned_study
 from transect.engine.result_folders import find_runs, letter_of
+from transect.planning.study import named_file
 from transect.report.engine.crate import METADATA
+from transect.report.replication.badge import badge
 from transect.report.replication.facts import replication_facts
 from transect.report.replication.held import Elsewhere, Held, Ran, Replication, held
 from transect.report.replication.index import DATA, PAGE, index_page, listed
 from transect.report.replication.page import replication_page
 
-FOLDER, INDEX = "replications", "index.html"
+FOLDER, INDEX, BADGE = "replications", "index.html", "badge.svg"
+_DOI = re.compile(r"\b10\.\d{4,9}/[^\s\"'<>]+")
+_TIME = re.compile(r"\b(?:seconds?|minutes?|hours?)\b", re.IGNORECASE)
 
 
 def paths_of(folder: Path) -> StudyPaths:
@@ -46,7 +51,29 @@ def read_run(paths: StudyPaths, work: Work) -> Ran:
         findings=made.findings,
         fixed=fixed_rules(paths),
         crate=crate if crate.is_file() else None,
+        doi=doi_of(crate),
     )
+
+
+def doi_of(crate: Path) -> str:
+    """Return the DOI that a crate names as its own; empty where there is no crate, or none in it."""
+    try:
+        entities = json.loads(crate.read_text(encoding="utf-8"))["@graph"]
+        (root,) = [entity for entity in entities if entity.get("@id") == "./"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    named = (_DOI.search(json.dumps(root.get(key, ""))) for key in ("identifier", "cite-as"))
+    return next((found[0] for found in named if found), "")
+
+
+def time_said(study: str) -> str:
+    """Return what the comment at the head of a shipped study says of how long it takes; empty where it says nothing."""
+    file = named_file("study", study)
+    if file is None:
+        return ""
+    head = re.match(r"(?:#.*\n)*", file.read_text(encoding="utf-8"))
+    text = " ".join(line.removeprefix("#").strip() for line in head[0].splitlines()) if head else ""
+    return " ".join(one for one in re.split(r"(?<=[.!?])\s+", text) if _TIME.search(one))
 
 
 def replication(
@@ -80,6 +107,7 @@ def replication(
         troubles=[*found.items()],
         elsewhere=_elsewhere(work, others, runs),
         again=again or name,
+        times={study: time_said(study) for study in found},
     )
 
 
@@ -178,6 +206,7 @@ def write_replication(made: Replication, results: Path) -> Path:
     data = json.dumps(replication_facts(made), indent=1, ensure_ascii=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / DATA, data.encode("utf-8", "replace"))
+    write_atomic(folder / BADGE, badge(made.counts))
     write_atomic(folder / PAGE, page)
     write_index(results)
     return folder / PAGE

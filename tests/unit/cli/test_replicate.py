@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -14,6 +16,7 @@ from result_runs import noisy, write_planned, write_run
 from transect.domain.claims import Kind, Rule, Work, rule_id
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
+from transect.report.replication.badge import badge
 from transect.report.replication.page import rule_words
 from transect.report.topics.claims.findings import sentence
 
@@ -135,7 +138,7 @@ def test_a_work_is_decided_by_what_ran_and_says_so_on_a_page_as_data_and_in_the_
         "jax": "open",
         "elsewhere": "not comparable",
     }
-    assert facts["said"] == SAID and facts["schema_version"] == 1 and "not the authors'" in facts["note"]
+    assert facts["said"] == SAID and facts["schema_version"] == 2 and "not the authors'" in facts["note"]
     assert facts["machine"] == {"CPU": "Made-up CPU", "cores": "4", "memory": "16.0 GiB"}
     assert facts["minutes"] == pytest.approx(12 * 9 / 60)
     twice = claims["twice"]
@@ -154,6 +157,82 @@ def test_a_work_is_decided_by_what_ran_and_says_so_on_a_page_as_data_and_in_the_
     assert "node-1" not in page + json.dumps(facts)
     index = (results / "replications/index.html").read_text()
     assert 'href="trainers/replication.html"' in index and "Trainers compared" in index
+
+
+def test_each_claim_says_what_it_takes_to_run_it_again(tmp_path, work, transect):
+    """Command, minutes of its own cells or the word of the study's file, hardware, locks, crate and DOI; and the badge."""
+    results = tmp_path / "results"
+    quick = write_results(results / "quick", work)
+    root = {"@id": "./", "identifier": {"@id": "https://doi.org/10.5281/zenodo.1234567"}}
+    (quick / "ro-crate-metadata.json").write_text(json.dumps({"@graph": [{"@id": "x"}, root]}))
+    # Two claims of cells that nobody has here: a GPU, and a shipped study whose file says how long it takes.
+    more = """
+  - key: on-gpu
+    says: It is faster on a GPU.
+    where: table 4
+    kind: ratio
+    published: 3.0
+    rule: {test: within, factor: 1.1}
+    measured: [{study: docking, metric: samples_per_second, cells: {device: cuda}, over: {device: cpu}}]
+  - key: on-nodes
+    says: It is faster on nodes.
+    where: table 4
+    kind: ratio
+    published: 3.0
+    rule: {test: within, factor: 1.1}
+    measured: [{study: never-run, metric: samples_per_second, cells: {nodes: [2, 4]}, over: {nodes: 1}}]
+"""
+    work.write_text(WORK + more)
+    fix(quick, work, BEFORE)
+    replicate(transect, results, work, "--no-run")
+    facts = facts_of(results)
+    again = {key: claim["again"] for key, claim in claims_of(facts).items()}
+    command = f"transect run quick --results {results} && transect replicate {work} --results {results} --no-run"
+    assert again["twice"] == {
+        "command": command,
+        "minutes": pytest.approx(12 * 9 / 60),
+        "study_says": "",
+        "hardware": "laptop",
+        "hardware_by": "the cells that decide it",
+        "environments": {"numpy": ["0123abcd"], "torch": ["0123abcd"]},
+        "crate": str(quick / "ro-crate-metadata.json"),
+        "doi": "10.5281/zenodo.1234567",
+    }
+    told = {key: (again[key]["hardware"], again[key]["minutes"], again[key]["doi"]) for key in ("on-gpu", "on-nodes")}
+    assert told == {"on-gpu": ("one GPU", None, ""), "on-nodes": ("cluster", None, "")}
+    assert (
+        again["on-gpu"]["study_says"].endswith("under 10 minutes on two cores.") and not again["on-nodes"]["study_says"]
+    )
+    assert again["elsewhere"] is None and facts["badge"] == "1 of 7 holds"
+    page = (results / "replications/trainers/replication.html").read_text()
+    for said in (
+        "by the cells that decide it",
+        "under 10 minutes",
+        "the study&#39;s file says nothing",
+        "driver-0123abcd",
+    ):
+        assert said in page, said
+    badge = ElementTree.parse(results / "replications/trainers/badge.svg").getroot()
+    assert badge.get("aria-label") == "replicated: 1 of 7 holds" and "http" not in "".join(badge.itertext())
+
+
+@pytest.mark.parametrize(
+    ("counts", "words", "colour"),
+    [
+        ({"holds": 3}, "3 of 3 hold", "#1e6b30"),
+        ({"holds": 1, "open": 1}, "1 of 2 holds", "#1f5a85"),
+        ({"does not hold": 2}, "0 of 2 hold", "#9c2a21"),
+    ],
+)
+def test_the_badge_is_read_on_any_ground(counts, words, colour):
+    """White on its own fills, each with a contrast of 4.5 or more (WCAG 2.2, success criterion 1.4.3)."""
+    svg = badge(counts).decode()
+    fills = re.findall(r'<rect[^>]* fill="(#\w{6})"', svg)
+    assert words in svg and fills[1] == colour
+    for fill in fills:
+        parts = [int(fill[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        assert 1.05 / (0.05 + sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), linear, strict=True))) >= 4.5
 
 
 def test_a_rule_edited_after_the_run_ends_in_one_message_and_what_lay_there_stays(tmp_path, work, transect):
@@ -237,7 +316,7 @@ def test_damaged_data_are_told_in_the_index(tmp_path, work, transect):
     code, out, err = replicate(transect, results)
     index = (results / "replications/index.html").read_text()
     assert code == 0 and "index.html" in out and "torn" in err and "torn" in index and "trainers" in index
-    odd = {"schema_version": 1, "counts": {"holds": float("inf")}, "short": None, "title": {}, "day": "", "machine": []}
+    odd = {"schema_version": 2, "counts": {"holds": float("inf")}, "short": None, "title": {}, "day": "", "machine": []}
     for told in (odd, odd | {"counts": {}}, facts_of(results) | {"title": {}}):
         (torn / "replication.json").write_text(json.dumps(told))
         code, out, err = replicate(transect, results)

@@ -38,7 +38,10 @@ ARGUMENTS = {
         "ch-run --private-tmp --bind=/tmp /images/torch --",
         "ch-run --private-tmp --bind=/tmp --bind=/users --cd=/users/run /images/torch --",
     ),
-    "docker": (f"{DOCKER} {RUN} {DOCKER_END} /images/torch", f"{DOCKER} {RUN_FULL} {DOCKER_END} --gpus=all /images/torch"),
+    "docker": (
+        f"{DOCKER} {RUN} {DOCKER_END} /images/torch",
+        f"{DOCKER} {RUN_FULL} {DOCKER_END} --gpus=all /images/torch",
+    ),
     "podman": (
         f"{PODMAN} {RUN} {PODMAN_END} --read-only --rootfs /images/torch",
         f"{PODMAN} {RUN_FULL} {PODMAN_END} --device=nvidia.com/gpu=all --read-only --rootfs /images/torch",
@@ -55,7 +58,9 @@ ARGUMENTS = {
 def test_what_a_wrapper_is_told(name, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os.path, "ismount", lambda path: False)
-    monkeypatch.setattr(resource, "getrlimit", {resource.RLIMIT_NOFILE: (100, 200), resource.RLIMIT_NPROC: (20, 50)}.get)
+    monkeypatch.setattr(
+        resource, "getrlimit", {resource.RLIMIT_NOFILE: (100, 200), resource.RLIMIT_NPROC: (20, 50)}.get
+    )
     wrapper = WRAPPERS.get(name)
     assert (" ".join(wrapper.argv(MIN_COUNT)), " ".join(wrapper.argv(FULL))) == ARGUMENTS[name]
 
@@ -77,7 +82,10 @@ def test_a_podman_that_is_root_asks_for_no_more_than_is_allowed(monkeypatch):
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        ("folder", r"docker runs no folder: `tar -C \S+/folder -c \. \| docker import - NAME` makes docker://NAME of it"),
+        (
+            "folder",
+            r"docker runs no folder: `tar -C \S+/folder -c \. \| docker import - NAME` makes docker://NAME of it",
+        ),
         ("file", r"docker runs no file: `docker load --input \S+/file` brings it into its storage, as docker://NAME"),
         ("oras://image", "docker runs docker://NAME, not oras://image"),
     ],

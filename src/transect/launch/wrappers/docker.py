@@ -32,7 +32,9 @@ class Docker(Wrapper):
     def supports(self, inside: Inside) -> str | None:
         """Its daemon runs what lies in its storage, and no folder or file."""
         if os.path.isdir(inside.image):  # noqa: PTH112 a name in its storage is no path
-            return f"docker runs no folder: `tar -C {inside.image} -c . | docker import - NAME` makes docker://NAME of it"
+            return (
+                f"docker runs no folder: `tar -C {inside.image} -c . | docker import - NAME` makes docker://NAME of it"
+            )
         if os.path.isabs(inside.image):  # noqa: PTH117
             return f"docker runs no file: `docker load --input {inside.image}` brings it into its storage, as docker://NAME"
         if "://" in inside.image and not inside.image.startswith(_URI):

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from transect.analysis.claims import Point
+from transect.report.replication.again import again_of
+from transect.report.replication.badge import badge_words
 from transect.report.replication.held import OWN_CODE, Elsewhere, Held, Replication
 from transect.report.topics.claims.conditions import rows_of
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def replication_facts(made: Replication) -> dict[str, Any]:
@@ -29,18 +31,34 @@ def replication_facts(made: Replication) -> dict[str, Any]:
         "machine": made.machine,
         "minutes": round(made.minutes, 1),
         "command": f"transect replicate {made.again}",
-        "claims": [_claim(held) for held in made.claims],
+        "badge": badge_words(made.counts),
+        "claims": [_claim(held) | {"again": _again(made, held)} for held in made.claims],
         "studies": [
             {
                 "study": ran.study,
                 "records": len(ran.context.records),
                 "minutes": round(ran.minutes, 1),
                 "crate": ran.crate is not None,
+                "doi": ran.doi,
             }
             for ran in made.runs
         ],
         "troubles": [{"study": study, "why": why} for study, why in made.troubles],
         "elsewhere": [_other(other) for other in made.elsewhere],
+    }
+
+
+def _again(made: Replication, held: Held) -> dict[str, Any] | None:
+    again = again_of(made, held)
+    return again and {
+        "command": again.command,
+        "minutes": _number(again.minutes),
+        "study_says": again.said,
+        "hardware": again.tier,
+        "hardware_by": again.tier_of,
+        "environments": {name: [*locks] for name, locks in again.environments.items()},
+        "crate": again.crate,
+        "doi": again.doi,
     }
 
 

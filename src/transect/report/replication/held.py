@@ -20,12 +20,18 @@ from transect.report.topics.claims.findings import decided_claims, sentence
 OWN_CODE = "This is a replication: transect's own code, not the authors'."
 
 
+def minutes_of(records: Iterable[AnyRecord]) -> float:
+    """Return how long cells took, one after another."""
+    spans = ((moment_of(record.started), moment_of(record.ended)) for record in records)
+    return sum((end - start).total_seconds() for start, end in spans if start and end and end > start) / 60
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ran:
     """The results of one study, read as its report reads them.
 
     `fixed` says of each rule since when it has stood and at which commit; None where nothing tells. `crate`: the crate of
-    its folder, if one lies there.
+    its folder, if one lies there; `doi`: what that names as its identifier, if anything.
     """
 
     study: str
@@ -34,6 +40,7 @@ class Ran:
     findings: Sequence[Finding]
     fixed: Mapping[str, Mapping[str, Any]] | None
     crate: Path | None = None
+    doi: str = ""
 
     @cached_property
     def decided(self) -> dict[str, Decided]:
@@ -43,8 +50,7 @@ class Ran:
     @property
     def minutes(self) -> float:
         """How long its cells took, one after another."""
-        spans = ((moment_of(record.started), moment_of(record.ended)) for record in self.context.records)
-        return sum((end - start).total_seconds() for start, end in spans if start and end and end > start) / 60
+        return minutes_of(self.context.records)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +150,8 @@ def _day(runs: Iterable[Ran]) -> str:
 class Replication:
     """A work, what became of its claims, and what was run for it.
 
-    `troubles` says of each study that gives nothing why not; `again` is what follows `transect replicate`.
+    `troubles` says of each study that gives nothing why not; `again` is what follows `transect replicate`. `times`: what the
+    head of a study's file says of how long it takes, of those that have not run.
     """
 
     name: str
@@ -154,6 +161,7 @@ class Replication:
     troubles: Sequence[tuple[str, str]] = ()
     elsewhere: Sequence[Elsewhere] = ()
     again: str = ""
+    times: Mapping[str, str] = field(default_factory=dict)
     folder: Path = field(default=Path())
 
     @property

@@ -34,6 +34,8 @@ from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.marks import Dot
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.text import clean, clipped, count, number, with_ends
+from transect.report.replication.again import again_of
+from transect.report.replication.badge import badge_words
 from transect.report.replication.held import OWN_CODE, Held, Replication
 from transect.report.topics.claims.conditions import DIFFERS, UNKNOWN, machine_text, rows_of
 from transect.report.topics.claims.findings import TONES, gap_words, here_words, published_words, verdict_chip
@@ -135,6 +137,22 @@ def _claim(made: Replication, held: Held) -> Iterator[Part]:
     if claim.doubt:
         yield Heading("The doubt")
         yield Prose(clean(claim.doubt))
+    if (again := again_of(made, held)) is not None:
+        locks = [f"{name} {', '.join(found)}" for name, found in again.environments.items()]
+        described = [*([f"crate {again.crate}"] if again.crate else []), *([f"DOI {again.doi}"] if again.doi else [])]
+        yield Heading("Run this again")
+        yield Facts(
+            items=[
+                ("Command", clean(again.command)),
+                ("Time", clean(again.time)),
+                ("Hardware", f"{again.tier}, by {again.tier_of}"),
+                ("Environments", clean("; ".join(locks)) or "none is noted: no cell of it ran here"),
+                (
+                    "Described for others",
+                    clean("; ".join(described)) or "not yet: transect crate writes it, and no DOI is named",
+                ),
+            ]
+        )
 
 
 def _facts(held: Held) -> Iterator[tuple[str, Value]]:
@@ -256,6 +274,7 @@ def _again(made: Replication) -> Iterator[Part]:
             ", ".join(f"{ran.study} ({count(len(ran.context.records), 'record')})" for ran in made.runs) or "none",
         ),
     ]
+    items.append(("Badge", f"badge.svg beside this page: replicated: {badge_words(made.counts)}"))
     items += [("Crate", f"{ran.crate}: the results of {ran.study} described for others") for ran in crates]
     items += [("Crate", f"transect crate {ran.folder} writes it for {ran.study}") for ran in missing]
     yield Facts(items=items)

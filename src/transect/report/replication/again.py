@@ -1,0 +1,103 @@
+"""What it takes to run a claim's cells again: command, time, hardware, environments, and where its results are described."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transect.analysis.entries import AnyRecord, inside
+from transect.report.replication.held import Held, Replication, minutes_of
+
+LAPTOP, ONE_GPU, CLUSTER = "laptop", "one GPU", "cluster"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Again:
+    """How to run one claim again.
+
+    `minutes` are those of its cells, one after another, None where none has run here; `said` is then what the head of the
+    study's file says of time, as it stands there. `environments`: lock hashes by name. `tier_of`: what the tier is read from.
+    """
+
+    command: str
+    minutes: float | None
+    said: str
+    tier: str
+    tier_of: str
+    environments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    crate: str = ""
+    doi: str = ""
+
+    @property
+    def time(self) -> str:
+        """The time in words, with whose word it is."""
+        if self.minutes is not None:
+            return f"{self.minutes:.2g} minutes of its cells, one after another, by the records of this machine"
+        if self.said:
+            return f"not run here; the study's file says: {self.said}"
+        return "not run here, and the study's file says nothing of it"
+
+
+def again_of(made: Replication, held: Held) -> Again | None:
+    """Return how to run a claim again; None for one that no study measures."""
+    claim = held.claim
+    if claim.rule is None or not claim.measured:
+        return None
+    study = held.ran.study if held.ran else claim.measured[0].study
+    records = held.records
+    asked = [{**one.cells, **one.over} for one in claim.measured if one.study == study]
+    cells = [group.cell for group in held.decided.groups]
+    tier = _tier((cell.device, cell.nodes, cell.ranks) for cell in cells) if cells else tier_asked(asked)
+    options = shlex.split(made.again)[1:]
+    run, decide = ["transect", "run", study, *options], ["transect", "replicate", *shlex.split(made.again), "--no-run"]
+    return Again(
+        command=f"{shlex.join(run)} && {shlex.join(decide)}",
+        minutes=minutes_of(records) if records else None,
+        said=made.times.get(study, ""),
+        tier=tier,
+        tier_of="the cells that decide it" if cells else "the cells that its file names",
+        environments=_locks(records),
+        crate=str(held.ran.crate) if held.ran and held.ran.crate else "",
+        doi=held.ran.doi if held.ran else "",
+    )
+
+
+def _tier(cells: Iterable[tuple[str, int, int]]) -> str:
+    """Return the least hardware that has had all cells, each with its device, nodes and ranks."""
+    found = {CLUSTER if nodes > 1 or (device == "cuda" and ranks > 1) else ONE_GPU if device == "cuda" else LAPTOP
+             for device, nodes, ranks in cells}  # fmt: skip
+    return next(tier for tier in (CLUSTER, ONE_GPU, LAPTOP) if tier in found)
+
+
+def tier_asked(asked: Sequence[Mapping[str, Any]]) -> str:
+    """Return the tier of cells by the axes that a claim's file names: one that it leaves open is the usual one.
+
+    >>> tier_asked([{"device": "cuda"}]), tier_asked([{"nodes": [1, 2]}]), tier_asked([{"ranks": 2}])
+    ('one GPU', 'cluster', 'laptop')
+    """
+    return _tier(
+        ("cuda" if "cuda" in _values(axes, "device") else "cpu", _most(axes, "nodes"), _most(axes, "ranks"))
+        for axes in asked or [{}]
+    )
+
+
+def _values(axes: Mapping[str, Any], axis: str) -> Sequence[Any]:
+    value = axes.get(axis)
+    return value if isinstance(value, list) else [value]
+
+
+def _most(axes: Mapping[str, Any], axis: str) -> int:
+    return max((value for value in _values(axes, axis) if isinstance(value, int)), default=1)
+
+
+def _locks(records: Iterable[AnyRecord]) -> dict[str, list[str]]:
+    """Return the lock hashes of the environments that cells ran in, by name."""
+    found = defaultdict(set)
+    for record in records:
+        name, lock = (inside(record.provenance, f"environment.{key}") for key in ("name", "lock_hash"))
+        if name and lock:
+            found[str(name)].add(str(lock)[:16])
+    return {name: sorted(locks) for name, locks in sorted(found.items())}
