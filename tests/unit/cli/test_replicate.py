@@ -208,8 +208,8 @@ def test_each_claim_says_what_it_takes_to_run_it_again(tmp_path, work, transect)
     for said in (
         "by the cells that decide it",
         "under 10 minutes",
-        "the study&#39;s file says nothing",
-        "driver-0123abcd",
+        "file says nothing of it",
+        "torch 0123abcd",
     ):
         assert said in page, said
     badge = ElementTree.parse(results / "replications/trainers/badge.svg").getroot()

@@ -48,7 +48,7 @@ def again_of(made: Replication, held: Held) -> Again | None:
         return None
     study = held.ran.study if held.ran else claim.measured[0].study
     records = held.records
-    asked = [{**one.cells, **one.over} for one in claim.measured if one.study == study]
+    asked = [axes for one in claim.measured if one.study == study for axes in (one.cells, {**one.cells, **one.over})]
     cells = [group.cell for group in held.decided.groups]
     tier = _tier((cell.device, cell.nodes, cell.ranks) for cell in cells) if cells else tier_asked(asked)
     options = shlex.split(made.again)[1:]

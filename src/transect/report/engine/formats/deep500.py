@@ -6,7 +6,7 @@ dataset may be stands in `deep500/recipe.py` there, which operators it knows in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from string import Template
 from typing import Any
 
@@ -19,7 +19,7 @@ from transect.report.engine.formats import REPORT_FORMATS, Contents, ReportForma
 from transect.report.engine.formats._runs import as_name
 from transect.report.engine.report import Made
 from transect.report.engine.shell import TEMPLATES
-from transect.report.engine.text import clean
+from transect.report.engine.text import clean, count
 
 # Operators that Deep500's visitor builds from a file of today, and Flatten, which the recipe rewrites.
 _OPERATORS = frozenset(
@@ -90,15 +90,12 @@ def _recipe(made: Made, group: Group[Any]) -> dict[str, bytes] | str:
     data = [one for group in made.context.of("dataset", cell.workload) for one in group.ok]
     if not exported or len(data) != 1:
         return f"a recipe takes an exported model: the study has no export of {cell.workload}, or not one dataset of it"
-    operators = exported[0].details.get("operators")
-    strange = (
-        sorted({*operators} - _OPERATORS)
-        if isinstance(operators, dict)
-        else ["operators that its record does not name"]
-    )
-    if strange:
-        return f"Deep500 builds no {', '.join(map(str, strange))} from an ONNX file"
-    folders = [made.context.originals.folder(one) for one in (exported[0], data[0])]
+    strange = {one.cell_id: sorted(map(str, {*_operators(one)} - _OPERATORS)) for one in exported}
+    able = [one for one in exported if not strange[one.cell_id]]
+    if not able:
+        told = "; ".join(f"{', '.join(names)} of {cell_id}" for cell_id, names in strange.items())
+        return f"Deep500 builds not every operator of its exported models: {told}"
+    folders = [made.context.originals.folder(one) for one in (able[0], data[0])]
     assert folders[0] is not None and folders[1] is not None
     model = (folders[0] / "model.onnx").read_bytes()
     samples, start = ((folders[1] / name).read_bytes() for name in _FILES)
@@ -111,6 +108,11 @@ def _recipe(made: Made, group: Group[Any]) -> dict[str, bytes] | str:
         return f"its exported model has other names of weights: {', '.join(unnamed)} are not in it"
     text = _text(made, group, group.ok[0], shape)
     return {"recipe.py": text.encode("ascii", "replace"), "model.onnx": model, "data.npz": samples, "start.npz": start}
+
+
+def _operators(exported: AnyRecord) -> Iterable[Any]:
+    found = exported.details.get("operators_by_type")
+    return found if isinstance(found, dict) else ["operators that no record names"]
 
 
 def _inexpressible(cell: Any, parameters: Mapping[str, Any]) -> str | None:
@@ -158,8 +160,8 @@ def _text(made: Made, group: Group[Any], record: AnyRecord, shape: tuple[int, ..
         "about": f"A recipe for {cell.workload}, with the accuracy that {cell.framework} reaches in it.",
         "version": __version__,
         "study": made.context.study,
-        "measured": f"{100 * accuracy.median:.4g} % of the test set, {ends}, {accuracy.count} runs",
-        "conditions": f"{cell.framework} on {cell.device}, {cell.threads} threads, fp32; the target was "
+        "measured": f"{100 * accuracy.median:.4g} % of the test set, {ends}, {count(accuracy.count, 'run')}",
+        "conditions": f"{cell.framework} on {cell.device}, {count(cell.threads, 'thread')}, fp32; the target was "
         f"{parameters.get('quality_target')}; commit {commit}",
         "versions": "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())),
     }
