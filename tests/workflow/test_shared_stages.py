@@ -237,7 +237,8 @@ def test_every_step_is_exported_and_follows_pytorch(shared, retrained):
         for problem in facts["problems"].values():
             assert problem["not_checkable_from"] is None and problem["detects_rate_error"] < 1e-4
         # Nothing in it may differ from run to run.
-        assert facts.keys() == {"base_scores", "problems", "score", "tolerance_rule"}
+        assert facts.keys() == {"base_scores", "problems", "score", "tolerance_rule", "trained_on", "rows"}
+        assert facts["trained_on"] == "train"
 
 
 # The last of Python with micro-batches and clipping.

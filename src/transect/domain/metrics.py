@@ -211,6 +211,7 @@ for _name, _kind, _about in (
     ("log_loss", _BAD, "mean of -ln of the true class's probability, on the test set"),
     ("calibration_error", _BAD, "mean over the test set of |confidence - accuracy| of its tenth of confidences"),
     ("validation_accuracy", _MORE_OF, "share of the validation set classified right"),
+    ("best_validation_accuracy", _MORE_OF, "the largest such share after any epoch, chosen by that very set"),
     ("validation_log_loss", _LESS_OF, "mean of -ln of the true class's probability, on the validation set"),
     # hardware bounds
     ("flops", _FLOPS, "floating-point rate of a benchmark"),

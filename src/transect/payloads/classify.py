@@ -140,6 +140,9 @@ def conclude(task: Task, fitted: Fitted, facts: dict[str, Any]) -> dict[str, Any
     if len(task.x.get("validation", ())):
         values["validation_accuracy"] = scores.accuracy_at(fitted.probabilities["validation"], task.y["validation"], 1)
         values["validation_log_loss"] = scores.log_loss(fitted.probabilities["validation"], task.y["validation"])
+    reached = [share for entry in fitted.history if (share := entry.get("validation_accuracy")) is not None]
+    if reached:
+        values["best_validation_accuracy"] = max(reached)
     if fitted.history:
         values["train_time"] = sum(entry["seconds"] for entry in fitted.history)
     details = {

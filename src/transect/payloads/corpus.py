@@ -76,6 +76,8 @@ def build(spec: dict[str, Any], salt: Salt, out: Path) -> dict[str, Any]:
             "label": rule["label"],
             "format": rule["format"],
             "synthetic": kind.synthetic,
+            # The name of a file or folder that was not there, in whose place these tickets were made.
+            "instead_of": rule.get("instead_of"),
             "source_sha256": None if path is None else _checksum(path),
             "redacted": found if rule["redact"] else dict.fromkeys(found, 0),
             "names_found": found["names"],

@@ -46,8 +46,9 @@ def _divide(
     y: np.ndarray,
     classes: tuple[str, ...],
     given: np.ndarray | None = None,
+    kept: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Check that samples fit the workload's model, then split them; `given` is a test part."""
+    """Check that samples fit the workload's model, then split them; `given` is a test part, `kept` in neither."""
     try:
         model.check_data(shape, y, classes)
     except BadInput as error:
@@ -57,7 +58,8 @@ def _divide(
         strata = y if classes else np.zeros(len(y), np.int64)
         train, test = split(strata, parameters.test_fraction, seed)
     else:
-        train, test = np.setdiff1d(np.arange(len(y)), given), given
+        others = given if kept is None else np.concatenate([given, kept])
+        train, test = np.setdiff1d(np.arange(len(y)), others), given
     if len(train) < parameters.batch:
         raise BadInput(f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples")
     return train, test
@@ -73,10 +75,12 @@ def _load(
     """Write the arrays of a dataset that fits in memory, normalised."""
     if (samples.x.dtype.kind == "f") != (model.inputs == "float"):
         raise BadInput(f"its samples are {samples.x.dtype}, the model takes {model.inputs}")
-    train, test = divide(samples.x.shape[1:], samples.y, samples.classes, samples.test)
+    train, test = divide(samples.x.shape[1:], samples.y, samples.classes, samples.test, samples.device)
     x_train, x_test = dataset.normalise(samples.x[train], samples.x[test])
     out.mkdir(parents=True, exist_ok=True)
     arrays = {"x_train": x_train, "y_train": samples.y[train], "x_test": x_test, "y_test": samples.y[test]}
+    if (device := samples.device) is not None:
+        arrays |= {"x_device": dataset.normalise(samples.x[train], samples.x[device])[1], "y_device": samples.y[device]}
     # Which samples of the dataset they are, where a step may ask for them again.
     rows = {"train_rows": train} if dataset.files else {}
     np.savez(out / "data.npz", **arrays, **rows)  # type: ignore[arg-type]
@@ -88,6 +92,7 @@ def _load(
         classes=samples.classes,
         source=samples.source,
         source_sha256=sha256_file(samples.file) if samples.file.is_file() else "",
+        details={} if device is None else {"device": len(device)},
     )
 
 

@@ -6,11 +6,13 @@ Writes into its folder:
 |---|---|
 | `step/` | the portable step's own files, and `workload.json` |
 | `states/state-R.safetensors` | the state to begin with: the base model of repeat R, the optimiser at rest |
-| `data/`, `test/` | all training and test rows as raw tensors with `header.json` |
+| `data/`, `test/` | the rows to retrain on and all test rows as raw tensors with `header.json` |
 | `problems/NAME/order.bin` | the rows of each batch, int64: permutations of all rows, one behind the other |
 | `problems/NAME/schedule.json` | the learning rate: a number, or a list with one for each step |
 | `problems/NAME/path.npz` | PyTorch's float64 path, see below |
 | `facts.json` | base scores, and how far the verdicts reach: nothing that differs from run to run |
+
+**The rows to retrain on** are those that the dataset keeps for devices, else those that train.
 
 `workload.json` is for runtimes that train without ONNX or with graphs of their own: `workload`
 (a name among `training/workloads`), `parameters` (its hyper-parameters, as `Parameters` holds them,
@@ -145,7 +147,8 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
         update={"clip_norm": None, "accumulation": 1, "ema": None}
     )
     data = load_arrays(data_folder, np.float32)
-    train, test = ({"x": np.asarray(data[f"x_{part}"][:]), "y": data[f"y_{part}"]} for part in ("train", "test"))
+    part = "device" if "x_device" in data else "train"
+    train, test = ({"x": np.asarray(data[f"x_{name}"][:]), "y": data[f"y_{name}"]} for name in (part, "test"))
     write_tensors(out / "data", train)
     write_tensors(out / "test", test)
     bases = Bases(cell=cell, model=model, parameters=original, data=data_folder, weights=weights)
@@ -160,7 +163,7 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
         for repeat, arrays in base.items()
     }
     # Float64 from the rounded rows, which are all that a runtime gets.
-    exact = {f"{k}_{part}": v for part, rows in (("train", train), ("test", test)) for k, v in rows.items()}
+    exact = {f"{k}_{name}": v for name, rows in (("train", train), ("test", test)) for k, v in rows.items()}
     known, fault = {}, ""
     for problem in spec["problems"]:
         folder, repeat = out / "problems" / problem["name"], problem["repeat"]
@@ -172,6 +175,7 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
     longest = max(model.longest_sum(problem["batch"]) for problem in spec["problems"])
     words = f"{rule('fp32', longest)}; that of the loss at the outputs also by u over the batch"
     facts = {"base_scores": scores, "problems": known, "score": model.score, "tolerance_rule": words}
+    facts |= {"trained_on": part, "rows": len(train["y"])}
     write_atomic(out / "facts.json", json.dumps(facts, indent=1, sort_keys=True) + "\n")
     return _result(cell, out, export_time_s, facts, fault)
 

@@ -191,6 +191,8 @@ def _facts(parts: Sequence[Part], step: Path, spec: Mapping[str, Any]) -> dict[s
         "turns": turns,
         "problem": dict(problem),
         "score": known["score"],
+        "trained_on": known["trained_on"],
+        "rows": known["rows"],
         "base_score": known["base_scores"][str(problem["repeat"])],
         "reference_score": facts["score"],
         "not_checkable_from": facts["not_checkable_from"],

@@ -17,7 +17,7 @@ from transect.domain.study import Count, Counts, Names, Section, typed
 from transect.domain.takes import AllFiles, Takes
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage, points
-from transect.stages.corpus.stage import check_names
+from transect.stages.corpus.stage import check_names, corpus_rule
 from transect.stages.encode import CORPUS_FACTS, encoded
 from transect.text.classifiers import CLASSIFIERS, STATE, Classifier
 from transect.text.formats import FORMATS
@@ -107,9 +107,11 @@ def rules_of(cell: Any, context: Context, model: str, hyperparameters: dict[str,
     tickets = context.section("tickets")
     rule = context.section("classify").models[model]
     options = CLASSIFIERS.get(rule.kind).resolved(rule.options, hyperparameters)
+    corpus, instead_of = corpus_rule(context, cell.corpus)
     return {
         "model": {"kind": rule.kind, "options": options},
-        "corpus": {"synthetic": FORMATS.get(tickets.corpora[cell.corpus].format).synthetic},
+        "corpus": {"synthetic": FORMATS.get(corpus.format).synthetic}
+        | ({"instead_of": instead_of} if instead_of else {}),
         "split": tickets.splits[cell.split].model_dump(),
         "embeddings": tickets.embeddings[cell.embeddings].model_dump(),
         "words": tickets.lengths[cell.words].model_dump(),
@@ -118,7 +120,7 @@ def rules_of(cell: Any, context: Context, model: str, hyperparameters: dict[str,
 
 def reading_of(cell: Any, context: Context) -> dict[str, Any]:
     """Return what is done to a text before it is words, for those who apply the classifier."""
-    rule = context.section("tickets").corpora[cell.corpus]
+    rule, _ = corpus_rule(context, cell.corpus)
     # Formats that have no such options make tickets without quotes.
     cleaned = {key: rule.options.get(key, "drop") for key in ("replies", "signatures")}
     return {"view": cell.view, "names": cell.names, "redact": rule.redact} | cleaned

@@ -46,7 +46,7 @@ class Batches(ABC):
 def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
     """Return `x_train`, `y_train`, `x_test`, `y_test` of the data stage; real samples are of `dtype`.
 
-    They are rounded here, once. Images stay on disk as bytes: indexing them gives normalised arrays.
+    `x_device` and `y_device` too, where the dataset keeps samples for retraining. They are rounded here, once. Images stay on disk as bytes: indexing them gives normalised arrays.
     """
     with np.load(folder / "data.npz") as file:
         data: dict[str, Any] = {name: file[name] for name in file.files}
@@ -56,8 +56,9 @@ def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
             stored = np.load(folder / f"{part}.npy", mmap_mode="r")
             data[part] = Images(stored, mean, deviation, dtype)
         return data
-    for part in ("x_train", "x_test"):
-        data[part] = _rounded(data[part], dtype)
+    for name in data:
+        if name.startswith("x_"):
+            data[name] = _rounded(data[name], dtype)
     return data
 
 

@@ -130,6 +130,8 @@ def step(tmp_path: Path) -> Path:
         "base_scores": {"0": 0.5},
         "score": "accuracy",
         "tolerance_rule": "a rule",
+        "trained_on": "train",
+        "rows": 50,
         "problems": {NAME: {"score": 0.8, "not_checkable_from": None}},
     }
     (folder / "facts.json").write_text(json.dumps(facts))

@@ -55,6 +55,7 @@ RULES = {
     "hyperparameter": "which hyper-parameters matter",
     "doubt.*": "what is doubtful in a published study",
     "ticket.tickets-rejected": "tickets that were left out",
+    "ticket.tickets-made-up": "tickets that were generated, as their file was not there",
     "ticket.lengths": "how long tickets are",
     "docking.fastest": "the fastest programming model of docking",
     "docking.threads": "threads, and where they are",

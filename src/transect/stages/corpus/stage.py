@@ -22,6 +22,17 @@ from transect.text.splitters import SPLITTERS
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
+Label = Literal["owner", "queue"]
+
+
+class MadeRule(Section):
+    """Tickets that are made up where those of a corpus are not there."""
+
+    format: str = Field(default="synthetic", description="one that makes its own tickets")
+    options: dict[str, Any] = Field(default={}, description="of that format")
+    label: Label | None = Field(default=None, description="what is to be told of them; null: as of the corpus")
+
+
 class CorpusRule(Section):
     """Where tickets come from, and what is kept of the people in them."""
 
@@ -30,7 +41,12 @@ class CorpusRule(Section):
         default=None, description="file or folder, relative to the study file; null where the format makes its own"
     )
     options: dict[str, Any] = Field(default={}, description="of the format")
-    label: Literal["owner", "queue"] = Field(
+    otherwise: MadeRule | None = Field(
+        default=None,
+        description="tickets to make up where nothing is at `path`: `format`, `options` and `label`; records, the report "
+        "and what it says of claims tell that they are generated; null: an error",
+    )
+    label: Label = Field(
         default="queue", description="what a classifier is to tell; tickets without it are rejected"
     )
     redact: bool = Field(
@@ -132,9 +148,10 @@ class Corpora(Stage[CorpusCell]):
 
     def spec(self, cell: CorpusCell, context: Context) -> dict[str, Any]:
         """The source's rule, with its path made absolute."""
-        rule = context.section("tickets").corpora[cell.corpus]
+        rule, instead_of = corpus_rule(context, cell.corpus)
         path = None if rule.path is None else str(context.file.parent / rule.path)
-        return {"rule": rule.model_dump() | {"path": path}, "seed": context.study.seed}
+        told = {"path": path} | ({"instead_of": instead_of} if instead_of else {})
+        return {"rule": rule.model_dump(exclude={"otherwise"}) | told, "seed": context.study.seed}
 
     def sources(self, cell: CorpusCell) -> list[Path]:
         """Every format: one is chosen by name."""
@@ -154,10 +171,22 @@ class Corpora(Stage[CorpusCell]):
         return [Path(path), salt]
 
 
+def corpus_rule(context: Context, name: str) -> tuple[CorpusRule, str]:
+    """Return a corpus's rule, and empty; where its tickets are not there that of made ones, and the name of what is not."""
+    rule: CorpusRule = context.section("tickets").corpora[name]
+    if rule.otherwise is None or rule.path is None or (context.file.parent / rule.path).exists():
+        return rule, ""
+    made = rule.otherwise
+    changed = {"path": None, "format": made.format, "options": made.options, "label": made.label or rule.label}
+    return rule.model_copy(update=changed), Path(rule.path).name
+
+
 def _check_corpus(corpus: CorpusRule, where: str, context: Context) -> None:
     kind = FORMATS.get(corpus.format, f"{where}.format")
     kind.check(corpus.options, f"{where}.options")
-    _check_path(corpus.path, kind.reads, context, f"{where}.path")
+    if corpus.otherwise is not None:
+        _check_made(corpus.otherwise, kind.reads, f"{where}.otherwise")
+    _check_path(corpus.path, kind.reads, context, f"{where}.path", needed=corpus.otherwise is None)
     if kind.reads and salt_file().exists():
         # Found out by a cell it would take the results of all that follow with it.
         read_salt(salt_file())
@@ -172,12 +201,22 @@ def _check_split(split: SplitRule, where: str) -> None:
         raise BadInput(f"{where}.clients: {split.clients}, and there is no share `on_device` to cut")
 
 
-def _check_path(given: str | None, reads: bool, context: Context, where: str) -> None:
+def _check_made(made: MadeRule, reads: bool, where: str) -> None:
+    kind = FORMATS.get(made.format, f"{where}.format")
+    if not reads:
+        raise BadInput(f"{where}: goes with a format that reads a file or folder, and this one makes its own tickets")
+    if kind.reads:
+        able = ", ".join(name for name in FORMATS if not FORMATS.get(name).reads)
+        raise BadInput(f"{where}.format: '{made.format}' reads a file or folder: expected one of {able}")
+    kind.check(made.options, f"{where}.options")
+
+
+def _check_path(given: str | None, reads: bool, context: Context, where: str, *, needed: bool) -> None:
     if reads and given is None:
         raise BadInput(f"{where}: this format reads a file or folder, and none is given")
     if not reads and given is not None:
         raise BadInput(f"{where}: {given}: this format makes its own tickets and reads nothing")
-    if given is not None and not (context.file.parent / given).exists():
+    if given is not None and needed and not (context.file.parent / given).exists():
         raise BadInput(f"{where}: {context.file.parent / given}: no such file or folder")
 
 

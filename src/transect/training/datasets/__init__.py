@@ -44,6 +44,8 @@ class Samples:
     file: Path
     # Rows of the test part, where the samples come divided; None: to be drawn.
     test: np.ndarray | None = None
+    # Rows that neither train nor test: retraining is on them. None: it is on those that trained.
+    device: np.ndarray | None = None
 
 
 class Reader(Protocol):

@@ -16,7 +16,8 @@ from transect.domain.record import read_record
 from transect.training.datasets import DATASETS, DerivedDataset, Samples
 
 _UNKNOWN = 1
-_PARTS = ("train", "test")
+# A part for devices there need not be.
+_PARTS, _DEVICE = ("train", "test"), "on_device"
 
 
 class Options(BaseModel):
@@ -41,7 +42,10 @@ class Options(BaseModel):
 
 @DATASETS.register("tickets")
 class Tickets(DerivedDataset):
-    """Encoded tickets of the study: the parts `train` and `test` of a split."""
+    """Encoded tickets of the study: the parts `train` and `test` of a split.
+
+    Where the split has a part `on_device`, retraining is on that.
+    """
 
     stages = ("encode",)
     details = ("classes", "synthetic")
@@ -56,17 +60,19 @@ class Tickets(DerivedDataset):
             raise BadInput(f"no encoded tickets have the options {given}: {error}") from None
 
     def load_from(self, options: dict[str, Any], folders: Mapping[str, Path]) -> Samples:
-        """Read the two parts. Raises BadInput where one is empty."""
+        """Read the parts. Raises BadInput where the one that trains or tests is empty."""
         settings, folder = _options(options), folders["encode"]
         details = read_record(folder / "record.json").details
-        rows, labels = [], []
-        for part in _PARTS:
+        rows, labels, places = [], [], {}
+        for part in (*_PARTS, _DEVICE):
             file = folder / f"x_{part}.npy"
-            if not file.is_file():
+            if part in _PARTS and not file.is_file():
                 raise BadInput(f"split '{settings.split}' has no tickets in its part `{part}`")
-            rows.append(_fitted(np.load(file), settings))
-            labels.append(np.load(folder / f"y_{part}.npy"))
-        counts = [len(array) for array in rows]
+            if file.is_file():
+                first = sum(map(len, rows))
+                rows.append(_fitted(np.load(file), settings))
+                labels.append(np.load(folder / f"y_{part}.npy"))
+                places[part] = np.arange(first, first + len(rows[-1]))
         made_up = ", synthetic" if details["synthetic"] else ""
         return Samples(
             x=np.concatenate(rows),
@@ -74,7 +80,8 @@ class Tickets(DerivedDataset):
             classes=tuple(details["classes"]),
             source=f"tickets of '{settings.corpus}', encoded{made_up}",
             file=folder / "x_train.npy",
-            test=np.arange(counts[0], sum(counts)),
+            test=places["test"],
+            device=places.get(_DEVICE),
         )
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,12 +41,20 @@ def rows_of(claim: Decided) -> list[Row]:
 def _row(claim: Decided, what: str, given: Any) -> Row:
     there = given.there if given else NOT_REPORTED
     here = (given.here if given else None) or _recorded(claim, what)
+    if what == "data" and (missing := _made_instead(claim)):
+        here = f"{here}; generated, as {missing} was not there"
     if here == SAME:
         return Row(what=what, there=there, here=there, state=SAME)
     state = SAME if _words(there) == _words(here) else DIFFERS
     if there in UNKNOWN or here == _UNTOLD:
         state = there if there in UNKNOWN else NOT_REPORTED
     return Row(what=what, there=there, here=here, state=state)
+
+
+def _made_instead(claim: Decided) -> str:
+    """Name the files in whose place tickets were made up for a claim's cells."""
+    rules = [record.parameters.get("corpus") for record in records_of(claim)]
+    return _listed(rule.get("instead_of") for rule in rules if isinstance(rule, Mapping))
 
 
 def _words(text: str) -> str:

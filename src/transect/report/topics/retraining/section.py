@@ -9,7 +9,7 @@ from transect.report.engine.columns import ended, labelled, medians
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import contrast_columns
 from transect.report.engine.finding import median
-from transect.report.engine.text import in_unit, percent, tenths
+from transect.report.engine.text import in_unit, number, percent, tenths
 from transect.report.topics.retraining.factors import factor_parts
 from transect.report.topics.retraining.facts import STEP_TIME, RetrainGroup, is_relay, points, sorted_by_time
 from transect.report.topics.retraining.findings import path_text, relay_words, shares
@@ -76,6 +76,15 @@ def _columns(context: Context, groups: Sequence[RetrainGroup]) -> list[Column[Re
     return [label, *(column for column in columns if any(column.value(group) is not None for group in groups))]
 
 
+def _rows(groups: Sequence[RetrainGroup]) -> str:
+    """Say on what was retrained where the base has not seen it."""
+    details = next((group.ok[0].details for group in groups if group.ok), {})
+    if details.get("trained_on") != "device":
+        return ""
+    tested = f", scored on {number(details['test_rows'])} that neither saw" if "test_rows" in details else ""
+    return f" on {number(details['rows'])} rows kept for devices{tested}"
+
+
 def _runtimes(context: Context, groups: Sequence[RetrainGroup]) -> Part:
     """List every runtime of one point, the shortest step first, those without a time last."""
     timed = sorted_by_time(groups)
@@ -83,5 +92,5 @@ def _runtimes(context: Context, groups: Sequence[RetrainGroup]) -> Part:
     cell = groups[0].cell
     before = median(next((group for group in groups if group.ok), groups[0]), "accuracy_before")
     score = "" if before is None else f", from an accuracy of {tenths(before)}"
-    caption = f"{cell.workload}, {cell.optimiser}, {cell.rate} rate, batch {cell.batch}, {cell.steps} steps{score}"
+    caption = f"{cell.workload}, {cell.optimiser}, {cell.rate} rate, batch {cell.batch}, {cell.steps} steps{_rows(groups)}{score}"
     return table([*timed, *untimed], _columns(context, groups), caption=caption)

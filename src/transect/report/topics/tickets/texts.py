@@ -17,8 +17,23 @@ from transect.stats.comparisons import Confidence
 
 
 def ticket_findings(context: Context) -> list[Finding]:
-    """What was rejected, over all sources, then the lengths of each source and view."""
-    return [*_unread(context), *_lengths(context)]
+    """What was made up for want of a file, what was rejected, over all sources, then the lengths of each source and view."""
+    return [*_made_instead(context), *_unread(context), *_lengths(context)]
+
+
+def _made_instead(context: Context) -> list[Finding]:
+    return [
+        Finding(
+            subject="study",
+            kind="tickets-made-up",
+            confidence=Confidence.CONFIRMED,
+            scope=corpus_name(context, group.cell.corpus),
+            claim=f"its tickets are generated: {clean(missing)} was not there when they were made.",
+            evidence=f"{count(_detail(group, 'tickets') or 0, 'generated ticket')}; what rests on them is of these, not of real ones",
+        )
+        for group in context.of("corpus")
+        if (missing := _detail(group, "instead_of"))
+    ]
 
 
 def _unread(context: Context) -> list[Finding]:
@@ -90,6 +105,11 @@ def tickets_body(context: Context) -> Iterator[Part]:
             digits("Tickets", _of("tickets")),
             digits("Rejected", lambda group: sum(_rejected(group).values()) if group.ok else None),
             words("because of", lambda group: _listed(_rejected(group))),
+            *(
+                [words("Generated for want of", lambda group: clean(_detail(group, "instead_of") or "") or None)]
+                if any(_detail(group, "instead_of") for group in corpora)
+                else []
+            ),
             digits("Classes", lambda group: len(_detail(group, "classes") or ()) or None),
             words("The largest", _classes),
             words("Languages", lambda group: _listed(_detail(group, "languages"))),
