@@ -235,3 +235,39 @@ def test_who_is_beside_the_second_best_only_is_not_first_of_three():
     far = [classify_record(right, n, model="majority") for n, right in enumerate((0.2, 0.4, 0.5, 0.95, 0.95, 0.97))]
     [chart, *_] = Made("classifiers", *seeds(0.8), *seeds(0.75, model="tfidf"), *far).charts
     assert chart.title == "Which of the transformer and the largest class for all tells most tickets right is not known"
+
+
+def _drawn(heads, shares, repeats=2):
+    """Make runs that were scored after each epoch, of a value of heads."""
+    history = [{"epoch": at, "validation_accuracy": share, "seconds": 1.0} for at, share in enumerate(shares, 1)]
+    return [
+        classify_record(0.6, repeat, valid=shares[-1], details={"history": history[: len(shares) - repeat]}, heads=heads)
+        for repeat in range(repeats)
+    ]
+
+
+def test_accuracy_over_epochs_has_a_line_for_each_value_and_the_published_best_beside_it():
+    one, four = _drawn(1, [0.1, 0.3, 0.5, 0.7, 0.65, 0.6]), _drawn(4, [0.1, 0.2, 0.2, 0.3, 0.3, 0.3])
+    said = Made(SWEEPS, *one, *four, works=[WORK]).prose
+    assert "Heads over 5 epochs: most at best with 1, 70.0 %" in said
+    # As long as the shortest run, which has no sixth epoch.
+    assert "1 | 70.0 % | 4 | 65.0 % | 56.3 % | 5 | 2 |" in said and "4 | 30.0 % | 4 | 30.0 % | 38.5 % | 5 | 2 |" in said
+    assert "Published best, of other tickets: 1: 56.3 %, 4: 38.5 %." in said
+    # Runs of few epochs are no course.
+    assert "epochs:" not in Made(SWEEPS, *_drawn(1, [0.1, 0.2, 0.3]), *_drawn(4, [0.1, 0.2, 0.3])).prose
+
+
+def test_tickets_that_were_generated_for_want_of_a_file_are_said_to_be():
+    made = [
+        record.model_copy(update={"details": record.details | {"instead_of": "owners.jsonl"}})
+        if record.stage == "corpus"
+        else record
+        for record in text_records()
+    ]
+    [found] = [each for each in findings(*made) if each.kind == "tickets-made-up"]
+    assert "its tickets are generated: owners.jsonl was not there" in found.claim
+    assert "Generated for want of" in Made("tickets", *made).prose
+    assert not [each for each in findings(*text_records()) if each.kind == "tickets-made-up"]
+    rules = classify_record(heads=1).parameters | {"corpus": {"synthetic": True, "instead_of": "owners.jsonl"}}
+    sides = [classify_record(0.6, repeat, heads=heads, fields={"parameters": rules}) for heads in (1, 4) for repeat in range(3)]
+    assert "generated, as owners.jsonl was not there" in Made("claims", *sides, works=[WORK]).prose

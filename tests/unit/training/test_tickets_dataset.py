@@ -71,6 +71,20 @@ def test_rows_are_cut_and_rare_words_unknown(encoded: Path, tmp_path: Path) -> N
     assert manifest["source"] == "tickets of 'made', encoded, synthetic"
 
 
+def test_what_is_kept_for_devices_neither_trains_nor_tests(encoded: Path, tmp_path: Path) -> None:
+    kept = np.random.default_rng(2).integers(2, 4096, (12, 60)).astype(np.int32)
+    np.save(encoded / "x_on_device.npy", kept)
+    np.save(encoded / "y_on_device.npy", np.arange(12) % 8)
+    before = prepare(spec(), tmp_path / "before", {"encode": encoded})
+    with np.load(tmp_path / "before" / "data.npz") as file:
+        data = dict(file)
+    np.testing.assert_array_equal(data["x_device"], kept[:, :48])
+    np.testing.assert_array_equal(data["y_device"], np.arange(12) % 8)
+    np.testing.assert_array_equal(data["x_train"][1:], np.load(encoded / "x_train.npy")[1:, :48])
+    assert data["x_test"].shape == (10, 48) and data["x_train"].shape == (40, 48)
+    assert (before["train"], before["test"], before["device"]) == (40, 10, 12)
+
+
 def test_shorter_rows_are_padded_and_the_worker_is_told_where_cells_lie(encoded: Path, tmp_path: Path) -> None:
     for part in ("train", "test"):
         np.save(encoded / f"x_{part}.npy", np.load(encoded / f"x_{part}.npy")[:, :5])

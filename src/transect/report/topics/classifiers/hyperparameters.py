@@ -12,6 +12,7 @@ from transect.report.engine.finding import Finding, joined, median, names
 from transect.report.engine.text import clean, count, tenths
 from transect.report.topics.claims.findings import published_at
 from transect.report.topics.classifiers.effects import axis_noun, change_words, confidence_of, effect_chart, effect_text
+from transect.report.topics.classifiers.epochs import epoch_charts
 from transect.report.topics.classifiers.facts import ACCURACY, VALID, VIEWS, Change, Difference, corpus_label, sweeps
 
 
@@ -76,3 +77,9 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
         yield Heading(clean(f"{corpus}: {model}"))
         title = "What a hyper-parameter does."
         yield effect_chart(context, changes, title=title, name=f"hyperparameters-{number}", more=more)
+        alike = [
+            group
+            for group in context.of("classify")
+            if (corpus_label(group), group.cell.model) == (corpus, model)
+        ]
+        yield from epoch_charts(context, alike, f"epochs-{number}")
