@@ -56,7 +56,9 @@ def test_tickets_that_are_not_there_are_generated_until_they_come(tmp_path):
     generated = _full(tmp_path)
     (tmp_path / "real.csv").write_text("Document,Topic_group\nno ink,Hardware\n")
     read = _full(tmp_path)
-    rules = [next(s["rule"] for s in _specs(plan, "corpus") if s["cell"]["corpus"] == "real") for plan in (generated, read)]
+    rules = [
+        next(s["rule"] for s in _specs(plan, "corpus") if s["cell"]["corpus"] == "real") for plan in (generated, read)
+    ]
     assert (rules[0]["format"], rules[0]["path"], rules[0]["instead_of"]) == ("synthetic", None, "real.csv")
     assert rules[0]["options"] == {"tickets": 47837, "owners": 144, "queues": 8} and rules[0]["label"] == "queue"
     assert rules[1]["format"] == "flat-csv" and Path(rules[1]["path"]) == tmp_path / "real.csv"
@@ -66,13 +68,18 @@ def test_tickets_that_are_not_there_are_generated_until_they_come(tmp_path):
     for planned in generated.stage("classify").values():
         assert (planned.spec == cells[planned.key]) == (planned.cell.corpus == "dialogues")
         told = planned.spec["parameters"]["corpus"]
-        assert told["synthetic"] and told.get("instead_of") == (None if planned.cell.corpus == "dialogues" else "real.csv")
+        assert told["synthetic"] and told.get("instead_of") == (
+            None if planned.cell.corpus == "dialogues" else "real.csv"
+        )
 
 
 @pytest.mark.parametrize(
     ("corpus", "message"),
     [
-        ("{format: jsonl, path: a.jsonl, otherwise: {format: csv}}", "otherwise.format: 'csv' reads a file or folder: expected one of sample, synthetic"),
+        (
+            "{format: jsonl, path: a.jsonl, otherwise: {format: csv}}",
+            "otherwise.format: 'csv' reads a file or folder: expected one of sample, synthetic",
+        ),
         ("{format: jsonl, path: a.jsonl, otherwise: {options: {owner: 3}}}", "otherwise.options.*owner"),
         ("{format: synthetic, otherwise: {}}", "otherwise: goes with a format that reads a file or folder"),
         ("{format: jsonl, otherwise: {}}", "path: this format reads a file or folder, and none is given"),

@@ -46,9 +46,7 @@ class CorpusRule(Section):
         description="tickets to make up where nothing is at `path`: `format`, `options` and `label`; records, the report "
         "and what it says of claims tell that they are generated; null: an error",
     )
-    label: Label = Field(
-        default="queue", description="what a classifier is to tell; tickets without it are rejected"
-    )
+    label: Label = Field(default="queue", description="what a classifier is to tell; tickets without it are rejected")
     redact: bool = Field(
         default=True,
         description="true: names of people in texts become pseudonyms, and e-mail addresses, telephone "

@@ -78,8 +78,6 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
         title = "What a hyper-parameter does."
         yield effect_chart(context, changes, title=title, name=f"hyperparameters-{number}", more=more)
         alike = [
-            group
-            for group in context.of("classify")
-            if (corpus_label(group), group.cell.model) == (corpus, model)
+            group for group in context.of("classify") if (corpus_label(group), group.cell.model) == (corpus, model)
         ]
         yield from epoch_charts(context, alike, f"epochs-{number}")
