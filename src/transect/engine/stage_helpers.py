@@ -9,8 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.errors import BadInput, MissingDependency, Unsupported
 from transect.domain.files import digest
+from transect.domain.mpi_libraries import OWN, other_environments
+from transect.domain.mpi_libraries import variables as mpi_variables
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
 from transect.domain.takes import record_of
@@ -29,10 +31,20 @@ if TYPE_CHECKING:
 STEP_PATIENCE_S = 5
 
 
-def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
-    """Return the launcher's name and the request that start `command` on all ranks of the cell."""
+def ranks(job: Job, command: list[str], rendezvous: str, mpi: str = OWN) -> tuple[str, Request]:
+    """Return the launcher's name and the request that start `command` on all ranks of the cell, with an MPI library.
+
+    Raises Unsupported where that library, or the command, is one of modules or of an image.
+    """
     cell, system = job.cell, job.spec["system"]
     wrap, variables = job.wrap()
+    launcher, bin_folder = system["mpi_launcher" if RENDEZVOUS.get(rendezvous).mpi else "launcher"], job.bin
+    for name in other_environments(mpi):
+        if wrap or job.others[name].get("wrap"):
+            raise Unsupported(f"mpi {mpi} is the wheel of environment '{name}': it needs one without modules and images")
+        bin_folder = Path(job.others[name]["python"]).parent
+        # Its own: one of another library would start each rank as a world of one.
+        launcher, variables = "mpiexec", variables | mpi_variables(mpi, bin_folder.parent)
     physical = system.get("physical_cores")
     if physical is not None:
         # Pinning virtual nodes would put the first rank of each on the same core.
@@ -40,13 +52,13 @@ def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
         if cell.ranks * cell.threads > physical:  # Slurm believes in more cores than there are
             variables |= {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
     network = system.get("network") or {}
-    return system["mpi_launcher" if RENDEZVOUS.get(rendezvous).mpi else "launcher"], Request(
+    return launcher, Request(
         command=command,
         nodes=cell.nodes,
         ranks_per_node=cell.ranks_per_node,
         threads=cell.threads,
         cores=cores(job),
-        bin=job.bin,
+        bin=bin_folder,
         variables=variables,
         rendezvous=rendezvous,
         interface=network.get("interface"),

@@ -12,6 +12,7 @@ from transect.domain.axes.bench import BenchCell
 from transect.domain.axes.train import ForecastCell, TrainCell, forecast_of, trained_as
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
+from transect.domain.mpi_libraries import OWN, chosen_mpi
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Section, typed
 from transect.domain.takes import Metrics, Takes
@@ -73,7 +74,9 @@ def _traffic(cell: TrainCell) -> Traffic | None:
 
 
 def _like(cell: ForecastCell, benchmark: str, **axes: Any) -> BenchCell:
-    shape = {"nodes": cell.nodes, "ranks_per_node": cell.ranks_per_node} | axes
+    shape: dict[str, Any] = {"nodes": cell.nodes, "ranks_per_node": cell.ranks_per_node} | axes
+    if benchmark == _SWEEPS["mpi"] and (mpi := chosen_mpi(cell.options)) != OWN:
+        shape["options"] = tuple(sorted((*shape["options"], ("mpi", mpi))))
     return BenchCell(benchmark=benchmark, network=cell.network, **shape)
 
 

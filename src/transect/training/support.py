@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from transect.domain.axes.train import TrainCell
+from transect.domain.mpi_libraries import chosen_mpi, inside_container, linked
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS, Framework, ProgramFramework
 from transect.training.losses import unsupported_loss
@@ -12,6 +15,11 @@ from transect.training.strategies import STRATEGIES, Strategy
 from transect.training.workloads import WORKLOADS, Parameters
 
 
+def program_settings(strategy: Strategy, cell: TrainCell) -> dict[str, Any]:
+    """Return the options that a trainer of another language has to follow: its MPI library is chosen when it is linked."""
+    return {name: value for name, value in strategy.settings(cell).items() if name != "mpi"}
+
+
 def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) -> str | None:
     if not isinstance(framework, ProgramFramework) or framework.program_strategies is None:
         return None
@@ -19,11 +27,17 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
     if cell.strategy not in implemented:
         return f"the program of {cell.framework} knows the strategies {', '.join(sorted(implemented))}, not {cell.strategy}"
     more = framework.program_options.get(cell.strategy, {})
-    for name, value in strategy.settings(cell).items():
+    for name, value in program_settings(strategy, cell).items():
         takes = more.get(name, (strategy.options[name].default,))
         if takes is not None and value not in takes:
             return f"the program of {cell.framework} takes {name} {' or '.join(map(str, takes))} of {cell.strategy}, not {value}"
     return None
+
+
+def _other_mpi(framework: Framework, cell: TrainCell) -> str | None:
+    mpi = chosen_mpi(cell.options)
+    program = linked(f"the program of {cell.framework}", mpi) if isinstance(framework, ProgramFramework) else None
+    return program or inside_container(mpi, cell.container)
 
 
 # Hyper-parameters that a framework says that it follows, where they are not at their defaults.
@@ -78,6 +92,7 @@ def reason_to_skip(cell: TrainCell, parameters: Parameters) -> str | None:
     workload = WORKLOADS.get(cell.workload)
     reason = (
         framework.supports(cell)
+        or _other_mpi(framework, cell)
         or _program_lacks(framework, strategy, cell)
         or strategy.supports(cell)
         or framework.builds(workload.model)

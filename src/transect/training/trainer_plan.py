@@ -22,6 +22,7 @@ from transect.training.optimisers import OPTIMISERS
 from transect.training.raw_arrays import describe_npy, describe_npz, write_array
 from transect.training.restarts import describe_states
 from transect.training.strategies import STRATEGIES
+from transect.training.support import program_settings
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 PLAN_FORMAT = 1
@@ -94,7 +95,7 @@ def write_trainer_plan(
         "out": str(files.out),
         "cell": cell.model_dump(mode="json"),
         "parameters": parameters.model_dump(mode="json"),
-        "options": strategy.settings(cell),
+        "options": program_settings(strategy, cell),
         "replicas": layout.replicas,
         "model_parts": layout.model_parts,
         "servers": layout.servers,

@@ -171,7 +171,7 @@ def test_sizes_that_would_take_too_long_are_left_out_and_named(base_python: str)
 
 
 def test_the_launch_gives_each_library_its_rendezvous(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(bench, "ranks", lambda job, command, rendezvous: (rendezvous, command))
+    monkeypatch.setattr(bench, "ranks", lambda job, command, rendezvous, mpi: (rendezvous, command))
     for name, rendezvous in (("message-sweep", "mpi"), ("message-sweep-torch", "tcp"), ("network-probe", "mpi")):
         job = SimpleNamespace(cell=bench_cell(name, nodes=2), folder=tmp_path, python="python")
         found, command = bench.BenchRunner(STAGES.get("bench")).prepare(job)  # type: ignore[arg-type]

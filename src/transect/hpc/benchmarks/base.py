@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from transect.domain.axes.bench import BenchCell
+from transect.domain.mpi_libraries import OWN
 from transect.domain.record import Cause
 from transect.domain.registry import Plugin, Registry
 from transect.hpc.benchmarks._options import complaint
@@ -135,6 +136,10 @@ class Benchmark(Plugin, ABC):
     def environment_of(self, cell: BenchCell) -> str | None:
         """Return the environment of a cell, where its options choose among several."""
         return self.environment
+
+    def mpi(self, cell: BenchCell) -> str:
+        """Return the MPI library (`domain/mpi_libraries.py`) that its mpi4py is to load; `own`: whichever it finds."""
+        return OWN
 
     def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
         """Return the plug-ins that a cell's options name: their `supports` is asked as well."""

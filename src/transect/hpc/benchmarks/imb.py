@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
+from transect.domain.mpi_libraries import MPI_LIBRARIES, chosen_mpi
 from transect.hpc.benchmarks._options import OptionError, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 
 _PROGRAM = "IMB-MPI1"
 # Whose MPI runs it; the wheels of the first two bring the program too. None: the system's, with its program.
-_ENVIRONMENTS = {"intel": "imb", "mpich": "imb-mpich", "system": None}
+_ENVIRONMENTS = {**{name: MPI_LIBRARIES[name].environment for name in ("intel", "mpich")}, "system": None}
 _PAIRS = ("PingPong", "PingPongSpecificSource", "PingPing", "PingPingSpecificSource")
 _TESTS = (
     *_PAIRS,
@@ -74,6 +75,9 @@ class Imb(Benchmark):
 
     def supports(self, cell: BenchCell) -> str | None:
         """Return why not: also more ranks than the two of a pair."""
+        if chosen_mpi(cell.options) == "openmpi":
+            ours, other = (MPI_LIBRARIES[name].abi for name in ("intel", "openmpi"))
+            return f"{_PROGRAM} of Intel's wheel is linked by the ABI of MPICH and Intel MPI ({ours}), and Open MPI has {other}"
         if (reason := super().supports(cell)) is not None:
             return reason
         test = str(cell.option("test", _TEST))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from transect.domain.axes.bench import BenchCell
+from transect.domain.mpi_libraries import MPI, MPI_LIBRARIES, OWN, chosen_mpi, contradiction, inside_container
 from transect.hpc.base import Run
-from transect.hpc.benchmarks._options import OptionError, one_of, whole
+from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
 from transect.hpc.benchmarks._probes import Probe
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.parsers.message_sweep import COMPARED
@@ -72,7 +73,26 @@ class MessageSweep(_Sweep):
     # mpi4py as the program ends every rank when one raises; else the others wait for ever.
     python = ("-m", "mpi4py", "-m", "transect.hpc.probes.messages")
     libraries = ("mpi4py",)
-    options: ClassVar[dict[str, str]] = {"library": "mpi4py", **_OPTIONS}
+    options: ClassVar[dict[str, str]] = {
+        "library": "mpi4py",
+        "mpi": f"one of {', '.join(map(str, MPI.choices))}: {MPI.description}; default {MPI.default}",
+        **_OPTIONS,
+    }
+
+    def mpi(self, cell: BenchCell) -> str:
+        """Return the option."""
+        return chosen_mpi(cell.options)
+
+    def supports(self, cell: BenchCell) -> str | None:
+        """Return why not: also another MPI library in a container."""
+        reason = complaint(lambda cell: one_of(cell, "mpi", OWN, (OWN, *MPI_LIBRARIES)), cell)
+        return reason or super().supports(cell) or inside_container(self.mpi(cell), cell.container)
+
+    def contradicts(self, cell: BenchCell, run: Run) -> str | None:
+        """Return also which library ran where the cell has another one."""
+        # The log names mpi4py first.
+        name = str(run.parameters.get("library", "")).partition(", ")[2]
+        return super().contradicts(cell, run) or contradiction(self.mpi(cell), name)
 
 
 @BENCHMARKS.register("message-sweep-torch")

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.mpi_libraries import library_name
+
 LIBRARIES = ("mpi4py", "gloo", "nccl")
 _PATIENCE = datetime.timedelta(seconds=120)
 
@@ -26,8 +28,7 @@ class Mpi:
         self._mpi: Any = importlib.import_module("mpi4py.MPI")
         self._comm = self._mpi.COMM_WORLD
         self.rank, self.size = int(self._comm.rank), int(self._comm.size)
-        runs = str(self._mpi.Get_library_version()).split(",")[0].strip()
-        self.name = f"mpi4py {mpi4py.__version__}, {runs}"
+        self.name = f"mpi4py {mpi4py.__version__}, {library_name(self._mpi.Get_library_version())}"
 
     def put(self, values: np.ndarray) -> np.ndarray:
         return values.copy()

@@ -149,16 +149,15 @@ class Mpiexec(Launcher):
         )
         command = [*mpiexec_prefix(program), "-n", str(request.ranks)]
         variables = on_this_node() | common_variables(request, kind, world)
-        bound = False
+        wish = (os.environ | request.variables).get("TRANSECT_BIND")
+        # What mpiexec binds by is inherited by ranks that these spawn, for which no cores are
+        # left then: MPI_Comm_spawn would fail. rank.py binds these ranks alone.
+        bound = wish != "none" and not request.over_subscribed and not request.bind
         if _is_open_mpi(program):
-            wish = (os.environ | request.variables).get("TRANSECT_BIND")
             # A file of the site or of the user may say which parts of MPI are used.
             told = (*_ADAPTERS, os.path.expanduser("~/.openmpi/mca-params.conf"))  # noqa: PTH111 as a text, as the others
             if request.bin == Path(program).parent and not any(map(os.path.exists, told)):
                 variables = {k: v for k, v in _NO_LIBFABRIC.items() if k not in os.environ} | variables
-            # What mpiexec binds by is inherited by ranks that these spawn, for which no cores are
-            # left then: MPI_Comm_spawn would fail. rank.py binds these ranks alone.
-            bound = wish != "none" and not request.over_subscribed and not request.bind
             if request.over_subscribed:
                 # Ranks that share a core must not spin while they wait for each other.
                 variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables
@@ -166,6 +165,9 @@ class Mpiexec(Launcher):
             command += (
                 ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"] if bound else ["--bind-to", "none"]
             )
+        elif bound:
+            # MPICH's binds ranks as it was built to, or not at all: rank.py gives them the cores that Open MPI's would.
+            request, bound = replace(request, bind=True), False
         ranks = rank_command(request, kind, world, numbered_by="mpi", bind="never" if bound else "always")
         return [([*command, *ranks], variables)]
 

@@ -18,6 +18,7 @@ RULES = {
     "distribution": "what the best distributed cell costs over a perfect split",
     "twin.hyperparameters": "an optimiser, a schedule or a rate beside the workload's own",
     "twin.input": "what input costs beside synthetic input",
+    "twin.mpi": "a step with another MPI library",
     "twin.reduction": "a sum of gradients beside their mean",
     "communication": "communication beside its alpha-beta bound",
     "pipeline": "pipelines and hybrids beside data parallelism",

@@ -17,6 +17,8 @@ from transect.report.engine.finding import Finding, joined
 from transect.report.engine.parts import DecisionColumn, FindingMaker, StageReport
 from transect.report.engine.text import clean, count, quantity
 
+# The options that say which library a sweep is of.
+_LIBRARY = ("library", "mpi")
 _METRIC, _RULE = "operation_time", "messages.library"
 # What OSU calls a test, in words.
 _OPERATIONS = {
@@ -44,7 +46,7 @@ def messages_findings(context: Context) -> list[Finding]:
     able = [group for group in context.of("bench") if group.ok and not group.wrong and group.values(_METRIC)]
 
     def place(group: Group[Any]) -> Hashable:
-        options = {name: value for name, value in settings_of(group.cell).items() if name != "library"}
+        options = {name: value for name, value in settings_of(group.cell).items() if name not in _LIBRARY}
         return _operation(group), tuple(sorted(options.items())), group.cell.apart_from("benchmark", "options")
 
     races = grouped(able, place)

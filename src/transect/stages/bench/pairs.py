@@ -7,7 +7,7 @@ from transect.domain.pairs import PairRule
 # Whose kernel the others are set beside, by device.
 _REFERENCE = {"cpu": "openmp", "cuda": "cuda"}
 _DOCKING = {"benchmark": ("docking-probe",)}
-# Of the sweeps each library is set beside MPI.
+# Of the sweeps each library is set beside Open MPI, or the MPI that the environment has.
 _SWEEPS = "message-sweep", "message-sweep-torch"
 _OPENMP = _DOCKING | {"options.implementation": ("openmp",)}
 
@@ -54,8 +54,8 @@ BENCH_PAIRS = (
     PairRule(
         metric="operation_time",
         rules=("messages.library",),
-        varies=("benchmark", "options.library"),
-        base={"benchmark": _SWEEPS[:1]},
+        varies=("benchmark", "options.library", "options.mpi"),
+        base={"benchmark": _SWEEPS[:1], "options.mpi": (None, "openmpi")},
         both={"benchmark": _SWEEPS},
     ),
 )

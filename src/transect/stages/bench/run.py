@@ -55,7 +55,7 @@ class BenchRunner(StageRunner):
         program = _program(job, benchmark)
         if benchmark.by_launcher(cell):
             command = benchmark.command(cell, job.folder, program, [])
-            return ranks(job, command, benchmark.rendezvous)
+            return ranks(job, command, benchmark.rendezvous, benchmark.mpi(cell))
         mpiexec = find_mpiexec(job.bin)
         prefix = mpiexec_prefix(mpiexec) if mpiexec else []
         wrap, variables = job.wrap()

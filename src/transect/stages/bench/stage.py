@@ -11,6 +11,7 @@ from pydantic import Field
 from transect.domain.axes.bench import BenchCell
 from transect.domain.counts import GrowingCounts, OptionChoices
 from transect.domain.errors import BadInput, unknown_name
+from transect.domain.mpi_libraries import other_environments
 from transect.domain.registry import Registry
 from transect.domain.study import Containers, Count, Names, Section, StageRepeatUntil, WhereItFits
 from transect.domain.system import System
@@ -126,11 +127,17 @@ class Bench(Stage[BenchCell]):
         """Decks and the like; one that is not there is for the benchmark to say."""
         return [path for path in map(Path, spec.get("files", ())) if path.exists()]
 
+    def other_environments(self, cell: BenchCell) -> Iterable[str]:
+        """That of its MPI library, where its own has none or another."""
+        return other_environments(BENCHMARKS.get(cell.benchmark).mpi(cell))
+
     def launchers(self, cell: BenchCell, system: System) -> tuple[str, ...]:
         """One that starts all ranks, or a plain process that calls mpiexec itself."""
         benchmark = BENCHMARKS.get(cell.benchmark)
         if not benchmark.by_launcher(cell):
             return ("plain", "mpiexec")
+        if other_environments(benchmark.mpi(cell)):
+            return ("mpiexec",)
         mpi = RENDEZVOUS.get(benchmark.rendezvous).mpi
         return (system.mpi_launcher if mpi else system.launcher,)
 

@@ -73,5 +73,9 @@ TRAIN_PAIRS = (
         base={"hyperparameters": ((),)},
         both=_LEARNS,
     ),
+    # Another MPI library beside Open MPI, or the one that the environment has.
+    PairRule(
+        metric="step_time", rules=("twin.mpi",), varies=("options.mpi",), base={"options.mpi": (None, "openmpi")}
+    ),
     PairRule(metric="samples_per_second", rules=("twin.input",), varies=("input",), base={"input": ("synthetic",)}),
 )

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from transect.domain.axes.train import TrainCell
 from transect.domain.errors import Unsupported
+from transect.domain.mpi_libraries import chosen_mpi, contradiction
 from transect.domain.record import Cause
 from transect.engine.job import Job, Result, cell_of
 from transect.engine.stage_helpers import StageRunner, need, ranks
@@ -67,7 +68,7 @@ class TrainRunner(StageRunner):
         framework = FRAMEWORKS.get(cell.framework)
         files.plan.unlink(missing_ok=True)
         if not isinstance(framework, ProgramFramework):
-            return ranks(job, worker, strategy.rendezvous)
+            return ranks(job, worker, strategy.rendezvous, chosen_mpi(cell.options))
         command = framework.command(files)
         write_trainer_plan(cell, parameters, need(job, "data"), files, states)
         return ranks(job, command, strategy.rendezvous)
@@ -137,6 +138,10 @@ class TrainRunner(StageRunner):
                 return Result.failed(Cause.CRASH, f"rank {rank} left no result: {error}")
             facts.append(rank_facts)
             series.append(rank_series)
+        mpi = chosen_mpi(cell_of(job, TrainCell).options)
+        for each in facts:
+            if (another := contradiction(mpi, each["libraries"].get("mpi", ""))) is not None:
+                return Result.failed(Cause.WRONG_RESULT, another)
         return merge(job, facts, series)
 
 

@@ -14,6 +14,7 @@ from transect.domain.axes.train import MEMORY_PLAN, TrainCell
 from transect.domain.cell import Cell
 from transect.domain.counts import Count, GrowingCounts, GrowingCountsOrNull, HyperparameterChoices, StrategyChoices
 from transect.domain.errors import BadInput
+from transect.domain.mpi_libraries import chosen_mpi, other_environments
 from transect.domain.paths import PACKAGE
 from transect.domain.precisions import PRECISIONS, check_precisions, named_precision
 from transect.domain.registry import Registry
@@ -294,8 +295,14 @@ class Train(Stage[TrainCell]):
         own = script_files(cell)
         return [PACKAGE / "launch" / "processes.py", *(own or rule_sources())]
 
+    def other_environments(self, cell: TrainCell) -> Iterable[str]:
+        """That of its MPI library."""
+        return other_environments(chosen_mpi(cell.options))
+
     def launchers(self, cell: TrainCell, system: System) -> tuple[str, ...]:
-        """The system's, for MPI or without."""
+        """The system's, for MPI or without; another MPI library has its own."""
+        if other_environments(chosen_mpi(cell.options)):
+            return ("mpiexec",)
         mpi = RENDEZVOUS.get(STRATEGIES.get(cell.strategy).rendezvous).mpi
         return (system.mpi_launcher if mpi else system.launcher,)
 

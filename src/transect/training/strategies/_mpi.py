@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
+from transect.domain.mpi_libraries import MPI, library_name
+from transect.domain.options import Option
 from transect.training.frameworks import Trainer
 from transect.training.strategies import Place, Strategy
 
 
 class MpiStrategy(Strategy):
-    """Joins MPI.COMM_WORLD. A subclass may say how gradients become their sum."""
+    """Joins MPI.COMM_WORLD. A subclass may say how gradients become their sum.
+
+    Each has the option `mpi`, besides those that it names.
+    """
 
     rendezvous = "mpi"
+    options: Mapping[str, Option] = MappingProxyType({"mpi": MPI})
+
+    def __init_subclass__(cls) -> None:
+        """Add the option."""
+        super().__init_subclass__()
+        cls.options = MappingProxyType({**cls.options, "mpi": MPI})
 
     def __init__(self) -> None:
         self.comm: Any = None
@@ -65,7 +78,7 @@ class MpiStrategy(Strategy):
         import mpi4py
         from mpi4py import MPI
 
-        return {"mpi4py": mpi4py.__version__, "mpi": MPI.Get_library_version().split(",")[0].strip(" \x00\n")}
+        return {"mpi4py": mpi4py.__version__, "mpi": library_name(MPI.Get_library_version())}
 
 
 def to_root(comm: Any, flat: np.ndarray) -> tuple[Any, Any]:

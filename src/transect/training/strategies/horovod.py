@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from transect.domain.axes.train import TrainCell
+from transect.domain.mpi_libraries import MPI, chosen_mpi, library_name, linked
+from transect.domain.options import Option
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Operation, Parts, Place, Strategy
 
@@ -111,7 +113,7 @@ class _Horovod(Strategy):
             mpi4py.rc(initialize=False, finalize=False)
             from mpi4py import MPI
 
-            found["mpi"] = MPI.Get_library_version().split(",")[0].strip(" \x00\n")
+            found["mpi"] = library_name(MPI.Get_library_version())
         return found
 
 
@@ -129,3 +131,8 @@ class HorovodMpi(_Horovod):
 
     rendezvous = "horovod-mpi"
     controller = "mpi"
+    options: Mapping[str, Option] = MappingProxyType({"mpi": MPI})
+
+    def supports(self, cell: TrainCell) -> str | None:
+        """Also no other MPI library than Horovod was compiled with."""
+        return super().supports(cell) or linked("Horovod", chosen_mpi(cell.options))
