@@ -107,6 +107,22 @@ def test_a_change_that_alone_reaches_the_target_is_told_and_one_of_synthetic_inp
     assert {group.cell.hyperparameters for group in said.groups} == {(), (("optimiser", "adam"),)}
 
 
+def test_another_mpi_library_is_told_beside_open_mpi_with_the_versions_that_ran() -> None:
+    versions = {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH 5.0.2", "intel": "Intel(R) MPI Library 2021"}
+    slower = {"openmpi": 1.0, "mpich": 2.0, "intel": 1.3}
+    runs = [
+        run.model_copy(update={"provenance": run.provenance | {"mpi": versions[mpi]}})
+        for mpi, times in slower.items()
+        for run in repeats("torch", "mpi-allreduce", 2, options=(("mpi", mpi),), changes={"step_time": 0.01 * times})
+    ]
+    said = findings(*runs)["mpi"]
+    assert [one.claim for one in said] == [
+        f"PyTorch on 2 processes with MPI all-reduce takes {times} times (95 % interval {times} to {times}) as long for a "
+        f"step with {versions[mpi]} as with Open MPI v5.0.11."
+        for mpi, times in (("mpich", "2"), ("intel", "1.3"))
+    ]
+
+
 def test_eight_frameworks_with_eight_strategies_look_different() -> None:
     frameworks = ["numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2", "mxnet"]
     strategies = ["single", *(f"way-{number}" for number in range(7))]

@@ -41,7 +41,9 @@ def ranks(job: Job, command: list[str], rendezvous: str, mpi: str = OWN) -> tupl
     launcher, bin_folder = system["mpi_launcher" if RENDEZVOUS.get(rendezvous).mpi else "launcher"], job.bin
     for name in other_environments(mpi):
         if wrap or job.others[name].get("wrap"):
-            raise Unsupported(f"mpi {mpi} is the wheel of environment '{name}': it needs one without modules and images")
+            raise Unsupported(
+                f"mpi {mpi} is the wheel of environment '{name}': it needs one without modules and images"
+            )
         bin_folder = Path(job.others[name]["python"]).parent
         # Its own: one of another library would start each rank as a world of one.
         launcher, variables = "mpiexec", variables | mpi_variables(mpi, bin_folder.parent)

@@ -74,8 +74,6 @@ TRAIN_PAIRS = (
         both=_LEARNS,
     ),
     # Another MPI library beside Open MPI, or the one that the environment has.
-    PairRule(
-        metric="step_time", rules=("twin.mpi",), varies=("options.mpi",), base={"options.mpi": (None, "openmpi")}
-    ),
+    PairRule(metric="step_time", rules=("twin.mpi",), varies=("options.mpi",), base={"options.mpi": (None, "openmpi")}),
     PairRule(metric="samples_per_second", rules=("twin.input",), varies=("input",), base={"input": ("synthetic",)}),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,11 +13,11 @@ from transect.analysis.quality import reaches_target, score_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.axes.train import TrainCell
 from transect.domain.cell import axes_of
-from transect.domain.mpi_libraries import chosen_mpi
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import basis_words, doubt_words, needs_words, ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence, median
-from transect.report.engine.text import count, ends, factor, number, percent
+from transect.report.engine.text import count, number, percent
+from transect.report.topics.distribution.mpi_twins import mpi_findings
 from transect.report.topics.ranks.published_series import SUMMING
 from transect.report.topics.ranks.series import replicas
 from transect.stats.comparisons import Confidence
@@ -89,7 +88,7 @@ def twin_findings(context: Context) -> list[Finding]:
         for finding in (
             *_hyperparameters(context, workload),
             *_input(context, workload),
-            *_mpi(context, workload),
+            *mpi_findings(context, workload),
             *_sums(workload, context.of("train", workload)),
         )
     ]
@@ -196,40 +195,6 @@ def _input(context: Context, workload: str) -> list[Finding]:
             groups=(top.group, top.base),
         )
     ]
-
-
-def _mpi_of(group: TrainGroup) -> str:
-    """Return name and version of the library that ran."""
-    return str(group.ok[0].provenance.get("mpi") or chosen_mpi(group.cell.options))
-
-
-def _mpi(context: Context, workload: str) -> list[Finding]:
-    """Say of each training with another MPI library what a step takes beside the base's, the largest difference first."""
-    every = context.contrasts.of("twin.mpi", workload)
-
-    def size(made: Contrast) -> tuple[bool, float, str]:
-        return made.over_subscribed, -abs(math.log(made.cost.value)), made.group.cell.id
-
-    found = []
-    for made in sorted(every, key=size):
-        name = people_name(made.group.cell, [one.group.cell for one in every], always=("ranks",))
-        short = (
-            f"{name} ({_mpi_of(made.group)}) takes {factor(made.cost.value)} times ({ends(made.cost, factor)}) as long for "
-            f"a step as with {_mpi_of(made.base)}{doubt_words(made)}"
-        )
-        found.append(
-            Finding(
-                subject=workload,
-                claim=f"{short}.",
-                short=short,
-                evidence=joined(basis_words(made), made.reason),
-                confidence=limited_confidence(made.confidence, made.group, made.base),
-                kind="mpi",
-                contrasts=(made,),
-                groups=(made.group, made.base),
-            )
-        )
-    return found
 
 
 def _sums(workload: str, groups: list[TrainGroup]) -> Iterator[Finding]:
