@@ -62,3 +62,22 @@ def test_one_library_under_two_settings_is_no_rival_of_itself_and_a_size_that_wa
     ]
     [found] = messages_findings(context(without, *others, *again, *sweeps("message-sweep-torch", 4e-4)))
     assert found.text.count("MPI") == 1 and "torch.distributed takes 4 times" in found.text
+
+
+def test_imb_of_the_same_operation_and_size_stands_beside_by_library() -> None:
+    def imb(mpi: str, test: str, seconds: float, **axes: int) -> Record:
+        point = LogPoint(series="t_avg", size=2**20)
+        return make_record(
+            bench_cell("imb", {"mpi": mpi, "test": test}, **{"ranks_per_node": 2} | axes),
+            [MetricValue.of("collective_time", seconds, "t_avg 1048576", point)],
+            details={"runs": [log_run("output.log", "imb", parameters={"test": test})]},
+        )
+
+    raced = [*sweeps("message-sweep", 1e-4), *sweeps("message-sweep-torch", 4e-4)]
+    others = [imb("mpich", "Bcast", 9e-4), imb("mpich", "Allreduce", 9e-4, ranks_per_node=4)]
+    (found,) = messages_findings(
+        context(*raced, *others, imb("mpich", "Allreduce", 2e-4), imb("intel", "Allreduce", 3e-4))
+    )
+    assert found.evidence.endswith("IMB has 300 µs with intel, 200 µs with mpich")
+    (without,) = messages_findings(context(*raced, *others))
+    assert "IMB" not in without.evidence

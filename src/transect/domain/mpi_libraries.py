@@ -35,8 +35,8 @@ MPI_LIBRARIES = {
 MPI = Option(
     default=OWN,
     choices=(OWN, *MPI_LIBRARIES),
-    description="the MPI library that mpi4py runs with: the environment's own, whichever that is, or this one, which must "
-    "then be the one that ran. MPICH and Intel MPI come out of wheels, with their own mpiexec",
+    description="the MPI library that mpi4py loads, which must then be the one that ran; own: the environment's, whichever "
+    "that is",
 )
 
 

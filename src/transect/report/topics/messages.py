@@ -10,6 +10,7 @@ from transect.analysis.best import best
 from transect.analysis.contrasts import all_joined
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import people_name, settings_of
+from transect.domain.record import Record
 from transect.report.engine.best_words import beside, confidence_of, with_open
 from transect.report.engine.context import Context
 from transect.report.engine.decision import Decision
@@ -17,8 +18,17 @@ from transect.report.engine.finding import Finding, joined
 from transect.report.engine.parts import DecisionColumn, FindingMaker, StageReport
 from transect.report.engine.text import clean, count, quantity
 
+# IMB's tests of the same.
+_IMB = {
+    "Allreduce Latency": "Allreduce",
+    "Broadcast Latency": "Bcast",
+    "Reduce Latency": "Reduce",
+    "Allgather Latency": "Allgather",
+    "Latency": "PingPong",
+}
 # The options that say which library a sweep is of.
 _LIBRARY = ("library", "mpi")
+_IMB_METRICS = ("collective_time", "message_time")
 _METRIC, _RULE = "operation_time", "messages.library"
 # What OSU calls a test, in words.
 _OPERATIONS = {
@@ -32,13 +42,38 @@ _OPERATIONS = {
 }
 
 
+def _test(record: Record) -> str:
+    runs = record.details.get("runs") or [{}]
+    return str((runs[0].get("parameters") or {}).get("test", ""))
+
+
+def _compared(group: Group[Any]) -> tuple[str, int | None]:
+    """Return OSU's name of what is compared, and the bytes of its message."""
+    record, number = next((r, known) for r in group.ok for known in r.metrics if known.name == _METRIC)
+    return _test(record), number.log.size if number.log is not None else None
+
+
 def _operation(group: Group[Any]) -> str:
     """Name what is compared: `all-reduce of 1 MiB`."""
-    record, number = next((r, known) for r in group.ok for known in r.metrics if known.name == _METRIC)
-    runs = record.details.get("runs") or [{}]
-    test = str((runs[0].get("parameters") or {}).get("test", ""))
-    size = quantity(number.log.size, "B") if number.log is not None and number.log.size else "a message"
-    return clean(f"{_OPERATIONS.get(test, test)} of {size}")
+    test, size = _compared(group)
+    return clean(f"{_OPERATIONS.get(test, test)} of {quantity(size, 'B') if size else 'a message'}")
+
+
+def _by_imb(context: Context, group: Group[Any]) -> str:
+    """Say what IMB tells of the same operation on as many ranks, by MPI library; empty where it did not run."""
+    test, size = _compared(group)
+    times: dict[str, list[float]] = {}
+    for other in context.of("bench"):
+        cell = other.cell
+        if cell.benchmark != "imb" or (cell.nodes, cell.ranks) != (group.cell.nodes, group.cell.ranks):
+            continue
+        mpi = str(settings_of(cell).get("mpi", "intel"))
+        for record in other.ok if not other.wrong else ():
+            for number in record.metrics if _test(record) == _IMB.get(test) else ():
+                if number.name in _IMB_METRICS and number.log is not None and number.log.size == size:
+                    times.setdefault(mpi, []).append(number.value)
+    told = [f"{quantity(median(values), 's')} with {clean(mpi)}" for mpi, values in sorted(times.items())]
+    return f"IMB has {', '.join(told)}" if told else ""
 
 
 def messages_findings(context: Context) -> list[Finding]:
@@ -91,7 +126,7 @@ def _fastest(context: Context, raced: list[Group[Any]]) -> Iterator[Finding]:
             unknown=tuple(map(name, found.unknown)),
             margin=context.analysis_plan.margin,
         ),
-        evidence=joined(*(made.reason for made in found.contrasts)),
+        evidence=joined(*(made.reason for made in found.contrasts), _by_imb(context, first)),
     )
     yield from with_open(name, (fastest, found))
 
