@@ -6,6 +6,9 @@ formats, and Keras' `Flatten` gives features in the order H, W, C in both: `_cha
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -155,6 +158,22 @@ def operations(keras: Any) -> Any:
     return SimpleNamespace(cast=tf.cast, one_hot=tf.one_hot, pad=tf.pad, reshape=tf.reshape, sum=tf.reduce_sum)
 
 
+def _amount(layers: tuple[Layer, ...]) -> int:
+    inner = (layer.body + layer.shortcut for layer in layers if isinstance(layer, Residual))
+    return len(layers) + sum(map(_amount, inner))
+
+
+@contextmanager
+def _deep_enough(layers: tuple[Layer, ...]) -> Iterator[None]:
+    """Let Keras walk back through all layers: it calls itself once for each, of which a layer here becomes a few."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(usual + 4 * _amount(layers))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(usual)
+
+
 def build_model(keras: Any, layers: tuple[Layer, ...], sample: Shape) -> tuple[Any, dict[str, Any]]:
     """Return the functional model, and its variables by their neutral names.
 
@@ -175,4 +194,5 @@ def build_model(keras: Any, layers: tuple[Layer, ...], sample: Shape) -> tuple[A
         outputs = keras.layers.Permute((3, 1, 2))(outputs)
     if order is not None:
         outputs = keras.layers.Reshape((prod(order),))(outputs)
-    return keras.Model(inputs, outputs), builder.variables
+    with _deep_enough(layers):
+        return keras.Model(inputs, outputs), builder.variables
