@@ -33,10 +33,11 @@ class Definition(BaseModel):
     module: str = Field(description="`FILE.py:NAME`, relative to the study: a class or function that gives the module")
     module_options: dict[str, Any] = Field(default={}, description="arguments that the class or function is given")
     data: str = Field(
-        description="`FILE.npz` with arrays x and y; `FILE.csv`, `FILE.parquet` or a folder that `datasets` saved; `FOLDER/CLASS/FILE` of images; `FILE.py:NAME`, a function that gives a dataset"
+        description="`FILE.npz` with arrays x and y; `FILE.csv`, `FILE.parquet` or a folder that `datasets` saved; a folder of images, `FOLDER/CLASS/FILE` or as a published set unpacks; `FILE.py:NAME`, a function that gives a dataset"
     )
     data_options: dict[str, Any] = Field(
-        default={}, description="of tables `target` and `features`, of images `size`, of a function its arguments"
+        default={},
+        description="of tables `target` and `features`, of images `size` and what their `dataset_options` have, of a function its arguments",
     )
     loss_function: str | None = Field(
         default=None,

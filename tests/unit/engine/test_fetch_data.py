@@ -70,7 +70,11 @@ def definition(files, **more):
 
 TOKEN = {
     "where": "https://example.org/account",
-    "ways": [{"kind": "basic", "variables": ["SECRET_NAME", "SECRET_KEY"]}, {"kind": "bearer", "file": "~/token"}],
+    "ways": [
+        {"kind": "basic", "variables": ["SECRET_NAME", "SECRET_KEY"]},
+        {"kind": "bearer", "file": "~/token"},
+        {"kind": "cookie", "variables": ["SECRET_COOKIE"]},
+    ],
 }
 
 
@@ -124,12 +128,16 @@ def test_without_a_token_one_message_says_where_to_get_it(fetcher, publisher):
     assert publisher.asked == []
 
 
-@pytest.mark.parametrize("by", ["variables", "file"])
+@pytest.mark.parametrize("by", ["variables", "file", "cookie"])
 def test_a_token_goes_to_its_publisher_and_nowhere_else(by, fetcher, publisher, tmp_path, monkeypatch, capfd):
+    header = "Authorization"
     if by == "variables":
         monkeypatch.setenv("SECRET_NAME", "somebody")
         monkeypatch.setenv("SECRET_KEY", KEY)
         value = f"Basic {base64.b64encode(f'somebody:{KEY}'.encode()).decode()}"
+    elif by == "cookie":
+        monkeypatch.setenv("SECRET_COOKIE", KEY)
+        header, value = "Cookie", KEY
     else:
         (tmp_path / "home").mkdir()
         (tmp_path / "home" / "token").write_text(f"{KEY}\n")
@@ -138,11 +146,11 @@ def test_a_token_goes_to_its_publisher_and_nowhere_else(by, fetcher, publisher, 
     with publishing() as bucket:
         signed = bucket.publish("bucket.bin", CONTENT, cuts=[PIECE + 1000])
         publisher.publish("a.bin", b"")
-        fetch_it = fetcher(needs=("Authorization", value), more={"token": TOKEN})
+        fetch_it = fetcher(needs=(header, value), more={"token": TOKEN})
         publisher.files["/a.bin"].elsewhere = signed
         assert fetch_it() is True
-        assert [headers.get("authorization") for _, headers in publisher.asked] == [value] * 2
-        assert [headers.get("authorization") for _, headers in bucket.asked] == [None] * 2
+        assert [headers.get(header.lower()) for _, headers in publisher.asked] == [value] * 2
+        assert not any(KEY in sent or value in sent for _, headers in bucket.asked for sent in headers.values())
         assert bucket.ranges("bucket.bin") == [None, f"bytes={PIECE}-"]
     assert fetch_it.files() == {"a.bin": CONTENT}
     out = "".join([*capfd.readouterr(), *fetch_it.said])
@@ -226,6 +234,13 @@ def test_a_busy_server_is_asked_again(fetcher, publisher):
     fetch_it = fetcher(refusals=[503, 429])
     fetch_it()
     assert len(publisher.asked) == 3 and fetch_it.files() == {"a.bin": CONTENT}
+
+
+def test_a_connection_that_falls_silent_is_taken_up(fetcher, publisher, monkeypatch):
+    monkeypatch.setattr(downloading, "_TIMEOUTS_S", (60, 2))
+    fetch_it = fetcher(stalls_after=PIECE)
+    fetch_it()
+    assert publisher.ranges("a.bin") == [None, f"bytes={PIECE}-"] and fetch_it.files() == {"a.bin": CONTENT}
 
 
 def test_a_wrong_checksum_leaves_nothing_behind(fetcher, publisher, tmp_path):
@@ -366,7 +381,7 @@ def test_killed_midway_the_command_goes_on(end, publisher, tmp_path):
     assert publisher.waits.wait(60)
     part = tmp_path / "data" / ".some.fetch" / "files" / "a.zip.part"
     until = time.monotonic() + 60
-    while not part.stat().st_size and time.monotonic() < until:
+    while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
         time.sleep(0.01)
     first.send_signal(end)
     out, err = first.communicate(timeout=60)

@@ -88,6 +88,7 @@ def test_file_reader_without_files_says_so(tmp_path):
 def test_memory_does_not_grow_with_the_number_of_files(base_python, tmp_path):
     code = """
 import resource
+from transect.domain.folder_manifest import write_manifest
 from transect.training.datasets.images import ImageFolder
 for label in range(2):
     home = root / f"class-{label}"
@@ -96,7 +97,9 @@ for label in range(2):
 
 def peak(name):
     divide = lambda shape, y, classes, own: (np.flatnonzero(y >= 0)[::2], np.flatnonzero(y >= 0)[1::2])
-    ImageFolder().store({"folder": str(root)}, (3, 224, 224), divide, out / name)
+    write_manifest(root, out / f"{name}.manifest")
+    given = {"folder": str(root), "manifest": str(out / f"{name}.manifest")}
+    ImageFolder().store(given, (3, 224, 224), divide, out / name)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 for number in range(1, 40):
