@@ -205,12 +205,7 @@ def test_each_claim_says_what_it_takes_to_run_it_again(tmp_path, work, transect)
     )
     assert again["elsewhere"] is None and facts["badge"] == "1 of 7 holds"
     page = (results / "replications/trainers/replication.html").read_text()
-    for said in (
-        "by the cells that decide it",
-        "under 10 minutes",
-        "file says nothing of it",
-        "torch 0123abcd",
-    ):
+    for said in ("by the cells that decide it", "under 10 minutes", "file says nothing of it", "torch 0123abcd"):
         assert said in page, said
     badge = ElementTree.parse(results / "replications/trainers/badge.svg").getroot()
     assert badge.get("aria-label") == "replicated: 1 of 7 holds" and "http" not in "".join(badge.itertext())

@@ -50,7 +50,9 @@ def replication_facts(made: Replication) -> dict[str, Any]:
 
 def _again(made: Replication, held: Held) -> dict[str, Any] | None:
     again = again_of(made, held)
-    return again and {
+    if again is None:
+        return None
+    return {
         "command": again.command,
         "minutes": _number(again.minutes),
         "study_says": again.said,

@@ -310,7 +310,11 @@ class Train(Stage[TrainCell]):
         """Frameworks; each brings its environment."""
         for name in FRAMEWORKS:
             framework = FRAMEWORKS.get(name)
-            told = ("missing", framework.lacks) if framework.lacks else ("available", f"environment '{framework.environment}'")
+            told = (
+                ("missing", framework.lacks)
+                if framework.lacks
+                else ("available", f"environment '{framework.environment}'")
+            )
             yield f"framework {name}", *told
 
     def environment(self, cell: TrainCell) -> str:
