@@ -22,10 +22,18 @@ class Container:
     bin: Path | None = None
 
 
+def _here() -> list[str]:
+    """Return the wrappers whose programs are here; last those that run no image before it is imported."""
+    from transect.launch.wrapping import WRAPPERS, program_says
+
+    found = [name for name in WRAPPERS.names() if program_says(name) is not None]
+    return sorted(found, key=lambda name: WRAPPERS.get(name).form == "imported")
+
+
 def choose_container(given: str, *, gpus: bool = False) -> Container:
     """Read `[WRAPPER:]IMAGE`, where IMAGE is a file, a folder, a URI or the name of an environment."""
     from transect.launch.images import complaint, image_facts
-    from transect.launch.wrapping import USUAL, WRAPPERS, program_says, wrapped
+    from transect.launch.wrapping import USUAL, WRAPPERS, wrapped
     from transect.planning.environments import has_environment
     from transect.planning.images import image_folder
 
@@ -43,8 +51,7 @@ def choose_container(given: str, *, gpus: bool = False) -> Container:
         place, folder = str(folder), Path(facts["environment"]) / "bin"
         # The environment's own programs come first inside, and its mpiexec starts the ranks.
         variables["PATH"] = f"{folder}:{os.environ.get('PATH', os.defpath)}"
-        here = [name for name in WRAPPERS.names() if program_says(name) is not None]
-        wrapper = wrapper or next(iter(here), USUAL)
+        wrapper = wrapper or next(iter(_here()), USUAL)
     wrapper = wrapper or USUAL
     if image and (reason := complaint(place)) is not None:
         raise MissingDependency(f"--container {given}: {reason}")
@@ -65,14 +72,13 @@ def image(
     from transect.engine.build_environment import made
     from transect.engine.run_block import end_on_signals
     from transect.launch.images import in_container
-    from transect.launch.wrapping import WRAPPERS, program_says
+    from transect.launch.wrapping import WRAPPERS
     from transect.planning.environments import environment_source
 
     environment_source(environment)
     if wrapper is not None:
         WRAPPERS.get(wrapper, "--wrapper")
-    here = [name for name in WRAPPERS.names() if program_says(name) is not None]
-    chosen = wrapper or next(iter(here), None)
+    chosen = wrapper or next(iter(_here()), None)
     if chosen is None:
         programs = ", ".join(p for name in WRAPPERS.names() for p in WRAPPERS.get(name).programs)
         raise MissingDependency(f"no container program is on PATH: looked for {programs}")

@@ -43,7 +43,7 @@ def replicate(
     """Replicate a published work: run what this machine can of the studies that measure its claims, and decide each
     claim by the rule that its file fixed before.
 
-    Writes replication.html and replication.json below RESULTS/replications/WORK, and an index over all works there;
+    Writes replication.html, replication.json and badge.svg below RESULTS/replications/WORK, and an index over all works there;
     without WORK the index alone. It is a replication: our own code, not the authors'. On a cluster run the studies
     with `transect run --profile`, then this with --no-run. Exit code: 0 written, 1 written, but a study could not be
     run to its end, 5 nothing could be decided, 2 a work, folder or rule cannot be used: what lay there stays.

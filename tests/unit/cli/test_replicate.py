@@ -191,6 +191,7 @@ def test_each_claim_says_what_it_takes_to_run_it_again(tmp_path, work, transect)
     assert again["twice"] == {
         "command": command,
         "minutes": pytest.approx(12 * 9 / 60),
+        "study_minutes": pytest.approx(12 * 9 / 60),
         "study_says": "",
         "hardware": "laptop",
         "hardware_by": "the cells that decide it",

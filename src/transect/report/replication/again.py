@@ -18,12 +18,13 @@ LAPTOP, ONE_GPU, CLUSTER = "laptop", "one GPU", "cluster"
 class Again:
     """How to run one claim again.
 
-    `minutes` are those of its cells, one after another, None where none has run here; `said` is then what the head of the
-    study's file says of time, as it stands there. `environments`: lock hashes by name. `tier_of`: what the tier is read from.
+    `minutes` are those of its cells, one after another, None where none has run here, `study_minutes` those of all that the
+    command runs; `said` is what the head of the study's file says of time, where the study has not run here. `environments`: lock hashes by name. `tier_of`: what the tier is read from.
     """
 
     command: str
     minutes: float | None
+    study_minutes: float | None
     said: str
     tier: str
     tier_of: str
@@ -35,7 +36,10 @@ class Again:
     def time(self) -> str:
         """The time in words, with whose word it is."""
         if self.minutes is not None:
-            return f"{self.minutes:.2g} minutes of its cells, one after another, by the records of this machine"
+            whole = "" if self.study_minutes is None else f" (of the whole study: {self.study_minutes:.2g})"
+            return f"{self.minutes:.2g} minutes of its cells{whole}, one after another, by the records of this machine"
+        if self.study_minutes is not None:
+            return f"no cell of it has run here; the study's took {self.study_minutes:.2g} minutes, one after another"
         if self.said:
             return f"not run here; the study's file says: {self.said}"
         return "not run here, and the study's file says nothing of it"
@@ -56,6 +60,7 @@ def again_of(made: Replication, held: Held) -> Again | None:
     return Again(
         command=f"{shlex.join(run)} && {shlex.join(decide)}",
         minutes=minutes_of(records) if records else None,
+        study_minutes=held.ran.minutes if held.ran else None,
         said=made.times.get(study, ""),
         tier=tier,
         tier_of="the cells that decide it" if cells else "the cells that its file names",

@@ -55,6 +55,7 @@ def _again(made: Replication, held: Held) -> dict[str, Any] | None:
     return {
         "command": again.command,
         "minutes": _number(again.minutes),
+        "study_minutes": _number(again.study_minutes),
         "study_says": again.said,
         "hardware": again.tier,
         "hardware_by": again.tier_of,
