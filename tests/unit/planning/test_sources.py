@@ -219,12 +219,17 @@ def test_the_launcher_that_starts_ranks_is_in_the_closure(stage, name):
 
 @pytest.mark.parametrize("name", WRAPPERS.names())
 def test_the_container_program_of_a_cell_is_in_the_closure_alone(name):
-    def wrappers(cell: Cell, system: System = LAPTOP) -> set[str]:
-        return {path for path in sources(cell, system) if path.startswith("launch/wrappers/")} - {
-            "launch/wrappers/__init__.py"
-        }
+    def of_wrappers(paths: set[str]) -> set[str]:
+        return {path for path in paths if path.startswith("launch/wrappers/")} - {"launch/wrappers/__init__.py"}
 
-    files = {path.removeprefix("transect/") for path in relative(plugin_files(WRAPPERS, name))}
+    def wrappers(cell: Cell, system: System = LAPTOP) -> set[str]:
+        return of_wrappers(sources(cell, system))
+
+    # Its own file, and what that imports of theirs: Docker's and Podman's have their options in one.
+    own = plugin_files(WRAPPERS, name)
+    files = of_wrappers(
+        {path.removeprefix("transect/") for path in relative([*own, *(p for f in own for p in closure(f))])}
+    )
     assert wrappers(example_of("train", container=name)) == files
     assert wrappers(example_of("train"), System(name="here", container=name)) == files
     assert wrappers(example_of("train")) == set()
