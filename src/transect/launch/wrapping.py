@@ -37,6 +37,8 @@ _LOADER = (
 USUAL = "apptainer"
 # Ranks of one node meet there: sockets of mpiexec and PMIx, shared memory of MPI and of NCCL.
 SHARED = ("/tmp", "/dev/shm")  # noqa: S108 it is the host's own, shown inside
+# A daemon on another host that is down may never answer.
+_ANSWER_S = 30
 # PMIx keeps what ranks ask it in files below its server's folder, which is another one on each node and
 # in each job step, so that nobody can name it beforehand: by messages it works without them.
 _MPI = {"PMIX_MCA_gds": "hash"}
@@ -119,13 +121,20 @@ def outermost(folders: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
+def _answers(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=_ANSWER_S).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
 @cache
 def program_says(wrapper: str) -> tuple[str, str] | None:
     """Return (program, first line of its version) of a wrapper; None when it is not here, or does not answer."""
     answers = WRAPPERS.get(wrapper).answers
     for program in WRAPPERS.get(wrapper).programs:
         found = shutil.which(program)
-        if found is not None and (not answers or not subprocess.run([found, *answers], capture_output=True).returncode):
+        if found is not None and (not answers or _answers([found, *answers])):
             # Charliecloud will not even tell its version to somebody without a name.
             done = subprocess.run(
                 [found, "--version"],
