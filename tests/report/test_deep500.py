@@ -28,6 +28,8 @@ D5 = {
     "training_events",
     "run_recipe",
 }
+# deep500/utils/onnx_interop/losses.py at c5f018d.
+LOSS = "from deep500.utils.onnx_interop.losses import SoftmaxCrossEntropy"
 # deep500/frameworks/pytorch/__init__.py at 2c4b55a, and pytorch_optimizers.py at b76bf40 with the arguments of each.
 FRAMEWORK = {"from_model", "GradientDescent", "MomentumOptimizer", "AdamOptimizer"}
 ARGUMENTS = {
@@ -104,6 +106,10 @@ def part(tree: ast.Module, name: str) -> Any:
 def test_a_recipe_names_only_what_upstream_has(tmp_path: Path, rule: dict[str, Any], optimiser: str) -> None:
     tree = recipe(write(tmp_path, **rule))
     assert named(tree, "d5") <= D5 and named(tree, "d5fw") <= FRAMEWORK
+    imported = {
+        one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) and str(one.module).startswith("deep500")
+    }
+    assert [ast.unparse(one) for one in imported] == [LOSS]
     fixed, mutable = ({key.value: value for key, value in zip(one.keys, one.values, strict=True)} for one in
                       (part(tree, "FIXED"), part(tree, "MUTABLE")))  # fmt: skip
     assert fixed.keys() == FIXED and mutable.keys() == MUTABLE
