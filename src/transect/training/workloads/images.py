@@ -1,9 +1,10 @@
-"""Networks on images: that of the published Go study, and residual ones, with which clusters are compared."""
+"""Networks on images: that of the published Go study, residual ones, with which clusters are compared, and small older ones."""
 
 from __future__ import annotations
 
-from transect.training.layers import Flatten, Linear, Sigmoid
+from transect.training.layers import Conv2d, Flatten, Linear, Sigmoid
 from transect.training.workloads import WORKLOADS, Parameters, Workload
+from transect.training.workloads._published_nets import alexnet, inception_small, mobilenet, vgg11
 from transect.training.workloads._resnet import resnet_bottleneck, resnet_cifar
 
 
@@ -23,13 +24,9 @@ class ImagesMlp(Workload):
     defaults = Parameters(batch=16, epochs=10, learning_rate=0.004, loss="mse", quality_target=0.5, reference_steps=20)
 
 
-@WORKLOADS.register("images-resnet20")
-class ImagesResnet20(Workload):
-    """ResNet-20 for 32 x 32 pixels, with projections: 272,214 parameters for 6 classes."""
-
+class _Small(Workload):
     dataset = "images"
     sample = (3, 32, 32)
-    layers = resnet_cifar(3, 6)
     defaults = Parameters(
         batch=32,
         epochs=3,
@@ -39,6 +36,64 @@ class ImagesResnet20(Workload):
         quality_target=0.6,
         reference_steps=6,
         dataset_options={"generate": 64},
+    )
+
+
+@WORKLOADS.register("images-resnet20")
+class ImagesResnet20(_Small):
+    """ResNet-20 for 32 x 32 pixels, with projections: 272,214 parameters for 6 classes."""
+
+    layers = resnet_cifar(3, 6)
+
+
+@WORKLOADS.register("images-alexnet")
+class ImagesAlexnet(_Small):
+    """AlexNet for 32 x 32 pixels, a quarter of its widths: 1,800,918 parameters for 6 classes.
+
+    The paper's five convolutions, three poolings and three linear layers; its first convolution is 5 x 5 with stride 1
+    for 11 x 11 with stride 4, which would leave 1 x 1 pixel of small images after the second pooling. It has no batch
+    norm: from the pipeline's initial weights SGD stays where it begins, so it is trained by AdamW.
+    """
+
+    layers = alexnet(4, Conv2d(3, 16, 5, 2), 3, 6)
+    defaults = _Small.defaults.model_copy(
+        update={"optimiser": "adamw", "learning_rate": 0.001, "momentum": 0.0, "epochs": 5, "quality_target": 0.5}
+    )
+
+
+@WORKLOADS.register("images-vgg11")
+class ImagesVgg11(_Small):
+    """VGG-11 for 32 x 32 pixels, a quarter of its widths: 1,765,654 parameters for 6 classes.
+
+    All layers of the paper's, whose five poolings leave 1 x 1 pixel of 32 x 32, and a batch norm after each convolution,
+    without which it hardly begins to learn.
+    """
+
+    layers = vgg11(4, 1, 6)
+    defaults = _Small.defaults.model_copy(update={"epochs": 4})
+
+
+@WORKLOADS.register("images-inception")
+class ImagesInception(_Small):
+    """Four inception modules for 32 x 32 pixels, a quarter of their widths: 89,274 parameters for 6 classes.
+
+    The paper's modules 3a, 3b, 4a and 4b with their four branches and 5 x 5 convolutions, normalised as in its second
+    version; one 3 x 3 convolution before them, and no classifiers at their side.
+    """
+
+    layers = inception_small((("3a", "3b"), ("4a", "4b")), 4, 6)
+
+
+@WORKLOADS.register("images-mobilenet")
+class ImagesMobilenet(_Small):
+    """MobileNet for 32 x 32 pixels with the paper's width multiplier 0.25: 214,614 parameters for 6 classes.
+
+    All 27 convolutions of the paper's, 13 of them depthwise; the first one has stride 1, not 2, so that 2 x 2 pixels are left.
+    """
+
+    layers = mobilenet(4, 1, 6)
+    defaults = _Small.defaults.model_copy(
+        update={"batch": 16, "epochs": 6, "learning_rate": 0.02, "quality_target": 0.4}
     )
 
 
