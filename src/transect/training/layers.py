@@ -183,7 +183,9 @@ def _after(layer: Layer, shape: Shape, name: str) -> Shape:
             ends = [shapes(branch, shape)[-1] for branch in branches]
             if all(len(end) == 3 and end[1:] == ends[0][1:] for end in ends):
                 return (sum(end[0] for end in ends), *ends[0][1:])
-            raise ValueError(f"layer {name}: its branches end in {', '.join(map(str, ends))}, not in images of one size")
+            raise ValueError(
+                f"layer {name}: its branches end in {', '.join(map(str, ends))}, not in images of one size"
+            )
     raise ValueError(f"layer {name} {layer} does not take samples of shape {shape}")
 
 

@@ -1,10 +1,11 @@
 """Workloads with every kind of layer: what trainers of programs are held to."""
 
 # Every kind of layer, and what differs among convolutions and pools: padding, stride, bias, windows
-# that overlap, an image that is not square at the end, residual layers with and without a shortcut.
+# that overlap, an image that is not square at the end, residual layers with and without a shortcut. Branches of which
+# one is its input, and groups, are a model of their own: Gorgonia has no groups.
 WORKLOAD = """
 from transect.training.layers import (
-    BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
+    BatchNorm2d, Branches, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
 )
 from transect.training.workloads import WORKLOADS, Parameters, Workload
 from transect.training.workloads._resnet import _basic, _bottleneck, _preactivated
@@ -24,6 +25,20 @@ class AllLayers(Workload):
         ),
         ReLU(), Conv2d(8, 8, 5, padding=2), MaxPool2d(2, stride=1), GlobalAveragePool(),
         Linear(8, 12), Sigmoid(), Linear(12, 10),
+    )
+    defaults = Parameters(batch=30, epochs=1, learning_rate=0.1, quality_target=0.9)
+
+
+@WORKLOADS.register("branches")
+class WithBranches(Workload):
+    dataset = "digits"
+    sample = (1, 8, 8)
+    layers = (
+        Conv2d(1, 4, 3, padding=1), ReLU(),
+        Branches((
+            (), (MaxPool2d(3, 1, 1), Conv2d(4, 3, 1), BatchNorm2d(3)), (ReLU(), Conv2d(4, 6, 3, padding=1, groups=2)),
+        )),
+        ReLU(), Conv2d(13, 26, 3, padding=1, stride=2, bias=False, groups=13), GlobalAveragePool(), Linear(26, 10),
     )
     defaults = Parameters(batch=30, epochs=1, learning_rate=0.1, quality_target=0.9)
 

@@ -12,7 +12,7 @@ _ARITHMETIC = {"add", "subtract", "multiply", "divide", "square", "sqrt", "exp",
 # Signs and masks.
 _FREE = {"absolute", "negative", "greater", "greater_equal", "equal"}
 # They move numbers.
-_MOVES = {"pad", "sliding_window_view", "where", "take_along_axis", "broadcast_to", "zeros_like"}
+_MOVES = {"pad", "sliding_window_view", "where", "take_along_axis", "broadcast_to", "zeros_like", "concatenate", "split"}
 
 
 class Counted(np.ndarray):
@@ -54,10 +54,14 @@ class Counted(np.ndarray):
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
     return value.view(np.ndarray) if isinstance(value, Counted) else value
 
 
 def _counted(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_counted(one) for one in value]
     return value.view(Counted) if isinstance(value, np.ndarray) else value
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -90,10 +91,11 @@ class Images(Workload):
             (Conv2d(4, 5, 3, 1, 2, bias=False), BatchNorm2d(5), ReLU(), Conv2d(5, 5, 3, 1)),
             (Conv2d(4, 5, 1, stride=2),),
         ),
+        Branches(((), (MaxPool2d(3, 1, 1), Conv2d(5, 3, 1)), (Conv2d(5, 10, 3, 1, groups=5),))),
         Sigmoid(),
         Flatten(),
-        Residual((Linear(60, 7), ReLU(), Linear(7, 60))),
-        Linear(60, 9),
+        Residual((Linear(216, 7), ReLU(), Linear(7, 216))),
+        Linear(216, 9),
         ReLU(),
         Linear(9, 3),
     )

@@ -29,6 +29,7 @@ TRAININGS: dict[str, tuple[str, dict[str, Any]]] = {
     "layers, mse": ("all-layers", {"batch": 30, "epochs": 1, "momentum": 0.9, "loss": "mse"}),
     "resnet": ("small-resnet", {"batch": 30, "epochs": 1, "momentum": 0.9, "optimiser": "nesterov"}),
     "layer norms": ("iris-mlp-normalised", {"batch": 16, "epochs": 3, "loss": "mse", "learning_rate": 0.05}),
+    "branches": ("branches", {"batch": 30, "epochs": 1, "momentum": 0.9}),
     "cnn": ("digits-cnn", {"batch": 64, "epochs": 1, "optimiser": "adamw", "learning_rate": 0.01}),
     "mse": ("iris-mlp", {"batch": 16, "epochs": 3, "loss": "mse", "optimiser": "nesterov", "momentum": 0.8}),
     "adamw": ("iris-mlp-ce", {"batch": 16, "epochs": 3, "optimiser": "adamw", "weight_decay": 0.1}),
@@ -73,7 +74,7 @@ ASYNC = {"staleness": 0}
 OVERLAP = {"bucket_bytes": 0, "progress": "test", "reduce": "all", "wait": "spin"}
 CASES = [
     *(Case(framework, "layers", precision) for framework in ("go", "go-openblas") for precision in ("fp32", "fp64")),
-    *(Case("go", name) for name in ("mse", "adamw", "images")),
+    *(Case("go", name) for name in ("mse", "adamw", "images", "branches")),
     Case("go", "images", input="synthetic"),
     Case("go", "layer norms"),
     Case("go-openblas", "layer norms", "fp32"),

@@ -15,6 +15,7 @@ from transect.training.frameworks._numpy_layers import forward
 from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
+    Branches,
     Conv2d,
     Flatten,
     GlobalAveragePool,
@@ -24,6 +25,7 @@ from transect.training.layers import (
     ReLU,
     Residual,
     Sigmoid,
+    inner,
     shapes,
     weight_shapes,
 )
@@ -58,6 +60,11 @@ LAYERS = {
         Conv2d(2, 3, 2, stride=2),
         (2, 7, 5),
         Beyond(forward=BATCH * 3 * 6, inputs=BATCH * 3 * 2 * 2 * 4, why="bias; adding up"),
+    ),
+    "convolution in groups": (
+        Conv2d(4, 6, 2, bias=False, groups=2),
+        (4, 3, 3),
+        Beyond(inputs=BATCH * 4 * 4 * 2 * 2, why="adding up"),
     ),
     # 4 x 4 windows have 16 x 9 places, of which 10 x 10 are in the image.
     "convolution with padding": (
@@ -126,8 +133,8 @@ def beyond(layer, sample):
     """What numpy executes for a layer of `NETS` beyond its count: for one sample."""
     if isinstance(layer, Linear):
         return layer.outputs
-    if isinstance(layer, Residual):
-        return sum(beyond(inner, sample) for inner in (*layer.body, *layer.shortcut))
+    if chains := inner(layer).values():
+        return sum(beyond(part, sample) for chain in chains for part in chain)
     return prod(shapes((layer,), sample)[-1]) * getattr(layer, "bias", 0)
 
 
@@ -138,6 +145,8 @@ NETS = {
     "no weight before it either": ((Flatten(), ReLU(), Linear(6, 5), ReLU(), Linear(5, 4)), (2, 3)),
     "a residual layer first": ((Residual((FIRST, ReLU()), (FIRST,)), GlobalAveragePool(), Linear(2, 4)), (1, 5, 4)),
     "a residual layer within": ((Linear(6, 5), Residual((Linear(5, 3), ReLU(), Linear(3, 5))), Linear(5, 4)), (6,)),
+    "branches first": ((Branches(((FIRST,), (FIRST, ReLU()))), GlobalAveragePool(), Linear(4, 4)), (1, 5, 4)),
+    "branches of one input": ((Branches(((), (ReLU(),), (ReLU(),))), GlobalAveragePool(), Linear(6, 4)), (2, 3, 3)),
     "an identity first": ((Residual((ReLU(),), ()), Linear(6, 4)), (6,)),
 }
 

@@ -69,9 +69,7 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
             case Linear(inputs, outputs):
                 return keep(nn.Dense(outputs, flatten=False, in_units=inputs), layer, name)
             case Conv2d(inputs, outputs, kernel, padding, stride, bias, groups):
-                block = nn.Conv2D(
-                    outputs, kernel, stride, padding, groups=groups, in_channels=inputs, use_bias=bias
-                )
+                block = nn.Conv2D(outputs, kernel, stride, padding, groups=groups, in_channels=inputs, use_bias=bias)
                 return keep(block, layer, name)
             case BatchNorm2d(channels, _, epsilon):
                 block = nn.BatchNorm(momentum=0.0, epsilon=epsilon, in_channels=channels)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from transect.domain.axes.train import TrainCell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks.go_ import GoFramework
-from transect.training.layers import LayerNorm
+from transect.training.layered import LayeredModel
+from transect.training.layers import Conv2d, LayerNorm, walk
+from transect.training.models import Model
 
 
 @FRAMEWORKS.register("go-gorgonia", "gorgonia")
@@ -23,6 +25,14 @@ class GoGorgonia(GoFramework):
         "nvidia_cudnn_cu11",
         "nvidia_curand_cu11",
     )
+
+    def builds(self, model: Model) -> str | None:
+        """Its convolution is one product over unfolded windows: it has no groups."""
+        if isinstance(model, LayeredModel):
+            for placed in walk(model.layers, model.sample):
+                if isinstance(placed.layer, Conv2d) and placed.layer.groups > 1:
+                    return f"Gorgonia's convolutions have no groups, and layer {placed.name} has {placed.layer.groups}"
+        return super().builds(model)
 
     def supports(self, cell: TrainCell) -> str | None:
         """As the trainer from scratch; on a GPU one rank, by the program of `trainer-go-gorgonia-cuda`."""

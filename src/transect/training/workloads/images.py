@@ -93,7 +93,7 @@ class ImagesMobilenet(_Small):
 
     layers = mobilenet(4, 1, 6)
     defaults = _Small.defaults.model_copy(
-        update={"batch": 16, "epochs": 6, "learning_rate": 0.02, "quality_target": 0.4}
+        update={"batch": 16, "epochs": 8, "learning_rate": 0.02, "quality_target": 0.4}
     )
 
 
