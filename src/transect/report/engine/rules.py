@@ -12,6 +12,7 @@ from transect.report.engine.parts import Parts
 # What each decides. `*` stands for any part of a name.
 RULES = {
     "training.fastest": "which cell reaches the quality soonest, by how much",
+    "training.batch": "which batch learns soonest, in one process",
     "training.limit": "what a step of the fastest is made of, how near it is to its bound",
     "training.scaling": "what the most ranks bring",
     "training.scaling.most": "who is fastest on the most ranks",

@@ -11,7 +11,7 @@ from transect.training.datasets import LoadedDataset, Samples
 
 
 class Bundled(LoadedDataset):
-    option_names = ()
+    option_names: tuple[str, ...] = ()
     # The name within scikit-learn, its file, and whose it is.
     name = file = source = ""
 

@@ -26,6 +26,7 @@ from transect.report.engine.finding import (
     names,
 )
 from transect.report.engine.text import count, ends, number, quantity
+from transect.report.topics.training.batches import batch_findings
 from transect.report.topics.training.facts import apart
 from transect.report.topics.training.steps import limit_finding, scaling_findings
 from transect.report.topics.training.words import among, first_words, more_words, namer, said_confidence, unknown_namer
@@ -36,7 +37,7 @@ COLUMN = "train"
 
 
 def training_findings(context: Context) -> list[Finding]:
-    """Per workload: the fastest to the same quality, what holds it back, and what more ranks bring.
+    """Per workload: the fastest to the same quality, what holds it back, what more ranks bring; then batches side by side.
 
     Each race is among cells of one kind of training. A kind other than the workload's main one has
     a race of its own when two cells can run in it; sums of gradients and synthetic input have none.
@@ -51,7 +52,7 @@ def training_findings(context: Context) -> list[Finding]:
             if kind != main and not kind.synthetic and not kind.summed and len(able) > 1:
                 findings += [made for made in _fastest(context, workload, groups, kind) if made.kind == "fastest"]
         findings += scaling_findings(context, workload, [group for group in groups if group.kind == main])
-    return findings
+    return findings + batch_findings(context)
 
 
 def _able(group: Group) -> bool:
