@@ -96,7 +96,7 @@ def test_the_chain_at_the_published_size_is_the_small_one_but_for_sizes():
     assert small.keys() == full.keys()
     for key in ("train", "export", "infer", "retrain"):
         text = yaml.safe_dump(full[key]).replace("tickets-owners-published", "tickets-owners")
-        assert yaml.safe_load(text.replace("195", "185")) == small[key]
+        assert yaml.safe_load(text.replace("195", "75")) == small[key]
     assert small["tickets"]["splits"]["forty"] == full["tickets"]["splits"]["forty"]
     for key in ("heads", "layers"):
         values = [[grid[key] for grid in study["classify"]["grids"] if key in grid] for study in (small, full)]
