@@ -113,7 +113,19 @@ class Branches:
     branches: tuple[tuple[Layer, ...], ...]
 
 
-Layer = Linear | Conv2d | BatchNorm2d | LayerNorm | MaxPool2d | GlobalAveragePool | ReLU | Sigmoid | Flatten | Residual | Branches
+Layer = (
+    Linear
+    | Conv2d
+    | BatchNorm2d
+    | LayerNorm
+    | MaxPool2d
+    | GlobalAveragePool
+    | ReLU
+    | Sigmoid
+    | Flatten
+    | Residual
+    | Branches
+)
 
 
 def inner(layer: Layer) -> dict[str, tuple[Layer, ...]]:

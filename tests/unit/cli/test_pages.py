@@ -20,7 +20,9 @@ from transect.stats.comparisons import Confidence
 
 DOCS = ROOT / "docs"
 # A study of nodes is of a cluster's.
-SYSTEMS = {"another-node.yaml": "example-cpu-cluster"} | dict.fromkeys(("two-nodes.yaml", "hybrid.yaml"), "virtual-cluster")
+SYSTEMS = {"another-node.yaml": "example-cpu-cluster"} | dict.fromkeys(
+    ("two-nodes.yaml", "hybrid.yaml"), "virtual-cluster"
+)
 PAGES = sorted([*(DOCS / "howto").glob("*.md"), *(DOCS / "course").glob("*.md")])
 STUDIES = {name: text for page in PAGES for name, text in examples(page.read_text()).items()}
 SKILL = DATA / "SKILL.md"

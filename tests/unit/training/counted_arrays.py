@@ -12,7 +12,16 @@ _ARITHMETIC = {"add", "subtract", "multiply", "divide", "square", "sqrt", "exp",
 # Signs and masks.
 _FREE = {"absolute", "negative", "greater", "greater_equal", "equal"}
 # They move numbers.
-_MOVES = {"pad", "sliding_window_view", "where", "take_along_axis", "broadcast_to", "zeros_like", "concatenate", "split"}
+_MOVES = {
+    "pad",
+    "sliding_window_view",
+    "where",
+    "take_along_axis",
+    "broadcast_to",
+    "zeros_like",
+    "concatenate",
+    "split",
+}
 
 
 class Counted(np.ndarray):

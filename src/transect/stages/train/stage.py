@@ -311,7 +311,7 @@ class Train(Stage[TrainCell]):
         for name in FRAMEWORKS:
             framework = FRAMEWORKS.get(name)
             told = (
-                ("missing", framework.lacks)
+                ("missing", framework.not_installed)
                 if framework.lacks
                 else ("available", f"environment '{framework.environment}'")
             )

@@ -80,7 +80,7 @@ class Framework(Plugin, ABC):
         return ("cross-entropy", "mse")
 
     # Why no environment installs it, and what one would need; empty where one does.
-    lacks: str = ""
+    not_installed: str = ""
     # Hyper-parameters that it follows, of those that not every framework has: `support.SPECIAL`.
     follows: tuple[str, ...] = ()
     # Kinds of transect's own layers that it cannot build.
