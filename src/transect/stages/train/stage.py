@@ -312,7 +312,7 @@ class Train(Stage[TrainCell]):
             framework = FRAMEWORKS.get(name)
             told = (
                 ("missing", framework.not_installed)
-                if framework.lacks
+                if framework.not_installed
                 else ("available", f"environment '{framework.environment}'")
             )
             yield f"framework {name}", *told
