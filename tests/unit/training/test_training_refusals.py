@@ -44,6 +44,13 @@ def cell_of(strategy: str, options: dict[str, Any] | None = None, **axes: Any) -
             "old cells update by sgd, not by adamw",
         ),
         ("mpi-allreduce", {"framework": "old"}, None),
+        (
+            "single",
+            {"framework": "caffe"},
+            "would need a build from source, with Boost.Python, protobuf, glog and HDF5",
+        ),
+        ("mpi-allreduce", {"framework": "cntk"}, "whose wheels on PyPI are for Python 2.7, 3.5 and 3.6"),
+        ("ddp-mpi", {}, "a torch built from source with MPI (USE_MPI, beside an mpicc)"),
         ("single", {"framework": "go", "rule": {"optimiser": "lamb"}}, "not by lamb"),
         ("single", {"framework": "keras-2", "rule": {"optimiser": "rmsprop"}}, "not by rmsprop"),
         ("single", {"framework": "go", "rule": {"loss": "huber"}}, "go cells minimise cross-entropy or mse, not huber"),
