@@ -145,8 +145,10 @@ def _chain(layers: Any, exact: Any, absolute: Any, value: Any, error: Any) -> tu
                 continue
             case Branches(branches):
                 ends = [
-                    _chain(branch, *runs, value, error)
-                    for branch, *runs in zip(branches, run, run_absolute, strict=True)
+                    _chain(branch, exact_branch, absolute_branch, value, error)
+                    for branch, exact_branch, absolute_branch in zip(
+                        branches, run.children(), run_absolute.children(), strict=True
+                    )
                 ]
                 value, error = (torch.cat([end[place] for end in ends], 1) for place in (0, 1))
                 longest = max(longest, *(end[2] for end in ends))

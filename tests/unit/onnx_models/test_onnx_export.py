@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import product
 from math import prod
 from pathlib import Path
 
@@ -18,8 +19,14 @@ from transect.training.operations import prediction_operations
 from transect.training.workloads import WORKLOADS, model_of
 
 
-@pytest.mark.parametrize("workload", ["digits-cnn", "iris-mlp", "iris-mlp-ce", "images-resnet20"])
-@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+@pytest.mark.parametrize(
+    ("exporter", "workload"),
+    [
+        *product(["torchscript", "dynamo"], ["digits-cnn", "iris-mlp", "iris-mlp-ce", "images-resnet20"]),
+        ("torchscript", "images-inception"),
+        ("torchscript", "images-mobilenet"),
+    ],
+)
 def test_export_equals_the_framework(torch_python: str, tmp_path: Path, workload: str, exporter: str) -> None:
     code, result, stderr = export(torch_python, tmp_path, workload, exporter)
     assert (code, result["status"]) == (0, "ok"), stderr

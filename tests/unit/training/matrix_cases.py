@@ -167,7 +167,8 @@ def cases(ranks: int, kind: str = "mpi") -> list[Case]:
     for number, ((strategy, options), workload) in enumerate(product(ways, ("matrix-mlp", "matrix-net"))):
         reduce = "sum" if ranks > 1 and number % 5 == 4 and strategy != "async" else "mean"
         found.append(Case(workload, strategy, options, SHARES[number // 2 % 2], reduce))
-        if strategy in ("spatial", "tensor-parallel"):
+        # Of these alone it matters to which layers they come.
+        if strategy in ("fsdp", "spatial", "tensor-parallel"):
             found.append(Case("matrix-images", strategy, options, SHARES[number // 2 % 2], reduce))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,7 @@ class _Parallel:
 
         def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
             pieces = np.split(g, ends[:-1], axis=1) if self.joins else [g] * len(passes)
-            found = [back(piece, need)[0] for (_, back), piece in zip(passes, pieces, strict=True)]
+            found: list[Any] = [back(piece, need)[0] for (_, back), piece in zip(passes, pieces, strict=True)]
             return (reduce(np.add, found) if need else None), ()
 
         return (np.concatenate(outputs, axis=1) if self.joins else reduce(np.add, outputs)), backward

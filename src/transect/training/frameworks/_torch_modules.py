@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -61,11 +61,16 @@ def build_module(
             total: torch.Tensor = self.body(x) + self.shortcut(x)
             return total
 
-    class Join(nn.ModuleList):
+    class Join(nn.Module):
         """Branches from one input, joined along channels."""
 
+        def __init__(self, branches: Iterable[nn.Module]) -> None:
+            super().__init__()
+            for number, branch in enumerate(branches):
+                self.add_module(str(number), branch)
+
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.cat([branch(x) for branch in self], 1)
+            return torch.cat([branch(x) for branch in self.children()], 1)
 
     class Average(nn.Module):
         """Mean over height and width."""
