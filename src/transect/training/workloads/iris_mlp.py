@@ -1,4 +1,4 @@
-"""The iris network of the published Go study, as published, one that normalises as may have been published, and a variant that learns."""
+"""The iris network of the published Go study, as published and with layers normalised, and a variant that learns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class IrisMlp(Workload):
 class IrisMlpNormalised(IrisMlp):
     """The same with what each hidden layer gives normalised per sample: mean 0, variance 1, no parameters.
 
-    The study normalised "after each layer"; by which formula is not known. Outputs stay sigmoids: the loss sets them beside 0 and 1.
+    The study normalised "after each layer"; by which formula is not known. Outputs stay sigmoids: the loss sets
+    them beside 0 and 1.
     """
 
     layers = (
