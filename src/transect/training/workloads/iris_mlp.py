@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.training.layers import LayerNorm, Linear, ReLU, Sigmoid
+from transect.training.layers import Layer, LayerNorm, Linear, ReLU, Sigmoid
 from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 
@@ -16,7 +16,7 @@ class IrisMlp(Workload):
 
     dataset = "iris"
     sample = (4,)
-    layers = (Linear(4, 30), Sigmoid(), Linear(30, 20), Sigmoid(), Linear(20, 3), Sigmoid())
+    layers: tuple[Layer, ...] = (Linear(4, 30), Sigmoid(), Linear(30, 20), Sigmoid(), Linear(20, 3), Sigmoid())
     defaults = Parameters(batch=16, epochs=100, learning_rate=0.01, loss="mse", quality_target=0.9)
 
 
