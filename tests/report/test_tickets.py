@@ -254,7 +254,7 @@ def test_accuracy_over_epochs_has_a_line_for_each_value_and_the_published_best_b
     assert "Heads over 5 epochs: most at best with 1, 70.0 %" in said
     # As long as the shortest run, which has no sixth epoch.
     assert "\n  1 | 70.0 % | 4 | 65.0 % | 56.3 % | 5 | 2\n  4 | 30.0 % | 4 | 30.0 % | 38.5 % | 5 | 2\n" in said
-    assert "Published best, of other tickets: 1: 56.3 %, 4: 38.5 %." in said
+    assert "Published best, of other tickets, at the values that these stand for: 1: 56.3 %, 4: 38.5 %." in said
     # Runs of few epochs are no course.
     assert "epochs:" not in Made(SWEEPS, *_drawn(1, [0.1, 0.2, 0.3]), *_drawn(4, [0.1, 0.2, 0.3])).prose
 

@@ -63,13 +63,14 @@ class Tickets(DerivedDataset):
         """Read the parts. Raises BadInput where the one that trains or tests is empty."""
         settings, folder = _options(options), folders["encode"]
         details = read_record(folder / "record.json").details
-        rows, labels, places = [], [], {}
+        rows: list[np.ndarray] = []
+        labels, places = [], {}
         for part in (*_PARTS, _DEVICE):
             file = folder / f"x_{part}.npy"
             if part in _PARTS and not file.is_file():
                 raise BadInput(f"split '{settings.split}' has no tickets in its part `{part}`")
             if file.is_file():
-                first = sum(map(len, rows))
+                first = sum(len(taken) for taken in rows)
                 rows.append(_fitted(np.load(file), settings))
                 labels.append(np.load(folder / f"y_{part}.npy"))
                 places[part] = np.arange(first, first + len(rows[-1]))

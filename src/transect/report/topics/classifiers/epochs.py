@@ -106,7 +106,7 @@ def _panel(context: Context, courses: Sequence[Course], axis: str, name: str) ->
             digits("Best after any epoch", lambda course: tenths(course.best / 100)),
             digits("Median epoch of that", lambda course: f"{course.best_epoch:.0f}"),
             digits("After the last", lambda course: tenths(course.mean[-1] / 100)),
-            digits("Published best", lambda c: None if published[c.value] is None else tenths(published[c.value])),
+            digits("Published best", lambda c: None if (told := published[c.value]) is None else tenths(told)),
             digits("Epochs", lambda course: course.epochs),
             digits("Runs", lambda course: len(course.runs)),
         ],
@@ -115,6 +115,6 @@ def _panel(context: Context, courses: Sequence[Course], axis: str, name: str) ->
         notes=[
             f"On {VIEWS[first.group.cell.view]}s.",
             "Wide: the mean of the runs, thin: each run." if any(len(course.runs) > 1 for course in courses) else "",
-            f"Published best, of other tickets: {told}." if told else "",
+            f"Published best, of other tickets, at the values that these stand for: {told}." if told else "",
         ],
     )
