@@ -82,9 +82,11 @@ def library_name(version: str) -> str:
     'MPICH 5.0.2'
     >>> library_name("Open MPI v5.0.11, package: Open MPI, ident: 5.0.11\x00")
     'Open MPI v5.0.11'
+    >>> library_name("Intel(R) MPI Library 2021.18.1 for Linux* OS")
+    'Intel(R) MPI Library 2021.18.1'
     """
     first = version.strip(" \x00\n").split("\n")[0].split(",")[0]
-    return " ".join(first.replace("Version:", "").split())
+    return " ".join(first.partition(" for ")[0].replace("Version:", "").split())
 
 
 def contradiction(mpi: str, name: str) -> str | None:

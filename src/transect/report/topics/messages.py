@@ -8,6 +8,7 @@ from typing import Any
 
 from transect.analysis.best import best
 from transect.analysis.contrasts import all_joined
+from transect.analysis.entries import Entry
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import people_name, settings_of
 from transect.domain.record import Record
@@ -42,7 +43,7 @@ _OPERATIONS = {
 }
 
 
-def _test(record: Record) -> str:
+def _test(record: Record | Entry) -> str:
     runs = record.details.get("runs") or [{}]
     return str((runs[0].get("parameters") or {}).get("test", ""))
 
