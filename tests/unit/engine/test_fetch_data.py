@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -228,6 +229,21 @@ def test_what_comes_without_a_size_needs_a_checksum(fetcher, publisher):
     fetch_it.to = fetch_it.to.with_name("again")
     with pytest.raises(BadInput, match=r"its sha256 is .* what came was removed"):
         fetch_it()
+
+
+def test_a_file_is_kept_as_its_server_has_it(fetcher, publisher):
+    packed = gzip.compress(CONTENT)
+    fetch_it = fetcher(packed, headers={"Content-Encoding": "gzip"}, cuts=[PIECE // 2])
+    fetch_it()
+    assert fetch_it.files() == {"a.bin": packed}
+
+
+def test_a_server_that_begins_anew_each_time_is_given_up(fetcher, publisher):
+    short, long = [PIECE], [2 * PIECE]
+    fetch_it = fetcher(ranges=False, cuts=(short + long) * 20)
+    with pytest.raises(BadInput, match=f"gave no more after {2 * PIECE} bytes"):
+        fetch_it()
+    assert len(publisher.asked) == 6
 
 
 def test_a_busy_server_is_asked_again(fetcher, publisher):

@@ -128,7 +128,8 @@ def download(
                 break
             why = "the server is busy"
         size = partial.path.stat().st_size if partial.path.exists() else 0
-        failures, last = (failures + 1 if size <= last else 1), size
+        # Counted from the most that ever came: one that begins anew each time would never end.
+        failures, last = (failures + 1, last) if size <= last else (1, size)
         if failures >= _ATTEMPTS:
             raise BadInput(
                 f"{target.name}: {urlsplit(url).hostname} gave no more after {size} bytes ({why}, {failures} times): run the same "
@@ -158,7 +159,7 @@ def _attempt(
         name = partial.path.name.removesuffix(".part")
         if answer.status_code in _LATER:
             given = answer.headers.get("Retry-After", "")
-            return float(given) if given.isdigit() else PAUSE_S
+            return float(given) if given.isdecimal() else PAUSE_S
         if answer.status_code == 416:
             partial.drop()  # it has another size now, or was whole: it begins anew
             return 0.0
@@ -184,6 +185,8 @@ def _attempt(
         needed = (total or expected.bytes or 0) - begun
         if needed > (free := free_bytes(partial.path.parent)):
             raise BadInput(f"{partial.path.parent}: has {free} bytes free, expected {needed} for the rest of {name}")
+        # The file as it is: some servers name an archive's own compression as the answer's, which would be taken off.
+        answer.raw.headers.discard("Content-Encoding")
         with partial.path.open("ab") as stream:
             for piece in answer.iter_content(_PIECE):
                 stream.write(piece)
@@ -207,7 +210,7 @@ def _announced(answer: requests.Response) -> int | None:
     if answer.status_code == 206 and said is not None:
         return int(said[2]) if said[2] != "*" else None
     length = answer.headers.get("Content-Length", "")
-    return int(length) if length.isdigit() else None
+    return int(length) if length.isdecimal() else None
 
 
 def _refuse(status: int, name: str, url: str) -> None:
