@@ -360,6 +360,16 @@ def test_archives_are_unpacked_and_held_to_what_they_hold(fetcher, publisher):
         fetch_it()
 
 
+def test_what_cannot_be_unpacked_is_no_first_fetch(fetcher, publisher, settings):
+    fetch_it = fetcher(b"<html>please log in</html>", {"into": ".", "most_bytes": 100})
+    with pytest.raises(BadInput, match=r"a\.bin: no whole zip or tar file"):
+        fetch_it()
+    assert json.loads(settings.read_text())["files"] == {}
+    publisher.publish("a.bin", zipped(sea__1_jpg=b"first"))
+    fetch_it()
+    assert fetch_it.files() == {"sea/1_jpg": b"first"} and len(json.loads(settings.read_text())["files"]) == 1
+
+
 def test_files_fetched_by_hand_need_no_token_and_stay(fetcher, publisher, tmp_path):
     hand = tmp_path / "hand"
     hand.mkdir()

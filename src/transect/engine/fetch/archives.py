@@ -22,11 +22,15 @@ _ENCRYPTED = 1
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 
 
+class Broken(BadInput):
+    """It is no archive, or not whole."""
+
+
 def unpack(archive: Path, into: Path, most_bytes: int, *, nested: bool = False) -> int:
     """Unpack a zip or tar file below `into`; return how many files. `nested`: tar files in it become folders of their names.
 
     Raises BadInput for a member that is no file or folder, leads out of `into`, is there twice, or makes more than
-    `most_bytes`, and for an archive that is not whole. What was written stays, for the caller to remove.
+    `most_bytes`, Broken for an archive that is not whole. What was written stays, for the caller to remove.
     """
     budget = _Budget(archive.name, most_bytes)
     try:
@@ -38,7 +42,7 @@ def unpack(archive: Path, into: Path, most_bytes: int, *, nested: bool = False) 
             with archive.open("rb") as stream:
                 budget.write_all(_tarred(stream, archive.name, nested), into)
     except _BROKEN as error:
-        raise BadInput(f"{archive.name}: no whole zip or tar file: {type(error).__name__}: {error}") from None
+        raise Broken(f"{archive.name}: no whole zip or tar file: {type(error).__name__}: {error}") from None
     return budget.files
 
 

@@ -17,7 +17,7 @@ from requests.auth import AuthBase
 from transect.domain.errors import BadInput
 from transect.domain.files import free_bytes
 from transect.domain.folder_manifest import check_manifest, read_manifest, write_manifest
-from transect.engine.fetch.archives import unpack
+from transect.engine.fetch.archives import Broken, unpack
 from transect.engine.fetch.choice import by_class, listed
 from transect.engine.fetch.definition import DataFile, Definition, authentication
 from transect.engine.fetch.download import Expected, Got, Told, check_file, download
@@ -172,6 +172,8 @@ class _Source:
     say: Say
     told: Callable[[str], Told]
     _files: dict[str, Path] = field(default_factory=dict)
+    # What nobody gave a checksum of: known when it could be used, as a page that asks to log in cannot.
+    _first: dict[str, Got] = field(default_factory=dict)
 
     def tree(self) -> Path:
         """Return the folder as it will be, still under another name."""
@@ -185,7 +187,12 @@ class _Source:
                 # A file fetched by hand stays its owner's, who may change it.
                 (_same if path.is_relative_to(self.wish.work) else shutil.copyfile)(path, tree / file.name)
                 continue
-            count = unpack(path, tree / file.into, file.most_bytes, nested=file.nested)
+            try:
+                count = unpack(path, tree / file.into, file.most_bytes, nested=file.nested)
+            except Broken:
+                if file.url in self._first and path.is_relative_to(self.wish.work):
+                    path.unlink()
+                raise
             self.say(f"{file.name}: {count} files unpacked")
             for inner, sha256 in file.holds.items():
                 if not (place := tree / file.into / inner).is_file():
@@ -193,6 +200,9 @@ class _Source:
                 check_file(place, Expected(sha256=sha256), f"{inner} of {file.name}")
         if self.definition.slice is not None:
             self._images(tree)
+        for url, got in self._first.items():
+            self.known.note(url, got)
+        self.known.save()
         return tree
 
     def _file(self, file: DataFile) -> Path:
@@ -213,8 +223,7 @@ class _Source:
             how = "sha256 as at the first fetch"
         else:
             how = f"no checksum of its publisher's: {got.sha256} is kept in {self.known.path}, to which later fetches are held"
-            self.known.note(file.url, got)
-            self.known.save()
+            self._first[file.url] = got
         self.say(f"{file.name}: {got.bytes / 1e6:.1f} MB, {how}")
         return path
 
@@ -251,11 +260,10 @@ class _Source:
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:
             for count, (url, got) in enumerate(pool.map(take, chosen), 1):
-                self.known.note(url, got)
+                self._first[url] = got
                 done(count, len(chosen))
         finally:
             pool.shutdown(cancel_futures=True)
-            self.known.save()
         for image in chosen:
             _same(images / f"{image}.jpg", tree / f"{image}.jpg")
         self.say(f"{len(chosen)} images, whose checksums are kept in {self.known.path}: later fetches are held to them")
