@@ -484,6 +484,17 @@ def test_a_slice_has_the_first_images_of_each_class(images, publisher):
         images()
 
 
+def test_tables_of_a_slice_that_are_none_are_told(images, publisher):
+    names = "LabelName,DisplayName\n/m/cat,Cat\n/m/dog,Dog\n/m/dog2,Dog\n"
+    publisher.publish("names.csv", names.encode())
+    with pytest.raises(BadInput, match=r"names.csv: unknown class 'Dog': did you mean Dog /m/dog"):
+        images()
+    publisher.publish("labels.csv", b"<html>please log in</html>")
+    images.to = images.to.with_name("other")
+    with pytest.raises(BadInput, match=r"labels.csv: no labels of whole images: expected the columns ImageID, "):
+        images(classes=["Cat", "Dog /m/dog"])
+
+
 def test_a_slice_may_be_a_list(images, publisher, tmp_path):
     ids = tmp_path / "ids.txt"
     ids.write_text(f"validation/{IDS[7]}\nvalidation/{IDS[3]}.jpg\n\n")

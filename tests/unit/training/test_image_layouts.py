@@ -78,6 +78,8 @@ def test_imagenets_flat_validation_part_has_the_labels_of_the_devkit(tmp_path):
     # The fifth is of a synset that has no training files.
     assert found.test == {tench: [VAL[0], VAL[3]], crane: [VAL[1], VAL[5]], bird: [VAL[2]]}
     assert reasons(found) == {"val/readme.txt": "not named .jpg, .jpeg, .png", "test": "without labels"}
+    with pytest.raises(BadInput, match="'crane' may be n00000002 crane and n00000003 crane: name one of them"):
+        scan(tmp_path, classes=["tench", "crane"])
     by_name = scan(tmp_path, classes=["tench", "n00000003"])
     assert list(by_name.train) == list(by_name.test) == [tench, bird] and by_name.other_classes == 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transect.domain.errors import BadInput
 from transect.engine.fetch.definition import Slice
-from transect.training.datasets._open_images import names_of, verified
+from transect.training.datasets._open_images import names_of, shown_names, verified
 from transect.training.datasets._scan import unknown_class
 
 _IMAGE = re.compile(r"(train|validation|test)/([0-9a-f]{16})(?:\.jpg)?")
@@ -40,7 +40,8 @@ def by_class(folder: Path, part: Slice, classes: Sequence[str], per_class: int) 
     Raises BadInput for a class that is not there, or that too few images show.
     """
     names = names_of(folder / part.names)
-    labels = {name: label for label, name in names.items()}
+    # As the dataset calls them: of two that are called the same neither by its name alone.
+    labels = {name: label for label, name in shown_names(names, names).items()}
     for name in classes:
         if name not in labels:
             raise unknown_class(name, labels, part.names)

@@ -137,7 +137,7 @@ def _imagenet(found: Found, classes: Choice) -> None:
 
 
 def _synsets(path: Path) -> tuple[dict[int, str], dict[str, str]]:
-    """Return the synset of each ILSVRC2012_ID, and the first word of each synset that no other one has."""
+    """Return the synset of each ILSVRC2012_ID, and the first word of each synset, which others may have too."""
     from scipy.io import loadmat
 
     try:

@@ -7,6 +7,7 @@ classes is used; one that shows several or none of them is left out, and so is o
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -15,7 +16,7 @@ from transect.training.datasets._scan import Choice, Files, Found, choose, entri
 
 RULE = "the one of the chosen classes that a person verified; images that show several of them or none are left out"
 SUBSETS = ("train", "validation", "test")
-_COLUMNS = {"ImageID", "LabelName", "Confidence"}
+_COLUMNS = ("ImageID", "LabelName", "Confidence")
 
 
 def _header(path: Path) -> list[str]:
@@ -28,7 +29,7 @@ def _header(path: Path) -> list[str]:
 
 def _has_labels(path: Path) -> bool:
     header = set(_header(path))
-    return header >= _COLUMNS and "XMin" not in header
+    return header.issuperset(_COLUMNS) and "XMin" not in header
 
 
 def _has_names(path: Path) -> bool:
@@ -49,9 +50,11 @@ def names_of(path: Path) -> dict[str, str]:
 
 def verified(path: Path) -> Iterator[tuple[str, str]]:
     """Yield ImageID and label of each row that says a person saw it. Raises BadInput naming the line that cannot be read."""
+    if not _has_labels(path):
+        raise BadInput(f"{printable(str(path))}: no labels of whole images: expected the columns {', '.join(_COLUMNS)}")
     rows = _rows(path)
-    header = next(rows, [])
-    image, label, sure = (header.index(name) for name in ("ImageID", "LabelName", "Confidence"))
+    header = next(rows)
+    image, label, sure = map(header.index, _COLUMNS)
     for number, row in enumerate(rows, 2):
         try:
             if float(row[sure]) == 1:
@@ -73,8 +76,8 @@ def _rows(path: Path) -> Iterator[list[str]]:
 def shown_names(labels: Iterable[str], names: dict[str, str]) -> dict[str, str]:
     """Return what each label is called; where two are called the same, the label stands behind the name."""
     called = {label: names.get(label, label) for label in sorted(labels)}
-    several = list(called.values())
-    return {label: name if several.count(name) == 1 else f"{name} {label}" for label, name in called.items()}
+    several = Counter(called.values())
+    return {label: name if several[name] == 1 else f"{name} {label}" for label, name in called.items()}
 
 
 def read(found: Found, classes: Choice) -> None:

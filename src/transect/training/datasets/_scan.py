@@ -98,7 +98,9 @@ def class_folders(found: Found, below: str = "") -> list[str]:
 
 def unknown_class(name: str, known: Collection[str], where: str) -> BadInput:
     """Make the error for a class that is not there; of thousands the nearest ones are named."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    # One name of two classes stands before what tells them apart.
+    near = [one for one in known if one.startswith(f"{name} ")][:3]
+    near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f" did you mean {', '.join(map(printable, near))}?" if near else ""
     return BadInput(f"{where}: unknown class '{name}':{hint} {len(known)} are there")
 
@@ -119,12 +121,18 @@ def choose(
             raise BadInput(f"{where}: option 'classes': {choice} are asked for, {len(everything)} are there")
         chosen = everything[:choice]
     else:
-        called = {other: name for name in everything for other in (others or {}).get(name, [])}
-        called |= {name: name for name in everything}
+        called: dict[str, set[str]] = {}
+        for name in everything:
+            for other in (others or {}).get(name, []):
+                called.setdefault(other, set()).add(name)
+        called |= {name: {name} for name in everything}
         for name in choice:
             if name not in called:
                 raise unknown_class(name, everything, f"{where}: option 'classes'")
-        wanted = {called[name] for name in choice}
+            if len(called[name]) > 1:
+                several = " and ".join(map(printable, sorted(called[name])))
+                raise BadInput(f"{where}: option 'classes': '{name}' may be {several}: name one of them")
+        wanted = set().union(*map(called.__getitem__, choice))
         chosen = [name for name in everything if name in wanted]
     found.other_classes = len(everything) - len(chosen)
     return chosen
