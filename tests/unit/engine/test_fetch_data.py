@@ -159,6 +159,14 @@ def test_a_token_goes_to_its_publisher_and_nowhere_else(by, fetcher, publisher, 
     assert KEY not in out and left and not any(KEY.encode() in content for content in left)
 
 
+@pytest.mark.parametrize("token", ["schlüssel-0123", "two\nlines-0123"])
+def test_a_token_that_no_header_can_hold_is_refused_without_showing_it(token, fetcher, publisher, monkeypatch):
+    monkeypatch.setenv("SECRET_COOKIE", token)
+    with pytest.raises(BadInput, match="SECRET_COOKIE: expected a token of one line, of ASCII characters") as refused:
+        fetcher(more={"token": TOKEN})()
+    assert "0123" not in str(refused.value) and publisher.asked == []
+
+
 def test_a_token_that_others_can_read_is_refused(fetcher, publisher, tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "token").write_text(KEY)
@@ -501,6 +509,8 @@ def test_a_slice_may_be_a_list(images, publisher, tmp_path):
     images(ids=ids)
     assert set(images.files()) == of(3, 7)
     images.to = images.to.with_name("other")
+    with pytest.raises(BadInput, match="expected --ids, or --classes and --per-class, not both"):
+        images(ids=ids, classes=["Cat", "Dog"])
     for wrong, words in (("train/" + IDS[0], "line 1: expected SUBSET/ID with validation"), ("", "no images in it")):
         ids.write_text(wrong)
         with pytest.raises(BadInput, match=words):
@@ -538,6 +548,7 @@ WRONG = {
         {"files": [{"name": "a", "url": "https://example.org/a", "into": "../b", "most_bytes": 1}]},
         "below that",
     ),
+    "twice": ({"files": [{"name": "a", "url": f"https://example.org/{n}"} for n in "ab"]}, "found twice: a"),
     "half a token": (
         {"token": {"where": "there", "ways": [{"kind": "basic", "variables": ["A"]}]}},
         "a name and a key",

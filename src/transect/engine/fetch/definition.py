@@ -88,7 +88,7 @@ class Way(_Part):
         """Return the token's parts, None where it is not given. Raises BadInput for a file that others read, or no token."""
         if self.file is None:
             given = [os.environ.get(name, "").strip() for name in self.variables]
-            return given if all(given) else None
+            return self._usable(given, ", ".join(self.variables)) if all(given) else None
         path = Path(self.file).expanduser()
         try:
             mode = stat.S_IMODE(path.stat().st_mode)
@@ -103,8 +103,11 @@ class Way(_Part):
             values = [str(json.loads(content)[key]) for key in self.keys] if self.keys else [content]
         except (ValueError, KeyError, TypeError):
             raise BadInput(f"{path}: expected JSON with the keys {', '.join(self.keys)}") from None
-        if not all(values) or any(re.search(r"[\r\n]", value) for value in values):
-            raise BadInput(f"{path}: expected a token of one line")
+        return self._usable(values, str(path))
+
+    def _usable(self, values: list[str], where: str) -> list[str]:
+        if not all(value.isascii() and value.isprintable() and value for value in values):
+            raise BadInput(f"{where}: expected a token of one line, of ASCII characters")
         return values
 
 
@@ -162,6 +165,13 @@ class Definition(_Part):
     token: Token | None = None
     files: tuple[DataFile, ...] = Field(min_length=1)
     slice: Slice | None = None
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Definition:
+        names = [file.name for file in self.files]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"expected another name for each of `files`, found twice: {', '.join(twice)}")
+        return self
 
 
 def load_definition(given: str) -> tuple[str, Definition]:

@@ -65,6 +65,8 @@ def fetch(name: str, definition: Definition, wish: Wish, say: Say, told: Callabl
     """
     if wish.chooses and definition.slice is None:
         raise BadInput(f"{name}: is fetched whole: --ids, --classes and --per-class are for sets of which parts are")
+    if wish.ids is not None and (wish.classes or wish.per_class):
+        raise BadInput(f"{name}: expected --ids, or --classes and --per-class, not both")
     if wish.archives is not None and not wish.archives.is_dir():
         raise BadInput(
             f"{wish.archives}: no such folder, expected the one with {', '.join(f.name for f in definition.files)}"
