@@ -27,6 +27,7 @@ from transect.engine.fetch import download as downloading
 from transect.engine.fetch import fetch as fetching
 from transect.engine.fetch.definition import Definition, load_definition
 from transect.engine.fetch.fetch import Wish, fetch
+from transect.engine.fetch.known import Known
 
 KEY = "tell-nobody-0123456789"
 CONTENT = bytes(range(256)) * 4000
@@ -366,6 +367,21 @@ def test_archives_are_unpacked_and_held_to_what_they_hold(fetcher, publisher):
     fetch_it.to = fetch_it.to.with_name("again")
     with pytest.raises(BadInput, match=f"sea/1_jpg of a.bin: its sha256 is .* expected {inner}"):
         fetch_it()
+
+
+def test_two_who_fetch_at_once_keep_what_both_found(settings):
+    first, second = Known("some"), Known("some")
+    for known, name in ((first, "a"), (second, "b")):
+        known.note(name, downloading.Got(bytes=1, sha256=name * 64))
+        known.save()
+    second.note("a", downloading.Got(bytes=1, sha256="0" * 64))
+    second.save()
+    kept = {name: facts["sha256"][0] for name, facts in json.loads(settings.read_text())["files"].items()}
+    assert kept == {"a": "a", "b": "b"}
+    for broken in ("[]", '{"files": null, "licences": {}}', "{"):
+        settings.write_text(broken)
+        with pytest.raises(BadInput, match="some.json: cannot be read"):
+            Known("some")
 
 
 def test_what_cannot_be_unpacked_is_no_first_fetch(fetcher, publisher, settings):

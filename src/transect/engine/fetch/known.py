@@ -18,17 +18,20 @@ from transect.engine.fetch.download import Expected, Got
 
 
 class Known:
-    """Read once, written whenever something becomes known."""
+    """Read at the start, and again before it is written: the same set may be fetched into two folders at once."""
 
     def __init__(self, name: str) -> None:
         settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         self.path = Path(settings) / "transect" / "fetched" / f"{name}.json"
-        self._content: dict[str, Any] = {"licences": {}, "files": {}}
+        self._content = self._read()
+
+    def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            self._content |= json.loads(self.path.read_text(encoding="utf-8"))
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+            return {kind: dict(content[kind]) for kind in ("licences", "files")}
         except FileNotFoundError:
-            pass
-        except (OSError, ValueError, TypeError) as error:
+            return {"licences": {}, "files": {}}
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise BadInput(
                 f"{self.path}: cannot be read: {error}: mend it, or remove it to trust first fetches anew"
             ) from None
@@ -56,7 +59,9 @@ class Known:
         self._content["files"].setdefault(address, {"bytes": got.bytes, "sha256": got.sha256, "fetched": _now()})
 
     def save(self) -> None:
-        """Write it all."""
+        """Write it all. What another one kept first stays."""
+        for kind, known in self._read().items():
+            self._content[kind] |= known
         write_atomic(self.path, json.dumps(self._content, indent=1, sort_keys=True) + "\n")
 
 
