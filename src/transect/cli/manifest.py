@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -27,8 +28,9 @@ def manifest(
 
     if out is not None and check is not None:
         raise BadInput("expected --out or --check, not both")
-    place = folder.absolute()
-    file = check or out or place.with_name(f"{place.name}.manifest")
+    # Not `absolute`: a folder may be given as `..`.
+    place = Path(os.path.abspath(folder))  # noqa: PTH100
+    file = check or out or place.parent / f"{place.name}.manifest"
     if check is not None:
         folder_manifest.check_manifest(folder, file)
         made = folder_manifest.read_manifest(file)

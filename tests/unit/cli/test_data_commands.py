@@ -25,6 +25,9 @@ def test_a_manifest_is_written_once_and_checked(transect, folder):
     assert code == 2 and "is there already: check the folder with --check" in err
     code, out, _ = transect("manifest", "set", "--check", "set.manifest")
     assert code == 0 and made["sha256"] in out
+    assert json.loads(transect("manifest", "set/1/..", "--out", "b", "--json")[1])["sha256"] == made["sha256"]
+    code, _, err = transect("manifest", "set/1/..")
+    assert code == 2 and f"{folder}.manifest: is there already" in err
     (folder / "1" / "a.jpg").unlink()
     code, out, err = transect("manifest", "set", "--check", "set.manifest")
     assert code == 1 and "1 missing: 1/a.jpg" in err and "Traceback" not in err

@@ -304,7 +304,10 @@ def test_what_is_there_is_checked_and_not_fetched(fetcher, publisher):
     fetch_it = fetcher()
     assert fetch_it() is True
     asked = len(publisher.asked)
-    assert fetch_it(accept=False) is False
+    left = fetch_it.to.with_name(".some.fetch")
+    left.mkdir()
+    (left / "a.bin.part").touch()
+    assert fetch_it(accept=False) is False and not left.exists()
     assert len(publisher.asked) == asked and "as it was fetched" in fetch_it.said[-1]
     check_manifest(fetch_it.to, fetch_it.to.with_name("some.manifest"))
     (fetch_it.to / "a.bin").write_bytes(CONTENT[:-1])

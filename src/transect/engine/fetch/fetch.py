@@ -105,6 +105,8 @@ def _check_there(name: str, wish: Wish, say: Say) -> None:
         )
     say(f"{wish.to}: is there already: checking it against {wish.manifest}")
     check_manifest(wish.to, wish.manifest)
+    # Of a try that was killed when all was in its place.
+    shutil.rmtree(wish.work, ignore_errors=True)
     say(f"{wish.to}: {name}, {read_manifest(wish.manifest).text.removeprefix('# ')}: as it was fetched")
 
 
