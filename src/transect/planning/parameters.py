@@ -93,7 +93,9 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
             # A dataset may have something else to offer, where its options ask for it.
             instead = dataset.without(options, name)
             if instead is None:
-                named = f"key 'workloads.{workload}.data'" if own else f"{key}.{name}'"
+                # Those two a study of an own workload says by `data`.
+                data = own and name in ("path", "folder")
+                named = f"key 'workloads.{workload}.data'" if data else f"{key}.{name}'"
                 raise BadInput(f"{where}: {named}: {path}: no such file or folder")
             options = instead
     try:

@@ -203,3 +203,10 @@ def test_one_call_is_a_study_of_a_module_alone_and_data_parallel(tmp_path):
 def test_the_one_call_refuses_options_that_it_would_not_follow():
     with pytest.raises(BadInput, match=r"^--threads, --precision: not of a module"):
         train("m.py:Net", data="my.npz", target=0.9, framework="PyTorch", threads=2, precision="amp-bf16")
+
+
+def test_a_path_that_is_not_there_is_told_with_the_key_that_names_it(study):
+    (study.parent / "pictures" / "a").mkdir(parents=True)
+    own = "{module: my_model.py:Net, data: pictures, data_options: {size: 8, manifest: gone}, target: 0.9}"
+    with pytest.raises(BadInput, match=r"workloads\.mine\.data_options\.manifest': .*gone: no such file or folder"):
+        plan_study(study.parent, f"name: s\nworkloads:\n  mine: {own}\n{GRID}")

@@ -243,8 +243,10 @@ def test_options_are_looked_at_before_a_study_runs():
     dataset = DATASETS.get("images")
     for options, words in (
         ({"layout": "coco"}, "dataset_options.layout"),
-        ({"classes": 1}, "dataset_options.classes"),
-        ({"classes": ["a"]}, "dataset_options.classes"),
+        *(
+            ({"classes": wrong}, "dataset_options.classes': .*expected how many, 2 to 10,000, or a list of two different")
+            for wrong in (1, 10_001, 2.0, True, "cat", [], ["a"], ["a", "a"], ["a", 3])
+        ),
         ({"manifest": "m"}, "expected a folder beside it"),
     ):
         with pytest.raises(BadInput, match=words):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from transect.domain.errors import BadInput
 from transect.domain.folder_manifest import check_manifest
@@ -27,7 +27,20 @@ from transect.training.layers import Shape
 GENERATED = "images"
 GENERATED_CLASSES = 6
 
-Classes = Annotated[int, Field(ge=2, le=10_000)] | Annotated[list[str], Field(min_length=2)] | None
+
+
+def _classes(given: object) -> object:
+    if isinstance(given, list):
+        fits = all(isinstance(name, str) for name in given) and len(set(given)) == len(given) >= 2
+    else:
+        fits = given is None or (type(given) is int and 2 <= given <= 10_000)
+    if not fits:
+        raise ValueError("expected how many, 2 to 10,000, or a list of two different names or more")
+    return given
+
+
+# The message of a union would be that of one of its types alone.
+Classes = Annotated[int | list[str] | None, BeforeValidator(_classes)]
 
 
 class ImageOptions(BaseModel):
