@@ -200,6 +200,12 @@ def test_what_a_server_refuses_is_one_message(status, words, fetcher, publisher,
     assert len(publisher.asked) == 1 and not fetch_it.to.exists()
 
 
+def test_an_address_without_https_is_not_followed(fetcher, publisher):
+    fetch_it = fetcher(elsewhere="http://127.0.0.2:9/a.bin")
+    with pytest.raises(BadInput, match=r"127\.0\.0\.1: leads to an address that does not begin with https://"):
+        fetch_it()
+
+
 def test_a_cut_connection_goes_on_where_it_ended(fetcher, publisher):
     fetch_it = fetcher(cuts=[PIECE + 1, 0, 1, 5 * PIECE, 1000])
     fetch_it()
@@ -383,7 +389,7 @@ def test_two_who_fetch_at_once_keep_what_both_found(settings):
     assert kept == {"a": "a", "b": "b"}
     for broken in ("[]", '{"files": null, "licences": {}}', "{"):
         settings.write_text(broken)
-        with pytest.raises(BadInput, match="some.json: cannot be read"):
+        with pytest.raises(BadInput, match=r"some\.json: cannot be read"):
             Known("some")
 
 

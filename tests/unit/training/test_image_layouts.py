@@ -244,7 +244,10 @@ def test_options_are_looked_at_before_a_study_runs():
     for options, words in (
         ({"layout": "coco"}, "dataset_options.layout"),
         *(
-            ({"classes": wrong}, "dataset_options.classes': .*expected how many, 2 to 10,000, or a list of two different")
+            (
+                {"classes": wrong},
+                "dataset_options.classes': .*expected how many, 2 to 10,000, or a list of two different",
+            )
             for wrong in (1, 10_001, 2.0, True, "cat", [], ["a"], ["a", "a"], ["a", 3])
         ),
         ({"manifest": "m"}, "expected a folder beside it"),

@@ -23,7 +23,7 @@ from transect.planning.study import find_data_set
 _HERE = ("127.0.0.1", "localhost", "::1")
 
 
-def _safe_address(url: str) -> str:
+def safe_address(url: str) -> str:
     """Refuse an address over which a token could be read; this machine's own may be."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _HERE):
@@ -43,7 +43,7 @@ def _inner_path(path: str) -> str:
     return path
 
 
-Url = Annotated[str, AfterValidator(_safe_address)]
+Url = Annotated[str, AfterValidator(safe_address)]
 Name = Annotated[str, AfterValidator(_plain_name)]
 
 

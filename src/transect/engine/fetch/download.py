@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import requests
 from requests.auth import AuthBase
@@ -18,6 +18,7 @@ from requests.auth import AuthBase
 from transect import __version__
 from transect.domain.errors import BadInput
 from transect.domain.files import free_bytes, write_atomic
+from transect.engine.fetch.definition import safe_address
 
 # Less than a piece is lost where a connection is cut.
 _PIECE = 1 << 16
@@ -155,7 +156,8 @@ def _attempt(
     headers = {"Accept-Encoding": "identity", "User-Agent": f"transect/{__version__}"}
     if begun:
         headers |= {"Range": f"bytes={begun}-", "If-Range": validator}
-    with session.get(url, headers=headers, auth=auth, stream=True, timeout=_TIMEOUTS_S) as answer:
+    safe = {"response": _stays_safe}
+    with session.get(url, headers=headers, auth=auth, stream=True, timeout=_TIMEOUTS_S, hooks=safe) as answer:
         name = partial.path.name.removesuffix(".part")
         if answer.status_code in _LATER:
             given = answer.headers.get("Retry-After", "")
@@ -196,6 +198,17 @@ def _attempt(
                     partial.drop()
                     raise BadInput(f"{name}: has more than the {expected.bytes} bytes that {expected.whose} says")
     return None if total is None or begun == total else PAUSE_S
+
+
+def _stays_safe(answer: requests.Response, **_: object) -> None:
+    """Raise BadInput for an answer that leads to where anybody between could change the file."""
+    if answer.is_redirect:
+        try:
+            safe_address(urljoin(answer.url, answer.headers["Location"]))
+        except ValueError:
+            raise BadInput(
+                f"{urlsplit(answer.url).hostname}: leads to an address that does not begin with https://"
+            ) from None
 
 
 def _version(headers: Mapping[str, str]) -> str:

@@ -28,7 +28,6 @@ GENERATED = "images"
 GENERATED_CLASSES = 6
 
 
-
 def _classes(given: object) -> object:
     if isinstance(given, list):
         fits = all(isinstance(name, str) for name in given) and len(set(given)) == len(given) >= 2
