@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
+from transect.domain.files import digest
 
 COMPLETE = "transect-image.json"
 ROOT_NAME, PACKED = "root", "image.sqfs"
@@ -42,8 +43,12 @@ def image_facts(folder: Path) -> dict[str, Any] | None:
 
 
 def imported_name(folder: Path) -> str:
-    """Return what an image of transect's is called in a storage; `localhost`, so that no registry is asked for it."""
-    return f"localhost/transect:{folder.name}"
+    """Return what an image of transect's is called in a storage; `localhost`, so that no registry is asked for it.
+
+    One that was made again, or in another cache, is another one, whatever it was made of.
+    """
+    made = digest([(folder / COMPLETE).read_bytes()])[:8]
+    return f"localhost/transect:{folder.name}-{made}"
 
 
 def root_of(image: str, form: str = "folder") -> str | None:

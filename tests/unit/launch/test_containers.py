@@ -99,6 +99,16 @@ def test_docker_says_how_an_image_comes_into_its_storage(image, message, tmp_pat
     assert wrapped("docker://debian:12", wrapper="docker")[0][-1] == "debian:12"
 
 
+def test_what_docker_imported_is_known_by_how_it_was_made(tmp_path):
+    """One that was made again, or in another cache, has other libraries or its environment elsewhere."""
+    names = set()
+    for made in ('{"environment": "/a/tiny"}', '{"environment": "/b/tiny"}'):
+        (tmp_path / "tiny-1a" / "root").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tiny-1a" / "transect-image.json").write_text(made)
+        names.add(wrapped(str(tmp_path / "tiny-1a"), wrapper="docker")[0][-1])
+    assert len(names) == 2 and all(name.startswith("localhost/transect:tiny-1a-") for name in names)
+
+
 @pytest.mark.env
 def test_a_docker_whose_daemon_does_not_answer_is_not_here(tmp_path, monkeypatch):
     program = tmp_path / "docker"
