@@ -140,9 +140,12 @@ def _optimiser(parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | No
     momentum = parameters.get("momentum", 0.0)
     if name == "adam":
         return "AdamOptimizer", given | {theirs: parameters[ours] for ours, theirs in _ADAM.items()}
-    if name == "nesterov" or (name == "sgd" and momentum):
+    if name not in ("sgd", "nesterov"):
+        return None
+    # Without a momentum both are the same rule, and PyTorch refuses a nesterov without one.
+    if momentum:
         return "MomentumOptimizer", given | {"momentum": momentum, "nesterov": name == "nesterov"}
-    return ("GradientDescent", given) if name == "sgd" else None
+    return "GradientDescent", given
 
 
 def _text(made: Made, group: Group[Any], record: AnyRecord, shape: tuple[int, ...]) -> str:
