@@ -72,7 +72,8 @@ def time_said(study: str) -> str:
     if file is None:
         return ""
     head = re.match(r"(?:#.*\n)*", file.read_text(encoding="utf-8"))
-    text = " ".join(line.removeprefix("#").strip() for line in head[0].splitlines()) if head else ""
+    lines = [line.removeprefix("#").strip() for line in head[0].splitlines()] if head else []
+    text = " ".join(line for line in lines if not line.startswith("make "))
     return " ".join(one for one in re.split(r"(?<=[.!?])\s+", text) if _TIME.search(one))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transect.analysis.entries import AnyRecord, inside
+from transect.report.engine.text import number
 from transect.report.replication.held import Held, Replication, minutes_of
 
 LAPTOP, ONE_GPU, CLUSTER = "laptop", "one GPU", "cluster"
@@ -34,12 +35,16 @@ class Again:
 
     @property
     def time(self) -> str:
-        """The time in words, with whose word it is."""
+        """The time in words, with whose word it is.
+
+        >>> Again(command="", minutes=123.4, study_minutes=1234.5, said="", tier="", tier_of="").time
+        '123 minutes of its cells (of the whole study: 1\u202f234), one after another, by the records of this machine'
+        """
         if self.minutes is not None:
-            whole = "" if self.study_minutes is None else f" (of the whole study: {self.study_minutes:.2g})"
-            return f"{self.minutes:.2g} minutes of its cells{whole}, one after another, by the records of this machine"
+            whole = "" if self.study_minutes is None else f" (of the whole study: {number(self.study_minutes)})"
+            return f"{number(self.minutes)} minutes of its cells{whole}, one after another, by the records of this machine"
         if self.study_minutes is not None:
-            return f"no cell of it has run here; the study's took {self.study_minutes:.2g} minutes, one after another"
+            return f"no cell of it has run here; the study's took {number(self.study_minutes)} minutes, one after another"
         if self.said:
             return f"not run here; the study's file says: {self.said}"
         return "not run here, and the study's file says nothing of it"
