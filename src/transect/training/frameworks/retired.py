@@ -28,7 +28,8 @@ class Caffe(_Retired):
 
     not_installed = (
         "Caffe's last release is 1.0, of 2017, and it has no wheel (PyPI's caffe is an empty placeholder) and no package in "
-        "Debian 12: it would need a build from source, with Boost.Python, protobuf, glog and HDF5 of that time"
+        "Debian 12; conda's packages end at Python 3.7, and transect's own code needs a newer one: it would need a build from "
+        "source, with Boost.Python, protobuf, glog and HDF5 of that time"
     )
 
 
