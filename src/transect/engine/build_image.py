@@ -83,11 +83,16 @@ def _pack(folder: Path) -> None:
     partial.rename(folder / PACKED)
 
 
+def _is_imported(program: str, folder: Path) -> bool:
+    asked = [program, "image", "inspect", imported_name(folder)]
+    return subprocess.run(asked, capture_output=True).returncode == 0
+
+
 def _import(program: str, folder: Path) -> None:
     """Bring an image into a program's storage, where it is not there yet."""
-    name = imported_name(folder)
-    if subprocess.run([program, "image", "inspect", name], capture_output=True).returncode == 0:
+    if _is_imported(program, folder):
         return
+    name = imported_name(folder)
     packed = subprocess.Popen(["tar", "-C", str(folder / ROOT_NAME), "-c", "."], stdout=subprocess.PIPE)
     done = subprocess.run([program, "import", "-", name], stdin=packed.stdout, capture_output=True, text=True)
     assert packed.stdout is not None
@@ -160,14 +165,20 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
 def image_changed(name: str, facts: dict[str, Any]) -> bool:
     """Whether the stamp of `ENVIRONMENT@WRAPPER` no longer describes what is here.
 
-    Its image has gone, or a wrapper's program that was not there has come.
+    Its image has gone, from the storage into which it was imported too, or a wrapper's program that was not there has come.
     """
     wrapper = parts_of(name)[1]
     if not wrapper:
         return False
     if facts.get("skips"):
         return program_says(wrapper) is not None
-    return facts["status"] == "ok" and complaint(str(facts["image"])) is not None
+    if facts["status"] != "ok":
+        return False
+    image, imported = str(facts["image"]), WRAPPERS.get(wrapper).form == "imported"
+    if complaint(image) is not None:
+        return True
+    says = program_says(wrapper) if imported else None
+    return says is not None and not _is_imported(says[0], Path(image))
 
 
 def lost(name: str, stamp: Path) -> bool:

@@ -25,6 +25,7 @@ from cell_jobs import OneLine, make_job
 from checkouts import ROOT
 from launching import LAUNCH, TORCH
 from transect.domain.record import Cause, Status
+from transect.engine.build_image import image_changed
 from transect.engine.image_root import NotMade, _unpack
 from transect.engine.job import Job
 from transect.engine.payload import execute
@@ -340,7 +341,9 @@ def test_docker_runs_what_is_imported(images, tmp_path, monkeypatch):
     assert done.stdout == f"two words\nand a line {tmp_path} {os.getuid()} False\n", done.stderr
     assert "Read-only file system: '/etc/made'" in done.stderr and (tmp_path / "made").owner() == Path.home().owner()
     assert variables["TRANSECT_DETACHED"] == "1"
+    assert not image_changed("tiny@docker", facts)
     subprocess.run(["docker", "rmi", imported_name(images.image)], check=True, capture_output=True)
+    assert image_changed("tiny@docker", facts)
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,13 @@ class Again:
         """
         if self.minutes is not None:
             whole = "" if self.study_minutes is None else f" (of the whole study: {number(self.study_minutes)})"
-            return f"{number(self.minutes)} minutes of its cells{whole}, one after another, by the records of this machine"
+            return (
+                f"{number(self.minutes)} minutes of its cells{whole}, one after another, by the records of this machine"
+            )
         if self.study_minutes is not None:
-            return f"no cell of it has run here; the study's took {number(self.study_minutes)} minutes, one after another"
+            return (
+                f"no cell of it has run here; the study's took {number(self.study_minutes)} minutes, one after another"
+            )
         if self.said:
             return f"not run here; the study's file says: {self.said}"
         return "not run here, and the study's file says nothing of it"
