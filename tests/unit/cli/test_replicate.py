@@ -174,6 +174,13 @@ def test_each_claim_says_what_it_takes_to_run_it_again(tmp_path, work, transect)
     published: 3.0
     rule: {test: within, factor: 1.1}
     measured: [{study: docking, metric: samples_per_second, cells: {device: cuda}, over: {device: cpu}}]
+  - key: served
+    says: It serves faster on a GPU.
+    where: table 4
+    kind: ratio
+    published: 3.0
+    rule: {test: within, factor: 1.1}
+    measured: [{study: never-run, stage: infer, metric: latency, cells: {provider: cuda}, over: {runtime: torch-eager}}]
   - key: on-nodes
     says: It is faster on nodes.
     where: table 4
@@ -199,17 +206,23 @@ def test_each_claim_says_what_it_takes_to_run_it_again(tmp_path, work, transect)
         "crate": str(quick / "ro-crate-metadata.json"),
         "doi": "10.5281/zenodo.1234567",
     }
-    told = {key: (again[key]["hardware"], again[key]["minutes"], again[key]["doi"]) for key in ("on-gpu", "on-nodes")}
-    assert told == {"on-gpu": ("one GPU", None, ""), "on-nodes": ("cluster", None, "")}
+    told = {
+        key: (again[key]["hardware"], again[key]["minutes"], again[key]["doi"])
+        for key in ("on-gpu", "served", "on-nodes")
+    }
+    assert told == {"on-gpu": ("one GPU", None, ""), "served": ("one GPU", None, ""), "on-nodes": ("cluster", None, "")}
+    # What its file leaves open, its study may set: the word of the work's file.
+    open_ = again["jax"]["hardware"], again["jax"]["hardware_by"]
+    assert open_ == ("laptop: one core is enough", "its work's file, of all claims")
     assert (
         again["on-gpu"]["study_says"].endswith("under 10 minutes on two cores.") and not again["on-nodes"]["study_says"]
     )
-    assert again["elsewhere"] is None and facts["badge"] == "1 of 7 holds"
+    assert again["elsewhere"] is None and facts["badge"] == "1 of 8 holds"
     page = (results / "replications/trainers/replication.html").read_text()
     for said in ("by the cells that decide it", "under 10 minutes", "file says nothing of it", "torch 0123abcd"):
         assert said in page, said
     badge = ElementTree.parse(results / "replications/trainers/badge.svg").getroot()
-    assert badge.get("aria-label") == "replicated: 1 of 7 holds" and "http" not in "".join(badge.itertext())
+    assert badge.get("aria-label") == "replicated: 1 of 8 holds" and "http" not in "".join(badge.itertext())
 
 
 @pytest.mark.parametrize(

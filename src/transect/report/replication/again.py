@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transect.analysis.entries import AnyRecord, inside
+from transect.domain.cell import GPU_PROVIDERS
+from transect.domain.claims import Claim
 from transect.report.engine.text import number
 from transect.report.replication.held import Held, Replication, minutes_of
 
@@ -61,9 +63,14 @@ def again_of(made: Replication, held: Held) -> Again | None:
         return None
     study = held.ran.study if held.ran else claim.measured[0].study
     records = held.records
-    asked = [axes for one in claim.measured if one.study == study for axes in (one.cells, {**one.cells, **one.over})]
     cells = [group.cell for group in held.decided.groups]
-    tier = _tier((cell.device, cell.nodes, cell.ranks) for cell in cells) if cells else tier_asked(asked)
+    axes = ("device", "provider", "nodes", "ranks")
+    if cells:
+        hardware = tier([{axis: cell.get(axis) for axis in axes} for cell in cells]), "the cells that decide it"
+    elif asked := _asked(claim, study):
+        hardware = tier(asked), "the cells that its file names"
+    else:
+        hardware = made.work.hardware, "its work's file, of all claims"
     options = shlex.split(made.again)[1:]
     run, decide = ["transect", "run", study, *options], ["transect", "replicate", *shlex.split(made.again), "--no-run"]
     return Again(
@@ -71,31 +78,37 @@ def again_of(made: Replication, held: Held) -> Again | None:
         minutes=minutes_of(records) if records else None,
         study_minutes=held.ran.minutes if held.ran else None,
         said=made.times.get(study, ""),
-        tier=tier,
-        tier_of="the cells that decide it" if cells else "the cells that its file names",
+        tier=hardware[0],
+        tier_of=hardware[1],
         environments=_locks(records),
         crate=str(held.ran.crate) if held.ran and held.ran.crate else "",
         doi=held.ran.doi if held.ran else "",
     )
 
 
-def _tier(cells: Iterable[tuple[str, int, int]]) -> str:
-    """Return the least hardware that has had all cells, each with its device, nodes and ranks."""
-    found = {CLUSTER if nodes > 1 or (device == "cuda" and ranks > 1) else ONE_GPU if device == "cuda" else LAPTOP
-             for device, nodes, ranks in cells}  # fmt: skip
+def tier(asked: Sequence[Mapping[str, Any]]) -> str:
+    """Return the least hardware that has had all cells of these axes; of an axis that is left open the usual value.
+
+    >>> tier([{"device": "cuda"}]), tier([{"provider": ["cpu", "cuda"]}]), tier([{"nodes": [1, 2]}]), tier([{"ranks": 2}])
+    ('one GPU', 'one GPU', 'cluster', 'laptop')
+    """
+    found = {_needs(axes) for axes in asked}
     return next(tier for tier in (CLUSTER, ONE_GPU, LAPTOP) if tier in found)
 
 
-def tier_asked(asked: Sequence[Mapping[str, Any]]) -> str:
-    """Return the tier of cells by the axes that a claim's file names: one that it leaves open is the usual one.
+def _needs(axes: Mapping[str, Any]) -> str:
+    gpu = "cuda" in _values(axes, "device") or any(one in GPU_PROVIDERS for one in _values(axes, "provider"))
+    if _most(axes, "nodes") > 1 or (gpu and max(_most(axes, "ranks"), _most(axes, "ranks_per_node")) > 1):
+        return CLUSTER
+    return ONE_GPU if gpu else LAPTOP
 
-    >>> tier_asked([{"device": "cuda"}]), tier_asked([{"nodes": [1, 2]}]), tier_asked([{"ranks": 2}])
-    ('one GPU', 'cluster', 'laptop')
-    """
-    return _tier(
-        ("cuda" if "cuda" in _values(axes, "device") else "cpu", _most(axes, "nodes"), _most(axes, "ranks"))
-        for axes in asked or [{}]
-    )
+
+def _asked(claim: Claim, study: str) -> list[Mapping[str, Any]]:
+    """Return the axes that a claim's file names of its cells in a study, where they tell of hardware."""
+    ours = [one for one in claim.measured if one.study == study]
+    along = [{one.along.axis: one.along.values} for one in ours if one.along is not None]
+    asked = [*(one.cells for one in ours), *({**one.cells, **one.over} for one in ours), *along]
+    return [axes for axes in asked if axes.keys() & {"device", "provider"} or _needs(axes) == CLUSTER]
 
 
 def _values(axes: Mapping[str, Any], axis: str) -> Sequence[Any]:
