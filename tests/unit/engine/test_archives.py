@@ -92,6 +92,8 @@ REFUSED = {
     "no archive": (b"hello, hello, hello", "no whole zip or tar file"),
     "an empty one": (b"", "no whole zip or tar file"),
     "cut": (tarred(("a", bytes(90)), mode="w:gz")[:-20], "no whole zip or tar file"),
+    "deeper than folders may be": (tarred(("d/" * 2000 + "f", b"1")), "expected a path below"),
+    "damaged behind the first": (tarred(("a", b"1"), ("b", b"2")).replace(b"b\0", b"B\0", 1), "no whole zip or tar"),
     "cut, plain": (tarred(("a", b"1" * 90))[:560], "no whole zip or tar file"),
 }
 

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from transect.domain.errors import BadInput
 from transect.domain.files import free_bytes
@@ -19,6 +19,8 @@ _PIECE = 1 << 20
 # ILSVRC 2012 has 1.3 million.
 _MOST_FILES = 5_000_000
 _ENCRYPTED = 1
+# Folders in folders.
+_DEEPEST = 100
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 
 
@@ -67,8 +69,20 @@ def _zipped(opened: zipfile.ZipFile, name: str) -> Iterator[tuple[str, IO[bytes]
             yield info.filename, stream
 
 
+class _Member(tarfile.TarInfo):
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:
+        """Raise ReadError for a damaged header behind the first, which `tarfile` takes for the archive's end."""
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.HeaderError as error:
+            if type(error).__name__ in ("InvalidHeaderError", "TruncatedHeaderError"):
+                raise tarfile.ReadError(str(error)) from None
+            raise
+
+
 def _tarred(raw: IO[bytes], name: str, nested: bool) -> Iterator[tuple[str, IO[bytes]]]:
-    with tarfile.open(fileobj=raw, mode="r|*") as opened:
+    with tarfile.open(fileobj=raw, mode="r|*", tarinfo=_Member) as opened:
         for member in opened:
             if member.isdir():
                 continue
@@ -90,7 +104,13 @@ def _tarred(raw: IO[bytes], name: str, nested: bool) -> Iterator[tuple[str, IO[b
 
 def _check_path(path: str, name: str) -> PurePosixPath:
     parts = PurePosixPath(path)
-    if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\0" in path or "\\" in path:
+    if (
+        parts.is_absolute()
+        or ".." in parts.parts
+        or not 0 < len(parts.parts) <= _DEEPEST
+        or "\0" in path
+        or "\\" in path
+    ):
         raise BadInput(f"{name}: {path}: expected a path below the archive's own folder")
     return parts
 
