@@ -124,7 +124,7 @@ def outermost(folders: Sequence[str]) -> tuple[str, ...]:
 def _answers(command: list[str]) -> bool:
     try:
         return subprocess.run(command, capture_output=True, timeout=_ANSWER_S).returncode == 0
-    except subprocess.TimeoutExpired:
+    except (OSError, subprocess.TimeoutExpired):
         return False
 
 

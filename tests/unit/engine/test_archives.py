@@ -75,6 +75,9 @@ def test_archives_in_an_archive_become_folders_of_their_names(into, tmp_path):
 
 
 LINK = stat.S_IFLNK | 0o777
+# Of gzip the checksum is the last but four bytes.
+SUM_IS_WRONG = bytearray(tarred(("a", b"1"), mode="w:gz"))
+SUM_IS_WRONG[-5] ^= 1
 REFUSED = {
     "above": (tarred(("../out", b"x")), "expected a path below"),
     "above, in zip": (zipped(("a/../../out", b"x")), "expected a path below"),
@@ -91,6 +94,7 @@ REFUSED = {
     "a bomb, in zip": (zipped(("a", bytes(60)), ("b", bytes(60))), "unpacks to 120 bytes, expected at most 100"),
     "no archive": (b"hello, hello, hello", "no whole zip or tar file"),
     "an empty one": (b"", "no whole zip or tar file"),
+    "one byte of a checksum is wrong": (bytes(SUM_IS_WRONG), "no whole zip or tar file"),
     "cut": (tarred(("a", bytes(90)), mode="w:gz")[:-20], "no whole zip or tar file"),
     "deeper than folders may be": (tarred(("d/" * 2000 + "f", b"1")), "expected a path below"),
     "damaged behind the first": (tarred(("a", b"1"), ("b", b"2")).replace(b"b\0", b"B\0", 1), "no whole zip or tar"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import os
 import stat
@@ -10,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, Literal, Self
 
 from transect.domain.errors import BadInput
 from transect.domain.files import free_bytes
@@ -21,7 +22,7 @@ _MOST_FILES = 5_000_000
 _ENCRYPTED = 1
 # Folders in folders.
 _DEEPEST = 100
-_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
+_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, EOFError, NotImplementedError)
 
 
 class Broken(BadInput):
@@ -81,8 +82,9 @@ class _Member(tarfile.TarInfo):
             raise
 
 
-def _tarred(raw: IO[bytes], name: str, nested: bool) -> Iterator[tuple[str, IO[bytes]]]:
-    with tarfile.open(fileobj=raw, mode="r|*", tarinfo=_Member) as opened:
+def _tarred(raw: IO[bytes], name: str, nested: bool, mode: Literal["r:*", "r|*"] = "r:*") -> Iterator[tuple[str, IO[bytes]]]:
+    # A stream checks no sum of a compressed file; an inner file has none, and cannot be gone back in.
+    with tarfile.open(fileobj=raw, mode=mode, tarinfo=_Member) as opened:
         for member in opened:
             if member.isdir():
                 continue
@@ -94,12 +96,14 @@ def _tarred(raw: IO[bytes], name: str, nested: bool) -> Iterator[tuple[str, IO[b
             assert stream is not None
             if nested and member.name.endswith(".tar"):
                 folder = member.name.removesuffix(".tar")
-                for inner, content in _tarred(stream, member.name, nested=False):
+                for inner, content in _tarred(stream, member.name, False, "r|*"):
                     # Else `..` in an inner name would lead into a neighbour.
                     _check_path(inner, name)
                     yield f"{folder}/{inner}", content
             else:
                 yield member.name, stream
+        while opened.fileobj is not None and opened.fileobj.read(_PIECE):
+            pass  # the sum stands at the end
 
 
 def _check_path(path: str, name: str) -> PurePosixPath:

@@ -47,7 +47,7 @@ class ImageOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    folder: str | None = Field(default=None, description="holds one folder per class; null: generate")
+    folder: str | None = Field(default=None, min_length=1, description="holds one folder per class; null: generate")
     size: int | None = Field(
         default=None, ge=1, le=4096, description="height and width in pixels; null: the workload's"
     )
@@ -55,7 +55,7 @@ class ImageOptions(BaseModel):
         default=None, description="how the folder is laid out; null: as it looks"
     )
     manifest: str | None = Field(
-        default=None, description="a file of `transect manifest`, which the folder is held to; null: any files"
+        default=None, min_length=1, description="a file of `transect manifest`, which the folder is held to; null: any files"
     )
     per_class: int | None = Field(
         default=None,
