@@ -102,6 +102,9 @@ def _framework(plugin: Any, name: str) -> Iterator[Check]:
     yield _environment(plugin)
     for rule in plugin.optimisers:
         yield known(f"optimiser {rule}", rule, OPTIMISERS)
+    if plugin.not_installed:
+        yield same("supports of every cell", plugin.not_installed, plugin.supports(tiny_cell(name)))
+        return
     cell = place_of(name)
     yield same(f"supports a cell in fp32 by {cell.strategy}", None, plugin.supports(cell))
     yield _reason(
