@@ -29,6 +29,7 @@ from transect.training.layers import (
     Residual,
     Shape,
     Sigmoid,
+    inner,
 )
 
 _PARTS = {
@@ -159,8 +160,7 @@ def operations(keras: Any) -> Any:
 
 
 def _amount(layers: tuple[Layer, ...]) -> int:
-    inner = (layer.body + layer.shortcut for layer in layers if isinstance(layer, Residual))
-    return len(layers) + sum(map(_amount, inner))
+    return len(layers) + sum(_amount(chain) for layer in layers for chain in inner(layer).values())
 
 
 @contextmanager
