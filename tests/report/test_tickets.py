@@ -237,12 +237,12 @@ def test_who_is_beside_the_second_best_only_is_not_first_of_three():
     assert chart.title == "Which of the transformer and the largest class for all tells most tickets right is not known"
 
 
-def _drawn(heads, shares, repeats=2):
+def _drawn(heads, shares, repeats=2, **axes):
     """Make runs that were scored after each epoch, of a value of heads."""
     history = [{"epoch": at, "validation_accuracy": share, "seconds": 1.0} for at, share in enumerate(shares, 1)]
     return [
         classify_record(
-            0.6, repeat, valid=shares[-1], details={"history": history[: len(shares) - repeat]}, heads=heads
+            0.6, repeat, valid=shares[-1], details={"history": history[: len(shares) - repeat]}, heads=heads, **axes
         )
         for repeat in range(repeats)
     ]
@@ -255,6 +255,12 @@ def test_accuracy_over_epochs_has_a_line_for_each_value_and_the_published_best_b
     # As long as the shortest run, which has no sixth epoch.
     assert "\n  1 | 70.0 % | 4 | 65.0 % | 56.3 % | 5 | 2\n  4 | 30.0 % | 4 | 30.0 % | 38.5 % | 5 | 2\n" in said
     assert "Published best, of other tickets, at the values that these stand for: 1: 56.3 %, 4: 38.5 %." in said
+    # A run that goes on after the shortest has its best where it is, and whom nothing tells apart are both named.
+    late = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    fewer = [run for heads in (1, 4) for run in _drawn(heads, late[:5], 1, layers=3)]
+    said = Made(SWEEPS, *_drawn(1, late), *_drawn(4, late), *fewer).prose
+    assert "Heads over 5 epochs: most at best with 1 and 4, 55.0 %" in said and "\n  1 | 55.0 % | 6 | 50.0 % |" in said
+    assert "Of 2 such series the longest: layers 1." in said
     # Runs of few epochs are no course.
     assert "epochs:" not in Made(SWEEPS, *_drawn(1, [0.1, 0.2, 0.3]), *_drawn(4, [0.1, 0.2, 0.3])).prose
 

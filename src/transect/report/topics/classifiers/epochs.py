@@ -8,6 +8,7 @@ from itertools import cycle
 from statistics import fmean, median
 
 from transect.analysis.groups import grouped
+from transect.analysis.labels import group_labels
 from transect.report.engine.blocks import Part, digits, words
 from transect.report.engine.charts.chart import drawn
 from transect.report.engine.charts.inks import SERIES
@@ -15,6 +16,7 @@ from transect.report.engine.charts.lines import line_plot
 from transect.report.engine.charts.marks import Line
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.context import Context
+from transect.report.engine.finding import names
 from transect.report.engine.text import count, tenths
 from transect.report.topics.claims.findings import published_at
 from transect.report.topics.classifiers.effects import axis_noun, value_text
@@ -27,7 +29,7 @@ _FEWEST, _POINTS = 5, 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Course:
-    """The runs of one value: shares told right after each epoch, as long as the shortest run; percentages."""
+    """The runs of one value: shares told right after each epoch, percentages. Some runs end earlier than others."""
 
     group: ClassifyGroup
     value: str
@@ -36,12 +38,12 @@ class Course:
     @property
     def epochs(self) -> int:
         """How many epochs every run has."""
-        return len(self.runs[0])
+        return min(map(len, self.runs))
 
     @property
     def mean(self) -> list[float]:
-        """The mean of the runs after each epoch."""
-        return [fmean(after) for after in zip(*self.runs, strict=True)]
+        """The mean of the runs after each epoch that every one has."""
+        return [fmean(after) for after in zip(*self.runs, strict=False)]
 
     @property
     def best(self) -> float:
@@ -62,7 +64,13 @@ def epoch_charts(context: Context, groups: Sequence[ClassifyGroup], name: str) -
         several = [courses for courses in alike if len(courses) > 1]
         if several:
             longest = max(several, key=lambda courses: (min(course.epochs for course in courses), len(courses)))
-            yield _panel(context, longest, axis, f"{name}-{axis}")
+            labels = group_labels([courses[0].group for courses in several], never=(axis, "corpus", "model"))
+            of = (
+                f"Of {len(several)} such series the longest: {labels[longest[0].group.cell]}."
+                if len(several) > 1
+                else ""
+            )
+            yield _panel(context, longest, axis, f"{name}-{axis}", of)
 
 
 def _courses(groups: Sequence[ClassifyGroup], axis: str) -> list[Course]:
@@ -70,17 +78,17 @@ def _courses(groups: Sequence[ClassifyGroup], axis: str) -> list[Course]:
     found = []
     for group in sorted(groups, key=lambda group: float(getattr(group.cell, axis))):
         known = [[entry.get(VALID) for entry in record.details.get("history") or ()] for record in group.ok]
-        # Runs that ended early and their rivals have in common what the shortest has.
         shortest = min(map(len, known), default=0)
         if shortest >= _FEWEST and all(isinstance(share, int | float) for run in known for share in run):
-            runs = [[100 * share for share in run[:shortest]] for run in known]
+            runs = [[100 * share for share in run] for run in known]
             found.append(Course(group=group, value=value_text(getattr(group.cell, axis)), runs=runs))
     return found
 
 
-def _panel(context: Context, courses: Sequence[Course], axis: str, name: str) -> Part:
+def _panel(context: Context, courses: Sequence[Course], axis: str, name: str, of: str) -> Part:
     noun, epochs = axis_noun(axis), max(course.epochs for course in courses)
-    first = max(courses, key=lambda course: course.best)
+    best = max(course.best for course in courses)
+    first = names([course.value for course in courses if course.best == best])
     published = {course.value: published_at(context, course.group, axis) for course in courses}
     told = ", ".join(f"{value}: {tenths(figure)}" for value, figure in published.items() if figure is not None)
     lines = []
@@ -110,10 +118,11 @@ def _panel(context: Context, courses: Sequence[Course], axis: str, name: str) ->
             digits("Epochs", lambda course: course.epochs),
             digits("Runs", lambda course: len(course.runs)),
         ],
-        title=f"{noun.capitalize()} over {count(epochs, 'epoch')}: most at best with {first.value}, {tenths(first.best / 100)}",
+        title=f"{noun.capitalize()} over {count(epochs, 'epoch')}: most at best with {first}, {tenths(best / 100)}",
         name=name,
         notes=[
-            f"On {VIEWS[first.group.cell.view]}s.",
+            f"On {VIEWS[courses[0].group.cell.view]}s.",
+            of,
             "Wide: the mean of the runs, thin: each run." if any(len(course.runs) > 1 for course in courses) else "",
             f"Published best, of other tickets, at the values that these stand for: {told}." if told else "",
         ],
