@@ -35,8 +35,8 @@ with and in gradients by u sqrt(K) z, z standard normal, u = 2^-24 and K the lon
 gradient of each weight, where it is not 0, errs also by what float32 was measured to err by at the start. The
 loss's gradient at the model's outputs errs by u z over the batch as well, as it is a difference of numbers
 up to 1: where a class is certain, its rounding is all there is of it, and AdamW divides by its size. At
-step t it is 16 times the largest deviation of any of them up to t, plus 16 u sqrt(K) |loss|; that of the
-final weights, all in one vector, is the same of their relative distance. How sharp that is stands beside
+step t it is 16 times the largest deviation of any of them up to t, plus 16 u sqrt(K) |loss|, and 16 u of a
+cross-entropy; that of the final weights, all in one vector, is the same of their relative distance without 16 u. How sharp that is stands beside
 it: `detects_rate_error` is the error of the learning rate that would just be seen, to first order, from a
 run whose rate is wrong by 0.1 %. A step that is exported wrongly is noticed here: its first updates, run by
 ONNX Runtime, must follow the path, or the cell is `wrong-result`.

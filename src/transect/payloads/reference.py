@@ -17,8 +17,10 @@ because a sum of K rounded terms errs by about u sqrt(K) relative to its terms w
 independent (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", section 2.8). The
 dynamics of training then amplify these perturbations exactly as they amplify roundings. At step t
 the tolerance is SAFETY times the largest deviation of any perturbed run up to t, plus SAFETY times
-e times the loss. A wrong update rule deviates by orders of magnitude more. The final weights, all of
-them in one vector, are held to the same rule in the Euclidean norm.
+e times the loss. A cross-entropy gets SAFETY times the roundoff of what computes it besides, float32's at
+most: where a class is certain it is the logarithm of a sum that is 1 and a little more, which is rounded as
+1 is. A wrong update rule deviates by orders of magnitude more. The final weights, all of them in one vector,
+are held to the same rule in the Euclidean norm, without what a cross-entropy gets.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from transect.training.inputs import load_data, load_weights
 from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import RESTARTS, rounded, state_arrays
 from transect.training.sharpness import SHARP, blind_from
-from transect.training.tolerance import PERTURBED_RUNS, Tolerance, rule, tolerance_of
+from transect.training.tolerance import PERTURBED_RUNS, Tolerance, loss_rounding, rule, tolerance_of
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 PROBED_ERROR = 1e-3
@@ -216,5 +218,5 @@ def measure_tolerance(problem: Problem, exact: Path64, precision: str) -> Tolera
     """Run the problem perturbed a few times beside its `exact` path."""
     unit = PRECISIONS[precision].unit_roundoff
     noise = unit * np.sqrt(problem.plan.model.longest_sum(problem.cell.batch or 1))
-    seeds = range(1, 1 + PERTURBED_RUNS)
-    return tolerance_of(exact, (trajectory(problem, unit, noise, seed=seed) for seed in seeds), noise)
+    runs = (trajectory(problem, unit, noise, seed=seed) for seed in range(1, 1 + PERTURBED_RUNS))
+    return tolerance_of(exact, runs, noise, loss_rounding(problem.plan.parameters.loss, unit))

@@ -12,7 +12,7 @@ from transect.domain.precisions import PRECISIONS
 from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.models import Model
-from transect.training.tolerance import PERTURBED_RUNS, Tolerance, tolerance_of
+from transect.training.tolerance import PERTURBED_RUNS, Tolerance, loss_rounding, tolerance_of
 from transect.training.workloads import Parameters
 
 _PROBED_ERROR = 1e-3
@@ -161,7 +161,7 @@ def tolerance(course: Course, exact: Followed, precision: str = "fp32") -> Toler
     """Run the course perturbed a few times beside its `exact` path."""
     unit = PRECISIONS[precision].unit_roundoff
     noise = unit * np.sqrt(course.model.longest_sum(course.rows.shape[2]))
-    return tolerance_of(exact, _perturbed(course, unit, noise), noise)
+    return tolerance_of(exact, _perturbed(course, unit, noise), noise, loss_rounding(course.parameters.loss, unit))
 
 
 def rate_error_seen(course: Course, exact: Followed, allowed: Tolerance) -> float | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.training.distance import weights_distance
+from transect.training.losses import LOSSES
 
 PERTURBED_RUNS = 4
 SAFETY = 16.0
@@ -44,14 +45,19 @@ def rule(precision: str, terms: int) -> str:
         f"{SAFETY:g} x the largest deviation of {PERTURBED_RUNS} float64 runs in which every step "
         f"perturbs stored weights by u = {find_precision(precision).unit_roundoff:.1e} ({precision}), and what it "
         f"computes with and its gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times "
-        "the loss or weights"
+        "the loss or weights, and {SAFETY:g} u, float32's at most, of a cross-entropy"
     )
 
 
-def tolerance_of(exact: Run, perturbed_runs: Iterable[Run], noise: float) -> Tolerance:
+def loss_rounding(loss: str, unit: float) -> float:
+    """Return by how much a loss errs however small it is. Frameworks compute it in float32 at least."""
+    return min(unit, find_precision("fp32").unit_roundoff) * LOSSES.get(loss).rounds_at_one
+
+
+def tolerance_of(exact: Run, perturbed_runs: Iterable[Run], noise: float, least: float) -> Tolerance:
     """Return how far a run may stray from the `exact` one, given perturbed ones.
 
-    `noise` is u sqrt(K): what one step's sums err by, relatively.
+    `noise` is u sqrt(K): what one step's sums err by, relatively. `least` is `loss_rounding`.
     """
     spread, moved = np.zeros_like(exact.loss), 0.0
     for perturbed in perturbed_runs:
@@ -60,6 +66,6 @@ def tolerance_of(exact: Run, perturbed_runs: Iterable[Run], noise: float) -> Tol
         distance = weights_distance(perturbed.weights, exact.weights)
         moved = max(moved, np.inf if np.isnan(distance) else distance)
     return Tolerance(
-        loss=SAFETY * (np.maximum.accumulate(spread) + noise * np.abs(exact.loss)),
+        loss=SAFETY * (np.maximum.accumulate(spread) + noise * np.abs(exact.loss) + least),
         weights=float(SAFETY * (moved + noise)),
     )

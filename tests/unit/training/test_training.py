@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from transect.domain.precisions import PRECISIONS
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
 from transect.training.datasets import DATASETS
@@ -17,6 +19,8 @@ from transect.training.inputs import StoredBatches
 from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, initial_weights, shapes
 from transect.training.layout import Layout, Share
+from transect.training.losses import LOSSES
+from transect.training.tolerance import loss_rounding, tolerance_of
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 from warm import warm
 
@@ -50,6 +54,21 @@ def test_gradients_agree_with_finite_differences(workload):
             losses.append(trainer.forward_backward(*batch))
             flat[index] -= step
         assert (losses[0] - losses[1]) / 2e-5 == pytest.approx(gradient[index], abs=1e-8)
+
+
+def test_the_loss_of_a_certain_class_may_err_as_a_sum_of_one_does():
+    """Of one sample it nearly vanishes, and float32 cannot tell 1 and a little: no share of the loss is so much."""
+    unit = PRECISIONS["fp32"].unit_roundoff
+    outputs, y = np.array([[11.3, 0.2, 1.1]]), np.array([0])
+    loss, rounded = (
+        LOSSES.get("cross-entropy").value_and_gradient(RULE, outputs.astype(dtype), y)[0] for dtype in ("f8", "f4")
+    )
+    path = SimpleNamespace(loss=np.array([loss]), weights={})
+    [strict] = tolerance_of(path, [], noise=6 * unit, least=0.0).loss
+    [allowed] = tolerance_of(path, [], noise=6 * unit, least=loss_rounding("cross-entropy", unit)).loss
+    assert strict < abs(rounded - loss) < allowed
+    # Nobody computes it in bfloat16, and a square has no such sum.
+    assert loss_rounding("next-token", PRECISIONS["amp-bf16"].unit_roundoff) == unit and not loss_rounding("mse", unit)
 
 
 def test_shapes_refuse_a_layer_that_does_not_fit():

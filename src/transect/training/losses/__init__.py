@@ -32,6 +32,8 @@ class Loss(Plugin, ABC):
     targets: Targets = "classes"
     # The metric that tells how good a module's outputs are, a mean over test samples.
     score: str = "accuracy"
+    # Whether its value is the logarithm of a sum of 1 and more: where it nearly vanishes, the rounding of that sum does not.
+    rounds_at_one: bool = False
     # Which of a workload's hyper-parameters it reads.
     takes: tuple[str, ...] = ()
 

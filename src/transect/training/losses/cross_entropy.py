@@ -21,6 +21,7 @@ class CrossEntropy(Loss):
     """
 
     takes = ("label_smoothing",)
+    rounds_at_one = True
 
     def operations(self, outputs: int) -> int:
         """Exponentials, their sum, the quotients; the logarithm, the class's own output, the sum over the batch, and

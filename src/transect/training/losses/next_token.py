@@ -23,6 +23,7 @@ class NextToken(Loss):
     targets = "tokens"
     score = "token_accuracy"
     takes = ("label_smoothing",)
+    rounds_at_one = True
 
     def operations(self, outputs: int) -> int:
         """As many as cross-entropy for each output; what belongs to a place is not counted."""
