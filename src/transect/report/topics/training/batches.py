@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from transect.analysis.contrasts import contrast
-from transect.analysis.groups import grouped
-from transect.analysis.labels import word
-from transect.analysis.quality import TIME, quality_target, reaches_target, score_of
+from transect.analysis.best import best
+from transect.analysis.groups import Group, grouped
+from transect.analysis.labels import people_name
+from transect.analysis.quality import TIME, may_be_ranked, quality_target, score_of
 from transect.analysis.scaling import TrainGroup
+from transect.domain.cell import Cell
+from transect.report.engine.best_words import beside, confidence_of, with_open
 from transect.report.engine.context import Context
-from transect.report.engine.contrast_words import basis_words, doubt_words, ratio_words
 from transect.report.engine.finding import Finding, joined, limited_confidence, median, names
 from transect.report.engine.text import clean, count, number, quantity
+from transect.report.topics.training.words import among
 from transect.stats.comparisons import Confidence
 
 _RULE = "training.batch"
@@ -28,54 +30,58 @@ def batch_findings(context: Context) -> list[Finding]:
         for group in context.of("train")
         if group.cell.ranks == 1 and group.ok and not group.wrong and not group.kind.synthetic and group.global_batch
     ]
-    sweeps = grouped(able, lambda group: group.cell.apart_from("batch")).values()
-    return [_finding(sorted(one, key=_batch), context) for one in sweeps if len(one) > 1]
+    sweeps = [
+        sorted(one, key=lambda group: group.global_batch or 0)
+        for one in grouped(able, lambda group: group.cell.apart_from("batch")).values()
+        if len(one) > 1
+    ]
+    firsts = [one[0].cell for one in sweeps]
+    return [made for one in sweeps for made in _findings(one, context, firsts)]
 
 
-def _batch(group: TrainGroup) -> int:
-    return group.global_batch or 0
+def _name(group: Group) -> str:
+    return f"batch {group.global_batch}"
 
 
-def _time(group: TrainGroup) -> float:
-    return median(group, TIME) or 0.0
-
-
-def _finding(groups: Sequence[TrainGroup], context: Context) -> Finding:
-    cell, reached = groups[0].cell, sorted(filter(reaches_target, groups), key=_time)
-    target = quality_target(groups)
-    missed = names([f"batch {_batch(group)}" for group in groups if group not in reached], 4)
-    without = f"; with {missed} not every run does" if missed else ""
-    result, confidence = None, Confidence.PROVISIONAL
-    if not reached:
+def _findings(groups: Sequence[TrainGroup], context: Context, beside_it: Sequence[Cell]) -> Iterator[Finding]:
+    cell, target, reached = groups[0].cell, quality_target(groups), [*filter(may_be_ranked, groups)]
+    missed = names([_name(group) for group in groups if group not in reached], 4)
+    found = best(among(context.contrasts.of(_RULE, str(cell.workload)), reached), reached, metric=TIME)
+    confidence = Confidence.PROVISIONAL
+    if found is None:
         claim = f"with none of {count(len(groups), 'batch', 'batches')} every run reaches {target}"
     elif len(reached) == 1:
-        claim = f"batch {_batch(reached[0])} alone reaches {target} in every run"
+        claim = f"{_name(found.first)} alone reaches {target} in every run"
     else:
-        best, rival = reached[:2]
-        claim = f"batch {_batch(best)} reaches {target} soonest, in {quantity(_time(best), 's')}; "
-        result = contrast(rival, best, context.floors, TIME, varies="batch", candidates=len(reached), asked=True)
-        assert result is not None, "both have times"
-        claim += f"batch {_batch(rival)} takes {ratio_words(result)} as long{doubt_words(result)}{without}"
-        sure = result.better is best
-        confidence = limited_confidence(result.confidence, best, rival) if sure else Confidence.INCONCLUSIVE
-    parts = [word("framework", cell.framework), groups[0].kind.words, count(cell.threads, "thread")]
-    return Finding(
+        without = f"; with {missed} not every run does" if missed else ""
+        took = quantity(median(found.first, TIME) or 0.0, "s")
+        claim = f"{_name(found.first)} reaches {target} soonest, in {took}{beside(found, _name)}{without}"
+        confidence = limited_confidence(confidence_of(found), *reached)
+    parts = [
+        people_name(cell, beside_it, never=("batch", "threads", *dict(groups[0].kind.unusual))),
+        groups[0].kind.words,
+        count(cell.threads, "thread"),
+    ]
+    made = Finding(
         subject=str(cell.workload),
         scope=clean(", ".join(filter(None, parts))),
         claim=f"{claim}.",
         evidence=joined(
-            "; ".join(map(_words, groups)), *([basis_words(result), result.reason] if result is not None else [])
+            "; ".join(map(_words, groups)),
+            *(f"{_name(c.group)} beside {_name(c.base)}: {c.reason}" for c in found.contrasts) if found else (),
         ),
         confidence=confidence,
         kind="batch",
-        contrasts=() if result is None else (result,),
+        contrasts=found.contrasts if found else (),
+        tests=found.tests if found else (),
         groups=tuple(groups),
     )
+    return with_open(_name, (made, found)) if found and len(reached) > 1 else iter([made])
 
 
 def _words(group: TrainGroup) -> str:
     score = score_of([group])
-    ends = f"batch {_batch(group)}: {score.words} {number(median(group, score.name) or 0.0)} at the end"
-    if not reaches_target(group):
+    ends = f"{_name(group)}: {score.words} {number(median(group, score.name) or 0.0)} at the end"
+    if not may_be_ranked(group):
         return f"{ends}, target not reached in every run"
-    return f"{ends}, {quantity(_time(group), 's')} and {number(median(group, 'steps_to_quality') or 0.0)} steps to the target"
+    return f"{ends}, {quantity(median(group, TIME) or 0.0, 's')} and {number(median(group, 'steps_to_quality') or 0.0)} steps to the target"
