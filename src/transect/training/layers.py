@@ -169,11 +169,14 @@ def _after(layer: Layer, shape: Shape, name: str) -> Shape:
             len(shape) == 3
             and shape[0] == inputs
             and min(shape[1:]) + 2 * padding >= kernel
+            and layer.groups > 0
             and inputs % layer.groups == outputs % layer.groups == 0
         ):
             return (outputs, *(_windows(size, kernel, padding, stride) for size in shape[1:]))
-        case MaxPool2d(size, stride, padding) if len(shape) == 3 and (
-            stride or shape[1] % size == shape[2] % size == 0
+        case MaxPool2d(size, stride, padding) if (
+            len(shape) == 3
+            and min(shape[1:]) + 2 * padding >= size
+            and (stride or shape[1] % size == shape[2] % size == 0)
         ):
             return (shape[0], *(_windows(s, size, padding, layer.step) for s in shape[1:]))
         case BatchNorm2d(channels) if len(shape) == 3 and shape[0] == channels:

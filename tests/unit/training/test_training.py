@@ -76,6 +76,9 @@ def test_shapes_refuse_a_layer_that_does_not_fit():
         shapes((Linear(4, 3), Linear(4, 2)), (4,))
     with pytest.raises(ValueError, match="layer 0"):
         shapes((MaxPool2d(3),), (1, 8, 8))
+    for layer in (Conv2d(4, 4, 3, groups=0), Conv2d(4, 4, 3, groups=-2), Conv2d(4, 6, 3, groups=4), MaxPool2d(9, 1)):
+        with pytest.raises(ValueError, match="does not take samples of shape"):
+            shapes((layer,), (4, 8, 8))
 
 
 def test_each_pixel_of_an_enlarged_digit_stands_so_often_in_both_directions():
