@@ -58,7 +58,7 @@ def cell_of(strategy: str, options: dict[str, Any] | None = None, **axes: Any) -
         ("single", {"framework": "keras-2", "rule": {"loss": "huber", "label_smoothing": 0.1}}, None),
         *(("single", {"framework": name, "workload": "iris-mlp-normalised"}, None) for name in ("go", "torch", "jax")),
         *(
-            ("single", {"framework": name, "workload": "iris-mlp-normalised"}, "it has no layer LayerNorm")
+            ("single", {"framework": name, "workload": "iris-mlp-normalised"}, "does not build LayerNorm")
             for name in ("mxnet", "keras-jax", "go-gorgonia")
         ),
         ("single", {"framework": "go", "rule": {"decay": "matrices"}}, "go does not follow decay: matrices"),

@@ -151,7 +151,7 @@ def only_layers(model: Model, lacks: tuple[type[Layer], ...] = ()) -> str | None
     """Return the reason why a framework that builds lists of layers, but those that it lacks, cannot build the model."""
     if isinstance(model, LayeredModel):
         missing = {type(one.layer).__name__ for one in walk(model.layers, model.sample) if isinstance(one.layer, lacks)}
-        return f"it has no layer {', '.join(sorted(missing))}" if missing else None
+        return f"of transect's layers it does not build {', '.join(sorted(missing))}" if missing else None
     return f"it builds transect's own layers, not {called(model)}"
 
 
