@@ -185,7 +185,10 @@ def test_no_path_of_the_machine_that_measured_is_published(tmp_path: Path) -> No
     [
         ("died in /home/me/a_b/run.sh: 1", "died in \\ldots{}/run.sh: 1"),
         ("`A=/scratch/me/bin:/home/me/lib`", "\\texttt{A=\\ldots{}/bin:\\ldots{}/lib}"),
-        ("https://example.org/a/b and ../a/b or 5 MB/s in /proc/self/io", None),
+        ("No such file: '/home/me/x.log'", "No such file: \\textquotesingle{}\\ldots{}/x.log\\textquotesingle{}"),
+        ("[/home/me/x] </home/me/y>", "{[}\\ldots{}/x{]} \\textless{}\\ldots{}/y\\textgreater{}"),
+        ("file:///home/me/x.log", "file://\\ldots{}/x.log"),
+        ("https://example.org/a/b, ~/a/b and ../a/b or 5 MB/s in /proc/self/io", None),
     ],
 )
 def test_of_paths_in_messages_the_last_name_stays(said: str, written: str | None) -> None:

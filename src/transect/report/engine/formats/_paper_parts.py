@@ -22,8 +22,11 @@ _MOST_ROWS = 24
 _WORD, _WIDE, _LINE = 16, 120, 100
 # Facts of the environment that a publication need not tell.
 _NAMES_OF_MACHINES = ("host", "nodes of the job")
-# In text of LaTeX, the folders of a path of this machine: not of an address, and not what every Linux has.
-_FOLDERS = re.compile(r"(?<![\w}./])/(?!(?:proc|sys|dev|usr|etc)/)(?:(?:\\_|[\w.@+~-])+/)+(?=\\_|[\w.@+~-])")
+# In text of LaTeX, the folders of a path of this machine: not of an address or below `~`, and not what every Linux has.
+_FOLDERS = re.compile(
+    r"(?:(?<![\w./])|(?<=://))(?<!tilde\{\})/(?!(?:proc|sys|dev|usr|etc)/)"
+    r"(?:(?:\\_|[\w.@+~-])+/)+(?=\\_|[\w.@+~-])"
+)
 # Where a long word may break.
 _BREAKS = re.compile(r"(\\_|(?<!\\)[/.,=+:-])(?=[^\s{}])")
 
