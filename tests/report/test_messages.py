@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from said_of_records import context
 
 from factories import bench_cell, log_run, make_record
@@ -65,7 +67,7 @@ def test_one_library_under_two_settings_is_no_rival_of_itself_and_a_size_that_wa
 
 
 def test_imb_of_the_same_operation_and_size_stands_beside_by_library() -> None:
-    def imb(mpi: str, test: str, seconds: float, **axes: int) -> Record:
+    def imb(mpi: str, test: str, seconds: float, **axes: Any) -> Record:
         point = LogPoint(series="t_avg", size=2**20)
         return make_record(
             bench_cell("imb", {"mpi": mpi, "test": test}, **{"ranks_per_node": 2} | axes),
@@ -75,6 +77,7 @@ def test_imb_of_the_same_operation_and_size_stands_beside_by_library() -> None:
 
     raced = [*sweeps("message-sweep", 1e-4), *sweeps("message-sweep-torch", 4e-4)]
     others = [imb("mpich", "Bcast", 9e-4), imb("mpich", "Allreduce", 9e-4, ranks_per_node=4)]
+    others.append(imb("mpich", "Allreduce", 9e-4, network="slow"))
     (found,) = messages_findings(
         context(*raced, *others, imb("mpich", "Allreduce", 2e-4), imb("intel", "Allreduce", 3e-4))
     )

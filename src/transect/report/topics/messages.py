@@ -29,6 +29,8 @@ _IMB = {
 }
 # The options that say which library a sweep is of.
 _LIBRARY = ("library", "mpi")
+# In what cells may differ whose messages are compared.
+_APART = ("benchmark", "options")
 _IMB_METRICS = ("collective_time", "message_time")
 _METRIC, _RULE = "operation_time", "messages.library"
 # What OSU calls a test, in words.
@@ -61,12 +63,12 @@ def _operation(group: Group[Any]) -> str:
 
 
 def _by_imb(context: Context, group: Group[Any]) -> str:
-    """Say what IMB tells of the same operation on as many ranks, by MPI library; empty where it did not run."""
+    """Say what IMB tells of the same operation on the same ranks and network, by MPI library; empty where it did not run."""
     test, size = _compared(group)
     times: dict[str, list[float]] = {}
     for other in context.of("bench"):
         cell = other.cell
-        if cell.benchmark != "imb" or (cell.nodes, cell.ranks) != (group.cell.nodes, group.cell.ranks):
+        if cell.benchmark != "imb" or cell.apart_from(*_APART) != group.cell.apart_from(*_APART):
             continue
         mpi = str(settings_of(cell).get("mpi", "intel"))
         for record in other.ok if not other.wrong else ():
@@ -83,7 +85,7 @@ def messages_findings(context: Context) -> list[Finding]:
 
     def place(group: Group[Any]) -> Hashable:
         options = {name: value for name, value in settings_of(group.cell).items() if name not in _LIBRARY}
-        return _operation(group), tuple(sorted(options.items())), group.cell.apart_from("benchmark", "options")
+        return _operation(group), tuple(sorted(options.items())), group.cell.apart_from(*_APART)
 
     races = grouped(able, place)
     return [found for raced in races.values() if len(raced) > 1 for found in _fastest(context, raced)]
