@@ -86,6 +86,13 @@ def test_what_the_environment_has_is_no_option_and_a_base_too(tmp_path: Path) ->
     assert cells["mpich"].spec["pairs"][0]["base"] == cells["own"].cell.without_repeat().id
 
 
+@pytest.mark.parametrize(("options", "base"), [("[{mpi: [own, mpich]}]", {"mpi": "own"}), ("[{}, {mpi: mpich}]", {})])
+def test_sweeps_have_that_base_too_named_or_not(options: str, base: dict[str, str], tmp_path: Path) -> None:
+    plan = planned(tmp_path, options)
+    (pair,) = by_mpi(plan, "bench")["mpich"].spec["pairs"]
+    assert pair["base"] == bench_cell("message-sweep", base, ranks_per_node=2).id
+
+
 def test_a_training_is_predicted_from_messages_of_its_own_library(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     for name, one in by_mpi(plan, "forecast").items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from transect.domain.mpi_libraries import OWN
 from transect.domain.pairs import PairRule
 
 # Whose kernel the others are set beside, by device.
@@ -55,7 +56,7 @@ BENCH_PAIRS = (
         metric="operation_time",
         rules=("messages.library",),
         varies=("benchmark", "options.library", "options.mpi"),
-        base={"benchmark": _SWEEPS[:1], "options.mpi": (None, "openmpi")},
+        base={"benchmark": _SWEEPS[:1], "options.mpi": (None, OWN, "openmpi")},
         both={"benchmark": _SWEEPS},
     ),
 )
