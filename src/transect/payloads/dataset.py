@@ -53,13 +53,13 @@ def _divide(
         model.check_data(shape, y, classes)
     except BadInput as error:
         raise BadInput(f"{source} for {name}: {error}") from None
+    rows = np.arange(len(y)) if kept is None else np.setdiff1d(np.arange(len(y)), kept)
     if given is None:
         # Targets that are no classes have nothing to be stratified by.
-        strata = y if classes else np.zeros(len(y), np.int64)
-        train, test = split(strata, parameters.test_fraction, seed)
+        strata = y[rows] if classes else np.zeros(len(rows), np.int64)
+        train, test = (rows[part] for part in split(strata, parameters.test_fraction, seed))
     else:
-        others = given if kept is None else np.concatenate([given, kept])
-        train, test = np.setdiff1d(np.arange(len(y)), others), given
+        train, test = np.setdiff1d(rows, given), given
     if len(train) < parameters.batch:
         raise BadInput(f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples")
     return train, test

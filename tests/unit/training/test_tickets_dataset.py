@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,6 +84,24 @@ def test_what_is_kept_for_devices_neither_trains_nor_tests(encoded: Path, tmp_pa
     np.testing.assert_array_equal(data["x_train"][1:], np.load(encoded / "x_train.npy")[1:, :48])
     assert data["x_test"].shape == (10, 48) and data["x_train"].shape == (40, 48)
     assert (before["train"], before["test"], before["device"]) == (40, 10, 12)
+
+
+def test_rows_kept_for_devices_are_in_no_part_that_is_drawn(
+    encoded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tickets = DATASETS.get("tickets")
+    assert isinstance(tickets, DerivedDataset)
+    samples = tickets.load_from(OPTIONS, {"encode": encoded})
+    undivided = replace(
+        samples, x=np.arange(50)[:, None] + np.zeros(48, np.int64), test=None, device=np.arange(0, 50, 5)
+    )
+    monkeypatch.setattr(type(tickets), "load_from", lambda *_: undivided)
+    made = prepare(spec(), tmp_path / "data", {"encode": encoded})
+    assert (made["device"], made["train"] + made["test"]) == (10, 40)
+    with np.load(tmp_path / "data/data.npz") as data:
+        rows = {part: data[f"x_{part}"][:, 0] for part in ("train", "test", "device")}
+    assert sorted(np.concatenate([*rows.values()])) == [*range(50)]
+    assert rows["device"].tolist() == [*range(0, 50, 5)]
 
 
 def test_shorter_rows_are_padded_and_the_worker_is_told_where_cells_lie(encoded: Path, tmp_path: Path) -> None:
