@@ -80,6 +80,8 @@ def _load(
     out.mkdir(parents=True, exist_ok=True)
     arrays = {"x_train": x_train, "y_train": samples.y[train], "x_test": x_test, "y_test": samples.y[test]}
     if (device := samples.device) is not None:
+        if not len(device):
+            raise BadInput("the data set's part for devices has no rows: expected some, or no such part")
         arrays |= {"x_device": dataset.normalise(samples.x[train], samples.x[device])[1], "y_device": samples.y[device]}
     # Which samples of the dataset they are, where a step may ask for them again.
     rows = {"train_rows": train} if dataset.files else {}

@@ -22,7 +22,15 @@ _MOST_FILES = 5_000_000
 _ENCRYPTED = 1
 # Folders in folders.
 _DEEPEST = 100
-_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, EOFError, NotImplementedError)
+_BROKEN = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+)
 
 
 class Broken(BadInput):
@@ -82,7 +90,9 @@ class _Member(tarfile.TarInfo):
             raise
 
 
-def _tarred(raw: IO[bytes], name: str, nested: bool, mode: Literal["r:*", "r|*"] = "r:*") -> Iterator[tuple[str, IO[bytes]]]:
+def _tarred(
+    raw: IO[bytes], name: str, nested: bool, mode: Literal["r:*", "r|*"] = "r:*"
+) -> Iterator[tuple[str, IO[bytes]]]:
     # A stream checks no sum of a compressed file; an inner file has none, and cannot be gone back in.
     with tarfile.open(fileobj=raw, mode=mode, tarinfo=_Member) as opened:
         for member in opened:

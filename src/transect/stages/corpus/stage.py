@@ -43,8 +43,8 @@ class CorpusRule(Section):
     options: dict[str, Any] = Field(default={}, description="of the format")
     otherwise: MadeRule | None = Field(
         default=None,
-        description="tickets to make up where nothing is at `path`: `format`, `options` and `label`; records, the report "
-        "and what it says of claims tell that they are generated; null: an error",
+        description="tickets to make up where nothing is at `path`: `format`, `options` and `label`; the records of corpora and "
+        "classifiers tell so, and what the report says of them; null: an error",
     )
     label: Label = Field(default="queue", description="what a classifier is to tell; tickets without it are rejected")
     redact: bool = Field(

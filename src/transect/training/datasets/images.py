@@ -55,7 +55,9 @@ class ImageOptions(BaseModel):
         default=None, description="how the folder is laid out; null: as it looks"
     )
     manifest: str | None = Field(
-        default=None, min_length=1, description="a file of `transect manifest`, which the folder is held to; null: any files"
+        default=None,
+        min_length=1,
+        description="a file of `transect manifest`, which the folder is held to; null: any files",
     )
     per_class: int | None = Field(
         default=None,
