@@ -102,6 +102,10 @@ def test_rows_kept_for_devices_are_in_no_part_that_is_drawn(
         rows = {part: data[f"x_{part}"][:, 0] for part in ("train", "test", "device")}
     assert sorted(np.concatenate([*rows.values()])) == [*range(50)]
     assert rows["device"].tolist() == [*range(0, 50, 5)]
+    empty = replace(undivided, device=np.arange(0))
+    monkeypatch.setattr(type(tickets), "load_from", lambda *_: empty)
+    with pytest.raises(BadInput, match="part for devices has no rows"):
+        prepare(spec(), tmp_path / "empty", {"encode": encoded})
 
 
 def test_shorter_rows_are_padded_and_the_worker_is_told_where_cells_lie(encoded: Path, tmp_path: Path) -> None:
