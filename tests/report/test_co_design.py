@@ -199,8 +199,8 @@ TIMES = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
 CHECKED = ("equality_ratio", "weights_equality_ratio", "restart_ratio", "loss_deviation", "weights_deviation")
 
 
-def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97):
-    """Return runs of an asynchronous cell, or with no staleness of all-reduce."""
+def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97, workers=None):
+    """Return runs of an asynchronous cell, with `workers` that come and go; or with no staleness of all-reduce."""
     [base, *_] = measured("train", strategy="mpi-allreduce", ranks_per_node=2)
     made = []
     for repeat, time in enumerate(times):
@@ -217,6 +217,12 @@ def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97):
                 "not_checkable": "asynchronous: who is faster decides",
                 "updates": {"workers": ranks - 1, "staleness_bound": bound, "largest_staleness": 5},
             }
+            if workers is not None:
+                axes["options"] += (("workers", workers),)
+                details["updates"]["spans"] = [
+                    {"workers": int(there), "steps": 9, "step_time_s": time / 10 / int(there)}
+                    for there in workers.split("-")
+                ]
             values |= {"staleness": 1.0, "staleness_p95": 3.0}
         record = changed(base, values, details=details, axes=axes)
         drop = (CHECKED if staleness is not None else ()) + (("time_to_quality",) if time is None else ())
@@ -236,6 +242,13 @@ LATE = [*repeats([None, *TIMES[1:]], staleness=4), *repeats(TIMES)]
 ASYNCHRONOUS_CROWDED = [*repeats([time / 3 for time in TIMES], staleness=4, over=True), *repeats(TIMES)]
 
 
+COMING = [
+    *repeats([1.5 * time for time in TIMES], staleness=4, ranks=3, workers="1-2-1"),
+    *repeats(TIMES, staleness=4, ranks=3),
+    *repeats(TIMES, ranks=3),
+]
+
+
 def test_prose_asynchronous(snapshot):
     sets = {
         "sooner": times(0.5),
@@ -246,6 +259,7 @@ def test_prose_asynchronous(snapshot):
     }
     equality = {"beside a checked one": ASYNCHRONOUS_CROWDED, "alone": repeats(TIMES, staleness=4)}
     texts = prose(sets, "asynchronous") | prose(equality, "equality")
+    texts |= prose({"workers that come and go": COMING}, "asynchronous.workers")
     texts["sections"] = [Made(key, *times(0.5)).prose for key in ("asynchronous", "equality")]
     assert texts == snapshot
 
@@ -264,6 +278,18 @@ def test_the_time_to_quality_stands_beside_the_synchronous_one(factor):
     assert [c.ratio for c in found.contrasts] == [twin.time.ratio]
     # Seven runs a side would make any other claim confirmed.
     assert found.confidence is Confidence.PROVISIONAL
+
+
+def test_workers_that_come_and_go_stand_beside_those_that_stay():
+    made = context(*COMING)
+    [coming, staying] = sorted(asynchronous_groups(made, "digits-mlp"), key=lambda row: not row.group.kind.coming)
+    assert [twin.rule for twin in coming.twins] == ["asynchronous.workers"]
+    # Of no other is it the twin.
+    assert [twin.group.cell.strategy for twin in staying.twins] == ["mpi-allreduce"]
+    first = coming.twins[0]
+    assert first.group is staying.group and first.time is not None and first.time.shown
+    assert coming.spans == "1: 154 ms, 2: 77.2 ms, 1: 154 ms"
+    assert "1: 154 ms, 2: 77.2 ms" in str(Made("asynchronous", *COMING).tables[0])
 
 
 def test_its_steps_are_compared_with_nobodys():

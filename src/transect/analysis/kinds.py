@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, TypeVar
@@ -40,9 +40,16 @@ class Kind:
         """Whether its steps cannot be compared with the reference's: its step time then decides nothing."""
         return _UNCHECKED in self.unusual
 
+    @property
+    def coming(self) -> bool:
+        """Whether workers come and go, so that a step is not of as many ranks from first to last."""
+        return _COMING in self.unusual
 
-# What its strategy says of a cell, and no axis: `Strategy.unchecked`.
+
+# What its strategy says of a cell, and no axis: `Strategy.unchecked`, and the workers of `Strategy.layout`.
 _UNCHECKED = ("updates", "asynchronous")
+_COMING = ("workers", "come and go")
+_OF_STRATEGY = {_UNCHECKED: "asynchronous updates", _COMING: "workers that come and go"}
 # Where a sentence about a training needs other words than a label.
 _WORDS = {("learning_rate_rule", "linear"): "linear learning rate", ("input", "files"): "files input"}
 
@@ -66,19 +73,23 @@ def kind_of(cell: Cell) -> Kind:
         for name, axis in _kind_axes(type(cell))
         if (value := cell.get(name)) != type(cell).model_fields[name].default
     ]
-    more = [_UNCHECKED] if _is_unchecked(cell) else []
+    more = list(_of_strategy(cell))
     labels = [_WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual]
     return Kind(
         unusual=(*((name, value) for name, value, _ in unusual), *more),
-        words=", ".join([*labels, *("asynchronous updates" for _ in more)]),
+        words=", ".join([*labels, *(_OF_STRATEGY[one] for one in more)]),
     )
 
 
-def _is_unchecked(cell: Cell) -> bool:
+def _of_strategy(cell: Cell) -> Iterator[tuple[str, str]]:
     """Ask the strategy; one that is not there any more says nothing."""
     if not isinstance(cell, TrainCell) or cell.strategy not in _names():
-        return False
-    return STRATEGIES.get(cell.strategy).unchecked(cell) is not None
+        return
+    strategy = STRATEGIES.get(cell.strategy)
+    if strategy.unchecked(cell) is not None:
+        yield _UNCHECKED
+    if strategy.counts_gradients and strategy.layout(cell).workers:
+        yield _COMING
 
 
 @cache

@@ -38,6 +38,7 @@ from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
 from transect.training.inputs import (
     Batches,
+    DealtBatches,
     FileBatches,
     NoBatches,
     StoredBatches,
@@ -45,7 +46,7 @@ from transect.training.inputs import (
     load_data,
     load_weights,
 )
-from transect.training.layout import Share
+from transect.training.layout import Layout, Share
 from transect.training.learning_rates import learning_rates
 from transect.training.models import Model
 from transect.training.rank_files import rank_name, write_arrays, write_facts, write_place
@@ -186,6 +187,21 @@ def make_batches(
     return StoredBatches(trainer, data, cell.batch, share)
 
 
+def batches_of_rank(
+    cell: TrainCell,
+    model: Model,
+    trainer: Trainer,
+    data: dict[str, Any],
+    folder: Path,
+    layout: Layout,
+    rank: int,
+    options: dict[str, Any],
+) -> Batches:
+    """Return those of `make_batches` that a rank computes."""
+    several = [make_batches(cell, model, trainer, data, folder, share, options) for share in layout.shares(rank)]
+    return DealtBatches(layout, rank, several) if layout.workers else several[0]
+
+
 def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[str, Any], turns: Turns) -> Strategy:
     """Train and write everything; return the strategy, whose ranks have not parted yet."""
     data_folder = folders["data"]
@@ -229,9 +245,7 @@ def _run(spec: dict[str, Any], folders: dict[str, Path], out: Path, facts: dict[
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
     write_place(out, place.rank, strategy.details())
-    batches = make_batches(
-        cell, model, trainer, data, data_folder, layout.share(place.rank), parameters.dataset_options
-    )
+    batches = batches_of_rank(cell, model, trainer, data, data_folder, layout, place.rank, parameters.dataset_options)
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from transect.domain.errors import BadInput
 from transect.training.datasets import Reader
 from transect.training.frameworks import Trainer
 from transect.training.images import Images
-from transect.training.layout import Share
+from transect.training.layout import Layout, Share
 from transect.training.models import Model
 
 # How many different batches the synthetic twin goes round.
@@ -162,6 +163,40 @@ class NoBatches(Batches):
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
         return ((None, None) for _ in range(count))
+
+
+class DealtBatches(Batches):
+    """Batches where ranks come and go (`Layout.workers`): a step's are (parts, None).
+
+    Of a server, `parts` is how many workers are there; of a worker an iterator over (part, x, y), each made when it
+    is asked for. `of_part` holds a rank's batches for each part of the whole one.
+
+    Raises BadInput when the training has fewer steps than spans.
+    """
+
+    def __init__(self, layout: Layout, rank: int, of_part: Sequence[Batches]) -> None:
+        self._layout, self._rank, self._of_part = layout, rank, of_part
+        self.epochs, self.steps_per_epoch = of_part[0].epochs, of_part[0].steps_per_epoch
+        self.x_test, self.y_test = of_part[0].x_test, of_part[0].y_test
+        self._steps = self.epochs * self.steps_per_epoch
+        if self._steps < len(layout.workers):
+            raise BadInput(f"{len(layout.workers)} numbers of workers for a training of {self._steps} steps")
+
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        for number in range(first, first + count):
+            if self._rank < self._layout.servers:
+                yield self._layout.there(number, self._steps), None
+            else:
+                yield self._dealt(number), None
+
+    def _dealt(self, number: int) -> Iterator[tuple[int, object, object]]:
+        for part in self._layout.parts(self._rank, number, self._steps):
+            for x, y in self._of_part[part].steps(number, 1):
+                yield part, x, y
+
+    def close(self) -> None:
+        for batches in self._of_part:
+            batches.close()
 
 
 def draw_batch(model: Model, seed: int, number: int, which: range, dtype: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -26,6 +26,9 @@ class Layout:
     no model parts: each rank computes with all of them. `servers` come before all replicas: ranks that
     hold weights or pass them on, and compute no part of a batch. Of a replica's share each of the rank's
     `devices` computes an equal part, with a copy of the model of its own.
+
+    `workers`: where ranks come and go, how many of them are there in each of equal spans of the training's steps. The
+    batch is cut as if all were there; those who are compute the others' parts too.
     """
 
     replicas: int
@@ -33,6 +36,7 @@ class Layout:
     micro_batches: int = 1
     servers: int = 0
     devices: int = 1
+    workers: tuple[int, ...] = ()
 
     @property
     def copies(self) -> int:
@@ -49,6 +53,26 @@ class Layout:
         if rank < self.servers:
             return None
         return Share((rank - self.servers) // self.model_parts, self.replicas)
+
+    def there(self, step: int, steps: int) -> int:
+        """Return how many workers are there in one of so many steps: the first ones by their rank."""
+        return self.workers[step * len(self.workers) // steps] if self.workers else self.replicas
+
+    def shares(self, rank: int) -> list[Share | None]:
+        """Return the parts of a batch that a rank computes at one time or another."""
+        if self.workers and rank >= self.servers:
+            return [Share(number, self.replicas) for number in range(self.replicas)]
+        return [self.share(rank)]
+
+    def parts(self, rank: int, step: int, steps: int) -> range:
+        """Return which parts of a step's batch a rank computes: none where it is a server, or is not there.
+
+        >>> layout = Layout(3, servers=1, workers=(1, 3, 2))
+        >>> [[list(layout.parts(rank, step, 3)) for rank in (1, 2, 3)] for step in range(3)]
+        [[[0, 1, 2], [], []], [[0], [1], [2]], [[0, 2], [1], []]]
+        """
+        worker, there = rank - self.servers, self.there(step, steps)
+        return range(worker, self.replicas, there) if 0 <= worker < there else range(0)
 
     def complaint(self, batch: int) -> str | None:
         """Return why a global batch cannot be cut like this, or None."""

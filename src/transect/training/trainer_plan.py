@@ -99,6 +99,7 @@ def write_trainer_plan(
         "replicas": layout.replicas,
         "model_parts": layout.model_parts,
         "servers": layout.servers,
+        "workers": list(layout.workers),
         "steps_per_epoch": steps_per_epoch,
         "steps": steps,
         "checked_steps": steps if checked is None else min(checked, steps),

@@ -109,6 +109,8 @@ def _whole(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
     else:
         # Rank 0 serves the others.
         yield "async", {"staleness": 0}
+    if ranks == 4:
+        yield "async", {"staleness": 0, "workers": "1-3-2"}
     for name in ("mpi-allreduce", "mpi-sendrecv", "mpi-bcast-reduce", "mpi-overlap-bcast"):
         yield name, {}
     yield "mpi-overlap-bcast", {"progress": "thread", "bucket_bytes": 200}

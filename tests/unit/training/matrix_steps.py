@@ -22,7 +22,7 @@ from matrix_cases import Case, cases, chosen
 from transect.domain.axes.train import ReferenceCell
 from transect.domain.cell import Cell
 from transect.payloads.reference_path import Path64, Problem, trajectory
-from transect.payloads.train import make_batches, train
+from transect.payloads.train import batches_of_rank, train
 from transect.training.averages import averaged, with_averages
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
@@ -116,12 +116,13 @@ def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
         rank_plan = replace(rank_plan, weights={name: array + 1 for name, array in plan.weights.items()})
     trainer = strategy.trainer(FRAMEWORKS.get(framework), rank_plan, cell)
     strategy.start(trainer)
-    batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank), {})
+    batches = batches_of_rank(cell, model, trainer, problem.data, problem.folder, layout, place.rank, {})
     rates = learning_rates(plan.parameters, "none", cell.batch, STEPS)
     expected = comm.bcast(trajectory(problem, keep=(MIDDLE,)) if comm.rank == 0 else None)
     series = train(model, plan.parameters, trainer, strategy, place, batches, rates)
     off = {"loss": apart(mean_loss(comm, strategy, series["loss"]), expected.loss)}
-    assert (series["compute"] > 0).all() and (series["bubble"] >= 0).all()
+    assert (series["compute"] > 0).all() != bool(layout.workers and place.rank > 1)
+    assert (series["bubble"] >= 0).all()
     assert not (series["compute"] + series["communication"] > series["step"]).any()
     if case.strategy == "torch-pipeline":
         # Torch does not tell how long a message is under way.

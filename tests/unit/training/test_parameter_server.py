@@ -20,7 +20,7 @@ from transect.training.workloads import WORKLOADS, Parameters, model_of
 # In `slow-rank-2` the server takes requests in an order of its own: rank 2 fetches, then rank 1 does all
 # that it may before rank 2's gradient is taken. It is what a slow rank does, without any clock.
 PLUGINS = """
-import os, signal
+import os, signal, time
 
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
@@ -34,9 +34,10 @@ STEPS = 18
 
 class InOrder(Server):
     def source(self):
-        if 2 not in self._lead and self._applied[2] < STEPS:
+        applied = [worker for _, _, worker in self._log]
+        if 2 not in self._lead and applied.count(2) < STEPS:
             return 2
-        return 1 if 1 not in self._waiting and self._applied[1] < STEPS else 2
+        return 1 if 1 not in self._waiting and applied.count(1) < STEPS else 2
 
 
 @STRATEGIES.register("slow-rank-2")
@@ -85,6 +86,20 @@ class WorkerDies(RankDies):
     rank = 2
 
 
+class Slow(NumpyTrainer):
+    def forward_backward(self, x, y):
+        until = time.process_time() + 0.02
+        while time.process_time() < until:
+            pass
+        return super().forward_backward(x, y)
+
+
+@FRAMEWORKS.register("slow-steps")
+class SlowSteps(NumpyFramework):
+    def trainer(self, plan):
+        return Slow(plan)
+
+
 class Faulty(NumpyTrainer):
     def forward_backward(self, x, y):
         if int(os.environ["OMPI_COMM_WORLD_RANK"]) == 1:
@@ -120,8 +135,8 @@ def reference(training):
     return training.reference(["fp64"])
 
 
-def trained(training, staleness, *, ranks=3, strategy="async", **axes):
-    options = strategy_options("async", {"staleness": staleness}, "here")
+def trained(training, staleness, *, ranks=3, strategy="async", workers="all", **axes):
+    options = strategy_options("async", {"staleness": staleness, "workers": workers}, "here")
     axes = {"precision": "fp64", "options": options} | axes
     return training.train(ranks, strategy=strategy, **axes)[0]
 
@@ -226,6 +241,54 @@ def test_the_sum_of_gradients_is_that_of_the_reference_too(training):
     assert merged["status"] == "ok" and merged["metrics"]["equality_ratio"] <= 1, merged
 
 
+# 18 steps in spans of 6: so many gradients are each worker's.
+COMING = "1-3-2"
+OF_EACH_WORKER = [6 * 3 + 6 + 6 * 2, 6 + 6, 6]
+
+
+def test_while_workers_come_and_go_the_synchronous_path_stays_the_references(training):
+    reference = training.reference(["fp64"], shards=3)
+    options = strategy_options("async", {"staleness": 0, "workers": COMING}, "here")
+    out, _ = training.train(4, reference=reference, strategy="async", precision="fp64", options=options)
+    merged = training.merge(out, reference)
+    assert merged["status"] == "ok", merged
+    assert merged["metrics"]["equality_ratio"] <= 1 and merged["metrics"]["restart_ratio"] <= 1
+    updates = merged["details"]["updates"]
+    assert [(span["workers"], span["steps"]) for span in updates["spans"]] == [(1, 6), (3, 6), (2, 6)]
+    assert [rank.get("gradients_sent") for rank in merged["details"]["ranks"]] == [None, *OF_EACH_WORKER]
+    # What a worker waited while it was away is in no step.
+    assert merged["metrics"]["step_time"] > 0 and "communication_time" not in merged["metrics"]
+
+
+@pytest.mark.parametrize("staleness", [1, None])
+def test_whoever_is_there_every_part_is_applied_once_and_quality_is_measured(training, reference, staleness):
+    out = trained(training, staleness, ranks=4, workers=COMING)
+    log = of_server(out)
+    assert np.bincount(log["applied_worker"].astype(int)).tolist() == [0, *OF_EACH_WORKER]
+    # Nobody pushes before it is called, and that is when all of the steps before are applied.
+    assert np.flatnonzero(log["applied_worker"] != 1).min() >= 6 * 3
+    merged = training.merge(out, reference)
+    assert merged["status"] == "ok", merged
+    assert "accuracy" in merged["metrics"] and merged["details"]["not_checkable"].startswith("asynchronous: ")
+
+
+def test_a_worker_that_is_away_sleeps_while_the_others_train(training):
+    """Its processor time is far below theirs, though it is there all the time."""
+    out = trained(training, 2, ranks=4, workers="3-1-1-1-1-1", framework="slow-steps")
+    usage = [json.loads((out / f"rank-{rank:03}.json").read_text())["usage"] for rank in range(4)]
+    assert usage[3]["cpu_s"] < usage[1]["cpu_s"] / 2, usage
+
+
+def test_fewer_steps_than_spans_are_refused(training):
+    options = strategy_options("async", {"workers": "1-2" + "-1-2" * 15}, "here")
+    out, _ = training.train(3, 1, strategy="async", options=options)
+    error = json.loads((out / "rank-000.error.json").read_text())
+    assert (error["cause"], error["message"]) == (
+        "bad-input",
+        "BadInput: 32 numbers of workers for a training of 18 steps",
+    )
+
+
 @pytest.mark.parametrize(("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)])
 def test_when_a_rank_dies_all_end(training, framework, code):
     options = (("staleness", "unbounded"),)
@@ -247,7 +310,7 @@ def updates(**changes: Any) -> Updates:
     series |= changes
     return Updates(
         layout=Layout(2, servers=1),
-        steps=2,
+        step_time=np.ones(2),
         bound=1,
         ranks=ranks,
         series={name: np.array(values, float) for name, values in series.items()},
@@ -265,7 +328,7 @@ def test_what_is_lost_or_too_stale_is_a_fault():
     assert "an unknown number of gradients" in str(updates(ranks=silent).fault())
     differing = [sent[0] | {"gradients_applied": 4}, sent[1], sent[2] | {"weights_crc32": 8}]
     assert "end with 2 different weights" in str(updates(ranks=differing).fault())
-    assert "of each worker" in str(updates(applied_worker=[1, 1, 1, 2]).fault())
+    assert "by rank are [0, 3, 1]: expected [0, 2, 2]" in str(updates(applied_worker=[1, 1, 1, 2]).fault())
     assert "reports [4, 4, 3] times" in str(updates(applied_worker=[1, 2, 2]).fault())
     assert "2 steps ahead" in str(updates(lead=[0, 2, 0, 0]).fault())
     assert "4 updates late" in str(updates(staleness=[0, 4, 0, 0]).fault())

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"transect-trainer-go/number"
@@ -15,23 +16,27 @@ const (
 	units     = 2
 )
 
-// unit holds the batches of consecutive steps.
+// wanted is a part of a step's batch.
+type wanted struct{ step, part int }
+
+// unit holds batches that follow one another.
 type unit[T trainer.Number] struct {
 	x       []T
 	labels  []int64
-	steps   int
+	count   int
 	seconds float64
 	// What the goroutine panicked with, if it did.
 	failed any
 }
 
-// prepare makes the batches from step `first` on.
-func (u *unit[T]) prepare(s *source[T], first int) {
+// prepare makes the batches that are wanted.
+func (u *unit[T]) prepare(s *source[T], those []wanted) {
 	defer func() { u.failed = recover() }()
 	begin := time.Now()
 	numbers, labels := s.size*s.x.size, s.size*s.perSample
-	for i := range u.steps {
-		s.fill(first+i, u.x[i*numbers:(i+1)*numbers], u.labels[i*labels:(i+1)*labels])
+	u.count = len(those)
+	for i, one := range those {
+		s.fill(one.step, one.part, u.x[i*numbers:(i+1)*numbers], u.labels[i*labels:(i+1)*labels])
 	}
 	u.seconds = time.Since(begin).Seconds()
 }
@@ -53,20 +58,25 @@ func newAhead[T trainer.Number](s *source[T], steps int) *ahead[T] {
 	for range units + 1 {
 		a.free <- &unit[T]{x: number.Make[T](each * numbers), labels: make([]int64, each*s.size*s.perSample)}
 	}
+	var all []wanted
+	for step := range steps {
+		for _, part := range s.parts(step) {
+			all = append(all, wanted{step, part})
+		}
+	}
 	go func() {
-		for first := 0; first < steps; first += each {
+		for those := range slices.Chunk(all, each) {
 			one := <-a.free
-			one.steps = min(each, steps-first)
-			one.prepare(s, first)
+			one.prepare(s, those)
 			a.ready <- one
 		}
 	}()
 	return a
 }
 
-// next returns the next step's batch, which stays until the one after it is asked for.
+// next returns the next batch, which stays until the one after it is asked for.
 func (a *ahead[T]) next() trainer.Batch[T] {
-	if a.now != nil && a.at == a.now.steps {
+	if a.now != nil && a.at == a.now.count {
 		a.free <- a.now
 		a.now = nil
 	}

@@ -84,21 +84,24 @@ func (s *samples[T]) write(into []T, which int64) {
 	}
 }
 
-// source knows this rank's part of every step's batch.
+// source knows this rank's parts of every step's batch.
 type source[T trainer.Number] struct {
-	plan        *plan.Plan
-	share, size int
-	x           *samples[T]
-	labels      []int64
-	perSample   int
-	order       []int64
-	columns     int
+	plan *plan.Plan
+	// The parts of a step that are this rank's, and the samples of one.
+	parts     func(step int) []int
+	size      int
+	x         *samples[T]
+	labels    []int64
+	perSample int
+	order     []int64
+	columns   int
 	// Of the synthetic twin: how many batches it goes round; 0 for data.
 	round int
 }
 
-func newSource[T trainer.Number](p *plan.Plan, share, count int) (*source[T], error) {
-	s := &source[T]{plan: p, share: share, size: p.Cell.Batch / count, columns: p.Order.Shape[1]}
+// newSource reads what batches are made of; a batch is cut in `count` parts.
+func newSource[T trainer.Number](p *plan.Plan, parts func(step int) []int, count int) (*source[T], error) {
+	s := &source[T]{plan: p, parts: parts, size: p.Cell.Batch / count, columns: p.Order.Shape[1]}
 	x, y := p.Data.XTrain, p.Data.YTrain
 	switch p.Cell.Input {
 	case "stored":
@@ -139,24 +142,24 @@ func newSource[T trainer.Number](p *plan.Plan, share, count int) (*source[T], er
 	return s, nil
 }
 
-// fill writes this rank's part of a step's batch.
-func (s *source[T]) fill(step int, x []T, labels []int64) {
+// fill writes a part of a step's batch.
+func (s *source[T]) fill(step, part int, x []T, labels []int64) {
 	for i := range s.size {
 		var which int64
 		if s.round > 0 {
-			which = int64(step%s.round*s.plan.Cell.Batch + s.share*s.size + i)
+			which = int64(step%s.round*s.plan.Cell.Batch + part*s.size + i)
 		} else {
 			epoch, inside := step/s.plan.StepsPerEpoch, step%s.plan.StepsPerEpoch
-			which = s.order[epoch*s.columns+inside*s.plan.Cell.Batch+s.share*s.size+i]
+			which = s.order[epoch*s.columns+inside*s.plan.Cell.Batch+part*s.size+i]
 		}
 		s.x.write(x[i*s.x.size:(i+1)*s.x.size], which)
 		copy(labels[i*s.perSample:(i+1)*s.perSample], s.labels[int(which)*s.perSample:])
 	}
 }
 
-// one returns the batch of a step, made on the spot.
-func (s *source[T]) one(step int) trainer.Batch[T] {
+// one returns a part of a step's batch, made on the spot.
+func (s *source[T]) one(step, part int) trainer.Batch[T] {
 	x, labels := make([]T, s.size*s.x.size), make([]int64, s.size*s.perSample)
-	s.fill(step, x, labels)
+	s.fill(step, part, x, labels)
 	return trainer.Batch[T]{N: s.size, X: x, Labels: labels}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"transect-trainer-go/fault"
-	"transect-trainer-go/number"
 	"transect-trainer-go/plan"
 	"transect-trainer-go/results"
 	"transect-trainer-go/strategies"
@@ -26,9 +25,6 @@ type Program struct {
 	// Where it computes, "cpu" or "cuda"; "" is the CPU.
 	Device string
 }
-
-// testSamples are predicted at once.
-const testSamples = 512
 
 // series are of each step and each epoch, by the contract's names.
 type series struct {
@@ -127,7 +123,12 @@ func (r *rank[T]) read() error {
 		if share < 0 || share >= count {
 			return fault.New(fault.Crash, "rank %d has part %d of %d of a batch", r.place.Rank, share, count)
 		}
-		if r.source, err = newSource[T](p, share, count); err != nil {
+		one := []int{share}
+		parts := func(int) []int { return one }
+		if len(p.Workers) > 0 {
+			parts = func(step int) []int { return p.Parts(r.place.Rank, step) }
+		}
+		if r.source, err = newSource[T](p, parts, count); err != nil {
 			return err
 		}
 	}
@@ -157,7 +158,6 @@ func (r *rank[T]) train() (map[string]any, error) {
 	if r.source != nil {
 		batches = newAhead(r.source, p.Steps)
 	}
-	var empty trainer.Batch[T]
 	// What was built is what stays: nothing of it is garbage, and steps make none.
 	runtime.GC()
 	if err := r.strategy.Barrier(); err != nil {
@@ -180,12 +180,13 @@ func (r *rank[T]) train() (map[string]any, error) {
 	paused, waited := 0.0, 0.0
 	for number := range p.Steps {
 		t0 := time.Now()
-		batch := empty
-		if batches != nil {
-			batch = batches.next()
-		}
-		t1 := time.Now()
-		times, err := r.strategy.Step(r.trainer, batch, r.rates[number])
+		t1 := t0
+		times, err := r.step(number, func() trainer.Batch[T] {
+			begin := time.Now()
+			batch := batches.next()
+			t1 = t1.Add(time.Since(begin))
+			return batch
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -241,6 +242,22 @@ func (r *rank[T]) train() (map[string]any, error) {
 	return map[string]any{"wall_s": wall, "cpu_s": cpu, "cpu_utilisation": cpu / wall, "energy": []any{}}, nil
 }
 
+// step does one; `next` returns the batch of each of this rank's parts, one after another.
+func (r *rank[T]) step(number int, next func() trainer.Batch[T]) (strategies.Times, error) {
+	if len(r.plan.Workers) > 0 {
+		dealer, ok := any(r.strategy).(strategies.Dealer[T])
+		if !ok {
+			return strategies.Times{}, fault.Bad("workers come and go, which %s does not know", r.plan.Cell.Strategy)
+		}
+		return dealer.Deal(r.trainer, number, r.plan.Parts(r.place.Rank, number), next, r.rates[number])
+	}
+	var batch trainer.Batch[T]
+	if r.source != nil {
+		batch = next()
+	}
+	return r.strategy.Step(r.trainer, batch, r.rates[number])
+}
+
 // wait lets others have their turn, and returns the seconds that it took. A peer may need this rank's help to receive the
 // last messages, and none begins before the others.
 func (r *rank[T]) wait() (float64, error) {
@@ -258,39 +275,6 @@ func (r *rank[T]) endEpoch() error {
 		return loose.EndEpoch()
 	}
 	return r.strategy.Barrier()
-}
-
-// score counts the test samples whose largest output is that of their class.
-func (r *rank[T]) score() (float64, error) {
-	right := 0.0
-	if r.test == nil {
-		return right, nil
-	}
-	some := number.Buffer[T]{}
-	for first := 0; first < len(r.answers); first += testSamples {
-		n := min(testSamples, len(r.answers)-first)
-		x := r.test.stored
-		if r.test.bytes != nil {
-			x = some.Of(n * r.test.size)
-			for i := range n {
-				r.test.write(x[i*r.test.size:(i+1)*r.test.size], int64(first+i))
-			}
-		} else {
-			x = x[first*r.test.size : (first+n)*r.test.size]
-		}
-		outputs, err := r.trainer.Predict(x, n)
-		if err != nil {
-			return 0, err
-		}
-		classes := len(outputs) / n
-		for i, answer := range r.answers[first : first+n] {
-			if number.Largest(outputs[i*classes:(i+1)*classes]) == int(answer) {
-				right++
-			}
-		}
-	}
-	number.Free(some.Of(0))
-	return right, nil
 }
 
 func processorTime() float64 {

@@ -125,11 +125,11 @@ func (r *rank[T]) restart() ([]results.Named, error) {
 		}
 		losses := make([]float64, one.Steps)
 		for i := range losses {
-			var batch trainer.Batch[T]
-			if r.source != nil {
-				batch = r.source.one(one.First + i)
-			}
-			times, err := r.strategy.Step(r.trainer, batch, r.rates[one.First+i])
+			step, at := one.First+i, 0
+			times, err := r.step(step, func() trainer.Batch[T] {
+				at++
+				return r.source.one(step, r.source.parts(step)[at-1])
+			})
 			if err != nil {
 				return nil, err
 			}

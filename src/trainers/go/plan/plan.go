@@ -22,6 +22,7 @@ type Plan struct {
 	Replicas      int         `json:"replicas"`
 	ModelParts    int         `json:"model_parts"`
 	Servers       int         `json:"servers"`
+	Workers       []int       `json:"workers"`
 	StepsPerEpoch int         `json:"steps_per_epoch"`
 	Steps         int         `json:"steps"`
 	CheckedSteps  int         `json:"checked_steps"`
@@ -48,6 +49,26 @@ type Cell struct {
 	RanksPerNode int    `json:"ranks_per_node"`
 	Reduce       string `json:"reduce"`
 	Input        string `json:"input"`
+}
+
+// There is how many workers are there in a step: the first ones by their rank. Without Workers all always are.
+func (p *Plan) There(step int) int {
+	if len(p.Workers) == 0 {
+		return p.Replicas
+	}
+	return p.Workers[step*len(p.Workers)/p.Steps]
+}
+
+// Parts are those of a step's batch that a rank computes; none where it is a server, or is not there.
+func (p *Plan) Parts(rank, step int) []int {
+	var parts []int
+	worker, there := rank-p.Servers, p.There(step)
+	if worker >= 0 && worker < there {
+		for part := worker; part < p.Replicas; part += there {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 // Ranks is the number of processes.

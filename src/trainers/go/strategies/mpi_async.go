@@ -4,7 +4,6 @@ package strategies
 
 import (
 	"hash/crc32"
-	"math"
 	"time"
 	"unsafe"
 
@@ -20,23 +19,39 @@ func init() { Register("async", newAsync[float32], newAsync[float64]) }
 // Tags and requests of training/strategies/_parameter_server.py, which says what follows what: server and workers
 // may be of either language.
 const (
-	tagRequest, tagGradient, tagVersion, tagWeights = 1, 2, 4, 5
-	fetch, push                                     = 0, 1
-	unbounded                                       = -1
+	tagRequest, tagGradient, tagVersion, tagWeights, tagCome = 1, 2, 4, 5, 6
+	fetch, push                                              = 0, 1
+	unbounded                                                = -1
+	// Between two looks of a worker that is away.
+	look = time.Millisecond
 )
+
+// arrived is a gradient that waits for those of the step's other parts.
+type arrived[T trainer.Number] struct {
+	gradient []T
+	worker   int
+	lead     int64
+}
 
 // async is a parameter server on rank 0, and workers that may be some steps apart.
 type async[T trainer.Number] struct {
 	member[T]
 	staleness int
-	sent      int64
 	ledger    map[string]any
-	// Of the server, by worker: gradients applied in all, the step of a fetch that waits (-1: none), the
-	// gradient that waits for the others', and its lead when it got its weights.
-	applied, waiting, lead []int64
-	kept                   [][]T
-	there                  int
-	version, total         int64
+	// Of a worker: steps done, gradients sent, and whether it was away in the last step.
+	step, sent int64
+	away       bool
+	// Of the server, by worker: the step of a fetch that waits (-1: none), and its lead when it got its weights.
+	waiting, lead []int64
+	// By part, and how many there are.
+	kept    []arrived[T]
+	arrived int
+	// Gradients applied: in all, and in each step from the first one on that is not complete.
+	total, first int64
+	applied      map[int64]int
+	version      int64
+	// How many workers are there.
+	there int
 	// Of each gradient in the order of application.
 	stale, leads, worker []float64
 }
@@ -64,11 +79,11 @@ func newAsync[T trainer.Number](p *plan.Plan) (Strategy[T], error) {
 
 func (s *async[T]) Join() (Place, error) {
 	place, err := s.member.Join()
-	s.applied, s.waiting, s.lead = make([]int64, place.Size), make([]int64, place.Size), make([]int64, place.Size)
+	s.waiting, s.lead = make([]int64, place.Size), make([]int64, place.Size)
 	for rank := range s.waiting {
 		s.waiting[rank] = -1
 	}
-	s.kept = make([][]T, place.Size)
+	s.kept, s.applied, s.there = make([]arrived[T], s.workers()), map[int64]int{}, s.workers()
 	return place, err
 }
 
@@ -81,9 +96,64 @@ func (s *async[T]) Step(t trainer.Trainer[T], b trainer.Batch[T], rate float64) 
 	if s.comm.Rank == 0 {
 		return s.serve(t, rate)
 	}
+	defer func() { s.step++ }()
+	return s.compute(t, b, s.comm.Rank-1)
+}
+
+// Deal is a step where workers come and go. A worker's loss is the sum of its parts'.
+func (s *async[T]) Deal(
+	t trainer.Trainer[T], step int, parts []int, next func() trainer.Batch[T], rate float64,
+) (Times, error) {
+	if s.comm.Rank == 0 {
+		if err := s.call(s.plan.There(step)); err != nil {
+			return Times{}, err
+		}
+		return s.serve(t, rate)
+	}
+	defer func() { s.step++ }()
+	if len(parts) == 0 {
+		s.away = true
+		return Times{}, nil
+	}
+	if err := s.come(); err != nil {
+		return Times{}, err
+	}
+	sum := Times{}
+	for _, part := range parts {
+		one, err := s.compute(t, next(), part)
+		if err != nil {
+			return Times{}, err
+		}
+		sum.Loss, sum.Compute = sum.Loss+one.Loss, sum.Compute+one.Compute
+		sum.Communication, sum.UnderWay = sum.Communication+one.Communication, sum.UnderWay+one.UnderWay
+	}
+	return sum, nil
+}
+
+// come waits until the server calls, where this worker was away; asleep, as others may need its core.
+func (s *async[T]) come() error {
+	if !s.away {
+		return nil
+	}
+	s.away = false
+	for {
+		_, there, err := s.comm.Iprobe(0, tagCome)
+		if err != nil {
+			return err
+		}
+		if there {
+			_, err := mpi.Recv(s.comm, make([]int64, 1), 0, tagCome)
+			return err
+		}
+		time.Sleep(look)
+	}
+}
+
+// compute is a worker's gradient of one part.
+func (s *async[T]) compute(t trainer.Trainer[T], b trainer.Batch[T], part int) (Times, error) {
 	begin := time.Now()
 	version := make([]int64, 1)
-	if err := s.ask(fetch, 0); err != nil {
+	if err := s.ask(fetch, part, 0); err != nil {
 		return Times{}, err
 	}
 	if _, err := mpi.Recv(s.comm, version, 0, tagVersion); err != nil {
@@ -98,7 +168,7 @@ func (s *async[T]) Step(t trainer.Trainer[T], b trainer.Batch[T], rate float64) 
 		return Times{}, err
 	}
 	computed := time.Now()
-	if err := s.ask(push, version[0]); err != nil {
+	if err := s.ask(push, part, version[0]); err != nil {
 		return Times{}, err
 	}
 	if err := mpi.Send(s.comm, t.Gradient(), 0, tagGradient); err != nil {
@@ -111,116 +181,22 @@ func (s *async[T]) Step(t trainer.Trainer[T], b trainer.Batch[T], rate float64) 
 	}, nil
 }
 
-func (s *async[T]) ask(what, version int64) error {
-	return mpi.Send(s.comm, []int64{what, s.sent, version}, 0, tagRequest)
-}
-
-// serve takes requests until so many gradients are applied as there are workers.
-func (s *async[T]) serve(t trainer.Trainer[T], rate float64) (Times, error) {
-	begin, waited := time.Now(), time.Duration(0)
-	request := make([]int64, 3)
-	for end := s.total + int64(s.workers()); s.total < end; {
-		// Not behind the last gradient: who fetches before the next step gets that step's weights.
-		if err := s.answer(t); err != nil {
-			return Times{}, err
-		}
-		asked := time.Now()
-		message, err := mpi.Recv(s.comm, request, mpi.AnySource, tagRequest)
-		if err != nil {
-			return Times{}, err
-		}
-		worker := message.Source
-		switch {
-		case message.Count != 3 || request[0] != fetch && request[0] != push:
-			return Times{}, fault.New(fault.Crash, "rank %d asks for %v: a fetch is 0, a push 1", worker, request[:message.Count])
-		case request[0] == fetch:
-			s.waiting[worker] = request[1]
-			waited += time.Since(asked)
-		default:
-			if err := received(t.Gradient())(mpi.Recv(s.comm, t.Gradient(), worker, tagGradient)); err != nil {
-				return Times{}, err
-			}
-			waited += time.Since(asked)
-			if err := s.apply(t, worker, request[2], rate); err != nil {
-				return Times{}, err
-			}
-		}
-	}
-	return Times{
-		Loss: math.NaN(), Compute: (time.Since(begin) - waited).Seconds(), Communication: waited.Seconds(),
-		UnderWay: math.NaN(),
-	}, nil
-}
-
-func (s *async[T]) workers() int { return s.comm.Size - 1 }
-
-// apply is an update by one gradient or, with staleness 0, by those of all workers in the order of ranks.
-func (s *async[T]) apply(t trainer.Trainer[T], worker int, version int64, rate float64) error {
-	gradient := t.Gradient()
-	if s.staleness == 0 {
-		s.kept[worker] = append(s.kept[worker][:0], gradient...)
-		if s.there++; s.there < s.workers() {
-			return nil
-		}
-		s.there = 0
-		clear(gradient)
-		for one := 1; one <= s.workers(); one++ {
-			if err := mpi.Add(gradient, s.kept[one]); err != nil {
-				return err
-			}
-			s.note(one, version)
-		}
-		if s.mean {
-			count := T(s.workers())
-			for i := range gradient {
-				gradient[i] /= count
-			}
-		}
-	} else {
-		if s.mean {
-			rate /= float64(s.workers())
-		}
-		s.note(worker, version)
-	}
-	s.version++
-	return t.Update(rate)
-}
-
-func (s *async[T]) note(worker int, version int64) {
-	s.stale, s.leads = append(s.stale, float64(s.version-version)), append(s.leads, float64(s.lead[worker]))
-	s.worker = append(s.worker, float64(worker))
-	s.applied[worker]++
-	s.total++
-}
-
-// answer sends the weights to all who may have them, worker 1 first.
-func (s *async[T]) answer(t trainer.Trainer[T]) error {
-	slowest := s.applied[1]
-	for _, count := range s.applied[1:] {
-		slowest = min(slowest, count)
-	}
-	for worker := 1; worker <= s.workers(); worker++ {
-		lead := s.waiting[worker] - slowest
-		if s.waiting[worker] < 0 || s.staleness != unbounded && lead > int64(s.staleness) {
-			continue
-		}
-		s.waiting[worker], s.lead[worker] = -1, lead
-		if err := mpi.Send(s.comm, []int64{s.version}, worker, tagVersion); err != nil {
-			return err
-		}
-		if err := mpi.Send(s.comm, t.Parameters(), worker, tagWeights); err != nil {
-			return err
-		}
-	}
-	return nil
+func (s *async[T]) ask(what int64, part int, version int64) error {
+	return mpi.Send(s.comm, []int64{what, int64(part), s.step, version}, 0, tagRequest)
 }
 
 // Finish gives all ranks the server's weights, and notes a checksum of what each ends with.
 func (s *async[T]) Finish(t trainer.Trainer[T]) error {
 	if s.comm.Rank == 0 {
 		s.ledger["gradients_applied"], s.ledger["updates"] = s.total, s.version
+		if err := s.call(s.workers()); err != nil {
+			return err
+		}
 	} else {
 		s.ledger["gradients_sent"] = s.sent
+		if err := s.come(); err != nil {
+			return err
+		}
 	}
 	err := mpi.Bcast(s.comm, t.Parameters(), 0)
 	weights := t.Parameters()

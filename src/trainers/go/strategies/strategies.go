@@ -50,6 +50,13 @@ type Finisher[T trainer.Number] interface {
 	Finish(t trainer.Trainer[T]) error
 }
 
+// Dealer is a strategy whose ranks come and go where the plan has Workers, and then compute several parts of a step's
+// batch, or none.
+type Dealer[T trainer.Number] interface {
+	// Deal does a step by `parts`; `next` returns the batch of one after another, each until the next is asked for.
+	Deal(t trainer.Trainer[T], step int, parts []int, next func() trainer.Batch[T], rate float64) (Times, error)
+}
+
 // Sampler is a strategy with raw samples of its own, by the name of their metric; rank 0's are kept.
 type Sampler interface{ Series() map[string][]float64 }
 

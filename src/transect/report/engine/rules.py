@@ -26,6 +26,7 @@ RULES = {
     "exchange": "overlapped reduction",
     "memory": "training past the memory",
     "asynchronous": "updates that wait for nobody beside those that wait",
+    "asynchronous.workers": "workers that come and go beside workers that stay",
     "language": "a step in another language beside numpy's",
     "language.installed": "what has to be installed, and the first step",
     "claim": "published claims, by the rules that were fixed before the run",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from transect.analysis.contrast import Contrast
@@ -23,23 +24,25 @@ from transect.report.topics.parallel.words import scope_of, strategy_words
 from transect.stats.comparisons import Confidence
 
 _SYNCHRONOUS = "mpi-allreduce"
+_RULE, _COMING = "asynchronous", "asynchronous.workers"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Twin:
-    """A synchronous training of equal work: on `words`, such as as many ranks.
+    """A training of equal work: `words` says on what, such as on as many ranks; `rule` which question it answers.
 
-    `time` compares the times to quality; None where a side did not reach it in every run.
+    It is synchronous or, beside workers that come and go, one whose workers all stay. `time` compares the times to quality; None where a side did not reach it in every run.
     """
 
     group: TrainGroup
     words: str
     time: Contrast | None
+    rule: str = _RULE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asynchronous:
-    """A group whose gradients are applied as they arrive, and the synchronous groups that it is compared with."""
+    """A group whose gradients are applied as they arrive, or whose workers come and go, and what it is compared with."""
 
     group: TrainGroup
     twins: tuple[Twin, ...]
@@ -56,6 +59,23 @@ class Asynchronous:
         return "unbounded" if bound is None else str(bound)
 
     @property
+    def name(self) -> str:
+        """What it is and does, for a sentence."""
+        coming = _option(self.group, "workers")
+        return clean(
+            f"{word('strategy', self.group.cell.strategy)} (staleness {self.bound}{f', workers {coming}' if coming else ''})"
+        )
+
+    @property
+    def spans(self) -> str:
+        """Where workers come and go: the median step while so many were there, `1: 4 ms, 3: 2 ms`."""
+        told = [record.details["updates"].get("spans") or [] for record in self.group.ok]
+        of_span = [[span["step_time_s"] for span in same] for same in zip(*told, strict=True)]
+        return ", ".join(
+            f"{span['workers']}: {quantity(median(times), 's')}" for span, times in zip(told[0], of_span, strict=True)
+        )
+
+    @property
     def most(self) -> int | None:
         """The largest staleness of any gradient of any repeat, in updates."""
         reported = (record.details["updates"].get("largest_staleness") for record in self.group.ok)
@@ -68,7 +88,7 @@ def asynchronous_groups(context: Context, workload: str) -> list[Asynchronous]:
     return [
         Asynchronous(group=group, twins=tuple(_twins(group, groups, context)))
         for group in groups
-        if group.kind.unchecked and _reported(group, "workers") is not None and not group.wrong
+        if (group.kind.unchecked or group.kind.coming) and _reported(group, "workers") is not None and not group.wrong
     ]
 
 
@@ -80,20 +100,40 @@ def _reported(group: TrainGroup, name: str) -> int | None:
     return None
 
 
+def _option(group: TrainGroup, name: str) -> object:
+    return dict(group.cell.options).get(name)
+
+
+def _stays(candidate: TrainGroup, group: TrainGroup) -> bool:
+    """Whether it differs in nothing but that all of its workers stay, while the group's come and go."""
+    less = tuple(option for option in group.cell.options if option[0] != "workers")
+    return less != group.cell.options and candidate.cell == group.cell.model_copy(update={"options": less})
+
+
 def _twins(group: TrainGroup, groups: Iterable[TrainGroup], context: Context) -> list[Twin]:
-    """All-reduce on as many ranks, and on as many as work; the server's own synchronous path."""
+    """All-reduce on as many ranks, and on as many as work; the server's synchronous path.
+
+    Beside workers that come and go only those that stay: what waiting for nobody changes, is theirs to tell.
+    """
     cell, workers = group.cell, _reported(group, "workers")
-    planned = {(c.group.cell, c.base.cell): c for c in context.contrasts.of("asynchronous", cell.workload)}
+    planned = {
+        (c.group.cell, c.base.cell): c for rule in (_RULE, _COMING) for c in context.contrasts.of(rule, cell.workload)
+    }
 
     def work(trained: TrainGroup) -> object:
         return trained.cell.apart_from("strategy", "options", "ranks_per_node")
 
     found = []
     for candidate in groups:
-        if candidate.wrong or not candidate.ok or candidate.kind.unchecked or work(candidate) != work(group):
+        stays = _stays(candidate, group)
+        if candidate.wrong or not candidate.ok or candidate.kind.coming or work(candidate) != work(group):
+            continue
+        if group.kind.coming != stays or (candidate.kind.unchecked and not stays):
             continue
         ranks, strategy = candidate.cell.ranks, candidate.cell.strategy
-        if strategy == cell.strategy and ranks == cell.ranks:
+        if stays:
+            words = "with all workers from first to last"
+        elif strategy == cell.strategy and ranks == cell.ranks:
             words = "on as many ranks"
         elif strategy == _SYNCHRONOUS and ranks in (cell.ranks, workers):
             words = "on as many ranks" if ranks == cell.ranks else "on as many ranks as it has workers"
@@ -103,7 +143,7 @@ def _twins(group: TrainGroup, groups: Iterable[TrainGroup], context: Context) ->
             group, candidate, context.floors, TIME, varies="strategy"
         )
         time = time if reaches_target(group) and reaches_target(candidate) else None
-        found.append(Twin(group=candidate, words=words, time=time))
+        found.append(Twin(group=candidate, words=words, time=time, rule=_COMING if stays else _RULE))
     # On as many ranks is the price of the machine: it comes first.
     return sorted(
         found,
@@ -139,7 +179,7 @@ def staleness_words(training: Asynchronous) -> str:
 def _finding(training: Asynchronous, twin: Twin) -> Finding:
     group, synchronous = training.group, twin.group
     target, rival = quality_target([group]), strategy_words(synchronous)
-    name = clean(f"{word('strategy', group.cell.strategy)} (staleness {training.bound})")
+    name = training.name
     if twin.time is None:
         late = [words for words, side in ((name, group), (rival, synchronous)) if not reaches_target(side)]
         claim = f"{' and '.join(late)} {'do' if len(late) > 1 else 'does'} not reach {target} in every run"
@@ -150,13 +190,14 @@ def _finding(training: Asynchronous, twin: Twin) -> Finding:
         claim = f"{name} reaches {target} in {ratio_words(twin.time)} the time of {rival} {twin.words}{doubt_words(twin.time)}"
         confidence, reason = limited_confidence(twin.time.confidence, group, synchronous), twin.time.reason
         if twin.time.shown:
-            claim += ": sooner" if twin.time.better is group else ": later, so waiting for nobody does not pay here"
+            later = ": later" + (", so waiting for nobody does not pay here" if twin.rule == _RULE else "")
+            claim += ": sooner" if twin.time.better is group else later
     if any(side.over_subscribed for side in (group, synchronous)):
         confidence = Confidence.INCONCLUSIVE
     return Finding(
         subject=str(group.cell.workload),
         scope=scope_of(group),
-        kind="asynchronous",
+        kind=twin.rule,
         named=True,
         short=claim,
         groups=(group, synchronous),
@@ -168,7 +209,7 @@ def _finding(training: Asynchronous, twin: Twin) -> Finding:
             if twin.time is not None
             else "",
             f"{count(training.workers, 'worker')} and a server; {count(synchronous.cell.ranks, 'rank')} beside",
-            "its steps are not checkable against the reference: asynchronous",
+            "its steps are not checkable against the reference: asynchronous" if group.kind.unchecked else "",
             reason,
         ),
     )
@@ -187,7 +228,7 @@ def asynchronous_body(context: Context) -> Iterator[Part]:
     if not found:
         return
     yield Lead(
-        "A server applies each worker's gradient when it arrives, so no step can be held to the reference: these cells are "
+        "A server applies each worker's gradient when it arrives, so with a staleness no step can be held to the reference: these cells are "
         "judged by their time to quality and the quality at the end, beside training in step."
     )
     for workload, rows in found.items():
@@ -217,7 +258,7 @@ def _table(rows: list[Asynchronous]) -> Part:
     columns = [
         labelled(rows, always=("ranks",)),
         words("Bound", lambda row: row.bound),
-        digits("Workers", lambda row: row.workers),
+        words("Workers", lambda row: _option(row.group, "workers") or str(row.workers)),
         digits("Runs", lambda row: len(row.group.ok)),
         medians("Staleness, median", "staleness"),
         medians("95th percentile", "staleness_p95", number, "too few"),
@@ -227,6 +268,8 @@ def _table(rows: list[Asynchronous]) -> Part:
         score_column(rows),
         MARKS,
     ]
+    if any(_option(row.group, "workers") for row in rows):
+        columns.insert(-1, words("Step by workers there", lambda row: row.spans))
     return table(rows, columns, caption="Asynchronous updates")
 
 

@@ -64,8 +64,15 @@ TRAIN_PAIRS = (
         rules=("asynchronous",),
         varies=("strategy", "options", "nodes", "ranks_per_node"),
         base={"strategy": ("mpi-allreduce",)},
-        side={"strategy": ("async",)},
+        side={"strategy": ("async",), "options.workers": (None,)},
         both=_LEARNS,
+    ),
+    PairRule(
+        metric="time_to_quality",
+        rules=("asynchronous.workers",),
+        varies=("options.workers",),
+        base={"options.workers": (None,)},
+        both={"strategy": ("async",)} | _LEARNS,
     ),
     # Hyper-parameters of a cell beside the workload's own.
     PairRule(

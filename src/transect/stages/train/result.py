@@ -53,7 +53,8 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     layout, unchecked = strategy.layout(cell), strategy.unchecked(cell)
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     working = {name: times[layout.servers :] for name, times in by_rank.items()}
-    merged = merged_steps(by_rank if unchecked else working, alone=bool(unchecked and layout.servers))
+    apart = bool(unchecked or layout.workers)
+    merged = merged_steps(by_rank if apart else working, alone=bool(apart and layout.servers))
     telling = [arrays for arrays, rank_facts in zip(series, facts, strict=True) if rank_facts.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)
     reference = None
@@ -86,7 +87,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     if strategy.counts_gradients:
         updates = Updates(
             layout=layout,
-            steps=loss.size,
+            step_time=merged["step_time"],
             bound=_bound(strategy.settings(cell)),
             series={name: series[0][name] for name in OF_EACH_GRADIENT if name in series[0]},
             ranks=[rank.get("strategy", {}) for rank in facts],

@@ -26,7 +26,7 @@ _OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyTyp
             "wait": ("sleep", "spin"),
             "bucket_bytes": None,
         },
-        "async": {"staleness": None},
+        "async": {"staleness": None, "workers": None},
     }
 )
 

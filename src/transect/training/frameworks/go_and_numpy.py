@@ -26,7 +26,7 @@ class GoAndNumpy(NumpyFramework, ProgramFramework):
         {"async", "mpi-allreduce", "mpi-sendrecv", "published-allreduce", "published-sendrecv"}
     )
     program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType(
-        {"async": {"staleness": None}}
+        {"async": {"staleness": None, "workers": None}}
     )
 
     def supports(self, cell: TrainCell) -> str | None:

@@ -7,24 +7,30 @@ model (of a trainer's plan: `weights` with `trained`); statistics are the m othe
 
 | message | from, to | tag | holds |
 |---|---|---|---|
-| request | worker, server | 1 | 3 whole: what (0 fetch, 1 push), step, version |
+| request | worker, server | 1 | 4 whole: what (0 fetch, 1 push), part, step, version |
 | gradient | worker, server | 2 | n of F; right behind a push |
 | statistics | worker, server | 3 | m of F; right behind the gradient, where m > 0 |
 | version | server, worker | 4 | 1 whole; answers a fetch |
 | weights | server, worker | 5 | n of F; right behind the version |
+| come | server, worker | 6 | 1 whole, of no meaning; to a worker that was away |
 
-All sends and receives block. `step` counts the gradients that the worker has pushed before; `version` is the number of
-updates behind the weights of a fetch (0 in a fetch, the weights' own in the push that follows it).
+All sends and receives block. Each step's batch is cut in W parts, from 0 on. Part w - 1 is worker w's; where workers come
+and go, worker w of K that are there computes the parts w - 1, w - 1 + K and so on. `step` is which step the part
+belongs to; `version` is the number of updates behind the weights of a fetch (0 in a fetch, the weights' own in the push
+that follows it).
 
-A worker's step: fetch, receive version and weights, take these (its statistics stay its own), forward and backward,
-push. The server takes requests in the order of their arrival, from any rank by tag 1, and what follows one from its rank.
+A worker does for each of its parts: fetch, receive version and weights, take these (its statistics stay its own), forward
+and backward, push. The server takes requests in the order of their arrival, from any rank by tag 1, and what follows
+one from its rank.
 
-- It answers a fetch when step - (the fewest gradients applied of any worker) <= staleness, at once where there is
-  no bound; otherwise it keeps the fetch and looks again after each update, worker 1 first.
+- It answers a fetch when step - (the first step of which a gradient is yet to be applied) <= staleness, at once where there
+  is no bound; otherwise it keeps the fetch and looks again after each update, worker 1 first.
 - Staleness > 0 or unbounded: a gradient is applied when it arrives, as an update of its own, at the learning rate over
   W (at the learning rate, where gradients are summed). The rate is that of step (updates before it) // W.
-- Staleness 0: gradients are kept until all W are there, added in the order of ranks, divided by W (not where they are
+- Staleness 0: gradients are kept until all W are there, added in the order of parts, divided by W (not where they are
   summed) and applied as one update, at the learning rate. That is the synchronous path.
+- A worker that is away sends nothing, and waits asleep for `come` before its next part. The server sends that when it
+  begins the step in which the worker is there again, and to all who are away in the end.
 
 A step of the server is W gradients applied. Behind the last of them it answers nobody before its next step begins:
 behind the last of an epoch it tests meanwhile. There is no barrier between epochs. After all steps everybody joins a broadcast from rank 0 of the weights (n of F), then
@@ -34,6 +40,8 @@ where m > 0 of the statistics: those that the server had last from worker 1.
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
@@ -43,9 +51,14 @@ from transect.training.frameworks import ModelPlan, Trainer
 from transect.training.strategies import Parts
 from transect.training.strategies._root import WeightBuffer
 
-REQUEST, GRADIENT, STATISTICS, VERSION, WEIGHTS = range(1, 6)
+REQUEST, GRADIENT, STATISTICS, VERSION, WEIGHTS, COME = range(1, 7)
 FETCH, PUSH = 0, 1
 SERVER = 0
+# Seconds between two looks of a worker that is away.
+_LOOK = 0.001
+
+# A part's number, and its samples and answers.
+WorkerPart = tuple[int, object, object]
 
 
 class _Side:
@@ -87,14 +100,40 @@ class Worker(_Side):
 
     def __init__(self, comm: Any, plan: ModelPlan) -> None:
         super().__init__(comm, plan)
-        self._sent = 0
+        self._sent = self._step = 0
+        self._away = False
         self._number = np.empty(1, np.int64)
 
-    def step(self, trainer: Trainer, x: object, y: object) -> Parts:
-        """Do one; waiting for weights and handing the gradient over count as communication."""
+    def step(self, trainer: Trainer, parts: Iterable[WorkerPart]) -> Parts:
+        """Do one; waiting for weights and handing gradients over count as communication.
+
+        The loss is the sum of the parts': where there are as many workers, their mean is the batch's.
+        """
+        loss = computing = communication = 0.0
+        away = True
+        for part, x, y in parts:
+            if away:
+                self._come()
+                away = False
+            one = self._compute(trainer, part, x, y)
+            loss, computing = loss + one.loss, computing + one.compute
+            communication += one.communication
+        self._away = away
+        self._step += 1
+        return Parts(loss, computing, communication, communication)
+
+    def _come(self) -> None:
+        """Wait to be told, where this worker was away; asleep, as others may need its core."""
+        if self._away:
+            while not self.comm.Iprobe(source=SERVER, tag=COME):
+                time.sleep(_LOOK)
+            self.comm.Recv(self._number, source=SERVER, tag=COME)
+            self._away = False
+
+    def _compute(self, trainer: Trainer, part: int, x: object, y: object) -> Parts:
         clock = time.perf_counter
         begin = clock()
-        self._ask(FETCH, 0)
+        self._ask(FETCH, part, 0)
         self.comm.Recv(self._number, source=SERVER, tag=VERSION)
         self.comm.Recv(self.trained.flat, source=SERVER, tag=WEIGHTS)
         fetched = clock()
@@ -105,7 +144,7 @@ class Worker(_Side):
         gradient = trainer.gradient()
         self._take_statistics(trainer)
         computed = clock()
-        self._ask(PUSH, version)
+        self._ask(PUSH, part, version)
         self.comm.Send(gradient, dest=SERVER, tag=GRADIENT)
         if self.others.flat.size:
             self.comm.Send(self.others.flat, dest=SERVER, tag=STATISTICS)
@@ -114,6 +153,7 @@ class Worker(_Side):
         return Parts(loss, computed - fetched, communication, communication)
 
     def end(self, trainer: Trainer) -> None:
+        self._come()
         self.ledger["gradients_sent"] = self._sent
         super().end(trainer)
 
@@ -122,8 +162,8 @@ class Worker(_Side):
         if self.others.flat.size:
             self.others.take(trainer.weights())
 
-    def _ask(self, what: int, version: int) -> None:
-        request = np.array([what, self._sent, version], np.int64)
+    def _ask(self, what: int, part: int, version: int) -> None:
+        request = np.array([what, part, self._step, version], np.int64)
         self.comm.Send(request, dest=SERVER, tag=REQUEST)
 
 
@@ -133,10 +173,14 @@ class Server(_Side):
     def __init__(self, comm: Any, plan: ModelPlan, trainer: Trainer, *, staleness: int | None, mean: bool) -> None:
         super().__init__(comm, plan)
         self.staleness, self._mean = staleness, mean
-        # Of each worker: gradients applied, and the step of a fetch that waits.
-        self._applied = dict.fromkeys(range(1, comm.size), 0)
+        # Gradients applied: of all steps, and of each from the first one on that is not complete.
+        self._total = self._first = 0
+        self._applied: Counter[int] = Counter()
+        # Workers that are there; of each the step of a fetch that waits.
+        self._there = self.workers
         self._waiting: dict[int, int] = {}
-        self._kept: dict[int, np.ndarray] = {}
+        # By part: the gradient, its worker and that one's lead.
+        self._kept: dict[int, tuple[np.ndarray, int, int]] = {}
         self._version = 0
         self._gradient = np.empty_like(trainer.gradient())
         # Whether `others` are newer than the trainer's, and `trained` are the trainer's.
@@ -145,18 +189,20 @@ class Server(_Side):
         # How far ahead of the slowest a worker was when it got its weights.
         self._lead: dict[int, int] = {}
 
-    def step(self, trainer: Trainer, learning_rate: float) -> Parts:
+    def step(self, trainer: Trainer, learning_rate: float, there: int | None = None) -> Parts:
+        """Apply as many gradients as a batch has parts; `there` workers compute them, None: all."""
         clock = time.perf_counter
         begin, waited = clock(), 0.0
         # Somebody may have handed the trainer another state.
         self._fresh = False
-        end = sum(self._applied.values()) + self.workers
-        while sum(self._applied.values()) < end:
+        self._call(self.workers if there is None else there)
+        end = self._total + self.workers
+        while self._total < end:
             # Not behind the last gradient: who fetches before the next step gets the weights of that step's
             # beginning, which may be another state's.
             self._answer(trainer)
             asked = clock()
-            worker, what, step, version = self.next_request()
+            worker, what, part, step, version = self.next_request()
             if what == FETCH:
                 waited += clock() - asked
                 self._waiting[worker] = step
@@ -165,17 +211,23 @@ class Server(_Side):
                 if self.others.flat.size:
                     self._take_statistics(worker)
                 waited += clock() - asked
-                self._apply(trainer, worker, version, learning_rate)
+                self._apply(trainer, (worker, part, step, version), learning_rate)
         return Parts(float("nan"), clock() - begin - waited, waited, float("nan"))
 
-    def next_request(self) -> tuple[int, int, int, int]:
-        """Return the worker, what it asks for, its step, and the version of a push; by arrival."""
+    def _call(self, there: int) -> None:
+        """Tell those that come; the first `there` workers are there from now on."""
+        for worker in range(self._there + 1, there + 1):
+            self.comm.Send(np.zeros(1, np.int64), dest=worker, tag=COME)
+        self._there = there
+
+    def next_request(self) -> tuple[int, int, int, int, int]:
+        """Return the worker, what it asks for, of which part and step, and the version of a push; by arrival."""
         from mpi4py import MPI
 
-        status, request = MPI.Status(), np.empty(3, np.int64)
+        status, request = MPI.Status(), np.empty(4, np.int64)
         self.comm.Recv(request, source=self.source(), tag=REQUEST, status=status)
-        what, step, version = request.tolist()
-        return status.source, what, step, version
+        what, part, step, version = request.tolist()
+        return status.source, what, part, step, version
 
     def source(self) -> int:
         """Return from whom the next request is taken: whoever comes first."""
@@ -191,7 +243,8 @@ class Server(_Side):
 
     def end(self, trainer: Trainer) -> None:
         self.settle(trainer)
-        self.ledger["gradients_applied"] = sum(self._applied.values())
+        self._call(self.workers)
+        self.ledger["gradients_applied"] = self._total
         self.ledger["updates"] = self._version
         super().end(trainer)
 
@@ -206,37 +259,42 @@ class Server(_Side):
         self.comm.Recv(taken, source=worker, tag=STATISTICS)
         self._moved |= worker == 1
 
-    def _apply(self, trainer: Trainer, worker: int, version: int, learning_rate: float) -> None:
+    def _apply(self, trainer: Trainer, of: tuple[int, int, int, int], learning_rate: float) -> None:
+        worker, part, step, version = of
+        lead = self._lead.pop(worker)
         if self.staleness == 0:
-            self._kept[worker] = self._gradient.copy()
+            self._kept[part] = self._gradient.copy(), worker, lead
             if len(self._kept) < self.workers:
                 return
             total = self._gradient
             total[...] = 0
-            for rank in range(1, self.comm.size):
-                total += self._kept[rank]
+            for number in range(self.workers):
+                total += self._kept[number][0]
             if self._mean:
                 total /= self.workers
-            for rank in self._kept:
-                self._note(rank, version)
+            for _, rank, its_lead in self._kept.values():
+                self._note(rank, step, version, its_lead)
             self._kept.clear()
         else:
             learning_rate = learning_rate / self.workers if self._mean else learning_rate
-            self._note(worker, version)
+            self._note(worker, step, version, lead)
         trainer.set_gradient(self._gradient)
         trainer.update(learning_rate)
         trainer.finish_step()
         self._version += 1
         self._fresh = False
 
-    def _note(self, worker: int, version: int) -> None:
-        self._log.append((self._version - version, self._lead.pop(worker), worker))
-        self._applied[worker] += 1
+    def _note(self, worker: int, step: int, version: int, lead: int) -> None:
+        self._log.append((self._version - version, lead, worker))
+        self._total += 1
+        self._applied[step] += 1
+        while self._applied[self._first] == self.workers:
+            del self._applied[self._first]
+            self._first += 1
 
     def _answer(self, trainer: Trainer) -> None:
-        slowest = min(self._applied.values())
         for worker in sorted(self._waiting):
-            lead = self._waiting[worker] - slowest
+            lead = self._waiting[worker] - self._first
             if self.staleness is not None and lead > self.staleness:
                 continue
             if not self._fresh:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,9 +15,12 @@ from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, Parts
 from transect.training.strategies._mpi import MpiStrategy
-from transect.training.strategies._parameter_server import Server, Worker
+from transect.training.strategies._parameter_server import Server, Worker, WorkerPart
+from transect.training.workloads import WORKLOADS, model_of
 
 UNBOUNDED = "unbounded"
+# All workers, from the first step to the last.
+ALL = "all"
 
 
 @STRATEGIES.register("async", "parameter-server")
@@ -32,6 +35,9 @@ class Async(MpiStrategy):
     A gradient, the mean over the worker's own part, is an update of the server's optimiser at the
     learning rate over the number of workers: as many updates as workers move the weights as far as a
     synchronous step, by a rule that is linear in the gradient. Momentum and averages move on with each of them.
+
+    Workers may come and go (`workers`). The batch stays cut as if all were there, and those who are compute the others'
+    parts too: a training has as many gradients, at the same rates, and with staleness 0 it is the reference's path.
 
     Rank 0 trains nothing. A thread beside a worker would leave no rank idle, but share its interpreter and its
     framework with that worker: the others' weights would come when it lets go, and their staleness
@@ -49,17 +55,36 @@ class Async(MpiStrategy):
                 null=UNBOUNDED,
                 description="steps that a worker may be ahead of the slowest one; 0: all step together, as in synchronous "
                 "training; null: no bound",
-            )
+            ),
+            "workers": Option(
+                default=ALL,
+                choices=(ALL,),
+                pattern=r"[1-9]\d*(-[1-9]\d*)+",
+                example="1-3-2",
+                description="how many workers are there in each of equal spans of the training's steps, such as first 1, then 3, "
+                "then 2; worker 1 always is, and a rank that is not there waits without using its core",
+            ),
         }
     )
 
     def supports(self, cell: TrainCell) -> str | None:
         if cell.ranks < 2:
             return "rank 0 is the server and trains nothing: it takes at least 2 ranks"
+        if there := self.layout(cell).workers:
+            if max(there) != cell.ranks - 1:
+                return (
+                    f"of {cell.ranks - 1} workers at most {max(there)} would be there: expected {max(there) + 1} ranks"
+                )
+            if model_of(WORKLOADS.get(cell.workload)).parts_matter:
+                return "a worker that computes others' parts too has no running statistics of its own part alone"
+            if cell.input == "files":
+                return "files are read ahead for the parts of one rank, and workers that come and go change theirs"
         return super().supports(cell)
 
     def layout(self, cell: TrainCell) -> Layout:
-        return Layout(max(1, cell.ranks - 1), servers=1)
+        told = self.settings(cell)["workers"]
+        there = () if told == ALL else tuple(map(int, told.split("-")))
+        return Layout(max(1, cell.ranks - 1), servers=1, workers=there)
 
     def unchecked(self, cell: TrainCell) -> str | None:
         """With a staleness no step need be the reference's."""
@@ -86,8 +111,10 @@ class Async(MpiStrategy):
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
         """A worker's is one gradient, the server's as many as there are workers."""
         if isinstance(self._side, Server):
-            return self._side.step(trainer, learning_rate)
-        return self._side.step(trainer, x, y)
+            # Where workers come and go, `x` is how many are there.
+            return self._side.step(trainer, learning_rate, there=x if isinstance(x, int) else None)
+        parts = [(self.comm.rank - 1, x, y)] if y is not None else cast("Iterable[WorkerPart]", x)
+        return self._side.step(trainer, parts)
 
     def end_epoch(self) -> None:
         """Go on: a worker waits for no test but at its next request."""
