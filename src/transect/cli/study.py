@@ -53,7 +53,7 @@ def _chosen(plan: Any, patterns: Iterable[str]) -> list[Any]:
 
 
 def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False) -> None:
-    """Validate a study; print the cells it would run, which would be skipped and why, and what a larger machine would add.
+    """Validate a study; print its cells, why some would be skipped, what is made up for want of a file, what a larger machine would add.
 
     Shows the same messages as a run. Exit code 2 when the study cannot be used, 1 when nothing of one of its grids
     would run here (on a cluster 0: its nodes are asked when they run it).
@@ -63,6 +63,7 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     from transect.planning.blocks import make_blocks
     from transect.planning.larger import additions
     from transect.planning.skips import empty_grids, skips_of
+    from transect.planning.stage import STAGES
     from transect.planning.study import find_study, read_study
 
     complaints, plan = Complaints(), None
@@ -84,15 +85,17 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
         {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver", "skip": skips[p.key]}
         for p in plan
     ]
+    made_up = {p.id: told for p in plan if (told := STAGES.get(p.cell.stage).made_up(p.spec))}
     if as_json:
         more = [asdict(addition) for addition in larger]
-        print(json.dumps({"study": plan.study.name, "cells": rows, "empty_grids": empty, "larger": more}, indent=1))
+        print(json.dumps({"study": plan.study.name, "cells": rows, "empty_grids": empty, "larger": more, "made_up": made_up}, indent=1))
         raise typer.Exit(end)
     print_table(
         ("stage", "cell", "environment", "skip reason"), [[text or "" for text in row.values()] for row in rows]
     )
     skipped = sum(row["skip"] is not None for row in rows)
     print_lines(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
+    print_lines(*(f"{cell}: {told}" for cell, told in made_up.items()))
     if asked := sum(pair.asked for pair in plan.analysis_plan.pairs):
         print_lines(f"{asked} pairs are to be decided: measured in turn, and corrected for each other")
     if few := sum(not pair.asked and plan.study.asks(pair.rules) for pair in plan.analysis_plan.pairs):

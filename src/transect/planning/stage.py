@@ -164,6 +164,10 @@ class Stage(ABC, Generic[C]):
         """Return files and folders from outside: the cell runs again when one changes."""
         return []
 
+    def made_up(self, spec: dict[str, Any]) -> str:
+        """Say what a cell makes up, as the study allows, because a file is not there; empty where nothing is."""
+        return ""
+
     def offers(self) -> Iterable[tuple[str, str, str]]:
         """Return what this machine has for the stage, for `transect doctor`.
 

@@ -78,6 +78,12 @@ class Data(Stage[DataCell]):
         """The dataset's."""
         return DATASETS.get(WORKLOADS.get(cell.workload).dataset).environment
 
+    def made_up(self, spec: dict[str, Any]) -> str:
+        """Samples, where the folder of the real ones is not there."""
+        options = spec["parameters"]["dataset_options"]
+        missing = options.get("otherwise") == "generate" and not options.get("folder")
+        return "the folder of its dataset is not there, so its samples are generated" if missing else ""
+
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """Files and folders that the dataset's options name."""
         options = spec["parameters"]["dataset_options"]

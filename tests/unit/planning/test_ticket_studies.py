@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from factories import plan_study
+from transect.cli.main import app
 from transect.domain.errors import BadInput
 from transect.domain.paths import ROOT
 from transect.engine.run_chosen import with_inputs
@@ -18,6 +21,27 @@ from transect.planning.plan import StudyPlan
 pytestmark = pytest.mark.env
 
 STUDIES = ROOT / "config" / "studies"
+MADE_UP = """
+name: made-up
+tickets:
+  corpora: {mine: {format: jsonl, path: mistyped.jsonl, label: owner, otherwise: {}}}
+  splits: {half: {train: 0.5, test: 0.5}}
+  embeddings: {train: {width: 8}}
+classify:
+  models: {majority: {kind: majority}}
+  grids: [{corpora: [mine], splits: [half], embeddings: [train], models: [majority]}]
+workloads: {images-mlp: {dataset_options: {folder: gone, otherwise: generate, generate: 8}}}
+train: {grids: [{workloads: [images-mlp], frameworks: [numpy], strategies: [single]}]}
+"""
+
+
+def test_check_names_what_is_made_up_for_want_of_a_file(tmp_path):
+    (tmp_path / "x.yaml").write_text(MADE_UP)
+    command = ["check", str(tmp_path / "x.yaml")]
+    told = CliRunner().invoke(app, command).output
+    assert ": mistyped.jsonl is not there, so its tickets are generated" in told
+    assert ": the folder of its dataset is not there, so its samples are generated" in told
+    assert len(json.loads(CliRunner().invoke(app, [*command, "--json"]).output)["made_up"]) == 2
 
 
 @pytest.fixture(scope="module", params=["tickets", "tickets-full"])

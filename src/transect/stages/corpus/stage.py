@@ -159,6 +159,11 @@ class Corpora(Stage[CorpusCell]):
         """Where the libraries are that read mail, HTML and languages."""
         return "text"
 
+    def made_up(self, spec: dict[str, Any]) -> str:
+        """Tickets, where there is no file of them."""
+        missing = spec["rule"].get("instead_of")
+        return f"{missing} is not there, so its tickets are generated" if missing else ""
+
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """What the tickets are read from, and the salt, which is made where there is none yet."""
         path = spec["rule"]["path"]
