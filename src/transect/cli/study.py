@@ -88,7 +88,12 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     made_up = {p.id: told for p in plan if (told := STAGES.get(p.cell.stage).made_up(p.spec))}
     if as_json:
         more = [asdict(addition) for addition in larger]
-        print(json.dumps({"study": plan.study.name, "cells": rows, "empty_grids": empty, "larger": more, "made_up": made_up}, indent=1))
+        print(
+            json.dumps(
+                {"study": plan.study.name, "cells": rows, "empty_grids": empty, "larger": more, "made_up": made_up},
+                indent=1,
+            )
+        )
         raise typer.Exit(end)
     print_table(
         ("stage", "cell", "environment", "skip reason"), [[text or "" for text in row.values()] for row in rows]

@@ -517,6 +517,22 @@ def test_a_slice_has_the_first_images_of_each_class(images, publisher):
         images()
 
 
+def test_images_that_are_there_no_more(images, publisher, tmp_path):
+    """Others of their classes come instead; what was asked for by name, or was there once, is missed."""
+    (tmp_path / "ids.txt").write_text(f"validation/{IDS[3]}\nvalidation/{IDS[1]}\n")
+    del publisher.files[f"/validation/{IDS[1]}.jpg"]
+    images()
+    assert set(images.files()) == of(0, 4, 5, 6)
+    assert f"1 images are there no more, others of their classes came instead: validation/{IDS[1]}" in images.said
+    images.to = images.to.with_name("listed")
+    with pytest.raises(BadInput, match=f"ids.txt: 1 images are there no more, such as validation/{IDS[1]}"):
+        images(ids=tmp_path / "ids.txt")
+    del publisher.files[f"/validation/{IDS[0]}.jpg"]
+    images.to = images.to.with_name("again")
+    with pytest.raises(BadInput, match=rf"{IDS[0]}.jpg: .* has it no more \(404\)"):
+        images()
+
+
 def test_tables_of_a_slice_that_are_none_are_told(images, publisher):
     names = "LabelName,DisplayName\n/m/cat,Cat\n/m/dog,Dog\n/m/dog2,Dog\n"
     publisher.publish("names.csv", names.encode())
@@ -541,7 +557,7 @@ def test_a_slice_may_be_a_list(images, publisher, tmp_path):
         with pytest.raises(BadInput, match=words):
             images(ids=ids)
     ids.write_text("validation/" + "f" * 16)
-    with pytest.raises(BadInput, match=r"has it no more .404."):
+    with pytest.raises(BadInput, match="1 images are there no more, such as validation/ffff"):
         images(ids=ids)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from transect.domain.errors import BadInput
@@ -34,8 +34,12 @@ def listed(file: Path, part: Slice) -> list[str]:
     return list(chosen)
 
 
-def by_class(folder: Path, part: Slice, classes: Sequence[str], per_class: int) -> list[str]:
+def by_class(
+    folder: Path, part: Slice, classes: Sequence[str], per_class: int, gone: Collection[str] = ()
+) -> list[str]:
     """Return `SUBSET/ID` of the first images, by id, that show exactly one of the classes, as a person verified.
+
+    Without those that are `gone`.
 
     Raises BadInput for a class that is not there, or that too few images show.
     """
@@ -48,7 +52,7 @@ def by_class(folder: Path, part: Slice, classes: Sequence[str], per_class: int) 
     wanted = {labels[name]: name for name in classes}
     seen: dict[str, set[str]] = {}
     for image, label in verified(folder / part.labels[part.subset]):
-        if label in wanted:
+        if label in wanted and f"{part.subset}/{image}" not in gone:
             seen.setdefault(image, set()).add(label)
     found: dict[str, list[str]] = {label: [] for label in wanted}
     for image in sorted(seen):

@@ -35,6 +35,10 @@ _STOPPED = (requests.ConnectionError, requests.Timeout, requests.exceptions.Chun
 Told = Callable[[int, int | None], None]
 
 
+class Gone(BadInput):
+    """The publisher has a file no more."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expected:
     """What a file must be; None is not known."""
@@ -234,6 +238,6 @@ def _refuse(status: int, name: str, url: str) -> None:
             "accepted with that account on its page, or there is no such file"
         )
     if status in (404, 410):
-        raise BadInput(f"{name}: {host} has it no more ({status}): {url}")
+        raise Gone(f"{name}: {host} has it no more ({status}): {url}")
     if status not in (200, 206):
         raise BadInput(f"{name}: {host} answers with status {status}, expected 200")

@@ -20,7 +20,7 @@ from transect.domain.folder_manifest import check_manifest, read_manifest, write
 from transect.engine.fetch.archives import Broken, unpack
 from transect.engine.fetch.choice import by_class, listed
 from transect.engine.fetch.definition import DataFile, Definition, authentication
-from transect.engine.fetch.download import Expected, Got, Told, check_file, download
+from transect.engine.fetch.download import Expected, Gone, Got, Told, check_file, download
 from transect.engine.fetch.known import Known
 from transect.engine.locks import Held
 
@@ -244,33 +244,58 @@ class _Source:
         """Fetch single images, some at once, and put each beside the others of its part."""
         part, wish = self.definition.slice, self.wish
         assert part is not None
-        if wish.ids is not None:
-            chosen = listed(wish.ids, part)
-        else:
-            chosen = by_class(tree, part, wish.classes or part.classes, wish.per_class or part.per_class)
+        classes, per_class = wish.classes or part.classes, wish.per_class or part.per_class
+        chosen = listed(wish.ids, part) if wish.ids is not None else by_class(tree, part, classes, per_class)
         if self.auth is None:
             self.auth = authentication(self.definition.token, "", wish.to.name)
+        gone: set[str] = set()
+        while lost := self._fetch_images(tree, chosen):
+            if wish.ids is not None:
+                raise Gone(f"{wish.ids}: {len(lost)} images are there no more, such as {min(lost)}")
+            # The next ones of their classes: of millions a few are always gone.
+            gone |= lost
+            chosen = by_class(tree, part, classes, per_class, gone)
+        if gone:
+            self.say(
+                f"{len(gone)} images are there no more, others of their classes came instead: {', '.join(sorted(gone))}"
+            )
+        self.say(f"{len(chosen)} images, whose checksums are kept in {self.known.path}: later fetches are held to them")
+
+    def _fetch_images(self, tree: Path, chosen: list[str]) -> set[str]:
+        """Put all into the tree, or return those that the publisher has no more; one that was there once is missed."""
+        part, wish = self.definition.slice, self.wish
+        assert part is not None
         images = wish.work / "images"
         for subset in {image.partition("/")[0] for image in chosen}:
             (images / subset).mkdir(parents=True, exist_ok=True)
             (tree / subset).mkdir(exist_ok=True)
         done = self.told(f"{len(chosen)} images")
 
-        def take(image: str) -> tuple[str, Got]:
+        def take(image: str) -> tuple[str, Got | None]:
             subset, _, number = image.partition("/")
             url = part.url.replace("{subset}", subset).replace("{id}", number)
-            return url, self._take(url, images / f"{image}.jpg", self.known.expected(url))
+            expected = self.known.expected(url)
+            try:
+                return url, self._take(url, images / f"{image}.jpg", expected)
+            except Gone:
+                if expected.sha256:
+                    raise
+                return url, None
 
+        lost = set()
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:
-            for count, (url, got) in enumerate(pool.map(take, chosen), 1):
-                self._first[url] = got
+            for count, (image, (url, got)) in enumerate(zip(chosen, pool.map(take, chosen), strict=True), 1):
+                if got is None:
+                    lost.add(image)
+                else:
+                    self._first[url] = got
                 done(count, len(chosen))
         finally:
             pool.shutdown(cancel_futures=True)
-        for image in chosen:
+        for image in () if lost else chosen:
             _same(images / f"{image}.jpg", tree / f"{image}.jpg")
-        self.say(f"{len(chosen)} images, whose checksums are kept in {self.known.path}: later fetches are held to them")
+        return lost
 
 
 def _same(path: Path, place: Path) -> None:
