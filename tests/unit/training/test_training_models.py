@@ -220,7 +220,7 @@ def test_the_result_has_the_models_score_and_its_direction(training):
     assert 1.0 < result["metrics"]["next_token_loss"] < 2.2
     assert "accuracy_ci_low" not in result["metrics"]
     assert "next_token_loss" in result["samples"] and "accuracy" not in result["samples"]
-    layout = {"replicas": 2, "model_parts": 1, "micro_batches": 1, "servers": 0, "devices": 1}
+    layout = {"replicas": 2, "model_parts": 1, "micro_batches": 1, "servers": 0, "devices": 1, "workers": []}
     assert result["details"]["layout"] == layout
     # 8 sequences a rank: three products and the looked up numbers; AdamW's 11 with a decay.
     work = 8 * (3 * 6 * 4 * 8 * 12 + 6 * 8) + 11 * 288

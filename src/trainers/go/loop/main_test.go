@@ -150,13 +150,13 @@ func TestBatchesPreparedAheadAreThoseMadeOnTheSpot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for share := range 2 {
-		s, err := newSource[float64](p, share, 2)
+		s, err := newSource[float64](p, func(int) []int { return []int{share} }, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		batches := newAhead(s, p.Steps)
 		for step, which := range [][2]int64{{0, 1}, {2, 3}, {3, 2}, {1, 0}} {
-			got, wanted := batches.next(), s.one(step)
+			got, wanted := batches.next(), s.one(step, share)
 			if got.N != 1 || got.X[0] != wanted.X[0] || got.X[1] != wanted.X[1] || got.Labels[0] != which[share]%2 {
 				t.Errorf("step %d, part %d: %v, expected %v of sample %d", step, share, got, wanted, which[share])
 			}
