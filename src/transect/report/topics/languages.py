@@ -167,8 +167,8 @@ def _size(workload: str, groups: list[TrainGroup]) -> Finding:
         kind="installed",
         named=True,
         confidence=Confidence.CONFIRMED,
-        claim=f"{_name(least)} needs {size(least)} before it trains on one rank, the least of the others, "
-        f"{_name(near)}, {size(near)}, {number(ratio)} times as many bytes.",
+        claim=f"{_name(least)} needs {size(least)} before it trains on one rank; of the others {_name(near)} needs the "
+        f"least, {size(near)}, {number(ratio)} times as many bytes.",
         evidence=joined(
             f"to the end of the first step and resident before it: {'; '.join(listed)}",
             "environments hold what this project pins, interpreter included; sizes are facts, times and memory medians",
