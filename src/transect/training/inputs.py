@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.errors import BadInput
 from transect.training.datasets import Reader
 from transect.training.frameworks import Trainer
 from transect.training.images import Images
@@ -179,8 +178,7 @@ class DealtBatches(Batches):
         self.epochs, self.steps_per_epoch = of_part[0].epochs, of_part[0].steps_per_epoch
         self.x_test, self.y_test = of_part[0].x_test, of_part[0].y_test
         self._steps = self.epochs * self.steps_per_epoch
-        if self._steps < len(layout.workers):
-            raise BadInput(f"{len(layout.workers)} numbers of workers for a training of {self._steps} steps")
+        layout.check_steps(self._steps)
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
         for number in range(first, first + count):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from transect.domain.errors import BadInput
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -57,6 +59,11 @@ class Layout:
     def there(self, step: int, steps: int) -> int:
         """Return how many workers are there in one of so many steps: the first ones by their rank."""
         return self.workers[step * len(self.workers) // steps] if self.workers else self.replicas
+
+    def check_steps(self, steps: int) -> None:
+        """Raise BadInput when a training has fewer steps than spans."""
+        if steps < len(self.workers):
+            raise BadInput(f"{len(self.workers)} numbers of workers for a training of {steps} steps")
 
     def shares(self, rank: int) -> list[Share | None]:
         """Return the parts of a batch that a rank computes at one time or another."""

@@ -71,7 +71,7 @@ def write_trainer_plan(
     """Write the plan and return it; it points into files of other stages and copies nothing of them.
 
     `restarts` is the reference's file of states. Raises ValueError when a file cannot be read by
-    other languages.
+    other languages, BadInput when workers come and go more often than there are steps.
     """
     model = model_of(WORKLOADS.get(str(cell.workload)))
     strategy = STRATEGIES.get(cell.strategy)
@@ -85,6 +85,7 @@ def write_trainer_plan(
     epochs, samples = order["shape"]
     steps_per_epoch = samples // cell.batch
     steps = epochs * steps_per_epoch
+    layout.check_steps(steps)
     rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
     checked = parameters.reference_steps
     states = OPTIMISERS.get(parameters.optimiser).states

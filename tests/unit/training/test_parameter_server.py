@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from rank_runs import Training, arrays
 
+from transect.domain.axes.train import TrainCell
+from transect.domain.errors import BadInput
 from transect.stages.train.result_updates import Updates
-from transect.training.frameworks import ModelPlan
+from transect.training.frameworks import ModelPlan, RankFiles
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches, load_data, load_weights
 from transect.training.layout import Layout
 from transect.training.strategies import strategy_options
+from transect.training.trainer_plan import write_trainer_plan
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 # In `slow-rank-2` the server takes requests in an order of its own: rank 2 fetches, then rank 1 does all
@@ -287,6 +290,10 @@ def test_fewer_steps_than_spans_are_refused(training):
         "bad-input",
         "BadInput: 32 numbers of workers for a training of 18 steps",
     )
+    spec = json.loads((out / "spec.json").read_text())
+    cell, rule = TrainCell.of(**spec["cell"] | {"framework": "go"}), Parameters.model_validate(spec["parameters"])
+    with pytest.raises(BadInput, match="32 numbers of workers for a training of 18 steps"):
+        write_trainer_plan(cell, rule, training.folder / "data", RankFiles(plan=out / "plan", out=out, programs=None))
 
 
 @pytest.mark.parametrize(("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)])
