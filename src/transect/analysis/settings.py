@@ -6,19 +6,20 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from transect.analysis.entries import AnyRecord, inside
 from transect.analysis.groups import Group
 from transect.analysis.log_runs import SETTINGS_UNKNOWN, settings_unknown
+from transect.training.layout import Layout
 
 # Details that are settings of a cell, not results.
 _SETTINGS = (
     "global_batch",
     "steps_per_epoch",
     "warmup_steps",
-    "layout",
+    *(f"layout.{part.name}" for part in fields(Layout)),
     "session_options",
     "quality.metric",
     "quality.target",

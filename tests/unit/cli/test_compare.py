@@ -100,6 +100,16 @@ def test_unlike_settings_under_one_name_are_refused_and_named(tmp_path, both, co
     assert "learning_rate: A 0.1, B 0.3" in " ".join(out.split())
 
 
+def test_a_layout_of_an_earlier_version_differs_in_what_both_tell(tmp_path, compared):
+    layouts = {"a": {"replicas": 2, "servers": 1}, "b": {"replicas": 3, "servers": 1, "workers": []}}
+    for name, layout in layouts.items():
+        record = run_record(train_cell("torch", 0), {"samples_per_second": 9.0}, details={"layout": layout})
+        write_records(tmp_path / name, record)
+    _, facts = compared()
+    (refused,) = facts["others"][0]["refused"]
+    assert refused["unlike"] == [{"setting": "layout.replicas", "base": "2", "other": "3"}]
+
+
 def test_another_data_set_under_the_same_workload_is_refused(tmp_path, compared):
     for name, sha, day in (("a", "aa", 0), ("b", "bb", 1)):
         write_run(tmp_path / name, rates(1 + day), day=day)
