@@ -66,6 +66,12 @@ def test_frameworks_are_compared_alone_and_each_way_of_more_ranks_with_its_own_f
     assert (pair.stage, pair.metric, pair.base.split(".")[1]) == ("train", "step_time", "numpy")
 
 
+def test_workers_that_come_and_go_stand_beside_those_that_stay_and_nobody_else(tmp_path: Path) -> None:
+    coming = "    - {workloads: [iris-mlp], frameworks: [numpy], strategies: [async], ranks: [3], options: [{}, {workers: 1-2}]}\n"
+    pairs = planned(tmp_path, ALONE + TOGETHER + coming).analysis_plan.pairs
+    assert [pair.rules for pair in pairs if "workers" in pair.cell] == [("asynchronous.workers",)]
+
+
 def test_points_that_differ_in_anything_else_are_no_pair(tmp_path: Path) -> None:
     other = "    - {workloads: [iris-mlp], frameworks: [torch], strategies: [single], threads: [2]}\n"
     kind = "    - {workloads: [iris-mlp], frameworks: [torch], strategies: [single], precisions: [bf16]}\n"

@@ -8,6 +8,8 @@ _ALONE = {"strategy": ("single",), "nodes": (1,), "ranks_per_node": (1,)}
 # Only who learns reaches a target.
 _LEARNS = {"input": ("stored", "files")}
 _SCRIPTS = {"strategy": ("torchrun", "mpirun")}
+# Who comes and goes trains in another way: it has a pair of its own.
+_STAYS = {"options.workers": (None,)}
 _RANKS = ("strategy", "options", "nodes", "ranks_per_node", "network")
 # In which a training differs that keeps its batch for each rank, and so does other work in a step.
 _WEAK = (*_RANKS, "batch", "reduce", "learning_rate_rule")
@@ -16,7 +18,9 @@ _SENDS = (("mpi-sendrecv", "mpi-allreduce"), ("published-sendrecv", "published-a
 TRAIN_PAIRS = (
     # Frameworks beside each other, and each way of more ranks beside its framework alone: who is first to the target …
     PairRule(metric="time_to_quality", rules=("training.fastest",), varies=("framework",), both=_ALONE | _LEARNS),
-    PairRule(metric="time_to_quality", rules=("training.fastest",), varies=_RANKS, base=_ALONE, both=_LEARNS),
+    PairRule(
+        metric="time_to_quality", rules=("training.fastest",), varies=_RANKS, base=_ALONE, side=_STAYS, both=_LEARNS
+    ),
     # Batches of one training on one rank …
     PairRule(metric="time_to_quality", rules=("training.batch",), varies=("batch",), both=_ALONE | _LEARNS),
     # … scripts of a study's own beside each other on as many ranks …
@@ -40,6 +44,7 @@ TRAIN_PAIRS = (
         rules=("training.scaling", "training.scaling.most", "distribution"),
         varies=_RANKS,
         base=_ALONE,
+        side=_STAYS,
     ),
     PairRule(
         metric="samples_per_second",
@@ -47,6 +52,7 @@ TRAIN_PAIRS = (
         varies=_WEAK,
         differ=("batch",),
         base=_ALONE,
+        side=_STAYS,
     ),
     *(
         PairRule(
@@ -64,14 +70,14 @@ TRAIN_PAIRS = (
         rules=("asynchronous",),
         varies=("strategy", "options", "nodes", "ranks_per_node"),
         base={"strategy": ("mpi-allreduce",)},
-        side={"strategy": ("async",), "options.workers": (None,)},
+        side={"strategy": ("async",)} | _STAYS,
         both=_LEARNS,
     ),
     PairRule(
         metric="time_to_quality",
         rules=("asynchronous.workers",),
         varies=("options.workers",),
-        base={"options.workers": (None,)},
+        base=_STAYS,
         both={"strategy": ("async",)} | _LEARNS,
     ),
     # Hyper-parameters of a cell beside the workload's own.
