@@ -16,7 +16,7 @@ from transect.training.frameworks import ModelPlan, RankFiles
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import StoredBatches, load_data, load_weights
 from transect.training.layout import Layout
-from transect.training.strategies import strategy_options
+from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.trainer_plan import write_trainer_plan
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -294,6 +294,23 @@ def test_fewer_steps_than_spans_are_refused(training):
     cell, rule = TrainCell.of(**spec["cell"] | {"framework": "go"}), Parameters.model_validate(spec["parameters"])
     with pytest.raises(BadInput, match="32 numbers of workers for a training of 18 steps"):
         write_trainer_plan(cell, rule, training.folder / "data", RankFiles(plan=out / "plan", out=out, programs=None))
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        ({}, None),
+        ({"ranks_per_node": 3}, "a server and at most 3 workers are 4 ranks, not 3"),
+        ({"ranks_per_node": 5}, "a server and at most 3 workers are 4 ranks, not 5"),
+        ({"workload": "digits-resnet50"}, "running statistics"),
+        ({"input": "files"}, "files are read ahead"),
+    ],
+)
+def test_what_workers_that_come_and_go_cannot_do_is_refused(axes, reason):
+    options = strategy_options("async", {"workers": COMING}, "here")
+    cell = {"workload": "digits-mlp", "framework": "numpy", "strategy": "async", "ranks_per_node": 4, "batch": 60}
+    found = STRATEGIES.get("async").supports(TrainCell.of(stage="train", options=options, **cell | axes))
+    assert found == reason or reason in found
 
 
 @pytest.mark.parametrize(("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)])

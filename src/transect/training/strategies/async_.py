@@ -72,9 +72,7 @@ class Async(MpiStrategy):
             return "rank 0 is the server and trains nothing: it takes at least 2 ranks"
         if there := self.layout(cell).workers:
             if max(there) != cell.ranks - 1:
-                return (
-                    f"of {cell.ranks - 1} workers at most {max(there)} would be there: expected {max(there) + 1} ranks"
-                )
+                return f"a server and at most {max(there)} workers are {max(there) + 1} ranks, not {cell.ranks}"
             if model_of(WORKLOADS.get(cell.workload)).parts_matter:
                 return "a worker that computes others' parts too has no running statistics of its own part alone"
             if cell.input == "files":
