@@ -238,7 +238,7 @@ def asynchronous_body(context: Context) -> Iterator[Part]:
         if pairs:
             yield _beside(pairs)
         else:
-            yield note("Nothing that trains in step ran with equal work, so nothing stands beside it.")
+            yield note("Nothing ran with equal work, so nothing stands beside it.")
     yield Explained(
         "Staleness: the updates between the fetch of the weights that a gradient was computed at and its application."
     )
@@ -284,7 +284,7 @@ def _beside(pairs: list[tuple[Asynchronous, Twin]]) -> Part:
         *contrast_columns("Of its time", lambda pair: pair[1].time, less="sooner", more="later"),
         words("Score beside", lambda pair: beside.entry(pair[1].group)),
     ]
-    return table(pairs, columns, caption="Beside training in step")
+    return table(pairs, columns, caption="Beside trainings of equal work")
 
 
 REPORT = StageReport(
