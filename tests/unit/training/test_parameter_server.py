@@ -273,6 +273,7 @@ def test_whoever_is_there_every_part_is_applied_once_and_quality_is_measured(tra
     merged = training.merge(out, reference)
     assert merged["status"] == "ok", merged
     assert "accuracy" in merged["metrics"] and merged["details"]["not_checkable"].startswith("asynchronous: ")
+    assert ("spans" in merged["details"]["updates"]) == (staleness is not None)
 
 
 def test_a_worker_that_is_away_sleeps_while_the_others_train(training):

@@ -51,7 +51,8 @@ class Updates:
         for name in OF_EACH_GRADIENT[:2]:
             if len(self.series.get(name, ())):
                 found[f"largest_{name}"] = int(self.series[name].max())
-        if self.layout.workers:
+        # Without a bound a worker is at another span than the server, which cannot tell who is there.
+        if self.layout.workers and self.bound is not None:
             found["spans"] = list(self._spans())
         return found
 
