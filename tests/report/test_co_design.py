@@ -223,7 +223,7 @@ def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97, worker
                     {"workers": int(there), "steps": 9, "step_time_s": time / 10 / int(there)}
                     for there in workers.split("-")
                 ]
-            values |= {"staleness": 1.0, "staleness_p95": 3.0}
+            values |= {"staleness": 1.0, "staleness_p95": 3.0, "steps_to_quality": 11}
         record = changed(base, values, details=details, axes=axes)
         drop = (CHECKED if staleness is not None else ()) + (("time_to_quality",) if time is None else ())
         record = record.model_copy(update={"metrics": [m for m in record.metrics if m.name not in drop]})
@@ -288,6 +288,7 @@ def test_workers_that_come_and_go_stand_beside_those_that_stay():
     assert [twin.group.cell.strategy for twin in staying.twins] == ["mpi-allreduce"]
     first = coming.twins[0]
     assert first.group is staying.group and first.time is not None and first.time.shown
+    assert coming.then == "the target is reached in step 11 of 27, while 2 workers were there" and not staying.then
     assert coming.spans == "1: 154 ms, 2: 77.2 ms, 1: 154 ms"
     assert "1: 154 ms, 2: 77.2 ms" in str(Made("asynchronous", *COMING).tables[0])
 

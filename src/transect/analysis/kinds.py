@@ -118,15 +118,15 @@ def main_kind(groups: Iterable[_OfKind]) -> Kind:
 def compared(groups: Sequence[G]) -> list[G]:
     """Return the groups that share tables and charts.
 
-    Synthetic input is not the workload, and a sum of gradients is another training: either is left
-    out as long as there is anything else.
+    Synthetic input is not the workload, a sum of gradients is another training, and of workers that come and go a
+    step is not of one number of ranks: each is left out as long as there is anything else.
     """
     least = min((_class(group.kind) for group in groups), default=0)
     return [group for group in groups if _class(group.kind) == least]
 
 
 def _class(kind: Kind) -> int:
-    return 2 if kind.synthetic else int(kind.summed)
+    return 2 if kind.synthetic else int(kind.summed or kind.coming)
 
 
 def _rank(kind: Kind) -> tuple[int, bool]:

@@ -58,7 +58,8 @@ def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
 
     Where both take as many steps to their target for each seed, the time to it differs by that of a step alone: by the means
     of quiet turns, since all steps count; of others by medians, which hide what a neighbour took. Not where one joins or
-    compiles for longer than the other: then the times themselves are compared.
+    compiles for longer than the other, nor where workers come and go, of whose steps the median is of neither number of
+    workers: then the times themselves are compared.
     """
     lost = sum(record.value(name) is None for side in (group, base) for record in side.ok)
     all_steps = name == TO_TARGET and _same_steps(group, base) and _begin_alike(group, base)
@@ -110,7 +111,9 @@ def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
 
 
 def _same_steps(group: Group[Any], base: Group[Any]) -> bool:
-    """Whether both reach their target for each repeat that both have, in the same steps."""
+    """Whether both reach their target for each repeat that both have, in the same steps, which are alike all the time."""
+    if group.kind.coming or base.kind.coming:
+        return False
     a, b = group.by_repeat(STEPS), base.by_repeat(STEPS)
     common = {record.repeat for record in group.ok} & {record.repeat for record in base.ok}
     return bool(common) and all(n in a and a[n] == b.get(n) for n in common)

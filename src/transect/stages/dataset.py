@@ -82,7 +82,8 @@ class Data(Stage[DataCell]):
         """Samples, where the folder of the real ones is not there."""
         options = spec["parameters"]["dataset_options"]
         missing = options.get("otherwise") == "generate" and not options.get("folder")
-        return "the folder of its dataset is not there, so its samples are generated" if missing else ""
+        named = f"what workloads.{spec['workload']}.dataset_options.folder names"
+        return f"{named} is not there, so its samples are generated" if missing else ""
 
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """Files and folders that the dataset's options name."""

@@ -523,9 +523,9 @@ def test_images_that_are_there_no_more(images, publisher, tmp_path):
     del publisher.files[f"/validation/{IDS[1]}.jpg"]
     images()
     assert set(images.files()) == of(0, 4, 5, 6)
-    assert f"1 images are there no more, others of their classes came instead: validation/{IDS[1]}" in images.said
+    assert f"there no more, so others of their classes came instead: validation/{IDS[1]}" in images.said
     images.to = images.to.with_name("listed")
-    with pytest.raises(BadInput, match=f"ids.txt: 1 images are there no more, such as validation/{IDS[1]}"):
+    with pytest.raises(BadInput, match=f"1 of 2 images are there no more, such as validation/{IDS[1]}"):
         images(ids=tmp_path / "ids.txt")
     del publisher.files[f"/validation/{IDS[0]}.jpg"]
     images.to = images.to.with_name("again")
@@ -557,7 +557,7 @@ def test_a_slice_may_be_a_list(images, publisher, tmp_path):
         with pytest.raises(BadInput, match=words):
             images(ids=ids)
     ids.write_text("validation/" + "f" * 16)
-    with pytest.raises(BadInput, match="1 images are there no more, such as validation/ffff"):
+    with pytest.raises(BadInput, match="1 of 1 images are there no more, such as validation/ffff"):
         images(ids=ids)
 
 

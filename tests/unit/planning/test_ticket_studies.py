@@ -40,7 +40,7 @@ def test_check_names_what_is_made_up_for_want_of_a_file(tmp_path):
     command = ["check", str(tmp_path / "x.yaml")]
     told = CliRunner().invoke(app, command).output
     assert ": mistyped.jsonl is not there, so its tickets are generated" in told
-    assert ": the folder of its dataset is not there, so its samples are generated" in told
+    assert ": what workloads.images-mlp.dataset_options.folder names is not there, so its samples are generated" in told
     assert len(json.loads(CliRunner().invoke(app, [*command, "--json"]).output)["made_up"]) == 2
 
 

@@ -250,15 +250,13 @@ class _Source:
             self.auth = authentication(self.definition.token, "", wish.to.name)
         gone: set[str] = set()
         while lost := self._fetch_images(tree, chosen):
-            if wish.ids is not None:
-                raise Gone(f"{wish.ids}: {len(lost)} images are there no more, such as {min(lost)}")
-            # The next ones of their classes: of millions a few are always gone.
             gone |= lost
+            if wish.ids is not None or 2 * len(gone) > len(chosen):
+                raise Gone(f"{len(gone)} of {len(chosen)} images are there no more, such as {min(gone)}")
+            # Of millions a few are always gone: the next ones of their classes come instead.
             chosen = by_class(tree, part, classes, per_class, gone)
         if gone:
-            self.say(
-                f"{len(gone)} images are there no more, others of their classes came instead: {', '.join(sorted(gone))}"
-            )
+            self.say(f"there no more, so others of their classes came instead: {', '.join(sorted(gone))}")
         self.say(f"{len(chosen)} images, whose checksums are kept in {self.known.path}: later fetches are held to them")
 
     def _fetch_images(self, tree: Path, chosen: list[str]) -> set[str]:

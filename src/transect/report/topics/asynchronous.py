@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import median
 from typing import Any
 
@@ -74,6 +75,17 @@ class Asynchronous:
         return ", ".join(
             f"{span['workers']}: {quantity(median(times), 's')}" for span, times in zip(told[0], of_span, strict=True)
         )
+
+    @property
+    def then(self) -> str:
+        """Where workers come and go: in which step of how many the target was reached, and how many were there."""
+        steps = median_of(self.group, "steps_to_quality")
+        spans = [] if steps is None else self.group.ok[0].details["updates"].get("spans") or []
+        ends = list(accumulate(span["steps"] for span in spans))
+        there = next((span["workers"] for span, end in zip(spans, ends, strict=True) if steps and steps <= end), None)
+        if there is None:
+            return ""
+        return f"the target is reached in step {number(steps)} of {ends[-1]}, while {count(there, 'worker')} were there"
 
     @property
     def most(self) -> int | None:
@@ -209,6 +221,7 @@ def _finding(training: Asynchronous, twin: Twin) -> Finding:
             if twin.time is not None
             else "",
             f"{count(training.workers, 'worker')} and a server; {count(synchronous.cell.ranks, 'rank')} beside",
+            training.then,
             "its steps are not checkable against the reference: asynchronous" if group.kind.unchecked else "",
             reason,
         ),
