@@ -288,7 +288,7 @@ def test_workers_that_come_and_go_stand_beside_those_that_stay():
     assert [twin.group.cell.strategy for twin in staying.twins] == ["mpi-allreduce"]
     first = coming.twins[0]
     assert first.group is staying.group and first.time is not None and first.time.shown
-    assert coming.then == "the target is reached in step 11 of 27, while 2 workers were there" and not staying.then
+    assert coming.then == "the target is reached in step 11 of 27, with 2 workers there" and not staying.then
     assert coming.spans == "1: 154 ms, 2: 77.2 ms, 1: 154 ms"
     assert "1: 154 ms, 2: 77.2 ms" in str(Made("asynchronous", *COMING).tables[0])
 

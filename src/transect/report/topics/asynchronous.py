@@ -85,7 +85,7 @@ class Asynchronous:
         there = next((span["workers"] for span, end in zip(spans, ends, strict=True) if steps and steps <= end), None)
         if there is None:
             return ""
-        return f"the target is reached in step {number(steps)} of {ends[-1]}, while {count(there, 'worker')} were there"
+        return f"the target is reached in step {number(steps)} of {ends[-1]}, with {count(there, 'worker')} there"
 
     @property
     def most(self) -> int | None:
