@@ -80,11 +80,11 @@ class Asynchronous:
     def then(self) -> str:
         """Where workers come and go: in which step of how many the target was reached, and how many were there."""
         steps = median_of(self.group, "steps_to_quality")
-        spans = [] if steps is None else self.group.ok[0].details["updates"].get("spans") or []
-        ends = list(accumulate(span["steps"] for span in spans))
-        there = next((span["workers"] for span, end in zip(spans, ends, strict=True) if steps and steps <= end), None)
-        if there is None:
+        spans = self.group.ok[0].details["updates"].get("spans")
+        if steps is None or not spans:
             return ""
+        ends = list(accumulate(span["steps"] for span in spans))
+        there = next(span["workers"] for span, end in zip(spans, ends, strict=True) if steps <= end)
         return f"the target is reached in step {number(steps)} of {ends[-1]}, with {count(there, 'worker')} there"
 
     @property
