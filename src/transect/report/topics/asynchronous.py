@@ -72,8 +72,10 @@ class Asynchronous:
         """Where workers come and go: the median step while so many were there, `1: 4 ms, 3: 2 ms`."""
         told = [record.details["updates"].get("spans") or [] for record in self.group.ok]
         of_span = [[span["step_time_s"] for span in same] for same in zip(*told, strict=True)]
+        # A line breaks between spans alone.
         return ", ".join(
-            f"{span['workers']}: {quantity(median(times), 's')}" for span, times in zip(told[0], of_span, strict=True)
+            f"{span['workers']}: {quantity(median(times), 's')}".replace(" ", "\N{NO-BREAK SPACE}")
+            for span, times in zip(told[0], of_span, strict=True)
         )
 
     @property
