@@ -168,7 +168,7 @@ def test_a_cell_of_parts_follows_the_reference(parts, key):
     # Loss at every step, and all weights with the running statistics of batch norm.
     assert found["equality_ratio"] <= 1 and found["weights_equality_ratio"] <= 1
     assert details["restarts_not_checkable"] is None and found["restart_ratio"] <= 1
-    assert details["layout"] == RUN[key] | {"servers": 0, "devices": 1}
+    assert details["layout"] == RUN[key] | {"servers": 0, "devices": 1, "workers": []}
     assert found["compute_time"] + found["communication_time"] <= found["step_time"] * 1.5
     # Only stages of a pipeline wait for one another's results; the others have no bubble of 0.
     assert (found.get("bubble", 0) > 0) == ("bubble" in found) == (key[0] == "torch-pipeline")
@@ -203,7 +203,7 @@ def test_pipelines_follow_the_float64_path_and_say_who_had_which_layers(trained)
         assert 0 < found["weights_equality_ratio"] < 1 and 0 <= found["bubble"] < 1
     (record,) = (record for record in cells if "numpy" in record["cell_id"] and "gpipe" in record["cell_id"])
     details = record["details"]
-    layout = {"replicas": 2, "model_parts": 2, "micro_batches": 4, "servers": 0, "devices": 1}
+    layout = {"replicas": 2, "model_parts": 2, "micro_batches": 4, "servers": 0, "devices": 1, "workers": []}
     assert details["layout"] == layout
     assert [rank["layers"] for rank in details["ranks"]] == [[0, 4], [4, 8]] * 2
     assert [rank["replica"] for rank in details["ranks"]] == [0, 0, 1, 1]
