@@ -1,0 +1,92 @@
+"""Engines: who computes the clients' turns. One file each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.axes.federate import FederateCell
+from transect.domain.registry import Plugin, Registry
+from transect.training.models import Model
+from transect.training.workloads import Parameters
+
+__all__ = ["ENGINES", "Engine", "Session", "Task", "Turn", "Turned"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What all turns of a simulation share.
+
+    `weights` are the model's arrays by name, as `model.weight_shapes()` has them; `x`, `y` all training rows,
+    x rounded to the cell's precision. `folders` are those of the cells that the cell takes, by role, `out` the cell's
+    own, and `programs` how programs of other environments are started, by name.
+    """
+
+    cell: FederateCell
+    model: Model
+    parameters: Parameters
+    weights: dict[str, np.ndarray]
+    x: np.ndarray
+    y: np.ndarray
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    out: Path = Path()
+    programs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turn:
+    """One client's turn: the `client`, its `number` among all turns, the weights that it is given, flat (d,) in the
+    cell's precision, its `rows` for each step, int64 (steps, batch), numbers of rows of `Task.x`, and the `seeds` of
+    what each step draws, such as dropout, (steps,).
+    """
+
+    client: int
+    number: int
+    given: np.ndarray
+    rows: np.ndarray
+    seeds: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turned:
+    """What some turns came to, in their order: `weights` (n, d) in the cell's precision, mean `losses` of their steps (n,)."""
+
+    weights: np.ndarray
+    losses: np.ndarray
+
+
+class Session(ABC):
+    """An engine at work."""
+
+    @abstractmethod
+    def turns(self, turns: Sequence[Turn]) -> Iterator[Turned]:
+        """Compute turns, and yield what they came to in one or several pieces, in their order.
+
+        A client begins with its given weights and an optimiser at rest, and takes a step for each row of `rows`, at the
+        workload's learning rate. A session may hold one piece at a time: what was yielded is not touched again.
+        """
+
+
+class Engine(Plugin, ABC):
+    """A way to compute clients' turns."""
+
+    def builds(self, model: Model, parameters: Parameters) -> str | None:
+        """Return why it cannot train the model, or None."""
+        return None
+
+    @abstractmethod
+    def session(self, task: Task) -> AbstractContextManager[Session]:
+        """Return what computes turns until the context ends."""
+
+    def libraries(self, cell: FederateCell) -> dict[str, str]:
+        """Return the versions of what computes, for provenance."""
+        return {"numpy": np.__version__}
+
+
+ENGINES: Registry[Engine] = Registry("engine", "transect.federated.engines", Engine)
