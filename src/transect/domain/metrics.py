@@ -168,6 +168,26 @@ for _name, _kind, _about in (
         "median over applied gradients of the updates between the fetch of their weights and their application",
     ),
     ("staleness_p95", _LESS, "95th percentile of these updates, of 100 gradients or more"),
+    # federated learning
+    ("round_time", _SECONDS, "median time of an update of the server: all turns that it is made of, and the update"),
+    ("turns_per_second", _PER_SECOND, "clients' turns in an update over its median time"),
+    ("server_share", _LESS, "median share of an update's time in which no client's turn is computed"),
+    (
+        "sent_bytes",
+        ("B", Direction.LOWER, Mean.ARITHMETIC, Nature.EXACT),
+        "models to and from the clients of an update",
+    ),
+    ("rounds_to_quality", _LESS, "updates of the server until the target was reached"),
+    (
+        "simulated_time_to_quality",
+        _LESS,
+        "simulated time until the target was reached, in turns of the median client: servers and networks take none",
+    ),
+    (
+        "worst_clients_score",
+        _MORE_OF,
+        "mean score of the worst tenth of clients, on test samples in their mix of classes",
+    ),
     # retraining
     ("checkpoint_time", _SECONDS, "median time of writing the state to a file"),
     ("accuracy_before", _MORE_OF, "share of the test set that the base model classifies right, before it is retrained"),

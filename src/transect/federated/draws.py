@@ -8,6 +8,7 @@ has test vectors.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -48,16 +49,38 @@ def draw(seed: int, purpose: Purpose, first: np.ndarray | int, second: int = 0, 
     The key is `seed` (low word, high word), the counter (first, second, third, purpose).
     """
     places = np.atleast_1d(np.asarray(first, np.uint64))
-    counter = np.empty((len(places), 4), np.uint64)
-    counter[:, 0] = places
-    counter[:, 1:] = second, third, int(purpose)
-    words = philox((seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF), counter)
+    words = philox(_key(seed), _counters(places, second, third, purpose))
     return (words[:, 0] << _HALF) | words[:, 1]
 
 
 def shuffled(seed: int, purpose: Purpose, count: int, second: int = 0, third: int = 0) -> np.ndarray:
-    """Return 0 to `count` - 1, int64, in the order of their draws; of equal draws the smaller number is first."""
-    return np.argsort(draw(seed, purpose, np.arange(count), second, third), kind="stable")
+    """Return 0 to `count` - 1, int64, in a drawn order: `orders` of one."""
+    return orders(seed, purpose, count, np.array([second]), third)[0]
+
+
+def orders(seed: int, purpose: Purpose, count: int, seconds: np.ndarray, third: int = 0) -> np.ndarray:
+    """Return 0 to `count` - 1 in a drawn order for each number in `seconds`, int64 (len(seconds), count).
+
+    They are sorted by 32 bits each; of equal ones the smaller number is first. The bits of number i are word i mod 4 at
+    the counter (i div 4, second, third, purpose).
+    """
+    blocks = -(-count // 4)
+    first, second = np.tile(np.arange(blocks), len(seconds)), np.repeat(seconds, blocks)
+    words = philox(_key(seed), _counters(first, second, third, purpose)).reshape(len(seconds), 4 * blocks)
+    # Number and bits in one: equal bits are sorted by their number, and no sort has to be stable.
+    keys = (words[:, :count] << _HALF) | np.arange(count, dtype=np.uint64)
+    keys.sort(axis=1)
+    return (keys & _LOW).astype(np.int64)
+
+
+def _key(seed: int) -> tuple[int, int]:
+    return seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
+
+
+def _counters(first: np.ndarray, second: Any, third: int, purpose: Purpose) -> np.ndarray:
+    counters = np.empty((len(first), 4), np.uint64)
+    counters[:, 0], counters[:, 1], counters[:, 2], counters[:, 3] = first, second, third, int(purpose)
+    return counters
 
 
 def uniform(bits: np.ndarray) -> np.ndarray:
@@ -65,12 +88,26 @@ def uniform(bits: np.ndarray) -> np.ndarray:
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
-def rows_of_turn(seed: int, turn: int, rows: int, steps: int, batch: int) -> np.ndarray:
-    """Return which of a client's `rows` each step of its turn learns from, int64 (steps, batch).
+def rows_of_turns(seed: int, turns: np.ndarray, rows: np.ndarray, steps: int, batch: int) -> np.ndarray:
+    """Return which of its client's rows each step of each turn learns from, int64 (turns, steps, batch).
 
-    It goes through all its rows in a drawn order, then through all of them in another one, and so on; a batch may
-    reach over the end of a pass, and have a row twice where the client has fewer rows than a batch takes.
+    `turns` are their numbers, `rows` how many each one's client has, (turns,). A client goes through all its rows in a
+    drawn order, then through all of them in another one, and so on; a batch may reach over the end of a pass, and have
+    a row twice where the client has fewer rows than a batch takes.
     """
-    passes = -(-steps * batch // rows)
-    order = np.concatenate([shuffled(seed, Purpose.ROWS, rows, turn, number) for number in range(passes)])
-    return order[: steps * batch].reshape(steps, batch)
+    needed = steps * batch
+    found = np.empty((len(turns), needed), np.int64)
+    for size in np.unique(rows):
+        which = np.flatnonzero(rows == size)
+        for number in range(-(-needed // int(size))):
+            begin = number * int(size)
+            order = orders(seed, Purpose.ROWS, int(size), turns[which], number)
+            found[which, begin : begin + int(size)] = order[:, : needed - begin]
+    return found.reshape(len(turns), steps, batch)
+
+
+def seeds_of_turns(seed: int, turns: np.ndarray, steps: int) -> np.ndarray:
+    """Return the seed of what each step draws, such as dropout: int64 (turns, steps), below 2^31."""
+    first, second = np.tile(np.arange(steps), len(turns)), np.repeat(turns, steps)
+    words = philox(_key(seed), _counters(first, second, 0, Purpose.SEED))
+    return (words[:, 0] >> np.uint64(1)).astype(np.int64).reshape(len(turns), steps)

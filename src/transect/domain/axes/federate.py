@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from transect.domain.axes.train import Hyperparameters
 from transect.domain.cell import Axis, Cell, counted
 from transect.domain.options import OptionsAxis
 
@@ -44,14 +45,13 @@ class Federation(Cell):
         Field(ge=0, le=5, allow_inf_nan=False),
     ] = 0.0
     rounds: Annotated[
-        int, Axis(place=86, word=lambda n: f"r{n}", label=counted("round"), kind=True), Field(ge=1, le=2**20)
+        int, Axis(place=86, word=lambda n: f"u{n}", label=counted("round"), kind=True), Field(ge=1, le=2**20)
     ]
     local_steps: Annotated[
         int, Axis(place=87, word=lambda n: f"l{n}", label=counted("local step"), kind=True), Field(ge=1)
     ]
-    batch: Annotated[
-        int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}", kind=True), Field(ge=1)
-    ]
+    batch: Annotated[int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}", kind=True), Field(ge=1)]
+    hyperparameters: Hyperparameters = ()
 
 
 class FederateReferenceCell(Federation):

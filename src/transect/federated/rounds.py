@@ -1,0 +1,131 @@
+"""The rounds of a simulation: turns by an engine, their updates to one change, the server's step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.federated.aggregations import Aggregation, Settings, Summed, Updates
+from transect.federated.draws import rows_of_turns, seeds_of_turns
+from transect.federated.engines import Session, Turn
+from transect.federated.exact_sum import ExactSum
+from transect.federated.exchange import Exchange
+from transect.federated.partitions import Clients
+from transect.federated.timetable import Timetable
+
+# Turns whose rows are drawn at once.
+_PIECE = 4096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What is simulated: who has which rows (numbers of training rows), who trains when, and what becomes of updates.
+
+    `trained` says which numbers of the model's vector (d,) the server's step changes: the rest, such as running
+    statistics, becomes its mean. `seed` is that of rows and masks.
+    """
+
+    clients: Clients
+    timetable: Timetable
+    aggregation: Aggregation
+    settings: Settings
+    trained: np.ndarray
+    seed: int
+    steps: int
+    batch: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Round:
+    """One update of the server: the next `model` (d,), the mean loss of all steps, seconds in all and in turns."""
+
+    model: np.ndarray
+    loss: float
+    seconds: float
+    turn_seconds: float
+
+
+def simulate(plan: Plan, start: np.ndarray, session: Session, exchange: Exchange | None = None) -> Iterator[Round]:
+    """Yield each of the server's updates; `start` (d,) is the first model, whose precision all models have.
+
+    Every rank yields the same models and losses. What the caller does between two updates is not timed.
+    """
+    exchange = exchange or Exchange()
+    table, state = plan.timetable, {}
+    # Models that a later turn begins on.
+    models = {0: start}
+    last_use = {int(version): number for number, row in enumerate(table.version) for version in row}
+    for number in range(len(table.client)):
+        begin = time.perf_counter()
+        change, losses, spent = _updates(plan, number, models, session, exchange)
+        now = models[number].astype(np.float64)
+        then = now + change
+        then[plan.trained] = plan.aggregation.step(plan.settings, now[plan.trained], change[plan.trained], state)
+        model = then.astype(start.dtype)
+        models[number + 1] = model
+        models = {known: kept for known, kept in models.items() if known > number or last_use.get(known, -1) > number}
+        yield Round(model=model, loss=float(losses.mean()), seconds=time.perf_counter() - begin, turn_seconds=spent)
+
+
+def _updates(
+    plan: Plan, number: int, models: dict[int, np.ndarray], session: Session, exchange: Exchange
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the change that an update's turns stand for, float64 (d,), their losses, and this rank's seconds in turns."""
+    table = plan.timetable
+    count = table.client.shape[1]
+    staleness = number - table.version[number]
+    counts = plan.clients.sizes[table.client[number]]
+    losses, size = np.zeros(count), len(models[number])
+    aggregation = plan.aggregation
+    summed = isinstance(aggregation, Summed)
+    total = ExactSum(size) if summed else None
+    weights = aggregation.weights(plan.settings, counts, staleness) if isinstance(aggregation, Summed) else counts
+    vectors = np.empty((0, size)) if summed else np.zeros((count, size))
+    current = models[number].astype(np.float64) if aggregation.from_current else None
+    spent, done = 0.0, exchange.rank
+    for turns in _turns(plan, number, models, range(exchange.rank, count, exchange.size)):
+        begin, first = time.perf_counter(), 0
+        for piece in session.turns(turns):
+            spent += time.perf_counter() - begin
+            several = len(piece.losses)
+            places = done + exchange.size * np.arange(several)
+            base = [turn.given for turn in turns[first : first + several]] if current is None else current
+            found = piece.weights.astype(np.float64) - np.asarray(base, np.float64)
+            losses[places] = piece.losses
+            if total is not None:
+                total.add(found, weights[places])
+            else:
+                vectors[places] = found
+            done, first = done + several * exchange.size, first + several
+            begin = time.perf_counter()
+    losses = exchange.total(losses)
+    if total is not None:
+        total.parts = exchange.total(total.parts)
+        return total.mean(), losses, spent
+    updates = Updates(vectors=exchange.total(vectors), counts=counts, staleness=staleness)
+    return aggregation.combine(plan.settings, updates), losses, spent
+
+
+def _turns(plan: Plan, number: int, models: dict[int, np.ndarray], places: range) -> Iterator[list[Turn]]:
+    """Yield the turns of an update at these places, some thousands at once."""
+    table, clients = plan.timetable, plan.clients
+    for begin in range(0, len(places), _PIECE):
+        taken = np.asarray(places[begin : begin + _PIECE])
+        client, turn, version = (array[number, taken] for array in (table.client, table.number, table.version))
+        starts = clients.starts[client]
+        rows = rows_of_turns(plan.seed, turn, clients.sizes[client], plan.steps, plan.batch)
+        rows = clients.rows[rows + starts[:, None, None]]
+        seeds = seeds_of_turns(plan.seed, turn, plan.steps)
+        yield [
+            Turn(
+                client=int(client[place]),
+                number=int(turn[place]),
+                given=models[int(version[place])],
+                rows=rows[place],
+                seeds=seeds[place],
+            )
+            for place in range(len(taken))
+        ]

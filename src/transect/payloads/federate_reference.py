@@ -1,0 +1,171 @@
+"""The path that every engine of one federation must follow, and how far it may stray.
+
+Each client is trained by numpy in float64, one after another. The tolerance is measured as that of a training is
+(`payloads/reference.py`: Monte Carlo arithmetic): the simulation runs again a few times, and in every step of every
+client stored weights err by u z, what is computed with and gradients by u sqrt(K) z. After each of the server's
+updates the mean loss of its turns and the model, all weights in one vector, are held to the path: within SAFETY times the largest
+deviation of any perturbed run up to there, plus SAFETY times what one step's sums err by.
+
+Leaves `federation.npz` (`federated/plan_file.py`) and `path.npz`: `loss` (rounds,), `kept` (numbers of the updates whose
+models are there), `models` (kept, d), and for each precision `tolerance_P` of the losses and `models_tolerance_P`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.axes.federate import FederateReferenceCell
+from transect.domain.precisions import find_precision
+from transect.federated.engines import Session, Turn, Turned
+from transect.federated.flat import arrays_of, flat_of
+from transect.federated.plan_file import FEDERATION, plan_of, training_rows, write_plan
+from transect.federated.rounds import Plan, simulate
+from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.inputs import load_weights
+from transect.training.sharpness import blind_from
+from transect.training.tolerance import PERTURBED_RUNS, SAFETY, loss_rounding, rule
+from transect.training.workloads import WORKLOADS, Parameters, model_of
+
+PATH = "path.npz"
+# Of all models that are kept together.
+_MAX_BYTES = 2**28
+_PROBED_ERROR = 1e-3
+
+
+class Perturbed(Session):
+    """Clients one after another in float64; stored weights err by `unit`, sums and gradients by `noise`, relatively.
+
+    Without these it is exact. `rate` multiplies the learning rate.
+    """
+
+    def __init__(
+        self, plan: ModelPlan, x: np.ndarray, y: np.ndarray, unit: float, noise: float, seed: int, rate: float
+    ) -> None:
+        self._trainer, self._x, self._y = NumpyTrainer(plan), x, y
+        self._unit, self._noise = unit, noise
+        self._generator = np.random.default_rng(seed)
+        self._rate = plan.parameters.learning_rate * rate
+        self._model = plan.model
+        self._rest = self._trainer.state().states
+
+    def turns(self, turns: Sequence[Turn]) -> Iterator[Turned]:
+        for turn in turns:
+            weights = arrays_of(self._model, turn.given)
+            self._trainer.resume(TrainingState(weights=weights, states=self._rest, updates=0))
+            losses = [self._step(rows, int(seed)) for rows, seed in zip(turn.rows, turn.seeds, strict=True)]
+            trained = flat_of(self._model, self._trainer.weights())
+            yield Turned(weights=trained[None], losses=np.array([np.mean(losses)]))
+
+    def _step(self, rows: np.ndarray, seed: int) -> float:
+        trainer, draw = self._trainer, self._generator.standard_normal
+        flat, gradient = trainer.flat_weights, trainer.flat_gradient
+        if self._noise:
+            flat *= 1 + self._unit * draw(flat.size)
+            kept = flat.copy()
+            flat *= 1 + self._noise * draw(flat.size)
+        trainer.seed(seed)
+        loss = trainer.forward_backward(self._x[rows], self._y[rows])
+        if self._noise:
+            flat[...] = kept
+            gradient *= 1 + self._noise * draw(gradient.size)
+        trainer.update(self._rate)
+        return loss
+
+
+def checked_rounds(rounds: int, local_steps: int, reference_steps: int | None) -> int:
+    """Return how many of the server's updates the reference follows: a client's steps in them are `reference_steps`."""
+    return rounds if reference_steps is None else min(rounds, -(-reference_steps // local_steps))
+
+
+def kept_rounds(rounds: int, size: int) -> np.ndarray:
+    """Return of which updates a model of `size` numbers is kept, ending with the last: all, where there is room."""
+    most = max(1, _MAX_BYTES // (8 * size))
+    return np.unique(np.linspace(rounds - 1, 0, min(rounds, most)).round().astype(np.int64))
+
+
+def _follow(plan: Plan, start: np.ndarray, session: Session, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the losses (rounds,) and the kept models (kept, d)."""
+    kept = set(kept_rounds(rounds, len(start)).tolist())
+    losses, models = [], []
+    for number, made in zip(range(rounds), simulate(plan, start, session), strict=False):
+        losses.append(made.loss)
+        if number in kept:
+            models.append(made.model)
+    return np.array(losses), np.stack(models)
+
+
+def distances(models: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return the relative Euclidean distance of each model (kept, d) to the one that was expected, (kept,)."""
+    return np.linalg.norm(models - expected, axis=1) / np.linalg.norm(expected, axis=1)
+
+
+def reference(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Compute the path of one federation and the tolerance of each precision."""
+    cell = FederateReferenceCell.of(**spec["cell"])
+    folder = folders["data"]
+    model = model_of(WORKLOADS.get(cell.workload or ""), folder)
+    parameters = Parameters.model_validate(spec["parameters"])
+    x, y, data = training_rows(folder)
+    weights = load_weights(folder, cell.repeat)
+    start = flat_of(model, weights).astype(np.float64)
+    plan = plan_of(cell, model, spec["seed"], y, data)
+    write_plan(plan, out / FEDERATION)
+    rounds = checked_rounds(cell.rounds, cell.local_steps, parameters.reference_steps)
+    model_plan = ModelPlan(
+        model=model, parameters=parameters, weights=weights, batch=cell.batch, precision="fp64", device="cpu", threads=1
+    )
+
+    def follow(unit: float = 0.0, noise: float = 0.0, seed: int = 0, rate: float = 1.0) -> Any:
+        return _follow(plan, start, Perturbed(model_plan, x, y, unit, noise, seed, rate), rounds)
+
+    loss, models = follow()
+    if not np.isfinite(loss).all():
+        message = f"the reference's loss is not finite from update {int(np.argmin(np.isfinite(loss)))} on"
+        return {"status": "failed", "cause": "diverged", "message": message}
+    arrays = {"loss": loss, "kept": kept_rounds(rounds, len(start)), "models": models}
+    terms = model.longest_sum(cell.batch)
+    wrong_loss, wrong_models = follow(rate=1 + _PROBED_ERROR)
+    details: dict[str, Any] = {"longest_sum": terms, "rounds": rounds, "rules": {}, "not_checkable_from": {}}
+    details |= {"models_tolerance": {}, "detects_learning_rate_error": {}}
+    for precision in spec["precisions"]:
+        unit = find_precision(precision).unit_roundoff
+        noise = unit * np.sqrt(terms)
+        spread, moved = np.zeros_like(loss), np.zeros(len(models))
+        for seed in range(1, 1 + PERTURBED_RUNS):
+            other_loss, other_models = follow(unit, noise, seed)
+            # One that overflows says that anything may happen: no deviation is too large.
+            spread = np.maximum(spread, np.nan_to_num(np.abs(other_loss - loss), nan=np.inf))
+            moved = np.maximum(moved, np.nan_to_num(distances(other_models, models), nan=np.inf))
+        least = loss_rounding(parameters.loss, unit)
+        allowed = SAFETY * (np.maximum.accumulate(spread) + noise * np.abs(loss) + least)
+        allowed_models = SAFETY * (np.maximum.accumulate(moved) + noise)
+        arrays |= {f"tolerance_{precision}": allowed, f"models_tolerance_{precision}": allowed_models}
+        seen = max(
+            float((np.abs(wrong_loss - loss) / allowed).max()),
+            float((distances(wrong_models, models) / allowed_models).max()),
+        )
+        details["rules"][precision] = rule(precision, terms)
+        details["not_checkable_from"][precision] = blind_from(loss, allowed)
+        details["models_tolerance"][precision] = _finite(allowed_models[-1])
+        details["detects_learning_rate_error"][precision] = _finite(_PROBED_ERROR / seen) if seen else None
+    np.savez(out / PATH, **arrays)
+    sizes = plan.clients.sizes
+    details["rows_of_clients"] = {"least": int(sizes.min()), "most": int(sizes.max())}
+    return {
+        "metrics": [{"name": "final_loss", "value": float(loss[-1])}],
+        "samples": {
+            name: {"unit": "1", "file": PATH, "key": name, "count": rounds}
+            for name in ("loss", *(f"tolerance_{precision}" for precision in spec["precisions"]))
+        },
+        "details": details,
+        "libraries": FRAMEWORKS.get("numpy").libraries(),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,225 @@
+"""What a simulation of federated learning came to: its series, its numbers, and whether it followed the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.axes.federate import FederateCell
+from transect.domain.metrics import Direction, metric
+from transect.domain.record import Cause, Status, read_record
+from transect.federated.flat import arrays_of
+from transect.federated.partitions import Clients
+from transect.federated.rounds import Plan, Round
+from transect.onnx_models.results import result
+from transect.payloads.federate_reference import PATH, distances
+from transect.training.divergence import divergence
+from transect.training.frameworks import ModelPlan
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.models import Model
+from transect.training.workloads import Parameters
+
+# Updates that are not timed: in the first one arrays are made, and programs found.
+WARMUP = 1
+_EVALUATION_BATCH = 512
+# Clients are told apart by the worst tenth of them.
+_WORST = 0.1
+
+
+class TestRows:
+    """Scores models on the test rows, by class where targets are classes."""
+
+    def __init__(
+        self, model: Model, parameters: Parameters, weights: dict[str, np.ndarray], precision: str, data: dict[str, Any]
+    ) -> None:
+        plan = ModelPlan(
+            model=model,
+            parameters=parameters,
+            weights=weights,
+            batch=_EVALUATION_BATCH,
+            precision=precision,
+            device="cpu",
+            threads=1,
+        )
+        self.model, self._trainer = model, NumpyTrainer(plan)
+        self._x, self._y = data["x_test"], data["y_test"]
+        classes = self._y.ndim == 1 and self._y.dtype.kind == "i"
+        self.labels = np.unique(self._y) if classes else None
+        self._groups = (
+            [np.arange(len(self._y))] if self.labels is None else [np.flatnonzero(self._y == c) for c in self.labels]
+        )
+        self.sizes = np.array([len(group) for group in self._groups])
+
+    def score(self, weights: np.ndarray) -> np.ndarray:
+        """Return the mean score of a model's vector (d,) for each class, (classes,), or of all rows, (1,)."""
+        self._trainer.load(arrays_of(self.model, weights))
+        sums = [self._sum(group) for group in self._groups]
+        return np.array(sums) / self.sizes
+
+    def _sum(self, rows: np.ndarray) -> float:
+        parts = (rows[start : start + _EVALUATION_BATCH] for start in range(0, len(rows), _EVALUATION_BATCH))
+        return sum(self.model.score_sum(self._trainer.predict(self._x[part]), self._y[part]) for part in parts)
+
+    def of_clients(self, scores: np.ndarray, clients: Clients, y: np.ndarray) -> np.ndarray | None:
+        """Return a model's score for each client, (clients,): that of test rows in the client's mix of classes.
+
+        `scores` are those by class. None where targets are no classes, or a client has one that is not tested.
+        """
+        if self.labels is None or not np.isin(y[clients.rows], self.labels).all():
+            return None
+        owner = np.repeat(np.arange(len(clients)), clients.sizes)
+        place = np.searchsorted(self.labels, y[clients.rows])
+        mix = np.zeros((len(clients), len(self.labels)))
+        np.add.at(mix, (owner, place), 1.0)
+        of_clients: np.ndarray = mix @ scores / clients.sizes
+        return of_clients
+
+
+class Course:
+    """The reference's path, and how far a simulation is from it."""
+
+    def __init__(self, folder: Path, precision: str) -> None:
+        with np.load(folder / PATH) as file:
+            self.loss, self.tolerance = file["loss"], file[f"tolerance_{precision}"]
+            self._kept = {int(number): place for place, number in enumerate(file["kept"])}
+            self._models, self._allowed = file["models"], file[f"models_tolerance_{precision}"]
+        details = read_record(folder / "record.json").details
+        self.rule = details["rules"][precision]
+        self.not_checkable_from = details["not_checkable_from"][precision]
+        # By update: how far the model is, and how far it may be.
+        self.distance: dict[int, tuple[float, float]] = {}
+
+    def see(self, number: int, model: np.ndarray) -> None:
+        """Compare the model of an update, where the reference has kept its own."""
+        if (place := self._kept.get(number)) is not None:
+            far = float(distances(model[None].astype(np.float64), self._models[place : place + 1])[0])
+            self.distance[number] = far, float(self._allowed[place])
+
+    def values(self, loss: np.ndarray) -> dict[str, float]:
+        """Return the metrics of the comparison, given the losses of all updates."""
+        off = np.abs(loss[: len(self.loss)] - self.loss)
+        return {
+            "equality_ratio": float((off / self.tolerance[: len(off)]).max()),
+            "loss_deviation": float(off.max()),
+            "weights_deviation": max(far for far, _ in self.distance.values()),
+            "weights_equality_ratio": max(far / allowed for far, allowed in self.distance.values()),
+            "sharp_steps": len(self.loss) if self.not_checkable_from is None else self.not_checkable_from,
+        }
+
+    def fault(self, loss: np.ndarray) -> str:
+        """Say where the simulation leaves the reference, or nothing."""
+        off = np.abs(loss[: len(self.loss)] - self.loss)
+        if len(outside := np.flatnonzero(~(off <= self.tolerance[: len(off)]))):
+            at = int(outside[0])
+            return (
+                f"the loss leaves the float64 reference at update {at}: it deviates by {off[at]:.3g}, allowed are "
+                f"{self.tolerance[at]:.3g}"
+            )
+        for number, (far, allowed) in sorted(self.distance.items()):
+            if not far <= allowed:
+                return (
+                    f"after update {number} the model deviates from the float64 reference by {far:.3g}, allowed are "
+                    f"{allowed:.3g}"
+                )
+        return ""
+
+
+@dataclass(kw_only=True, slots=True)
+class Run:
+    """A simulation as it goes on."""
+
+    tests: TestRows
+    course: Course
+    startup_s: float = 0.0
+    losses: list[float] = field(default_factory=list)
+    seconds: list[tuple[float, float]] = field(default_factory=list)
+    scores: list[np.ndarray] = field(default_factory=list)
+    model: np.ndarray = field(default_factory=lambda: np.empty(0))
+    peak_memory_bytes: list[int] = field(default_factory=list)
+
+    def see(self, made: Round) -> None:
+        """Take in an update."""
+        self.course.see(len(self.losses), made.model)
+        self.losses.append(made.loss)
+        self.seconds.append((made.seconds, made.turn_seconds))
+        self.scores.append(self.tests.score(made.model))
+        self.model = made.model
+
+
+def conclude(
+    cell: FederateCell, plan: Plan, parameters: Parameters, run: Run, y: np.ndarray, out: Path
+) -> dict[str, Any]:
+    """Write the series; return the result, without libraries. `y` are the targets of all clients' rows."""
+    loss = np.array(run.losses)
+    if not np.isfinite(loss).all():
+        message = f"the loss is not finite at update {len(loss) - 1}"
+        return result(status=Status.FAILED, cause=Cause.DIVERGED, message=message)
+    tests, score_name = run.tests, run.tests.model.score
+    by_class = np.stack(run.scores)
+    score = by_class @ tests.sizes / tests.sizes.sum()
+    seconds, turns = np.array(run.seconds).T
+    series = {"round_time": seconds, "turns_time": turns, "loss": loss, score_name: score}
+    series["simulated_time"] = plan.timetable.time
+    np.savez(out / "samples.npz", **series)
+    timed = slice(WARMUP, None) if len(seconds) > WARMUP else slice(None)
+    together = plan.timetable.client.shape[1]
+    values = {
+        "round_time": float(np.median(seconds[timed])),
+        "turns_per_second": together / float(np.median(seconds[timed])),
+        "server_share": float(np.median(1 - turns[timed] / seconds[timed])) if cell.ranks == 1 else None,
+        "startup_time": run.startup_s,
+        "final_loss": float(loss[-1]),
+        score_name: float(score[-1]),
+        "peak_memory": max(run.peak_memory_bytes),
+        "sent_bytes": 2 * together * run.model.nbytes,
+        **run.course.values(loss),
+    }
+    reached = _reached(score, parameters.quality_target, score_name)
+    if reached is not None:
+        values |= {"rounds_to_quality": reached + 1, "simulated_time_to_quality": float(plan.timetable.time[reached])}
+    of_clients = tests.of_clients(by_class[-1], plan.clients, y)
+    if of_clients is not None:
+        worst = np.sort(of_clients)
+        higher = metric(score_name).direction is Direction.HIGHER
+        count = max(1, round(_WORST * len(worst)))
+        values["worst_clients_score"] = float((worst[:count] if higher else worst[-count:]).mean())
+    staleness = np.arange(len(plan.timetable.version))[:, None] - plan.timetable.version
+    diverged = divergence(loss)
+    return result(
+        status=Status.FAILED if diverged else Status.OK,
+        cause=Cause.DIVERGED if diverged else None,
+        message=diverged,
+        wrong=run.course.fault(loss),
+        metrics=values,
+        samples={
+            name: {
+                "unit": "s" if name in ("round_time", "turns_time") else "1",
+                "file": "samples.npz",
+                "key": name,
+                "count": len(loss),
+            }
+            for name in series
+        },
+        details={
+            "quality": {"metric": score_name, "target": parameters.quality_target, "reached": reached is not None},
+            "warmup_rounds": WARMUP,
+            "tolerance": {"precision": cell.precision, "rule": run.course.rule},
+            "not_checkable_from": run.course.not_checkable_from,
+            "checked_rounds": len(run.course.loss),
+            "checked_models": len(run.course.distance),
+            "parameters": int(run.model.size),
+            "rows_of_clients": {"least": int(plan.clients.sizes.min()), "most": int(plan.clients.sizes.max())},
+            "staleness": {"median": float(np.median(staleness)), "most": int(staleness.max())},
+            "score_of_clients": None if of_clients is None else [round(float(v), 6) for v in of_clients],
+            "rank_peak_memory_bytes": run.peak_memory_bytes,
+        },
+    )
+
+
+def _reached(score: np.ndarray, target: float, name: str) -> int | None:
+    """Return the first update whose model reaches the target, or None."""
+    good = score >= target if metric(name).direction is Direction.HIGHER else score <= target
+    return int(np.argmax(good)) if good.any() else None

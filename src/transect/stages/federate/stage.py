@@ -1,0 +1,256 @@
+"""The federate stage: clients that keep their rows, and a server that makes one model of their updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from transect.domain.axes.data import data_of
+from transect.domain.axes.federate import FederateCell
+from transect.domain.cell import Cell
+from transect.domain.counts import Count, GrowingCounts, HyperparameterChoices
+from transect.domain.errors import BadInput
+from transect.domain.options import Options, chosen_options, settings
+from transect.domain.pairs import PairRule
+from transect.domain.registry import Registry
+from transect.domain.study import Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
+from transect.domain.system import System
+from transect.domain.takes import DataArrays, Takes, own_repeat
+from transect.federated.aggregations import AGGREGATIONS
+from transect.federated.engines import ENGINES
+from transect.federated.partitions import AS_GIVEN, EXPECTED, parsed
+from transect.federated.plan_file import FEDERATION
+from transect.planning.context import Context
+from transect.planning.rule_sources import rule_sources
+from transect.planning.stage import STAGES, Placement, Stage, points
+from transect.stages.dataset import workload_plugins
+from transect.stages.federate_reference import federate_reference_of
+from transect.stages.train.hyperparameters import changes_of, check_changes
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.own_workload import OwnWorkload
+from transect.training.script_workload import ScriptWorkload
+from transect.training.workloads import WORKLOADS, Parameters
+
+LOOP = "loop"
+_OPTION = str | int | float
+
+
+class FederateGrid(Section):
+    """The cross product of its lists."""
+
+    workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
+    engines: Annotated[Names, typed(ENGINES.named)] = Field(description="names from [plugins.md](plugins.md#engine)")
+    frameworks: Annotated[Names, typed(FRAMEWORKS.named)] = Field(
+        default=["numpy"],
+        description="of engine `loop`: who computes a client's steps, from [plugins.md](plugins.md#framework)",
+    )
+    aggregations: list[str | dict[str, _OPTION]] = Field(
+        default=["fedavg"],
+        min_length=1,
+        description="names from [plugins.md](plugins.md#aggregation), or mappings of `name` and options",
+    )
+    partitions: Names = Field(default=["iid"], description=f"who has which rows: {EXPECTED}")
+    clients: Counts = Field(description="how many there are")
+    cohorts: Counts = Field(description="how many train at once: those of a round, or as many at any time")
+    buffers: list[Count | None] = Field(
+        default=[None],
+        min_length=1,
+        description="null: rounds, in which the server waits for the whole cohort; else it makes a model of every so "
+        "many updates, while others go on",
+    )
+    slowness: list[Annotated[float, Field(ge=0, le=5)]] = Field(
+        default=[0.0],
+        min_length=1,
+        description="how far clients' simulated speeds lie apart: sigma of the lognormal durations of their turns; 0: all are alike",
+    )
+    rounds: Counts = Field(description="updates of the server")
+    local_steps: Counts = Field(default=[5], description="steps of a client's turn")
+    batches: Counts = Field(default=[10], description="rows of a client's step")
+    ranks: GrowingCounts = Field(default=[1], description="ranks per node, which share the turns")
+    nodes: GrowingCounts = Field(default=[1], description="nodes")
+    threads: GrowingCounts = Field(default=[1], description="threads per rank")
+    hyperparameters: HyperparameterChoices = Field(
+        default=[{}], description="one cell for each, as in training grids: of a client's steps"
+    )
+    repeats: Count | None = Field(default=None, description="null: as many as `federate.repeats`")
+    where_it_fits: WhereItFits = False
+
+
+class FederateSection(Section):
+    """Federated learning, simulated: clients train on their own rows, and a server makes one model of their updates."""
+
+    repeats: Count = Field(
+        default=3, description="runs of each cell, each with its own partition, cohorts, initial weights and orders"
+    )
+    repeat_until: StageRepeatUntil = None
+    grids: list[FederateGrid] = Field(default=[], description="see below")
+
+
+def _aggregation(given: str | dict[str, _OPTION], where: str) -> tuple[str, Options]:
+    """Return name and options. Raises BadInput for what there is not."""
+    chosen = {"name": given} if isinstance(given, str) else dict(given)
+    name = chosen.pop("name", None)
+    if not isinstance(name, str):
+        raise BadInput(f"{where}: expected a name, or a mapping of `name` and options, got {given!r}")
+    name = AGGREGATIONS.named(name)
+    return name, chosen_options(f"aggregation {name}", AGGREGATIONS.get(name, where).options, chosen, where)
+
+
+def _partition(given: str) -> str:
+    """Return it as ids have it: `dirichlet-0.30` is `dirichlet-0.3`."""
+    name, number = parsed(given)
+    return f"{name}-{number:g}" if number else name
+
+
+@STAGES.register("federate")
+class Federate(Stage[FederateCell]):
+    """Simulates federated learning; each update of the server is held to the float64 reference."""
+
+    payload = "transect.payloads.federate:federate"
+    runner = "transect.stages.federate.run:FederateRunner"
+    takes = {
+        "data": DataArrays(own_repeat),
+        "reference": Takes(FEDERATION, "path.npz", details=("rules", "not_checkable_from")),
+    }
+    measures = True
+    key = "federate"
+    section = FederateSection
+    needs = ("dataset", "federate-reference")
+    placement = Placement(by_workload=True)
+    spreads = True
+    pairs = (
+        PairRule(
+            metric="round_time",
+            rules=("federated.engine",),
+            varies=("engine", "framework", "runtime"),
+            both={"ranks": (1,)},
+        ),
+        PairRule(
+            metric="round_time", rules=("federated.ranks",), varies=("nodes", "ranks_per_node"), base={"ranks": (1,)}
+        ),
+        PairRule(
+            metric="accuracy",
+            rules=("federated.aggregation",),
+            varies=("aggregation", "options"),
+            base={"aggregation": ("fedavg",)},
+        ),
+        PairRule(
+            metric="simulated_time_to_quality",
+            rules=("federated.waiting",),
+            varies=("buffer", "aggregation", "options", "rounds"),
+            differ=("buffer",),
+            base={"buffer": (None,)},
+        ),
+    )
+
+    def check(self, section: FederateSection, context: Context) -> None:
+        """Names, partitions and options are there, and cohorts fit."""
+        for number, grid in enumerate(section.grids):
+            key = f"federate.grids.{number}"
+            where = context.where(key)
+            for registry, names, name in (
+                (WORKLOADS, grid.workloads, "workloads"),
+                (ENGINES, grid.engines, "engines"),
+                (FRAMEWORKS, grid.frameworks, "frameworks"),
+            ):
+                context.knows(registry, names, f"{key}.{name}")
+            check_changes(grid.workloads, grid.hyperparameters, f"{key}.hyperparameters", context)
+            for given in grid.aggregations:
+                with context.naming():
+                    _aggregation(given, f"{where}.aggregations")
+            for given in grid.partitions:
+                with context.complaints.noted():
+                    parsed(given)
+            with context.complaints.noted():
+                _check_counts(grid, where)
+
+    def cells(self, section: FederateSection, context: Context) -> Iterable[FederateCell]:
+        """The cross product of each grid, with its repeats; only engine `loop` has frameworks."""
+        for number, grid in enumerate(section.grids):
+            where = context.where(f"federate.grids.{number}.aggregations")
+            for point in points(
+                workload=grid.workloads,
+                engine=[(e, f) for e in grid.engines for f in (grid.frameworks if e == LOOP else [None])],
+                aggregation=[_aggregation(given, where) for given in grid.aggregations],
+                partition=[_partition(given) for given in grid.partitions],
+                clients=grid.clients,
+                cohort=grid.cohorts,
+                buffer=grid.buffers,
+                slowness=grid.slowness,
+                rounds=grid.rounds,
+                local_steps=grid.local_steps,
+                batch=grid.batches,
+                nodes=grid.nodes,
+                ranks_per_node=grid.ranks,
+                threads=grid.threads,
+                hyperparameters=grid.hyperparameters,
+            ):
+                point["engine"], point["framework"] = point["engine"]
+                point["aggregation"], point["options"] = point["aggregation"]
+                point["hyperparameters"] = changes_of(point["workload"], point["hyperparameters"], context)
+                for repeat in range(grid.repeats or section.repeats):
+                    cell = FederateCell(**point, repeat=repeat)
+                    if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
+                        yield cell
+
+    def inputs(self, cell: FederateCell, context: Context) -> dict[str, Cell]:
+        """Data and reference."""
+        return {"data": data_of(cell.workload), "reference": federate_reference_of(cell)}
+
+    def plugins(self, cell: FederateCell) -> list[tuple[Registry[Any], str]]:
+        """Engine, aggregation, framework, workload and dataset."""
+        framework: list[tuple[Registry[Any], str]] = [(FRAMEWORKS, cell.framework)] if cell.framework else []
+        return [(ENGINES, cell.engine), (AGGREGATIONS, cell.aggregation), *framework, *workload_plugins(cell.workload)]
+
+    def supports(self, cell: FederateCell) -> str | None:
+        """What the aggregation says of so few updates."""
+        aggregation = AGGREGATIONS.get(cell.aggregation)
+        return aggregation.complaint(settings(aggregation.options, cell.options), cell.buffer or cell.cohort)
+
+    def spec(self, cell: FederateCell, context: Context) -> dict[str, Any]:
+        """Hyper-parameters and the study's seed."""
+        return {"parameters": context.values(cell.workload, cell.hyperparameters), "seed": context.study.seed}
+
+    def refuses(self, cell: FederateCell, spec: dict[str, Any]) -> str | None:
+        """What no client's turn has, and what the engine says of model and hyper-parameters."""
+        workload = WORKLOADS.get(cell.workload)
+        if isinstance(workload, ScriptWorkload):
+            return f"{cell.workload} is a script, of whose training no more than its score is known"
+        parameters = Parameters.model_validate(spec["parameters"])
+        return _not_of_a_turn(parameters) or ENGINES.get(cell.engine).builds(workload.model, parameters)
+
+    def sources(self, cell: FederateCell) -> list[Path]:
+        """The framework that scores, and the rules that parameters name."""
+        return [FRAMEWORKS.source("numpy"), *rule_sources()]
+
+    def launchers(self, cell: FederateCell, system: System) -> tuple[str, ...]:
+        """Several ranks are MPI's."""
+        return ("plain",) if cell.ranks == 1 else (system.mpi_launcher,)
+
+    def environment(self, cell: FederateCell) -> str:
+        """The framework's, or where numpy is; torch's for a module of torch."""
+        if cell.framework is not None:
+            return FRAMEWORKS.get(cell.framework).environment
+        return "torch" if isinstance(WORKLOADS.get(cell.workload), OwnWorkload) else "base"
+
+
+def _not_of_a_turn(parameters: Parameters) -> str | None:
+    """Return why a client's turn cannot follow these hyper-parameters, or None."""
+    if parameters.schedule["name"] != "constant" or parameters.schedule["warmup_steps"] or parameters.warmup_steps:
+        return "a client's turn has one learning rate: expected the schedule `constant` without a warm-up"
+    if parameters.ema is not None:
+        return "a client sends the weights of its last step: expected ema null"
+    if parameters.accumulation > 1:
+        return "a client takes each batch at once: expected accumulation 1"
+    return "a client's turn is checked by nothing with reference_steps 0" if parameters.reference_steps == 0 else None
+
+
+def _check_counts(grid: FederateGrid, where: str) -> None:
+    """Raise BadInput for cohorts that are larger than there are clients."""
+    if max(grid.cohorts) > min(grid.clients):
+        raise BadInput(
+            f"{where}.cohorts: {max(grid.cohorts)} at once of {min(grid.clients)} clients: expected no more than there are"
+        )
