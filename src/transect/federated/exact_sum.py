@@ -32,7 +32,7 @@ class ExactSum:
             raise WrongResult(f"a client's update has a number that is not finite, or not below {LIMIT:g}")
         weights = np.asarray(weights, np.int64)
         self.parts[0, -1] += weights.sum()
-        if not 0 <= weights.min(initial=0) or self.weight > MAX_WEIGHT:
+        if not weights.min(initial=0) >= 0 or self.weight > MAX_WEIGHT:
             raise WrongResult(f"the weights of a round's updates sum to {self.weight}: expected 0 to {MAX_WEIGHT}")
         fixed = np.rint(vectors * _SCALE).astype(np.int64)
         high = fixed >> _PART

@@ -83,6 +83,8 @@ def _load(
         if not len(device):
             raise BadInput("the data set's part for devices has no rows: expected some, or no such part")
         arrays |= {"x_device": dataset.normalise(samples.x[train], samples.x[device])[1], "y_device": samples.y[device]}
+        if samples.clients is not None:
+            arrays["client_device"] = samples.clients
     # Which samples of the dataset they are, where a step may ask for them again.
     rows = {"train_rows": train} if dataset.files else {}
     np.savez(out / "data.npz", **arrays, **rows)  # type: ignore[arg-type]

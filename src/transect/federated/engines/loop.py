@@ -1,7 +1,9 @@
 """Temporary."""
 
 from contextlib import contextmanager
+
 import numpy as np
+
 from transect.federated.engines import ENGINES, Engine, Session, Turned
 from transect.federated.flat import arrays_of, flat_of
 from transect.training.frameworks import ModelPlan, TrainingState

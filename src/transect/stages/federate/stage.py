@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES
-from transect.federated.partitions import AS_GIVEN, EXPECTED, parsed
+from transect.federated.partitions import EXPECTED, parsed
 from transect.federated.plan_file import FEDERATION
 from transect.planning.context import Context
 from transect.planning.rule_sources import rule_sources

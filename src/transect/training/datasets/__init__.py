@@ -46,6 +46,8 @@ class Samples:
     test: np.ndarray | None = None
     # Rows that neither train nor test: retraining is on them. None: it is on those that trained.
     device: np.ndarray | None = None
+    # Of each row of `device` the client that it belongs to, in federated learning; None: nobody says.
+    clients: np.ndarray | None = None
 
 
 class Reader(Protocol):

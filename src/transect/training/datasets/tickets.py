@@ -44,7 +44,7 @@ class Options(BaseModel):
 class Tickets(DerivedDataset):
     """Encoded tickets of the study: the parts `train` and `test` of a split.
 
-    Where the split has a part `on_device`, retraining is on that.
+    Where the split has a part `on_device`, retraining is on that, and federated learning of its `clients`.
     """
 
     stages = ("encode",)
@@ -83,10 +83,23 @@ class Tickets(DerivedDataset):
             file=folder / "x_train.npy",
             test=places["test"],
             device=places.get(_DEVICE),
+            clients=_clients(folder),
         )
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return train, other
+
+
+def _clients(folder: Path) -> np.ndarray | None:
+    """Return of each ticket for devices its client, int64; None where the split has none."""
+    parts = sorted(folder.glob("rows_client-*.npy"), key=lambda file: int(file.stem.rpartition("-")[2]))
+    if not parts:
+        return None
+    rows = np.load(folder / f"rows_{_DEVICE}.npy")
+    found = np.empty(len(rows), np.int64)
+    for client, file in enumerate(parts):
+        found[np.searchsorted(rows, np.load(file))] = client
+    return found
 
 
 def _options(options: dict[str, Any]) -> Options:

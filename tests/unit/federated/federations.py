@@ -1,0 +1,88 @@
+"""A small federation in a folder: digits that nobody drew, and all that its payloads take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.axes.federate import FederateCell
+from transect.domain.record import Record, Status, write_record
+from transect.payloads.federate import federate
+from transect.payloads.federate_reference import reference
+from transect.stages.federate_reference import federate_reference_of
+from transect.training.workloads import WORKLOADS
+
+WORKLOAD, ROWS, SEED = "digits-logistic", 90, 20261120
+AXES: dict[str, Any] = {
+    "workload": WORKLOAD,
+    "engine": "loop",
+    "framework": "numpy",
+    "aggregation": "fedavg",
+    "partition": "dirichlet-0.5",
+    "clients": 6,
+    "cohort": 3,
+    "rounds": 4,
+    "local_steps": 3,
+    "batch": 5,
+}
+
+
+def a_cell(**axes: Any) -> FederateCell:
+    return FederateCell(**AXES | axes)
+
+
+def data_folder(folder: Path, **more: np.ndarray) -> Path:
+    """Write what the dataset stage would have left: rows around ten centres."""
+    generator = np.random.default_rng(5)
+    centres = generator.normal(size=(10, 1, 8, 8))
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {}
+    for part, rows in (("train", ROWS), ("test", 40)):
+        arrays[f"y_{part}"] = np.arange(rows) % 10
+        arrays[f"x_{part}"] = centres[arrays[f"y_{part}"]] + generator.normal(size=(rows, 1, 8, 8))
+    np.savez(folder / "data.npz", **arrays, **more)
+    weights = WORKLOADS.get(WORKLOAD).model.initial_weights(3)
+    np.savez(folder / "start-0.npz", order=np.arange(ROWS)[None], **weights)
+    return folder
+
+
+def parameters(**changes: Any) -> dict[str, Any]:
+    return WORKLOADS.get(WORKLOAD).defaults.model_dump() | {"quality_target": 0.6} | changes
+
+
+def spec_of(cell: Any, **changes: Any) -> dict[str, Any]:
+    return {"cell": cell.axes(), "seed": SEED, "run": {}, "precisions": ["fp32"], "parameters": parameters(**changes)}
+
+
+def make_reference(folder: Path, cell: FederateCell, data: Path, **changes: Any) -> Path:
+    """Compute a cell's reference into a folder of its own, with its record; return it."""
+    target = federate_reference_of(cell)
+    out = folder / target.id
+    out.mkdir(parents=True)
+    found = reference(spec_of(target, **changes), {"data": data}, out)
+    record = Record(
+        study="s",
+        stage=target.stage,
+        cell=target,
+        cell_id=target.id,
+        status=Status(found.get("status", "ok")),
+        cause=found.get("cause"),
+        message=found.get("message", ""),
+        fingerprint="f",
+        started="2026-11-28T00:00:00Z",
+        ended="2026-11-28T00:00:01Z",
+        details=found.get("details", {}),
+    )
+    write_record(out / "record.json", record)
+    return out
+
+
+def run(folder: Path, cell: FederateCell, data: Path, course: Path, **changes: Any) -> tuple[dict[str, Any], Path]:
+    """Simulate; return the result and the cell's folder."""
+    out = folder / cell.id
+    out.mkdir(parents=True, exist_ok=True)
+    found = federate(spec_of(cell, **changes), {"data": data, "reference": course}, out)
+    assert found is not None
+    return found, out
