@@ -28,3 +28,8 @@ def arrays_of(model: Model, flat: np.ndarray) -> dict[str, np.ndarray]:
 def trained_part(model: Model) -> np.ndarray:
     """Return which numbers of the vector are trained, bool (d,): running statistics are not."""
     return np.concatenate([np.full(prod(weight.shape), weight.trained) for weight in model.weight_shapes()])
+
+
+def distances(models: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return the relative Euclidean distance of each model (kept, d) to the one that was expected, (kept,)."""
+    return np.linalg.norm(models - expected, axis=1) / np.linalg.norm(expected, axis=1)

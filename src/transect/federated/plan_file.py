@@ -19,6 +19,8 @@ from transect.training.inputs import load_arrays
 from transect.training.models import Model
 
 FEDERATION = "federation.npz"
+# The reference's path, beside it.
+PATH = "path.npz"
 
 
 def training_rows(folder: Path, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:

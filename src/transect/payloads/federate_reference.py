@@ -22,8 +22,8 @@ from transect.domain.axes.federate import FederateReferenceCell
 from transect.domain.errors import WrongResult
 from transect.domain.precisions import find_precision
 from transect.federated.engines import Session, Turn, Turned
-from transect.federated.flat import arrays_of, flat_of
-from transect.federated.plan_file import FEDERATION, plan_of, training_rows, write_plan
+from transect.federated.flat import arrays_of, distances, flat_of
+from transect.federated.plan_file import FEDERATION, PATH, plan_of, training_rows, write_plan
 from transect.federated.rounds import Plan, simulate
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
@@ -32,7 +32,6 @@ from transect.training.sharpness import blind_from
 from transect.training.tolerance import PERTURBED_RUNS, SAFETY, loss_rounding, rule
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-PATH = "path.npz"
 # Of all models that are kept together.
 _MAX_BYTES = 2**28
 _PROBED_ERROR = 1e-3
@@ -99,11 +98,6 @@ def _follow(plan: Plan, start: np.ndarray, session: Session, rounds: int) -> tup
         if number in kept:
             models.append(made.model)
     return np.array(losses), np.stack(models)
-
-
-def distances(models: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return the relative Euclidean distance of each model (kept, d) to the one that was expected, (kept,)."""
-    return np.linalg.norm(models - expected, axis=1) / np.linalg.norm(expected, axis=1)
 
 
 def reference(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:

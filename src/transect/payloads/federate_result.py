@@ -11,11 +11,11 @@ import numpy as np
 from transect.domain.axes.federate import FederateCell
 from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, Status, read_record
-from transect.federated.flat import arrays_of
+from transect.federated.flat import arrays_of, distances
 from transect.federated.partitions import Clients
+from transect.federated.plan_file import PATH
 from transect.federated.rounds import Plan, Round
 from transect.onnx_models.results import result
-from transect.payloads.federate_reference import PATH, distances
 from transect.training.divergence import divergence
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer

@@ -76,7 +76,9 @@ def test_what_cannot_be_dealt_out_says_why(
         dealt(kind, y, clients, 1, owners)
 
 
-@pytest.mark.parametrize("typed", ["labels", "labels-0", "labels-1.5", "dirichlet-0", "dirichlet--1", "iid-3", "", "x", "as-given-2"])
+@pytest.mark.parametrize(
+    "typed", ["labels", "labels-0", "labels-1.5", "dirichlet-0", "dirichlet--1", "iid-3", "", "x", "as-given-2"]
+)
 def test_a_partition_that_there_is_not(typed: str) -> None:
     with pytest.raises(BadInput, match="expected iid, dirichlet-A"):
         parsed(typed)

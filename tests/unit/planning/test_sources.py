@@ -26,6 +26,16 @@ from transect.training.strategies import STRATEGIES
 
 LAPTOP = System(name="laptop")
 TRAIN = {"stage": "train", "workload": "iris-mlp-ce", "framework": "numpy", "strategy": "single", "batch": 16}
+FEDERATION = {
+    "workload": "iris-mlp-ce",
+    "aggregation": "fedavg",
+    "partition": "iid",
+    "clients": 4,
+    "cohort": 2,
+    "rounds": 2,
+    "local_steps": 1,
+    "batch": 4,
+}
 TEXT = {"corpus": "mails", "split": "random", "embeddings": "train"}
 CELLS = {
     "train": TRAIN,
@@ -39,6 +49,8 @@ CELLS = {
         "memory_budget": 1 << 30,
     },
     "reference": TRAIN | {"stage": "reference", "precision": "fp64"},
+    "federate": FEDERATION | {"stage": "federate", "engine": "loop", "framework": "numpy"},
+    "federate-reference": FEDERATION | {"stage": "federate-reference"},
     "inspect": {"stage": "inspect", "workload": "iris-mlp-ce"},
     "dataset": {"stage": "dataset", "workload": "iris-mlp-ce"},
     "export": {"stage": "export", "workload": "iris-mlp-ce", "framework": "torch", "exporter": "torchscript"},
@@ -154,14 +166,16 @@ OF_STAGES = {
     "training/costs.py": {"train", "infer"},
     # An export's graph is counted by the same rules.
     "training/operations.py": {"train", "export", "infer", "generated-model", "profile", "forecast"},
-    "training/divergence.py": {"train"},
+    "training/divergence.py": {"train", "federate"},
     "onnx_models/comparison.py": {"export", "infer", "generated-model", "convert", "roundtrip"},
     "measure/intervals.py": {"train", "retrain", "classify", "search"},
     "payloads/retrain_verdict.py": {"retrain"},
     "runtimes/training_plans.py": {"retrain"},
     "runtimes/serving_plans.py": {"infer", "retrain", "conformance"},
     "payloads/step_path.py": {"export-training-step"},
-    "training/tolerance.py": {"reference", "export-training-step"},
+    "training/tolerance.py": {"reference", "federate-reference", "export-training-step"},
+    "payloads/federate_reference.py": {"federate-reference"},
+    "payloads/federate_result.py": {"federate"},
     # The package names it, and with that whoever reads a manifest depends on it.
     "portable_step/export.py": {"export-training-step", "retrain"},
     # Imported by their registry.

@@ -22,7 +22,7 @@ from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES
 from transect.federated.partitions import EXPECTED, parsed
-from transect.federated.plan_file import FEDERATION
+from transect.federated.plan_file import FEDERATION, PATH
 from transect.planning.context import Context
 from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage, points
@@ -113,7 +113,7 @@ class Federate(Stage[FederateCell]):
     runner = "transect.stages.federate.run:FederateRunner"
     takes = {
         "data": DataArrays(own_repeat),
-        "reference": Takes(FEDERATION, "path.npz", details=("rules", "not_checkable_from")),
+        "reference": Takes(FEDERATION, PATH, details=("rules", "not_checkable_from")),
     }
     measures = True
     key = "federate"
