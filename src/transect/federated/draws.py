@@ -50,12 +50,14 @@ def draw(seed: int, purpose: Purpose, first: np.ndarray | int, second: int = 0, 
     """
     places = np.atleast_1d(np.asarray(first, np.uint64))
     words = philox(_key(seed), _counters(places, second, third, purpose))
-    return (words[:, 0] << _HALF) | words[:, 1]
+    bits: np.ndarray = (words[:, 0] << _HALF) | words[:, 1]
+    return bits
 
 
 def shuffled(seed: int, purpose: Purpose, count: int, second: int = 0, third: int = 0) -> np.ndarray:
     """Return 0 to `count` - 1, int64, in a drawn order: `orders` of one."""
-    return orders(seed, purpose, count, np.array([second]), third)[0]
+    order: np.ndarray = orders(seed, purpose, count, np.array([second]), third)[0]
+    return order
 
 
 def orders(seed: int, purpose: Purpose, count: int, seconds: np.ndarray, third: int = 0) -> np.ndarray:

@@ -32,4 +32,5 @@ def trained_part(model: Model) -> np.ndarray:
 
 def distances(models: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Return the relative Euclidean distance of each model (kept, d) to the one that was expected, (kept,)."""
-    return np.linalg.norm(models - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    far: np.ndarray = np.linalg.norm(models - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    return far

@@ -44,7 +44,7 @@ def grouped(owners: np.ndarray, clients: int) -> Clients:
     return Clients(rows=np.argsort(owners, kind="stable"), starts=np.concatenate([[0], np.cumsum(sizes)]))
 
 
-def _iid(number: None, y: np.ndarray, clients: int, seed: int) -> np.ndarray:
+def _iid(number: float, y: np.ndarray, clients: int, seed: int) -> np.ndarray:
     """Deal the rows out in a drawn order: sizes differ by one at most."""
     owners = np.empty(len(y), np.int64)
     owners[shuffled(seed, Purpose.PARTITION, len(y))] = np.arange(len(y)) % clients
@@ -134,4 +134,5 @@ def durations(clients: int, slowness: float, seed: int) -> np.ndarray:
     first, second = (uniform(draw(seed, Purpose.SPEED, np.arange(clients), part)) for part in (0, 1))
     # Box and Muller.
     normal = np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
-    return np.exp(slowness * normal)
+    taken: np.ndarray = np.exp(slowness * normal)
+    return taken

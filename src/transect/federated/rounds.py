@@ -54,7 +54,8 @@ def simulate(plan: Plan, start: np.ndarray, session: Session, exchange: Exchange
     Every rank yields the same models and losses. What the caller does between two updates is not timed.
     """
     exchange = exchange or Exchange()
-    table, state = plan.timetable, {}
+    table = plan.timetable
+    state: dict[str, np.ndarray] = {}
     # Models that a later turn begins on.
     models = {0: start}
     last_use = {int(version): number for number, row in enumerate(table.version) for version in row}
