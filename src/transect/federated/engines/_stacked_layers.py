@@ -27,6 +27,9 @@ from transect.training.layers import (
 
 Array = np.ndarray
 
+# Channels, of which three are a run too short to be worth its call.
+_FEW = 4
+
 # Which see numbers or samples, whosever they are, and no images: as for one client.
 _AS_ALONE = (ReLU, Sigmoid, LayerNorm)
 KINDS = (Linear, Conv2d, BatchNorm2d, MaxPool2d, GlobalAveragePool, Flatten, *_AS_ALONE)
@@ -99,38 +102,59 @@ def _places(array: Array, size: int, step: int, height: int, width: int) -> Iter
             yield array[:, i : i + step * (height - 1) + 1 : step, j : j + step * (width - 1) + 1 : step]
 
 
+def _unfolded(images: Array, clients: int, groups: int, size: int, step: int, ones: bool = False) -> Array:
+    """Return what each window of images (n, height, width, channels) sees, (clients, groups, windows, numbers).
+
+    A window's numbers are row by row, its channels last; with `ones` a 1 is behind them.
+    """
+    windows = sliding_window_view(images, (size, size), axis=(1, 2))[:, ::step, ::step]
+    n, height, width, channels = windows.shape[:4]
+    inputs = channels // groups
+    places = windows.reshape(clients, n // clients, height, width, groups, inputs, size, size)
+    seen, rows = size * size * inputs, n // clients * height * width
+    # In memory a window's numbers are neighbours, or of few channels a place's in all windows: runs are longer.
+    if inputs < _FEW:
+        columns = np.empty((clients, groups, seen + ones, rows), images.dtype).swapaxes(2, 3)
+    else:
+        columns = np.empty((clients, groups, rows, seen + ones), images.dtype)
+    target = columns[..., :seen].reshape(clients, groups, n // clients, height, width, size, size, inputs)
+    target[...] = places.transpose(0, 4, 1, 2, 3, 6, 7, 5)
+    if ones:
+        columns[..., -1] = 1
+    return columns
+
+
 def _convolution(x: Array, layer: Conv2d, weight: Array, bias: Array | None) -> tuple[Array, Backward]:
-    """One matrix product over unfolded windows for each client and group."""
+    """One matrix product over unfolded windows for each client and group; the bias is the weight of ones."""
     clients, groups, size, _, inputs, outputs = weight.shape
-    padded = _padded(x, layer.padding, 0)
-    windows = sliding_window_view(padded, (size, size), axis=(1, 2))[:, :: layer.stride, :: layer.stride]
-    n, height, width = windows.shape[:3]
-    grouped = windows.reshape(clients, n // clients, height, width, groups, inputs, size, size)
-    columns = np.ascontiguousarray(grouped.transpose(0, 4, 1, 2, 3, 6, 7, 5)).reshape(
-        clients, groups, -1, size * size * inputs
-    )
+    pad, step = layer.padding, layer.stride
+    padded = _padded(x, pad, 0)
+    height, width = ((length - size) // step + 1 for length in padded.shape[1:3])
+    columns = _unfolded(padded, clients, groups, size, step, bias is not None)
     matrix = weight.reshape(clients, groups, -1, outputs)
-    y = (columns @ matrix).swapaxes(1, 2).reshape(clients, -1, groups * outputs)
     if bias is not None:
-        y += bias[:, None]
+        matrix = np.concatenate([matrix, bias.reshape(clients, groups, 1, outputs)], axis=2)
+    y = (columns @ matrix).swapaxes(1, 2).reshape(len(x), height, width, -1)
 
     def backward(g: Array, need: bool) -> tuple[Array | None, tuple[Array, ...]]:
-        rows = g.reshape(clients, -1, groups * outputs)
-        parts = rows.reshape(clients, -1, groups, outputs).swapaxes(1, 2)
-        gradients: tuple[Array, ...] = ((columns.swapaxes(2, 3) @ parts).reshape(weight.shape),)
+        parts = g.reshape(clients, -1, groups, outputs).swapaxes(1, 2)
+        found = columns.swapaxes(2, 3) @ parts
+        gradients: tuple[Array, ...] = (found[:, :, : size * size * inputs].reshape(weight.shape),)
         if bias is not None:
-            gradients += (rows.sum(axis=1),)
+            gradients += (found[:, :, -1].reshape(clients, -1),)
         if not need:
             return None, gradients
-        unfolded = (parts @ matrix.swapaxes(2, 3)).swapaxes(1, 2)
-        unfolded = unfolded.reshape(n, height, width, groups, size * size, inputs)
-        spread = np.zeros_like(padded)
-        for place, target in enumerate(_places(spread, size, layer.stride, height, width)):
-            target += unfolded[..., place, :].reshape(target.shape)
-        pad = layer.padding
-        return spread[:, pad : pad + x.shape[1], pad : pad + x.shape[2]], gradients
+        # A number of the input is seen by the windows around it: their gradients are unfolded, the kernel is turned.
+        n, rows, length, channels = padded.shape
+        apart = np.zeros((n, rows + size - 1, length + size - 1, groups * outputs), x.dtype)
+        last = size - 1 + step * (height - 1), size - 1 + step * (width - 1)
+        apart[:, size - 1 : last[0] + 1 : step, size - 1 : last[1] + 1 : step] = g
+        seen = apart[:, pad : pad + x.shape[1] + size - 1, pad : pad + x.shape[2] + size - 1]
+        turned = weight[:, :, ::-1, ::-1].swapaxes(4, 5).reshape(clients, groups, -1, inputs)
+        inner = _unfolded(seen, clients, groups, size, 1) @ turned
+        return inner.swapaxes(1, 2).reshape(x.shape), gradients
 
-    return y.reshape(n, height, width, -1), backward
+    return y, backward
 
 
 def _pool(x: Array, layer: MaxPool2d) -> tuple[Array, Backward]:
@@ -151,7 +175,10 @@ def _pool(x: Array, layer: MaxPool2d) -> tuple[Array, Backward]:
             here = value == y
             here &= free
             free ^= here
-            target += g * here
+            if step < size:
+                target += g * here
+            else:
+                np.multiply(g, here, out=target)
         return spread[:, pad : pad + x.shape[1], pad : pad + x.shape[2]], ()
 
     return y, backward

@@ -23,7 +23,7 @@ from transect.training.workloads import Parameters
 
 # What a step of all clients of a stack reads and writes, about: more of them leave the second cache, fewer pay more for
 # each call of numpy (tests/benchmarks/bench_federated.py).
-_STACK_BYTES = 2**20
+_STACK_BYTES = 2**21
 # Of the smallest models: calls are a hundredth of the time by then.
 _MOST_CLIENTS = 512
 
