@@ -51,7 +51,7 @@ class Loss(Plugin, ABC):
         A loss that does all at once gives each the same bits as alone.
         """
         found = [self.value_and_gradient(rule, *batch) for batch in zip(outputs, y, strict=True)]
-        return np.array([loss for loss, _ in found], outputs.dtype), np.stack([gradient for _, gradient in found])
+        return np.array([loss for loss, _ in found]), np.stack([gradient for _, gradient in found])
 
     @abstractmethod
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
