@@ -55,6 +55,21 @@ def test_a_gradient_is_that_of_the_value(case):
     assert np.isfinite(value)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", CASES)
+def test_many_batches_get_the_bits_of_each_alone(case, dtype):
+    loss, more, outputs, y = CASES[case]
+    rule, made = rule_of(loss, **more), LOSSES.get(loss)
+    many = np.stack([(scale * outputs).astype(dtype) for scale in (1, -0.5, 2)])
+    targets = np.stack([y, y[::-1], y])
+    values, gradients = made.each(rule, many, targets)
+    assert gradients.dtype == dtype and values.shape == (3,)
+    for place, batch in enumerate(zip(many, targets, strict=True)):
+        value, gradient = made.value_and_gradient(rule, *batch)
+        assert value == float(values[place])
+        np.testing.assert_array_equal(gradients[place], gradient)
+
+
 def test_the_losses_by_hand():
     def value(loss, outputs, y, **more):
         return LOSSES.get(loss).value_and_gradient(rule_of(loss, **more), np.array(outputs), np.array(y))[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,16 +66,21 @@ class Session(ABC):
     """An engine at work."""
 
     @abstractmethod
-    def turns(self, turns: Sequence[Turn]) -> Iterator[Turned]:
+    def turns(self, turns: Iterable[Turn]) -> Iterator[Turned]:
         """Compute turns, and yield what they came to in one or several pieces, in their order.
 
         A client begins with its given weights and an optimiser at rest, and takes a step for each row of `rows`, at the
-        workload's learning rate. A session may hold one piece at a time: what was yielded is not touched again.
+        workload's learning rate. All have as many steps and rows. A session may hold one piece at a time: what was
+        yielded is not touched again, and turns may be made as they are taken.
         """
 
 
 class Engine(Plugin, ABC):
     """A way to compute clients' turns."""
+
+    def supports(self, cell: FederateCell, parameters: Parameters) -> str | None:
+        """Return why it cannot compute the cell, or None; asked without the libraries that compute."""
+        return None
 
     def builds(self, model: Model, parameters: Parameters) -> str | None:
         """Return why it cannot train the model, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -11,6 +12,9 @@ from transect.training.frameworks._numpy_layers import Backward, forward
 from transect.training.layers import Branches, Layer, inner, weight_shapes
 from transect.training.losses import LOSSES
 from transect.training.workloads import Parameters
+
+# Runs a layer, as `_numpy_layers.forward` does.
+Run = Callable[[Layer, np.ndarray, list[np.ndarray], bool], tuple[np.ndarray, Backward]]
 
 
 class LayeredComputation:
@@ -23,7 +27,7 @@ class LayeredComputation:
         weights: dict[str, np.ndarray],
         gradients: dict[str, np.ndarray],
     ) -> None:
-        self._steps, self._rule, self._loss = _chain(layers, weights, gradients), rule, LOSSES.get(rule.loss)
+        self._steps, self._rule, self._loss = chain(layers, weights, gradients), rule, LOSSES.get(rule.loss)
 
     def forward(self, x: np.ndarray) -> tuple[np.ndarray, Backward]:
         """Return the outputs in training and the way back, on which gradients land in their arrays."""
@@ -44,15 +48,15 @@ class LayeredComputation:
 class _Leaf:
     """A layer with its arrays, looked up once: in a small model look-ups cost 5 % of a step."""
 
-    def __init__(self, layer: Layer, weights: list[np.ndarray], gradients: list[np.ndarray]) -> None:
-        self.layer, self.weights, self.gradients = layer, weights, gradients
+    def __init__(self, run: Run, layer: Layer, weights: list[np.ndarray], gradients: list[np.ndarray]) -> None:
+        self.run, self.layer, self.weights, self.gradients = run, layer, weights, gradients
         self.trained = bool(gradients)
 
     def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
-        return forward(self.layer, x, self.weights, training)
+        return self.run(self.layer, x, self.weights, training)
 
 
-class _Chain:
+class Chain:
     """Layers one after another."""
 
     def __init__(self, parts: list[_Leaf | _Parallel]) -> None:
@@ -86,40 +90,42 @@ class _Parallel:
 
     gradients: tuple[np.ndarray, ...] = ()
 
-    def __init__(self, chains: list[_Chain], joins: bool) -> None:
-        self.chains, self.joins = chains, joins
+    def __init__(self, chains: list[Chain], joins: bool, channels: int) -> None:
+        self.chains, self.joins, self._channels = chains, joins, channels
         self.trained = any(chain.trained for chain in chains)
 
     def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
         passes = [chain.forward(x, training) for chain in self.chains]
         outputs = [y for y, _ in passes]
-        ends = np.cumsum([y.shape[1] for y in outputs])
+        ends = np.cumsum([y.shape[self._channels] for y in outputs])
 
         def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
-            pieces = np.split(g, ends[:-1], axis=1) if self.joins else [g] * len(passes)
+            pieces = np.split(g, ends[:-1], axis=self._channels) if self.joins else [g] * len(passes)
             found: list[Any] = [back(piece, need)[0] for (_, back), piece in zip(passes, pieces, strict=True)]
             return (reduce(np.add, found) if need else None), ()
 
-        return (np.concatenate(outputs, axis=1) if self.joins else reduce(np.add, outputs)), backward
+        joined = np.concatenate(outputs, axis=self._channels) if self.joins else reduce(np.add, outputs)
+        return joined, backward
 
 
-def _chain(
-    layers: tuple[Layer, ...], weights: dict[str, np.ndarray], gradients: dict[str, np.ndarray], prefix: str = ""
-) -> _Chain:
+def chain(
+    layers: tuple[Layer, ...],
+    weights: dict[str, np.ndarray],
+    gradients: dict[str, np.ndarray],
+    prefix: str = "",
+    run: Run = forward,
+    channels: int = 1,
+) -> Chain:
+    """Bind layers to their arrays; `run` runs those that have no others inside, `channels` is the axis of an image's."""
     parts: list[_Leaf | _Parallel] = []
     for index, layer in enumerate(layers):
         name = f"{prefix}{index}."
         if chains := inner(layer):
-            made = [_chain(chain, weights, gradients, f"{name}{part}.") for part, chain in chains.items()]
-            parts.append(_Parallel(made, isinstance(layer, Branches)))
+            made = [chain(one, weights, gradients, f"{name}{part}.", run, channels) for part, one in chains.items()]
+            parts.append(_Parallel(made, isinstance(layer, Branches), channels))
             continue
         weight_names = [weight.name for weight in weight_shapes((layer,))]
         names = [name + weight.rpartition(".")[2] for weight in weight_names]
-        parts.append(
-            _Leaf(
-                layer,
-                [weights[weight] for weight in names],
-                [gradients[weight] for weight in names if weight in gradients],
-            )
-        )
-    return _Chain(parts)
+        bound = [weights[weight] for weight in names]
+        parts.append(_Leaf(run, layer, bound, [gradients[weight] for weight in names if weight in gradients]))
+    return Chain(parts)

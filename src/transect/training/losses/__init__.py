@@ -45,6 +45,14 @@ class Loss(Plugin, ABC):
     def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the mean loss, and its gradient with respect to the outputs, like them."""
 
+    def each(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same of m batches, outputs (m, n, ...), each by itself: losses (m,), and gradients like outputs.
+
+        A loss that does all at once gives each the same bits as alone.
+        """
+        found = [self.value_and_gradient(rule, *batch) for batch in zip(outputs, y, strict=True)]
+        return np.array([loss for loss, _ in found]), np.stack([gradient for _, gradient in found])
+
     @abstractmethod
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Return the sum of the samples' scores, for targets of its own kind."""
@@ -54,10 +62,10 @@ LOSSES: Registry[Loss] = Registry("loss", "transect.training.losses", Loss)
 
 
 def as_numbers(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return targets of the outputs' shape and dtype: of class numbers (n,) vectors of one 1 and zeros."""
+    """Return targets of the outputs' shape and dtype: of class numbers (..., n) vectors of one 1 and zeros."""
     if y.shape == outputs.shape:
         return y.astype(outputs.dtype, copy=False)
-    units: np.ndarray = np.eye(outputs.shape[1], dtype=outputs.dtype)[y]
+    units: np.ndarray = np.eye(outputs.shape[-1], dtype=outputs.dtype)[y]
     return units
 
 

@@ -25,12 +25,18 @@ class BinaryCrossEntropy(Loss):
         return 9 * outputs
 
     def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return both; exponentials are of negative numbers only."""
+        """Return both."""
+        losses, gradients = self.each(rule, outputs[np.newaxis], y[np.newaxis])
+        return float(losses[0]), gradients[0]
+
+    def each(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both of all batches at once; exponentials are of negative numbers only."""
         wanted = as_numbers(outputs, y)
         small = np.exp(-np.abs(outputs))
         loss = np.maximum(outputs, 0) - outputs * wanted + np.log1p(small)
         sigmoid = np.where(outputs >= 0, 1, small) / (1 + small)
-        return float(loss.sum() / loss.size), (sigmoid - wanted) / loss.size
+        size = outputs[0].size
+        return loss.reshape(len(outputs), -1).sum(axis=1) / size, (sigmoid - wanted) / size
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add up each sample's share of outputs whose sign is right: positive for a 1."""

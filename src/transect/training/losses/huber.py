@@ -29,10 +29,16 @@ class Huber(Loss):
         return 6 * outputs
 
     def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return both: with c = d cut off at +-delta the loss is c (d - c / 2), the gradient c."""
-        difference = outputs - as_numbers(outputs, y)
+        """Return both."""
+        losses, gradients = self.each(rule, outputs[np.newaxis], y[np.newaxis])
+        return float(losses[0]), gradients[0]
+
+    def each(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both of all batches: with c = d cut off at +-delta the loss is c (d - c / 2), the gradient c."""
+        difference = (outputs - as_numbers(outputs, y)).reshape(len(outputs), -1)
         cut = np.clip(difference, -rule.delta, rule.delta)
-        return float((cut * (difference - 0.5 * cut)).sum() / cut.size), cut / cut.size
+        size = cut.shape[1]
+        return (cut * (difference - 0.5 * cut)).sum(axis=1) / size, (cut / size).reshape(outputs.shape)
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add up each sample's mean distance."""

@@ -30,13 +30,20 @@ class MeanSquaredError(Loss):
 
     def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
         """Return both."""
-        n = len(y)
+        losses, gradients = self.each(rule, outputs[np.newaxis], y[np.newaxis])
+        return float(losses[0]), gradients[0]
+
+    def each(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both of all batches at once."""
+        batches, n = y.shape[:2]
         if y.shape == outputs.shape:
-            difference = outputs - as_numbers(outputs, y)
-            return float(np.square(difference).sum() / difference.size), 2 * difference / difference.size
-        difference = outputs.copy()
-        difference[np.arange(n), y] -= 1
-        return float(0.5 * np.square(difference).sum() / n), difference / n
+            difference = (outputs - as_numbers(outputs, y)).reshape(batches, -1)
+            size = difference.shape[1]
+            return np.square(difference).sum(axis=1) / size, (2 * difference / size).reshape(outputs.shape)
+        difference = outputs.copy().reshape(batches * n, -1)
+        difference[np.arange(y.size), y.reshape(-1)] -= 1
+        squares = np.square(difference).reshape(batches, -1)
+        return 0.5 * squares.sum(axis=1) / n, (difference / n).reshape(outputs.shape)
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add up each sample's mean of squares."""

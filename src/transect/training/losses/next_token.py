@@ -32,7 +32,7 @@ class NextToken(Loss):
     def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
         """Return both."""
         loss, gradient = cross_entropy(outputs.reshape(-1, outputs.shape[-1]), y.reshape(-1), rule.label_smoothing)
-        return loss, gradient.reshape(outputs.shape)
+        return float(loss), gradient.reshape(outputs.shape)
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add up each sample's share of tokens that have the largest output."""
