@@ -29,6 +29,7 @@ LAYERS = (
     "simulation",
     "planner",
     "text",
+    "federated",
     "runtimes",
     "portable_step",
     "onnx_models",
@@ -44,6 +45,7 @@ REPORT_LIBRARIES = {"duckdb", "pandas", "pyarrow", "altair", "vl_convert", "jinj
 EVERYWHERE = {
     "training": {"numpy", "pydantic"},
     "text": {"numpy", "pydantic"},
+    "federated": {"numpy", "pydantic"},
     "measure": {"numpy", "pydantic", "psutil"},
     "payloads": {"numpy", "pydantic"},
     "domain": {"numpy", "pydantic", "psutil", "ruamel"},
