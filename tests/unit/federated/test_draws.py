@@ -29,12 +29,7 @@ def one_by_one(key: list[int], counter: list[int]) -> list[int]:
     (a, b, c, d), (first, second) = counter, key
     for _ in range(10):
         left, right = 0xD2511F53 * a, 0xCD9E8D57 * c
-        a, b, c, d = (
-            (right >> 32) ^ b ^ first,
-            right & 0xFFFFFFFF,
-            (left >> 32) ^ d ^ second,
-            left & 0xFFFFFFFF,
-        )
+        a, b, c, d = ((right >> 32) ^ b ^ first, right & 0xFFFFFFFF, (left >> 32) ^ d ^ second, left & 0xFFFFFFFF)
         first, second = (first + 0x9E3779B9) % 2**32, (second + 0xBB67AE85) % 2**32
     return [a, b, c, d]
 

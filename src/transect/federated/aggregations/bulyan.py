@@ -20,7 +20,8 @@ class Bulyan(Aggregation):
 
     E. M. El Mhamdi, R. Guerraoui, S. Rouault, "The hidden vulnerability of distributed learning in Byzantium", ICML
     2018, section 4. Krum's neighbours are counted anew among those that are left, 1 at least. Of two numbers as far
-    from the median the smaller is nearer. Rows do not weigh.
+    from the median the smaller is nearer. Rows do not weigh. Two that are each other's one neighbour have equal scores,
+    so with 1 or 2 attackers the last choices depend on the order of turns.
     """
 
     options = MappingProxyType({"attackers": ATTACKERS})
