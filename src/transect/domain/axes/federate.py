@@ -49,9 +49,7 @@ class Federation(Cell):
     local_steps: Annotated[
         int, Axis(place=87, word=lambda n: f"l{n}", label=counted("local step"), kind=True), Field(ge=1)
     ]
-    batch: Annotated[
-        int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}", kind=True), Field(ge=1)
-    ]
+    batch: Annotated[int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}", kind=True), Field(ge=1)]
 
 
 class FederateReferenceCell(Federation):

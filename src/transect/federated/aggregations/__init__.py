@@ -56,7 +56,7 @@ class Updates:
 class Aggregation(Plugin, ABC):
     """One rule, which sees each update of a round. One that needs no more than their sum is `Summed`."""
 
-    # By name.
+    # Its options, by name.
     options: Mapping[str, Option] = MappingProxyType({})
     # Whether vectors are the clients' models minus the server's of now, not minus the one that they were given.
     from_current: bool = False
