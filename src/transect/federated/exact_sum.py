@@ -100,7 +100,8 @@ class ExactSum:
         mean = np.empty(self.parts.shape[1] - 1)
         for start in range(0, len(mean), _NUMBERS):
             end = min(start + _NUMBERS, len(mean))
-            mean[start:end] = _quotient(*self.parts[:, start:end], max(divisor, 1))
+            high, low = self.parts[:, start:end]
+            mean[start:end] = _quotient(high, low, max(divisor, 1))
         mean *= 2.0 ** (-2 * _PART)
         return mean
 
@@ -110,7 +111,7 @@ def _quotient(high: np.ndarray, low: np.ndarray, divisor: int) -> np.ndarray:
     # `>>` and `//` go down, also below 0: what is left is never negative.
     first, left = np.divmod(high + (low >> _PART), divisor)
     second, left = np.divmod((left << _PART) | (low & (2**_PART - 1)), divisor)
-    quotient = (first << _PART) + second
+    quotient: np.ndarray = (first << _PART) + second
     return quotient + ((2 * left > divisor) | ((2 * left == divisor) & (quotient & 1 == 1)))
 
 

@@ -10,8 +10,8 @@ from transect.domain.options import Option
 from transect.federated.aggregations import Updates
 
 ATTACKERS = Option(default=1, min=0, description="updates that may be anything")
-# Numbers that are taken from each other at a time, so that they stay in a core's cache.
-_NUMBERS = 2**15
+# Numbers that are taken from each other at a time: few calls, and not much memory.
+_NUMBERS = 2**18
 
 
 def too_few(clients: int, needed: int, attackers: object) -> str | None:

@@ -29,4 +29,4 @@ class Krum(Aggregation):
     def change(self, settings: Settings, updates: Updates, state: State) -> np.ndarray:
         """Return the chosen update."""
         (best,) = chosen_by_krum(updates.vectors, int(settings["attackers"]), 1, again=False)
-        return updates.vectors[best]
+        return np.asarray(updates.vectors[best])

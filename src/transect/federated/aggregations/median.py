@@ -18,4 +18,4 @@ class Median(Aggregation):
 
     def change(self, settings: Settings, updates: Updates, state: State) -> np.ndarray:
         """Return the medians."""
-        return np.median(updates.vectors, axis=0)
+        return np.asarray(np.median(updates.vectors, axis=0))
