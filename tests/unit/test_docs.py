@@ -162,6 +162,7 @@ def test_examples_are_one_of_each_kind():
         "SPLITTERS",
         "CLASSIFIERS",
         "MEMORIES",
+        "AGGREGATIONS",
         "WRAPPERS",
         "STAGES",
     }
@@ -171,6 +172,7 @@ def test_examples_are_one_of_each_kind():
 _USE = """
 from pathlib import Path
 import numpy as np
+from transect.federated.aggregations import AGGREGATIONS, Updates
 from transect.hpc.ingest import ingest
 from transect.launch import LAUNCHERS, Request
 from transect.launch.wrapping import image_fault, wrapped
@@ -187,6 +189,8 @@ argv, _ = wrapped("/image", wrapper="extra-bubblewrap", binds=["/data"], workdir
 assert argv[0] == "bwrap" and argv[-6:] == ["--bind", "/tmp", "/tmp", "--chdir", "/data/run", "--"]
 said = "bwrap: execvp python: No such file or directory"
 assert image_fault("extra-bubblewrap", "/image", said) == f"image /image: {said}"
+updates = Updates(vectors=np.array([[0.0, 8.0], [0.5, 0.0]]), counts=np.array([1, 1]), staleness=np.array([0, 0]))
+assert AGGREGATIONS.get("extra-short").combine({"longest": 1.0}, updates, {}).tolist() == [0.25, 0.5]
 workload = WORKLOADS.get("wine-mlp")
 assert workload.dataset in DATASETS
 assert shapes(workload.layers, workload.sample)[-1] == (3,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from transect.domain.registry import Registry
+from transect.federated.aggregations import AGGREGATIONS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -38,6 +39,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     LOSSES,
     OPTIMISERS,
     SCHEDULES,
+    AGGREGATIONS,
     MODELS,
     EXPORTERS,
     LOADERS,

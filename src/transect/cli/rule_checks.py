@@ -1,4 +1,4 @@
-"""The checks of losses, optimisers and schedules that are plug-ins."""
+"""The checks of losses, optimisers, schedules and aggregations that are plug-ins."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from transect.domain.metrics import METRICS
 from transect.domain.options import settings
+from transect.federated.aggregations import Updates
 from transect.training.optimisers import OWN_OPTIMISER
 from transect.training.workloads import WORKLOADS
 
@@ -83,3 +84,26 @@ def check_schedule(plugin: Any, name: str) -> Iterator[Check]:
     factors = plugin.factors(settings(dict(plugin.options), ()), steps, 10)
     yield same("shape of the factors of 10 steps", steps.shape, factors.shape)
     yield Check("factors", "numbers from 0 on", factors.tolist(), bool((np.isfinite(factors) & (factors >= 0)).all()))
+
+
+def check_aggregation(plugin: Any, name: str) -> Iterator[Check]:
+    """Equal updates come to that update, and it changes nothing that it is given but its state."""
+    wrong = [key for key, option in plugin.options.items() if not option.takes(option.default)]
+    yield same("options that do not take their default", [], wrong)
+    given, clients = settings(plugin.options, ()), 16
+    yield same(f"complaint about the defaults and {clients} updates", None, plugin.complaint(given, clients))
+    model, vector = np.linspace(-1, 1, 5), np.array([0.5, -0.25, 0.0, 1.5, -2.0])
+    updates = Updates(
+        vectors=np.tile(vector, (clients, 1)), counts=np.arange(1, clients + 1), staleness=np.zeros(clients, np.int64)
+    )
+    before, state = dict(given), dict[str, np.ndarray]()
+    change = plugin.combine(given, updates, state)
+    yield same("shape and type of a change", ((5,), "float64"), (change.shape, str(change.dtype)))
+    far = float(np.abs(change / np.abs(change).max(initial=1e-300) - vector / 2).max())
+    yield Check("direction of the change that equal updates come to", "theirs, to 1e-9", far, far < 1e-9)
+    following = plugin.step(given, model, change, state)
+    yield same("shape and type of a model", ((5,), "float64"), (following.shape, str(following.dtype)))
+    kept = {key: (array.shape, str(array.dtype)) for key, array in state.items()}
+    yield same("shapes and types of its state", dict.fromkeys(state, ((5,), "float64")), kept)
+    unchanged = (updates.vectors == vector).all() and (model == np.linspace(-1, 1, 5)).all() and given == before
+    yield Check("what it is given", "as it was", "changed" if not unchanged else "as it was", bool(unchanged))

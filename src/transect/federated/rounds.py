@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transect.federated.aggregations import Aggregation, Settings, Summed, Updates
+from transect.federated.aggregations import Aggregation, Settings, State, Summed, Updates
 from transect.federated.draws import rows_of_turns, seeds_of_turns
 from transect.federated.engines import Session, Turn
 from transect.federated.exact_sum import ExactSum
@@ -55,13 +55,13 @@ def simulate(plan: Plan, start: np.ndarray, session: Session, exchange: Exchange
     """
     exchange = exchange or Exchange()
     table = plan.timetable
-    state: dict[str, np.ndarray] = {}
+    state: State = {}
     # Models that a later turn begins on.
     models = {0: start}
     last_use = {int(version): number for number, row in enumerate(table.version) for version in row}
     for number in range(len(table.client)):
         begin = time.perf_counter()
-        change, losses, spent = _updates(plan, number, models, session, exchange)
+        change, losses, spent = _updates(plan, number, models, state, session, exchange)
         now = models[number].astype(np.float64)
         then = now + change
         then[plan.trained] = plan.aggregation.step(plan.settings, now[plan.trained], change[plan.trained], state)
@@ -72,7 +72,12 @@ def simulate(plan: Plan, start: np.ndarray, session: Session, exchange: Exchange
 
 
 def _updates(
-    plan: Plan, number: int, models: dict[int, np.ndarray], session: Session, exchange: Exchange
+    plan: Plan,
+    number: int,
+    models: dict[int, np.ndarray],
+    state: State,
+    session: Session,
+    exchange: Exchange,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the change that an update's turns stand for, float64 (d,), their losses, and this rank's seconds in turns."""
     table = plan.timetable
@@ -103,11 +108,11 @@ def _updates(
             done, first = done + several * exchange.size, first + several
             begin = time.perf_counter()
     losses = exchange.total(losses)
-    if total is not None:
+    if isinstance(aggregation, Summed) and total is not None:
         total.parts = exchange.total(total.parts)
-        return total.mean(), losses, spent
+        return aggregation.mean(plan.settings, total), losses, spent
     updates = Updates(vectors=exchange.total(vectors), counts=counts, staleness=staleness)
-    return aggregation.combine(plan.settings, updates), losses, spent
+    return aggregation.combine(plan.settings, updates, state), losses, spent
 
 
 def _turns(plan: Plan, number: int, models: dict[int, np.ndarray], places: range) -> Iterator[list[Turn]]:

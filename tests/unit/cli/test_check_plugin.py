@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from checkouts import ROOT
 from transect.cli.plugin_checks import answers
 from transect.domain.errors import BadInput
+from transect.federated.aggregations import AGGREGATIONS
+from transect.federated.aggregations.median import Median
 from transect.runtimes import RUNTIMES
 from transect.runtimes.python import PythonRuntime
 from transect.training.frameworks import FRAMEWORKS
@@ -104,6 +107,18 @@ class Below(Constant):
         return -super().factors(options, step, steps)
 
 
+class Inward(Median):
+    """Away from the clients, in place."""
+
+    def step(self, settings, model, change, state):
+        state["rounds"] = np.ones(1)
+        model += change
+        return model.copy()
+
+    def change(self, settings, updates, state):
+        return -super().change(settings, updates, state)
+
+
 @pytest.mark.parametrize(
     ("kind", "registry", "plugin", "wrong"),
     [
@@ -122,6 +137,12 @@ class Below(Constant):
         ("optimiser", OPTIMISERS, Uphill, ["takes hyper-parameters that there are", "update with a gradient of 1"]),
         ("loss", LOSSES, Steep, ["score", "gradient beside differences of the value"]),
         ("schedule", SCHEDULES, Below, ["factors"]),
+        (
+            "aggregation",
+            AGGREGATIONS,
+            Inward,
+            ["direction of the change that equal updates come to", "shapes and types of its state", "what it is given"],
+        ),
     ],
 )
 def test_each_wrong_answer_fails_by_name(kind, registry, plugin, wrong, monkeypatch):
@@ -138,7 +159,10 @@ def test_annotations_for_a_type_checker_alone_are_no_fault(monkeypatch):
     assert not failed(checks) and "not looked at: name 'OnlyThere'" in checks[0].given
 
 
-@pytest.mark.parametrize(("kind", "registry"), [("loss", LOSSES), ("schedule", SCHEDULES), ("optimiser", OPTIMISERS)])
+@pytest.mark.parametrize(
+    ("kind", "registry"),
+    [("loss", LOSSES), ("schedule", SCHEDULES), ("optimiser", OPTIMISERS), ("aggregation", AGGREGATIONS)],
+)
 def test_the_project_s_own_rules_hold(kind, registry):
     for name in registry:
         assert failed(answers(kind, name)) == []

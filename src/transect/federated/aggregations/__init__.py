@@ -9,10 +9,12 @@ from types import MappingProxyType
 
 import numpy as np
 
+from transect.domain.errors import BadInput, WrongResult
 from transect.domain.options import Option, Value
 from transect.domain.registry import Plugin, Registry
+from transect.federated.exact_sum import MAX_WEIGHT, ExactSum, refuse_unusable
 
-__all__ = ["AGGREGATIONS", "Aggregation", "Settings", "Summed", "Updates"]
+__all__ = ["AGGREGATIONS", "Aggregation", "Settings", "State", "Summed", "Updates"]
 
 Settings = Mapping[str, Value]
 # What an aggregation keeps from round to round, by name: float64 (d,).
@@ -21,56 +23,87 @@ State = dict[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Updates:
-    """What n clients sent, in the order of their turns.
+    """What n clients sent, in the order of their turns: one at least.
 
     `vectors`: float64 (n, d), the model after a client's turn minus the model that it was given, all weights in one
     vector. `counts`: int64 (n,), rows that it learned from. `staleness`: int64 (n,), how many updates the server made
     since the client was given its model; 0 where rounds are synchronous.
+
+    What no rule could use is refused here, for all of them: WrongResult for a number that is not finite or from
+    `exact_sum.LIMIT` on, a count that is not from 1 to `MAX_WEIGHT`, a staleness below 0, and other shapes or types.
     """
 
     vectors: np.ndarray
     counts: np.ndarray
     staleness: np.ndarray
 
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or not len(self.vectors) or self.vectors.dtype != np.float64:
+            raise WrongResult(
+                f"updates: expected float64 (n, d) of one client at least, got {self.vectors.dtype} {self.vectors.shape}"
+            )
+        for name, given, least in (("counts", self.counts, 1), ("staleness", self.staleness, 0)):
+            if given.dtype != np.int64 or given.shape != self.vectors.shape[:1]:
+                raise WrongResult(
+                    f"{name} of updates: expected int64 ({len(self.vectors)},), got {given.dtype} {given.shape}"
+                )
+            if given.min() < least or given.max() > MAX_WEIGHT:
+                wrong = next(int(one) for one in given if not least <= one <= MAX_WEIGHT)
+                raise WrongResult(f"{name} of updates: expected {least} to {MAX_WEIGHT}, got {wrong}")
+        refuse_unusable(self.vectors)
+
 
 class Aggregation(Plugin, ABC):
     """One rule, which sees each update of a round. One that needs no more than their sum is `Summed`."""
 
-    # By name.
+    # Its options, by name.
     options: Mapping[str, Option] = MappingProxyType({})
     # Whether vectors are the clients' models minus the server's of now, not minus the one that they were given.
     from_current: bool = False
 
     def complaint(self, settings: Settings, clients: int) -> str | None:
-        """Return why so many updates in a round are too few for it, or None."""
+        """Return what is wrong with settings that have the right types, or with so many updates at once, or None."""
         return None
 
     @abstractmethod
-    def combine(self, settings: Settings, updates: Updates) -> np.ndarray:
+    def change(self, settings: Settings, updates: Updates, state: State) -> np.ndarray:
         """Return the change of the model that a round's updates stand for, float64 (d,)."""
 
     def step(self, settings: Settings, model: np.ndarray, change: np.ndarray, state: State) -> np.ndarray:
         """Return the next model, float64 (d,); `state` is empty at first, and changed in place."""
-        return model + change
+        return np.add(model, change)
+
+    def combine(self, settings: Settings, updates: Updates, state: State) -> np.ndarray:
+        """Return `change`, where there is no `complaint`; called by what runs rounds, and the same for all rules.
+
+        Raises BadInput with the complaint.
+        """
+        if complaint := self.complaint(settings, len(updates.vectors)):
+            raise BadInput(complaint)
+        # A zero has no sign: that of a sorted column's middle would depend on the order of clients.
+        return self.change(settings, updates, state) + 0.0
 
 
 class Summed(Aggregation):
     """A rule that takes a weighted mean: updates are added as they come, and none is kept.
 
-    `weights` are whole numbers, so that the sum is exact (`exact_sum`).
+    `weights` are whole numbers, so that the sum is exact (`exact_sum`). What adds updates in pieces makes its own
+    `ExactSum`, and takes `mean` of it.
     """
 
     def weights(self, settings: Settings, counts: np.ndarray, staleness: np.ndarray) -> np.ndarray:
         """Return what each update counts, int64 (n,); the rows that it learned from, unless a rule says otherwise."""
         return counts
 
-    def combine(self, settings: Settings, updates: Updates) -> np.ndarray:
-        """Return the weighted mean."""
-        from transect.federated.exact_sum import ExactSum
+    def mean(self, settings: Settings, total: ExactSum) -> np.ndarray:
+        """Return what a sum of all updates stands for, float64 (d,): over the sum of weights, unless a rule differs."""
+        return total.mean(total.weight)
 
+    def change(self, settings: Settings, updates: Updates, state: State) -> np.ndarray:
+        """Return the mean."""
         total = ExactSum(updates.vectors.shape[1])
         total.add(updates.vectors, self.weights(settings, updates.counts, updates.staleness))
-        return total.mean()
+        return self.mean(settings, total)
 
 
 AGGREGATIONS: Registry[Aggregation] = Registry("aggregation", "transect.federated.aggregations", Aggregation)
