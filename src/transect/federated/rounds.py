@@ -72,12 +72,7 @@ def simulate(plan: Plan, start: np.ndarray, session: Session, exchange: Exchange
 
 
 def _updates(
-    plan: Plan,
-    number: int,
-    models: dict[int, np.ndarray],
-    state: State,
-    session: Session,
-    exchange: Exchange,
+    plan: Plan, number: int, models: dict[int, np.ndarray], state: State, session: Session, exchange: Exchange
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the change that an update's turns stand for, float64 (d,), their losses, and this rank's seconds in turns."""
     table = plan.timetable

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transect.federated.draws import Purpose, draw, philox, rows_of_turn, shuffled, uniform
+from transect.federated.draws import Purpose, draw, orders, philox, rows_of_turns, seeds_of_turns, shuffled, uniform
 
 SEEDS = st.integers(0, 2**64 - 1)
 # kat_vectors of Random123 1.14 (D. E. Shaw Research): philox4x32 with 10 rounds; counter, key, result.
@@ -81,6 +81,29 @@ def test_every_order_of_three_is_as_frequent():
     orders = Counter(tuple(shuffled(3, Purpose.COHORT, 3, second).tolist()) for second in range(1200))
     assert len(orders) == 6
     assert max(abs(times - 200) for times in orders.values()) < 70
+
+
+def rows_of_turn(seed, turn, rows, steps, batch):
+    return rows_of_turns(seed, np.array([turn]), np.array([rows]), steps, batch)[0]
+
+
+@given(SEEDS, st.sampled_from(Purpose), st.integers(0, 40), st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_an_order_is_that_of_32_bits_each(seed, purpose, count, seconds):
+    key = [seed % 2**32, seed >> 32]
+    for second, found in zip(seconds, orders(seed, purpose, count, np.array(seconds), 5).tolist(), strict=True):
+        bits = [one_by_one(key, [i // 4, second, 5, int(purpose)])[i % 4] for i in range(count)]
+        assert found == sorted(range(count), key=lambda i: (bits[i], i))
+
+
+def test_turns_side_by_side_have_the_rows_of_each_alone():
+    turns, rows = np.array([7, 0, 9, 4]), np.array([3, 30, 3, 5])
+    together = rows_of_turns(1, turns, rows, 3, 4)
+    alone = [rows_of_turn(1, turn, count, 3, 4) for turn, count in zip(turns, rows, strict=True)]
+    np.testing.assert_array_equal(together, alone)
+    # As docs/federated.md has it.
+    assert together[0].tolist() == [[0, 1, 2, 1], [2, 0, 0, 2], [1, 1, 0, 2]]
+    assert seeds_of_turns(1, turns, 2).shape == (4, 2) and len(set(seeds_of_turns(1, turns, 2).ravel())) == 8
 
 
 @given(SEEDS, st.integers(0, 2**20), st.integers(1, 40), st.integers(1, 12), st.integers(1, 50))

@@ -208,7 +208,9 @@ def test_turns_are_taken_as_they_are_computed(engine, monkeypatch):
 )
 def test_what_can_be_stacked(model, more, reason):
     workload = WORKLOADS.get(model)
-    told = ENGINES.get("stacked").builds(model_of(workload), workload.defaults.model_copy(update=more))
+    told = ENGINES.get("stacked").refuses(
+        task_of("momentum", "stacked").cell, model_of(workload), workload.defaults.model_copy(update=more)
+    )
     assert told is None if reason is None else told.startswith(reason)
 
 
@@ -219,14 +221,19 @@ def test_what_can_be_stacked(model, more, reason):
         ("stacked", {"precision": "fp64"}, {}, None),
         ("loop", {"framework": "go"}, {}, "go trains in a program of its own, which has no way to begin"),
         ("loop", {"framework": "torch", "precision": "fp16"}, {}, "torch trains in fp32"),
-        ("loop", {"framework": "jax"}, {"ema": 0.9, "optimiser": "function"}, "jax cells cannot update by an optimiser"),
+        (
+            "loop",
+            {"framework": "jax"},
+            {"ema": 0.9, "optimiser": "function"},
+            "jax cells cannot update by an optimiser",
+        ),
         ("loop", {"framework": "torch"}, {}, None),
         ("loop", {}, {"optimiser": "lamb"}, None),
     ],
 )
 def test_which_cells_run(engine, axes, more, reason):
     task = task_of("momentum", engine, **more)
-    told = ENGINES.get(engine).supports(task.cell.model_copy(update=axes), task.parameters)
+    told = ENGINES.get(engine).refuses(task.cell.model_copy(update=axes), task.model, task.parameters)
     assert told is None if reason is None else told.startswith(reason)
 
 

@@ -78,12 +78,8 @@ class Session(ABC):
 class Engine(Plugin, ABC):
     """A way to compute clients' turns."""
 
-    def supports(self, cell: FederateCell, parameters: Parameters) -> str | None:
+    def refuses(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
         """Return why it cannot compute the cell, or None; asked without the libraries that compute."""
-        return None
-
-    def builds(self, model: Model, parameters: Parameters) -> str | None:
-        """Return why it cannot train the model, or None."""
         return None
 
     @abstractmethod

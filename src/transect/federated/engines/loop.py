@@ -24,6 +24,7 @@ from transect.training.frameworks import (
     Trainer,
     TrainingState,
 )
+from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
@@ -71,6 +72,7 @@ class _Loop(Session):
         self._states = (rest,) * OPTIMISERS.get(task.parameters.optimiser).states
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turned]:
+        """Train them one after another."""
         size = sum(array.size for array in self._task.weights.values())
         for piece, turned in pieces(turns, size, self._dtype):
             for number, turn in enumerate(piece):
@@ -99,7 +101,8 @@ class _Loop(Session):
 class Loop(Engine):
     """Each client's steps by the trainer that a training of the framework has; without a framework by numpy's."""
 
-    def supports(self, cell: FederateCell, parameters: Parameters) -> str | None:
+    def refuses(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
+        """Whatever the framework says of such a training on one rank."""
         name = _framework(cell)
         if isinstance(FRAMEWORKS.get(name), ProgramFramework):
             return f"{name} trains in a program of its own, which has no way to begin a client's turn"
@@ -109,7 +112,9 @@ class Loop(Engine):
 
     @contextmanager
     def session(self, task: Task) -> Iterator[Session]:
+        """Build one trainer for all turns."""
         yield _Loop(task)
 
     def libraries(self, cell: FederateCell) -> dict[str, str]:
+        """The framework's."""
         return super().libraries(cell) | FRAMEWORKS.get(_framework(cell)).libraries()

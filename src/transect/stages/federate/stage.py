@@ -220,7 +220,7 @@ class Federate(Stage[FederateCell]):
         if isinstance(workload, ScriptWorkload):
             return f"{cell.workload} is a script, of whose training no more than its score is known"
         parameters = Parameters.model_validate(spec["parameters"])
-        return _not_of_a_turn(parameters) or ENGINES.get(cell.engine).builds(workload.model, parameters)
+        return _not_of_a_turn(parameters) or ENGINES.get(cell.engine).refuses(cell, workload.model, parameters)
 
     def sources(self, cell: FederateCell) -> list[Path]:
         """The framework that scores, and the rules that parameters name."""
