@@ -64,12 +64,14 @@ class OnnxEngine(Engine):
         if task.cell.precision != "fp32":
             raise BadInput(f"precision: got {task.cell.precision}, an exported step has fp32")
         step, work = task.folders["step"] / "step", task.out / "turns"
+        manifest = read_manifest(step)
+        _check_model(step, manifest, task.model)
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         # The rate stays: a client begins anew in each turn.
         write_atomic(work / "schedule.json", json.dumps({"lr": task.parameters.learning_rate}) + "\n")
         try:
-            yield _Session(task=task, step=step, manifest=read_manifest(step), work=work)
+            yield _Session(task=task, step=step, manifest=manifest, work=work)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
@@ -143,6 +145,14 @@ class _Session(Session):
             state=folder / "state.safetensors",
             schedule=self.work / "schedule.json",
         )
+
+
+def _check_model(step: Path, manifest: Manifest, model: Model) -> None:
+    """Raise BadInput where a weight of either has no counterpart: it would be left as it was exported."""
+    weights = {f"model.{weight.name}" for weight in model.weight_shapes()}
+    trained = {tensor.name for tensor in manifest.state if tensor.role in ("parameter", "frozen")}
+    if alone := sorted((weights - {tensor.name for tensor in manifest.state}) | (trained - weights)):
+        raise BadInput(f"{step}: expected a step of the workload's model, '{alone[0]}' is in one of the two alone")
 
 
 def _words(where: str, record: Mapping[str, Any], said: str) -> list[str]:
