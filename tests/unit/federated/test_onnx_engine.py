@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,14 +45,12 @@ def steps(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make(steps: Path, tmp_path: Path) -> MakeTask:
     """Return what makes a task of a model and a text of runtimes; further arguments are axes of its cell."""
 
-    def _make(name: str, runtime: str, **axes: object) -> Task:
+    def _make(name: str, runtime: str, **axes: Any) -> Task:
         cell = FederateCell(
             workload=WORKLOAD, aggregation="fedavg", partition="iid", clients=3, cohort=3, rounds=1,
             local_steps=STEPS, batch=BATCH, engine="onnx", runtime=runtime, **axes,
         )  # fmt: skip
-        programs = {
-            each: {"python": _python(each, tmp_path), "wrap": [], "variables": {}} for each in cell.runtimes
-        }
+        programs = {each: {"python": _python(each, tmp_path), "wrap": [], "variables": {}} for each in cell.runtimes}
         (model, parameters), (x, y) = MODELS[name], rows_of(name)
         return Task(
             cell=cell, model=model, parameters=parameters, weights=weights_of(name), x=x, y=y,
@@ -126,7 +125,7 @@ def test_no_bit_depends_on_language_or_order_or_how_many_run_at_once(make: MakeT
     )
 
 
-def _spoilt(task: Task, runtime: str, **changes: object) -> Task:
+def _spoilt(task: Task, runtime: str, **changes: Any) -> Task:
     return replace(task, programs={**task.programs, runtime: {**task.programs[runtime], **changes}})
 
 
