@@ -12,6 +12,9 @@ Writes into its folder:
 | `problems/NAME/path.npz` | PyTorch's float64 path, see below |
 | `facts.json` | base scores, and how far the verdicts reach: nothing that differs from run to run |
 
+A step that no retraining takes has no problems, and the base of repeat 0 alone: federated learning brings weights and
+rows of its own, and holds what comes of them to a reference of its own.
+
 **The rows to retrain on** are those that the dataset keeps for devices, else those that train.
 
 `workload.json` is for runtimes that train without ONNX or with graphs of their own: `workload`
