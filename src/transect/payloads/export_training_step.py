@@ -12,6 +12,9 @@ Writes into its folder:
 | `problems/NAME/path.npz` | PyTorch's float64 path, see below |
 | `facts.json` | base scores, and how far the verdicts reach: nothing that differs from run to run |
 
+A step that no retraining takes has no problems, and the base of repeat 0 alone: federated learning brings weights and
+rows of its own, and holds what comes of them to a reference of its own.
+
 **The rows to retrain on** are those that the dataset keeps for devices, else those that train.
 
 `workload.json` is for runtimes that train without ONNX or with graphs of their own: `workload`
@@ -152,7 +155,8 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
     write_tensors(out / "data", train)
     write_tensors(out / "test", test)
     bases = Bases(cell=cell, model=model, parameters=original, data=data_folder, weights=weights)
-    repeats = sorted({problem["repeat"] for problem in spec["problems"]})
+    # Who poses no problem needs the graphs alone, whatever they are exported with.
+    repeats = sorted({problem["repeat"] for problem in spec["problems"]}) or [0]
     base = {repeat: bases.weights_of(repeat) for repeat in repeats}
     begin = time.perf_counter()
     export(cell, model, parameters, base[repeats[0]], train, out / "step")
@@ -172,10 +176,12 @@ def make_step(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict
         )
         state = out / "states" / f"state-{repeat}.safetensors"
         fault = fault or exported_fault(out / "step", state, course, folder)
-    longest = max(model.longest_sum(problem["batch"]) for problem in spec["problems"])
-    words = f"{rule('fp32', longest)}; that of the loss at the outputs also by u over the batch"
-    facts = {"base_scores": scores, "problems": known, "score": model.score, "tolerance_rule": words}
+    facts = {"base_scores": scores, "problems": known, "score": model.score}
     facts |= {"trained_on": part, "rows": len(train["y"])}
+    if spec["problems"]:
+        longest = max(model.longest_sum(problem["batch"]) for problem in spec["problems"])
+        words = f"{rule('fp32', longest)}; that of the loss at the outputs also by u over the batch"
+        facts["tolerance_rule"] = words
     write_atomic(out / "facts.json", json.dumps(facts, indent=1, sort_keys=True) + "\n")
     return _result(cell, out, export_time_s, facts, fault)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.axes.data import data_of
-from transect.domain.axes.retrain import StepCell
+from transect.domain.axes.retrain import RetrainCell, StepCell
 from transect.domain.cell import Cell
 from transect.domain.paths import PACKAGE
 from transect.domain.registry import Registry
@@ -30,7 +30,7 @@ class Step(Stage[StepCell]):
 
     payload = "transect.payloads.export_training_step:make_step"
     takes = {
-        "data": DataArrays(lambda spec: sorted({problem["repeat"] for problem in spec["problems"]})),
+        "data": DataArrays(lambda spec: sorted({problem["repeat"] for problem in spec["problems"]}) or [0]),
         "weights": Takes("weights.npz"),
     }
     needs = ("dataset", "train")
@@ -53,10 +53,14 @@ class Step(Stage[StepCell]):
         return no_module(model_of(WORKLOADS.get(cell.workload)))
 
     def spec(self, cell: StepCell, context: Context) -> dict[str, Any]:
-        """The hyper-parameters, and each problem that a retraining of the step poses."""
+        """The hyper-parameters, and each problem that a retraining of the step poses.
+
+        Federated learning poses none: it takes the graphs, and has weights and rows of its own.
+        """
         posed = {
             problem["name"]: problem
             for taker in context.takers(cell)
+            if isinstance(taker, RetrainCell)
             for problem in [context.section("retrain").problem(taker)]
         }
         return {

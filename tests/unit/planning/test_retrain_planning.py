@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from factories import plan_study
+from transect.domain.axes.federate import FederateCell
 from transect.domain.axes.retrain import RetrainCell
 from transect.domain.errors import BadInput
+from transect.planning.context import Context
 from transect.planning.plan import StudyPlan
+from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES, cannot_train
 
 TRAIN = """
@@ -51,6 +54,24 @@ def test_one_step_serves_all_that_compute_with_its_graphs(tmp_path):
     assert rates == {"old": 1.0, "fast": 10.0}
     for planned in made.stage("retrain").values():
         assert planned.inputs["step"] == ("export-training-step", step.id)
+
+
+def test_who_takes_a_steps_graphs_alone_poses_no_problem(tmp_path):
+    made = retrain_plan(tmp_path, "runtimes: [python]")
+    [step], [taker] = made.stage("export-training-step").values(), cells(made)
+    federated = FederateCell(
+        workload="iris-mlp-ce", aggregation="fedavg", partition="iid", clients=4, cohort=2, rounds=1, local_steps=1,
+        batch=4, engine="onnx", runtime="c",
+    )  # fmt: skip
+    stage = STAGES.get("export-training-step")
+    for takers in ([federated], [taker, federated]):
+        context = Context(made.study, made.file, made.system)
+        for by in takers:
+            context.note_taker(step.cell, by)
+        spec = stage.spec(step.cell, context)
+        # Beside a retraining it changes nothing, so that nothing is exported again.
+        assert spec["problems"] == (step.spec["problems"] if taker in takers else [])
+        assert stage.takes["data"].repeats(spec) == [0]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def export_body(context: Context) -> Iterator[Part]:
             words("Batch", lambda record: "any" if record.details.get("dynamic_batch") else "fixed"),
         ]
         yield table(exports, columns, caption="The exports beside their frameworks")
-    yield from rules(record for record in exports if "tolerance_rule" in record.details)
+    yield from rules(exports)
 
 
 def _name(record: AnyRecord) -> str:

@@ -48,8 +48,8 @@ TOLERANCE = digits("Tolerance", _tolerance)
 
 
 def rules(records: Iterable[AnyRecord], key: str = "tolerance_rule", title: str = "Tolerance") -> Iterator[Part]:
-    """Say once what records have in common under a key of their details."""
-    for text in sorted({str(record.details.get(key)) for record in records}):
+    """Say once what records have in common under a key of their details, where they have it."""
+    for text in sorted({str(record.details[key]) for record in records if key in record.details}):
         yield note(clean(f"{title}: {text}."))
 
 
