@@ -105,7 +105,7 @@ def _updates(
     losses = exchange.total(losses)
     if isinstance(aggregation, Summed) and total is not None:
         total.parts = exchange.total(total.parts)
-        return aggregation.mean(plan.settings, total), losses, spent
+        return aggregation.mean(plan.settings, total) + 0.0, losses, spent
     updates = Updates(vectors=exchange.total(vectors), counts=counts, staleness=staleness)
     return aggregation.combine(plan.settings, updates, state), losses, spent
 

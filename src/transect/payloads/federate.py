@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from transect.domain.axes.federate import FederateCell
+from transect.domain.errors import Unsupported
 from transect.domain.precisions import find_precision
 from transect.federated.engines import ENGINES, Task
 from transect.federated.exchange import Exchange, OverMpi
 from transect.federated.flat import arrays_of, flat_of
 from transect.federated.plan_file import FEDERATION, read_plan, training_rows
 from transect.federated.rounds import simulate
+from transect.onnx_models.results import result
 from transect.payloads.federate_result import Course, Run, TestRows, conclude
 from transect.training.inputs import load_weights
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -27,6 +29,13 @@ from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 def federate(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any] | None:
     """Simulate one cell; return its result, and None on ranks other than 0."""
+    try:
+        return _simulated(spec, folders, out)
+    except Unsupported as error:
+        return result(skipped=str(error))
+
+
+def _simulated(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any] | None:
     begin = time.perf_counter()
     cell = FederateCell.of(**spec["cell"])
     exchange = OverMpi() if cell.ranks > 1 else Exchange()
@@ -46,7 +55,6 @@ def federate(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[
         folders=folders,
         out=out,
         programs=spec["run"].get("programs", {}),
-        options=spec.get("options", {}),
     )
     engine = ENGINES.get(cell.engine)
     run = Run(

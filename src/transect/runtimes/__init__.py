@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from transect.domain.axes.infer import InferCell
-from transect.domain.axes.retrain import RetrainCell
+from transect.domain.axes.retrain import RELAY, RetrainCell
 from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.errors import check_known
 from transect.domain.names import only_meant
@@ -30,6 +30,7 @@ __all__ = [
     "check_onnx_precisions",
     "check_providers",
     "named_onnx_precision",
+    "named_runtimes",
 ]
 
 # Of ONNX files: what an exporter or a conversion makes.
@@ -118,6 +119,11 @@ def check_providers(names: Iterable[str], where: str) -> None:
     """Raise BadInput for execution providers that no runtime knows; `where` is file and key."""
     known = dict.fromkeys([*PROVIDERS, *(provider for name in RUNTIMES for provider in RUNTIMES.get(name).providers)])
     check_known("execution provider", names, known, where)
+
+
+def named_runtimes(given: str) -> str:
+    """Return runtimes that take turns, joined by `>`, by the names that are meant."""
+    return RELAY.join(map(RUNTIMES.named, given.split(RELAY)))
 
 
 def cannot_train(name: str, cell: RetrainCell) -> str | None:

@@ -21,7 +21,7 @@ from transect.domain.takes import Takes
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage, points
-from transect.runtimes import EVALUATION, PROVIDERS, RUNTIMES, cannot_train, check_providers
+from transect.runtimes import EVALUATION, PROVIDERS, RUNTIMES, cannot_train, check_providers, named_runtimes
 from transect.runtimes.options import EQUAL, session_options
 from transect.stages.export_training_step import BASE_FRAMEWORK
 from transect.stages.train.stage import trained
@@ -46,15 +46,11 @@ class RateRule(Section):
     )
 
 
-def _named_runtimes(given: str) -> str:
-    return RELAY.join(map(RUNTIMES.named, given.split(RELAY)))
-
-
 class RetrainGrid(Section):
     """The cross product of its lists."""
 
     workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
-    runtimes: Annotated[Names, typed(_named_runtimes)] = Field(
+    runtimes: Annotated[Names, typed(named_runtimes)] = Field(
         description="names from [plugins.md](plugins.md#runtime) that train; several that take turns "
         "are joined by `>`, as in `rust>javascript`, and each does as many steps"
     )

@@ -75,6 +75,9 @@ class FederateCell(Federation):
         str | None, Axis(place=60, name=True, word=lambda v: (v or "").replace(">", "+"), label=lambda v: v or "")
     ] = None
 
+    # Of programs: what runtimes ask of any cell.
+    provider: ClassVar[str] = "cpu"
+
     @property
     def runtimes(self) -> tuple[str, ...]:
         """The runtimes that clients have, by turns."""

@@ -25,7 +25,7 @@ class Task:
 
     `weights` are the model's arrays by name, as `model.weight_shapes()` has them; `x`, `y` all training rows,
     x rounded to the cell's precision. `folders` are those of the cells that the cell takes, by role, `out` the cell's
-    own, `programs` how programs of other environments are started, by name, `options` those of a runtime's session.
+    own, and `programs` how programs of other environments are started, by name.
     """
 
     cell: FederateCell
@@ -37,7 +37,6 @@ class Task:
     folders: Mapping[str, Path] = field(default_factory=dict)
     out: Path = Path()
     programs: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

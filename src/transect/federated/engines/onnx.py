@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.axes.federate import FederateCell
 from transect.domain.errors import BadInput, MissingDependency, TransectError, Unsupported, WrongResult
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause
@@ -50,8 +51,10 @@ _ERRORS: Mapping[str | None, type[TransectError]] = {
 class OnnxEngine(Engine):
     """Runtimes that clients have by turns: of n, a client has the one at its number modulo n."""
 
-    def builds(self, model: Model, parameters: Parameters) -> str | None:
-        """Whatever becomes a portable step that computes what its model does."""
+    def refuses(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
+        """Whatever becomes no portable step that computes what its model does."""
+        if cell.precision != "fp32":
+            return f"an exported step has fp32, not {cell.precision}"
         if parameters.optimiser == OWN_OPTIMISER:
             return "an exported step updates by a rule of transect's, not by what a function of the user's makes"
         if isinstance(model, ModuleModel) and model.draws:
@@ -60,9 +63,7 @@ class OnnxEngine(Engine):
 
     @contextmanager
     def session(self, task: Task) -> Iterator[Session]:
-        """Raises BadInput for a step that is not the model's, or another precision than the step's."""
-        if task.cell.precision != "fp32":
-            raise BadInput(f"precision: got {task.cell.precision}, an exported step has fp32")
+        """Raises BadInput for a step that is not the model's."""
         step, work = task.folders["step"] / "step", task.out / "turns"
         manifest = read_manifest(step)
         _check_model(step, manifest, task.model)
@@ -83,7 +84,8 @@ class _Session(Session):
     manifest: Manifest
     work: Path
 
-    def turns(self, turns: Sequence[Turn]) -> Iterator[Turned]:
+    def turns(self, turns: Iterable[Turn]) -> Iterator[Turned]:
+        """Run `threads` programs at once."""
         pool = ThreadPoolExecutor(self.task.cell.threads)
         try:
             yield from pool.map(self._turned, turns)

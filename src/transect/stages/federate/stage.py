@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from transect.domain.axes.data import data_of
 from transect.domain.axes.federate import FederateCell
+from transect.domain.axes.retrain import RELAY, RetrainCell, StepCell
 from transect.domain.cell import Cell
 from transect.domain.counts import Count, GrowingCounts, HyperparameterChoices
 from transect.domain.errors import BadInput
@@ -24,17 +25,19 @@ from transect.federated.engines import ENGINES
 from transect.federated.partitions import EXPECTED, parsed
 from transect.federated.plan_file import FEDERATION, PATH
 from transect.planning.context import Context
+from transect.planning.environments import program_version
 from transect.planning.rule_sources import rule_sources
 from transect.planning.stage import STAGES, Placement, Stage, points
+from transect.runtimes import RUNTIMES, cannot_train, named_runtimes
 from transect.stages.dataset import workload_plugins
 from transect.stages.federate_reference import federate_reference_of
 from transect.stages.train.hyperparameters import changes_of, check_changes
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.own_workload import OwnWorkload
 from transect.training.script_workload import ScriptWorkload
 from transect.training.workloads import WORKLOADS, Parameters
 
-LOOP = "loop"
+# Of which engine frameworks and runtimes are axes.
+_LOOP, _ONNX = "loop", "onnx"
 _OPTION = str | int | float
 
 
@@ -46,6 +49,11 @@ class FederateGrid(Section):
     frameworks: Annotated[Names, typed(FRAMEWORKS.named)] = Field(
         default=["numpy"],
         description="of engine `loop`: who computes a client's steps, from [plugins.md](plugins.md#framework)",
+    )
+    runtimes: Annotated[Names, typed(named_runtimes)] = Field(
+        default=["python"],
+        description="of engine `onnx`: whose programs compute a client's steps, names from [plugins.md](plugins.md#runtime) that train; "
+        "`python>rust>go` gives each client one of several by turns",
     )
     aggregations: list[str | dict[str, _OPTION]] = Field(
         default=["fedavg"],
@@ -114,11 +122,12 @@ class Federate(Stage[FederateCell]):
     takes = {
         "data": DataArrays(own_repeat),
         "reference": Takes(FEDERATION, PATH, details=("rules", "not_checkable_from")),
+        "step": Takes("step"),
     }
     measures = True
     key = "federate"
     section = FederateSection
-    needs = ("dataset", "federate-reference")
+    needs = ("dataset", "federate-reference", "export-training-step")
     placement = Placement(by_workload=True)
     spreads = True
     pairs = (
@@ -155,6 +164,7 @@ class Federate(Stage[FederateCell]):
                 (WORKLOADS, grid.workloads, "workloads"),
                 (ENGINES, grid.engines, "engines"),
                 (FRAMEWORKS, grid.frameworks, "frameworks"),
+                (RUNTIMES, [name for given in grid.runtimes for name in given.split(RELAY)], "runtimes"),
             ):
                 context.knows(registry, names, f"{key}.{name}")
             check_changes(grid.workloads, grid.hyperparameters, f"{key}.hyperparameters", context)
@@ -173,7 +183,7 @@ class Federate(Stage[FederateCell]):
             where = context.where(f"federate.grids.{number}.aggregations")
             for point in points(
                 workload=grid.workloads,
-                engine=[(e, f) for e in grid.engines for f in (grid.frameworks if e == LOOP else [None])],
+                engine=[engine for name in grid.engines for engine in _engines(name, grid)],
                 aggregation=[_aggregation(given, where) for given in grid.aggregations],
                 partition=[_partition(given) for given in grid.partitions],
                 clients=grid.clients,
@@ -188,7 +198,7 @@ class Federate(Stage[FederateCell]):
                 threads=grid.threads,
                 hyperparameters=grid.hyperparameters,
             ):
-                point["engine"], point["framework"] = point["engine"]
+                point |= point.pop("engine")
                 point["aggregation"], point["options"] = point["aggregation"]
                 point["hyperparameters"] = changes_of(point["workload"], point["hyperparameters"], context)
                 for repeat in range(grid.repeats or section.repeats):
@@ -197,22 +207,36 @@ class Federate(Stage[FederateCell]):
                         yield cell
 
     def inputs(self, cell: FederateCell, context: Context) -> dict[str, Cell]:
-        """Data and reference."""
-        return {"data": data_of(cell.workload), "reference": federate_reference_of(cell)}
+        """Data and reference, and the step that programs run."""
+        inputs: dict[str, Cell] = {"data": data_of(cell.workload), "reference": federate_reference_of(cell)}
+        if cell.runtime is not None:
+            own = context.parameters(cell.workload, cell.hyperparameters)
+            inputs["step"] = StepCell(
+                workload=cell.workload, optimiser=own.optimiser, base_epochs=0, clip=own.clip_norm
+            )
+        return inputs
 
     def plugins(self, cell: FederateCell) -> list[tuple[Registry[Any], str]]:
-        """Engine, aggregation, framework, workload and dataset."""
-        framework: list[tuple[Registry[Any], str]] = [(FRAMEWORKS, cell.framework)] if cell.framework else []
-        return [(ENGINES, cell.engine), (AGGREGATIONS, cell.aggregation), *framework, *workload_plugins(cell.workload)]
+        """Engine, aggregation, runtimes, workload and dataset."""
+        runtimes = [(RUNTIMES, name) for name in dict.fromkeys(cell.runtimes)]
+        return [(ENGINES, cell.engine), (AGGREGATIONS, cell.aggregation), *runtimes, *workload_plugins(cell.workload)]
 
     def supports(self, cell: FederateCell) -> str | None:
-        """What the aggregation says of so few updates."""
+        """What the aggregation says of so few updates, and runtimes that do not train."""
         aggregation = AGGREGATIONS.get(cell.aggregation)
-        return aggregation.complaint(settings(aggregation.options, cell.options), cell.buffer or cell.cohort)
+        complaint = aggregation.complaint(settings(aggregation.options, cell.options), cell.buffer or cell.cohort)
+        if cell.runtime is not None and cell.ranks > 1:
+            return "programs of the portable step are started by one process: `threads` of them run at once"
+        return complaint or next(filter(None, (cannot_train(name, _turn(cell)) for name in cell.runtimes)), None)
 
     def spec(self, cell: FederateCell, context: Context) -> dict[str, Any]:
-        """Hyper-parameters and the study's seed."""
-        return {"parameters": context.values(cell.workload, cell.hyperparameters), "seed": context.study.seed}
+        """Hyper-parameters, the study's seed, and what builds the programs."""
+        used = {tool for name in cell.runtimes for tool in RUNTIMES.get(name).tools()}
+        tools = {name: program_version(name) for name in sorted(used)}
+        return ({"tools": tools} if tools else {}) | {
+            "parameters": context.values(cell.workload, cell.hyperparameters),
+            "seed": context.study.seed,
+        }
 
     def refuses(self, cell: FederateCell, spec: dict[str, Any]) -> str | None:
         """What no client's turn has, and what the engine says of model and hyper-parameters."""
@@ -223,18 +247,51 @@ class Federate(Stage[FederateCell]):
         return _not_of_a_turn(parameters) or ENGINES.get(cell.engine).refuses(cell, workload.model, parameters)
 
     def sources(self, cell: FederateCell) -> list[Path]:
-        """The framework that scores, and the rules that parameters name."""
-        return [FRAMEWORKS.source("numpy"), *rule_sources()]
+        """The framework that scores and the cell's own, which is asked about trainings, and the rules that parameters name."""
+        own = [FRAMEWORKS.source(cell.framework), *FRAMEWORKS.get(cell.framework).code_files()] if cell.framework else []
+        return [FRAMEWORKS.source("numpy"), *own, *rule_sources()]
+
+    def other_environments(self, cell: FederateCell) -> Iterable[str]:
+        """Those of the runtimes."""
+        return [RUNTIMES.get(name).environment for name in cell.runtimes]
+
+    def programs(self, cell: FederateCell) -> Mapping[str, str]:
+        """The runtimes'."""
+        return {name: RUNTIMES.get(name).environment for name in cell.runtimes}
 
     def launchers(self, cell: FederateCell, system: System) -> tuple[str, ...]:
         """Several ranks are MPI's."""
         return ("plain",) if cell.ranks == 1 else (system.mpi_launcher,)
 
     def environment(self, cell: FederateCell) -> str:
-        """The framework's, or where numpy is; torch's for a module of torch."""
+        """The framework's or the first runtime's, or where numpy is."""
+        if cell.runtime is not None:
+            return RUNTIMES.get(cell.runtimes[0]).environment
         if cell.framework is not None:
             return FRAMEWORKS.get(cell.framework).environment
-        return "torch" if isinstance(WORKLOADS.get(cell.workload), OwnWorkload) else "base"
+        return "base"
+
+
+def _engines(name: str, grid: FederateGrid) -> list[dict[str, Any]]:
+    """Return the axes of an engine's cells: one for each framework, or runtime, where it has these."""
+    if name == _LOOP:
+        return [{"engine": name, "framework": framework} for framework in grid.frameworks]
+    if name == _ONNX:
+        return [{"engine": name, "runtime": runtime} for runtime in grid.runtimes]
+    return [{"engine": name}]
+
+
+def _turn(cell: FederateCell) -> RetrainCell:
+    """Return the retraining that a client's turn is to its runtime: what it says of the optimiser is for `refuses`."""
+    return RetrainCell(
+        workload=cell.workload,
+        runtime=cell.runtime or "",
+        provider="cpu",
+        optimiser="sgd",
+        base_epochs=0,
+        steps=cell.local_steps,
+        batch=cell.batch,
+    )
 
 
 def _not_of_a_turn(parameters: Parameters) -> str | None:
