@@ -62,8 +62,7 @@ def shuffled(seed: int, purpose: Purpose, count: int, second: int = 0, third: in
 
 def uniform(bits: np.ndarray) -> np.ndarray:
     """Return float64 in (0, 1) of draws of 64 bits: the upper 52, plus a half. With 53 the largest would round to 1."""
-    upper: np.ndarray = (bits >> np.uint64(12)).astype(np.float64)
-    return (upper + 0.5) * 2.0**-52
+    return np.asarray(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
 
 def rows_of_turn(seed: int, turn: int, rows: int, steps: int, batch: int) -> np.ndarray:

@@ -17,7 +17,7 @@ _MOST = MAX_WEIGHT // UNIT
 
 def polynomial(staleness: np.ndarray, power: float) -> np.ndarray:
     """Return (1 + t)^-power, float64 (n,)."""
-    return np.power(1.0 + staleness, -power)
+    return np.asarray((1.0 + staleness) ** -power)
 
 
 class Discounted(Summed):
