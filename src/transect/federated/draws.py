@@ -52,7 +52,7 @@ def draw(seed: int, purpose: Purpose, first: np.ndarray | int, second: int = 0, 
     counter[:, 0] = places
     counter[:, 1:] = second, third, int(purpose)
     words = philox((seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF), counter)
-    return (words[:, 0] << _HALF) | words[:, 1]
+    return np.asarray((words[:, 0] << _HALF) | words[:, 1])
 
 
 def shuffled(seed: int, purpose: Purpose, count: int, second: int = 0, third: int = 0) -> np.ndarray:

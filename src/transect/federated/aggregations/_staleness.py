@@ -33,7 +33,7 @@ class Discounted(Summed):
 
     def weights(self, settings: Settings, counts: np.ndarray, staleness: np.ndarray) -> np.ndarray:
         """Return s(t) in whole numbers; rows do not weigh."""
-        return np.rint(self.share(settings, staleness) * UNIT).astype(np.int64)
+        return np.asarray(np.rint(self.share(settings, staleness) * UNIT), np.int64)
 
     def mean(self, settings: Settings, total: ExactSum) -> np.ndarray:
         """Return the sum over the number of updates."""
