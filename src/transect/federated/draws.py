@@ -87,8 +87,7 @@ def _counters(first: np.ndarray, second: Any, third: int, purpose: Purpose) -> n
 
 def uniform(bits: np.ndarray) -> np.ndarray:
     """Return float64 in (0, 1) of draws of 64 bits: the upper 52, plus a half. With 53 the largest would round to 1."""
-    upper: np.ndarray = (bits >> np.uint64(12)).astype(np.float64)
-    return (upper + 0.5) * 2.0**-52
+    return np.asarray(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
 
 def rows_of_turns(seed: int, turns: np.ndarray, rows: np.ndarray, steps: int, batch: int) -> np.ndarray:

@@ -111,8 +111,8 @@ def _quotient(high: np.ndarray, low: np.ndarray, divisor: int) -> np.ndarray:
     # `>>` and `//` go down, also below 0: what is left is never negative.
     first, left = np.divmod(high + (low >> _PART), divisor)
     second, left = np.divmod((left << _PART) | (low & (2**_PART - 1)), divisor)
-    quotient: np.ndarray = (first << _PART) + second
-    return quotient + ((2 * left > divisor) | ((2 * left == divisor) & (quotient & 1 == 1)))
+    quotient = (first << _PART) + second
+    return np.asarray(quotient + ((2 * left > divisor) | ((2 * left == divisor) & (quotient & 1 == 1))))
 
 
 def _refuse_weight(weight: int) -> None:

@@ -71,7 +71,7 @@ class Aggregation(Plugin, ABC):
 
     def step(self, settings: Settings, model: np.ndarray, change: np.ndarray, state: State) -> np.ndarray:
         """Return the next model, float64 (d,); `state` is empty at first, and changed in place."""
-        return np.add(model, change)
+        return np.asarray(model + change)
 
     def combine(self, settings: Settings, updates: Updates, state: State) -> np.ndarray:
         """Return `change`, where there is no `complaint`; called by what runs rounds, and the same for all rules.

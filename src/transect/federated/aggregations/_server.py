@@ -52,7 +52,7 @@ class Adaptive(Summed):
         first = beta * state.get("first", np.zeros_like(change)) + (1 - beta) * change
         second = self.second_moment(settings, state.get("second", np.full_like(change, tau**2)), change**2)
         state |= {"first": first, "second": second}
-        return np.add(model, float(settings["server_rate"]) * first / (np.sqrt(second) + tau))
+        return np.asarray(model + float(settings["server_rate"]) * first / (np.sqrt(second) + tau))
 
 
 def adaptive_options(rate: float, beta_1: float, beta_2: float | None) -> Mapping[str, Option]:

@@ -17,7 +17,7 @@ _MOST = MAX_WEIGHT // UNIT
 
 def polynomial(staleness: np.ndarray, power: float) -> np.ndarray:
     """Return (1 + t)^-power, float64 (n,)."""
-    return np.power(1.0 + staleness, -power)
+    return np.asarray((1.0 + staleness) ** -power)
 
 
 class Discounted(Summed):
@@ -33,7 +33,7 @@ class Discounted(Summed):
 
     def weights(self, settings: Settings, counts: np.ndarray, staleness: np.ndarray) -> np.ndarray:
         """Return s(t) in whole numbers; rows do not weigh."""
-        return np.rint(self.share(settings, staleness) * UNIT).astype(np.int64)
+        return np.asarray(np.rint(self.share(settings, staleness) * UNIT), np.int64)
 
     def mean(self, settings: Settings, total: ExactSum) -> np.ndarray:
         """Return the sum over the number of updates."""

@@ -17,7 +17,7 @@ class CentredClipping(Aggregation):
 
     v += 1/n sum (d_i - v) min(1, radius / |d_i - v|), `iterations` times; v begins at the round before's, at first at 0.
 
-    S. P. Karimireddy, L. He, M. Jaggi, "Learning from history for Byzantine robust optimization", ICML 2021, section 4.
+    S. P. Karimireddy, L. He, M. Jaggi, "Learning from history for Byzantine robust optimization", ICML 2021.
     The defaults are of its experiments, on gradients with workers' momentum: an update of a few steps at a small rate is
     much shorter than 10, and clipped by a smaller radius only. Rows do not weigh.
     """

@@ -23,4 +23,4 @@ class FedAdagrad(Adaptive):
 
     def second_moment(self, settings: Settings, before: np.ndarray, squares: np.ndarray) -> np.ndarray:
         """Return the sum of squares."""
-        return np.add(before, squares)
+        return np.asarray(before + squares)

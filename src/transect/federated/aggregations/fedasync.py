@@ -49,7 +49,7 @@ class FedAsync(Discounted):
         if settings["lateness"] == "polynomial":
             return polynomial(staleness, float(settings["power"]))
         slope = float(settings["slope"]) if settings["lateness"] == "hinge" else 0.0
-        return np.divide(1.0, slope * np.maximum(staleness - int(settings["late"]), 0) + 1.0)
+        return np.asarray(1.0 / (slope * np.maximum(staleness - int(settings["late"]), 0) + 1.0))
 
     def step(self, settings: Settings, model: np.ndarray, change: np.ndarray, state: State) -> np.ndarray:
         """Return the model plus the mixed share of the change."""

@@ -23,4 +23,4 @@ class FedYogi(Adaptive):
 
     def second_moment(self, settings: Settings, before: np.ndarray, squares: np.ndarray) -> np.ndarray:
         """Return v, which moves by a share of the squares towards them."""
-        return np.subtract(before, (1 - float(settings["beta_2"])) * squares * np.sign(before - squares))
+        return np.asarray(before - (1 - float(settings["beta_2"])) * squares * np.sign(before - squares))

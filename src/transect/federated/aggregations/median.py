@@ -11,7 +11,7 @@ from transect.federated.aggregations import AGGREGATIONS, Aggregation, Settings,
 class Median(Aggregation):
     """The median of each number.
 
-    The median of each number by itself; of an even count the mean of the middle two. Rows do not weigh.
+    Of an even count it is the mean of the middle two. Rows do not weigh.
 
     D. Yin et al., "Byzantine-robust distributed learning: towards optimal statistical rates", ICML 2018, definition 1.
     """

@@ -18,8 +18,8 @@ class MultiKrum(Aggregation):
 
     The equal mean of the `kept` updates with the best scores of Krum.
 
-    P. Blanchard et al., "Machine learning with adversaries: Byzantine tolerant gradient descent", NeurIPS 2017, section
-    6, which leaves the number open; all but the attackers, unless given.
+    P. Blanchard et al., "Machine learning with adversaries: Byzantine tolerant gradient descent", NeurIPS 2017, where
+    it is a variant that leaves the number open; all but the attackers, unless given.
     """
 
     options = MappingProxyType(

@@ -15,7 +15,7 @@ from transect.federated.exact_sum import exact_mean
 class TrimmedMean(Aggregation):
     """The mean of each number without its largest and smallest.
 
-    The mean of each number by itself without the `attackers` largest and smallest. Rows do not weigh.
+    The `attackers` largest and smallest are left out, for each number by itself. Rows do not weigh.
 
     D. Yin et al., "Byzantine-robust distributed learning: towards optimal statistical rates", ICML 2018, definition 2,
     where a share beta of all is cut at either end.

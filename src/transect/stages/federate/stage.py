@@ -248,7 +248,9 @@ class Federate(Stage[FederateCell]):
 
     def sources(self, cell: FederateCell) -> list[Path]:
         """The framework that scores and the cell's own, which is asked about trainings, and the rules that parameters name."""
-        own = [FRAMEWORKS.source(cell.framework), *FRAMEWORKS.get(cell.framework).code_files()] if cell.framework else []
+        own = (
+            [FRAMEWORKS.source(cell.framework), *FRAMEWORKS.get(cell.framework).code_files()] if cell.framework else []
+        )
         return [FRAMEWORKS.source("numpy"), *own, *rule_sources()]
 
     def other_environments(self, cell: FederateCell) -> Iterable[str]:
