@@ -77,12 +77,8 @@ class Session(ABC):
 class Engine(Plugin, ABC):
     """A way to compute clients' turns."""
 
-    def supports(self, cell: FederateCell, parameters: Parameters) -> str | None:
-        """Return why it cannot compute the cell, or None; asked without the libraries that compute."""
-        return None
-
-    def builds(self, model: Model, parameters: Parameters) -> str | None:
-        """Return why it cannot train the model, or None."""
+    def builds(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
+        """Return why it cannot train the model by the cell's framework or runtime, or None."""
         return None
 
     @abstractmethod

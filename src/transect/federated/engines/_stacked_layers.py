@@ -145,8 +145,8 @@ def _convolution(x: Array, layer: Conv2d, weight: Array, bias: Array | None) -> 
         if not need:
             return None, gradients
         # A number of the input is seen by the windows around it: their gradients are unfolded, the kernel is turned.
-        n, rows, length, channels = padded.shape
-        apart = np.zeros((n, rows + size - 1, length + size - 1, groups * outputs), x.dtype)
+        frame = (length + size - 1 for length in padded.shape[1:3])
+        apart = np.zeros((len(x), *frame, groups * outputs), x.dtype)
         last = size - 1 + step * (height - 1), size - 1 + step * (width - 1)
         apart[:, size - 1 : last[0] + 1 : step, size - 1 : last[1] + 1 : step] = g
         seen = apart[:, pad : pad + x.shape[1] + size - 1, pad : pad + x.shape[2] + size - 1]

@@ -24,6 +24,7 @@ from transect.training.frameworks import (
     Trainer,
     TrainingState,
 )
+from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
@@ -99,10 +100,13 @@ class _Loop(Session):
 class Loop(Engine):
     """Each client's steps by the trainer that a training of the framework has; without a framework by numpy's."""
 
-    def supports(self, cell: FederateCell, parameters: Parameters) -> str | None:
+    def supports(self, cell: FederateCell) -> str | None:
         name = _framework(cell)
         if isinstance(FRAMEWORKS.get(name), ProgramFramework):
             return f"{name} trains in a program of its own, which has no way to begin a client's turn"
+        return FRAMEWORKS.get(name).supports(_training(cell))
+
+    def builds(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
         # By its name: who refuses a cell is no part of what a cell computes.
         reason: str | None = import_module("transect.training.support").reason_to_skip(_training(cell), parameters)
         return reason

@@ -130,9 +130,7 @@ class _Stacked(Session):
                 some = piece[part]
                 if len(some) not in self._stacks:
                     # The last one of a piece is smaller, and of the same size in most rounds.
-                    self._stacks = {
-                        size: stack for size, stack in self._stacks.items() if size == self._most
-                    }
+                    self._stacks = {size: stack for size, stack in self._stacks.items() if size == self._most}
                     self._stacks[len(some)] = _Stack(self._task, len(some), self._dtype)
                 self._stacks[len(some)].train(some, turned.weights[part], turned.losses[part])
             yield turned
@@ -142,16 +140,18 @@ class _Stacked(Session):
 class Stacked(Engine):
     """Layers, losses and optimisers compute all clients of a stack in one call of numpy."""
 
-    def supports(self, cell: FederateCell, parameters: Parameters) -> str | None:
+    def supports(self, cell: FederateCell) -> str | None:
         if cell.precision not in ("fp32", "fp64") or cell.device != "cpu":
             return f"numpy's arrays train in fp32 or fp64 on cpu, not in {cell.precision} on {cell.device}"
         return None
 
-    def builds(self, model: Model, parameters: Parameters) -> str | None:
+    def builds(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
         if not isinstance(model, LayeredModel):
             return f"it stacks transect's own layers, not {called(model)}"
         if OPTIMISERS.get(parameters.optimiser).by_array:
-            return f"the optimiser {parameters.optimiser} looks at each weight as a whole, and clients' lie in one array"
+            return (
+                f"the optimiser {parameters.optimiser} looks at each weight as a whole, and clients' lie in one array"
+            )
         kinds = (placed.layer for placed in walk(model.layers, model.sample) if not inner(placed.layer))
         missing = sorted({type(layer).__name__ for layer in kinds if not isinstance(layer, KINDS)})
         return f"of transect's layers it does not stack {', '.join(missing)}" if missing else None
