@@ -16,7 +16,7 @@ import numpy as np
 from transect.domain.axes.federate import FederateCell
 from transect.domain.errors import Unsupported
 from transect.domain.precisions import find_precision
-from transect.federated.engines import ENGINES, Task
+from transect.federated.engines import ENGINES, Task, reason_to_skip
 from transect.federated.exchange import Exchange, OverMpi
 from transect.federated.flat import arrays_of, flat_of
 from transect.federated.plan_file import FEDERATION, read_plan, training_rows
@@ -41,6 +41,8 @@ def _simulated(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dic
     exchange = OverMpi() if cell.ranks > 1 else Exchange()
     model = model_of(WORKLOADS.get(cell.workload), folders["data"])
     parameters = Parameters.model_validate(spec["parameters"])
+    if (reason := reason_to_skip(cell, model, parameters)) is not None:
+        raise Unsupported(reason)
     dtype = np.dtype(find_precision(cell.precision).stored)
     x, y, data = training_rows(folders["data"], dtype)
     weights = {name: array.astype(dtype) for name, array in load_weights(folders["data"], cell.repeat).items()}

@@ -198,43 +198,45 @@ def test_turns_are_taken_as_they_are_computed(engine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model, more, reason",
+    "engine, axes, workload, more, reason",
     [
-        ("tickets-transformer", {}, "it stacks transect's own layers, not "),
-        ("digits-cnn", {"optimiser": "lamb"}, "the optimiser lamb looks at each weight as a whole"),
-        ("digits-cnn", {"optimiser": "adamw"}, None),
-        ("digits-resnet50", {}, None),
-    ],
-)
-def test_what_can_be_stacked(model, more, reason):
-    workload = WORKLOADS.get(model)
-    told = ENGINES.get("stacked").refuses(
-        task_of("momentum", "stacked").cell, model_of(workload), workload.defaults.model_copy(update=more)
-    )
-    assert told is None if reason is None else told.startswith(reason)
-
-
-@pytest.mark.parametrize(
-    "engine, axes, more, reason",
-    [
-        ("stacked", {"precision": "bf16"}, {}, "numpy's arrays train in fp32 or fp64 on cpu, not in bf16 on cpu"),
-        ("stacked", {"precision": "fp64"}, {}, None),
-        ("loop", {"framework": "go"}, {}, "go trains in a program of its own, which has no way to begin"),
-        ("loop", {"framework": "torch", "precision": "fp16"}, {}, "torch trains in fp32"),
+        ("stacked", {}, "tickets-transformer", {}, "it stacks transect's own layers, not "),
+        ("stacked", {}, "digits-cnn", {"optimiser": "lamb"}, "the optimiser lamb looks at each weight as a whole"),
+        (
+            "stacked",
+            {"precision": "bf16"},
+            "digits-cnn",
+            {},
+            "numpy's arrays train in fp32 or fp64 on cpu, not in bf16",
+        ),
+        ("stacked", {"precision": "fp64"}, "digits-cnn", {"optimiser": "adamw"}, None),
+        ("stacked", {}, "digits-resnet50", {}, None),
+        ("loop", {"framework": "go"}, "digits-cnn", {}, "go trains in a program of its own, which has no way to begin"),
+        ("loop", {"framework": "torch", "precision": "fp16"}, "digits-cnn", {}, "torch trains in fp32"),
         (
             "loop",
             {"framework": "jax"},
-            {"ema": 0.9, "optimiser": "function"},
+            "digits-cnn",
+            {"optimiser": "function"},
             "jax cells cannot update by an optimiser",
         ),
-        ("loop", {"framework": "torch"}, {}, None),
-        ("loop", {}, {"optimiser": "lamb"}, None),
+        ("loop", {"framework": "torch"}, "digits-cnn", {}, None),
+        ("loop", {}, "tickets-transformer", {"optimiser": "lamb"}, None),
     ],
 )
-def test_which_cells_run(engine, axes, more, reason):
-    task = task_of("momentum", engine, **more)
-    told = ENGINES.get(engine).refuses(task.cell.model_copy(update=axes), task.model, task.parameters)
+def test_what_cannot_be_computed_is_said(engine, axes, workload, more, reason):
+    cell = task_of("momentum", engine).cell.model_copy(update={"workload": workload, **axes})
+    chosen, asked = WORKLOADS.get(workload), ENGINES.get(engine)
+    parameters = chosen.defaults.model_copy(update=more)
+    told = asked.supports(cell) or asked.builds(cell, model_of(chosen), parameters)
     assert told is None if reason is None else told.startswith(reason)
+
+
+def test_a_layer_that_is_not_stacked_is_named(monkeypatch):
+    monkeypatch.setattr(stacked, "KINDS", (Linear, Flatten))
+    task = task_of("groups, stride", "stacked")
+    told = ENGINES.get("stacked").builds(task.cell, task.model, task.parameters)
+    assert told == "of transect's layers it does not stack Conv2d, MaxPool2d, ReLU"
 
 
 def test_a_trainer_that_cannot_begin_anew_is_refused(monkeypatch):

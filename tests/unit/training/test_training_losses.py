@@ -70,6 +70,19 @@ def test_many_batches_get_the_bits_of_each_alone(case, dtype):
         np.testing.assert_array_equal(gradients[place], gradient)
 
 
+def test_a_loss_of_another_value_does_not_keep_the_way_of_the_first():
+    class Doubled(type(LOSSES.get("mse"))):
+        def value_and_gradient(self, rule, outputs, y):
+            value, gradient = super().value_and_gradient(rule, outputs, y)
+            return 2 * value, 2 * gradient
+
+    rule = rule_of("mse")
+    value, gradient = Doubled().value_and_gradient(rule, FEW, CLASSES)
+    values, gradients = Doubled().each(rule, FEW[np.newaxis], CLASSES[np.newaxis])
+    assert values[0] == value
+    np.testing.assert_array_equal(gradients[0], gradient)
+
+
 def test_the_losses_by_hand():
     def value(loss, outputs, y, **more):
         return LOSSES.get(loss).value_and_gradient(rule_of(loss, **more), np.array(outputs), np.array(y))[0]

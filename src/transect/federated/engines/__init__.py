@@ -16,7 +16,7 @@ from transect.domain.registry import Plugin, Registry
 from transect.training.models import Model
 from transect.training.workloads import Parameters
 
-__all__ = ["ENGINES", "Engine", "Session", "Task", "Turn", "Turned"]
+__all__ = ["ENGINES", "Engine", "Session", "Task", "Turn", "Turned", "reason_to_skip"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,8 +77,8 @@ class Session(ABC):
 class Engine(Plugin, ABC):
     """A way to compute clients' turns."""
 
-    def refuses(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
-        """Return why it cannot compute the cell, or None; asked without the libraries that compute."""
+    def builds(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
+        """Return why it cannot train the model by the cell's framework or runtime, or None."""
         return None
 
     @abstractmethod
@@ -91,3 +91,16 @@ class Engine(Plugin, ABC):
 
 
 ENGINES: Registry[Engine] = Registry("engine", "transect.federated.engines", Engine)
+
+
+def reason_to_skip(cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
+    """Return what no client's turn has, or what the engine says of model and hyper-parameters, or None."""
+    if parameters.schedule["name"] != "constant" or parameters.schedule["warmup_steps"] or parameters.warmup_steps:
+        return "a client's turn has one learning rate: expected the schedule constant without a warm-up"
+    if parameters.ema is not None:
+        return "a client sends the weights of its last step: expected ema null"
+    if parameters.accumulation > 1:
+        return "a client takes each batch at once: expected accumulation 1"
+    if parameters.reference_steps == 0:
+        return "a client's turn is held to a reference: expected other reference_steps than 0"
+    return ENGINES.get(cell.engine).builds(cell, model, parameters)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.lib.stride_tricks import as_strided
 
 from transect.training.frameworks._numpy_layers import Backward, forward
 from transect.training.layers import (
@@ -107,18 +107,22 @@ def _unfolded(images: Array, clients: int, groups: int, size: int, step: int, on
 
     A window's numbers are row by row, its channels last; with `ones` a 1 is behind them.
     """
-    windows = sliding_window_view(images, (size, size), axis=(1, 2))[:, ::step, ::step]
-    n, height, width, channels = windows.shape[:4]
-    inputs = channels // groups
-    places = windows.reshape(clients, n // clients, height, width, groups, inputs, size, size)
-    seen, rows = size * size * inputs, n // clients * height * width
+    height, width = ((length - size) // step + 1 for length in images.shape[1:3])
+    batch, inputs = len(images) // clients, images.shape[3] // groups
+    image, row, column, channel = images.strides
+    # Not by `sliding_window_view`, which takes as long as a small convolution.
+    windows = as_strided(
+        images,
+        (clients, groups, batch, height, width, size, size, inputs),
+        (batch * image, inputs * channel, image, step * row, step * column, row, column, channel),
+    )
+    seen, rows = size * size * inputs, batch * height * width
     # In memory a window's numbers are neighbours, or of few channels a place's in all windows: runs are longer.
     if inputs < _FEW:
         columns = np.empty((clients, groups, seen + ones, rows), images.dtype).swapaxes(2, 3)
     else:
         columns = np.empty((clients, groups, rows, seen + ones), images.dtype)
-    target = columns[..., :seen].reshape(clients, groups, n // clients, height, width, size, size, inputs)
-    target[...] = places.transpose(0, 4, 1, 2, 3, 6, 7, 5)
+    columns[..., :seen].reshape(windows.shape)[...] = windows
     if ones:
         columns[..., -1] = 1
     return columns
@@ -145,8 +149,8 @@ def _convolution(x: Array, layer: Conv2d, weight: Array, bias: Array | None) -> 
         if not need:
             return None, gradients
         # A number of the input is seen by the windows around it: their gradients are unfolded, the kernel is turned.
-        n, rows, length, _ = padded.shape
-        apart = np.zeros((n, rows + size - 1, length + size - 1, groups * outputs), x.dtype)
+        frame = (length + size - 1 for length in padded.shape[1:3])
+        apart = np.zeros((len(x), *frame, groups * outputs), x.dtype)
         last = size - 1 + step * (height - 1), size - 1 + step * (width - 1)
         apart[:, size - 1 : last[0] + 1 : step, size - 1 : last[1] + 1 : step] = g
         seen = apart[:, pad : pad + x.shape[1] + size - 1, pad : pad + x.shape[2] + size - 1]

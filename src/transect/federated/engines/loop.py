@@ -72,7 +72,6 @@ class _Loop(Session):
         self._states = (rest,) * OPTIMISERS.get(task.parameters.optimiser).states
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turned]:
-        """Train them one after another."""
         size = sum(array.size for array in self._task.weights.values())
         for piece, turned in pieces(turns, size, self._dtype):
             for number, turn in enumerate(piece):
@@ -101,20 +100,20 @@ class _Loop(Session):
 class Loop(Engine):
     """Each client's steps by the trainer that a training of the framework has; without a framework by numpy's."""
 
-    def refuses(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
-        """Whatever the framework says of such a training on one rank."""
+    def supports(self, cell: FederateCell) -> str | None:
         name = _framework(cell)
         if isinstance(FRAMEWORKS.get(name), ProgramFramework):
             return f"{name} trains in a program of its own, which has no way to begin a client's turn"
+        return FRAMEWORKS.get(name).supports(_training(cell))
+
+    def builds(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
         # By its name: who refuses a cell is no part of what a cell computes.
         reason: str | None = import_module("transect.training.support").reason_to_skip(_training(cell), parameters)
         return reason
 
     @contextmanager
     def session(self, task: Task) -> Iterator[Session]:
-        """Build one trainer for all turns."""
         yield _Loop(task)
 
     def libraries(self, cell: FederateCell) -> dict[str, str]:
-        """The framework's."""
         return super().libraries(cell) | FRAMEWORKS.get(_framework(cell)).libraries()

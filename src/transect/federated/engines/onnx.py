@@ -51,8 +51,8 @@ _ERRORS: Mapping[str | None, type[TransectError]] = {
 class OnnxEngine(Engine):
     """Runtimes that clients have by turns: of n, a client has the one at its number modulo n."""
 
-    def refuses(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
-        """Whatever becomes no portable step that computes what its model does."""
+    def builds(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
+        """Whatever becomes a portable step that computes what its model does."""
         if cell.precision != "fp32":
             return f"an exported step has fp32, not {cell.precision}"
         if parameters.optimiser == OWN_OPTIMISER:

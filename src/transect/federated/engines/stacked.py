@@ -124,7 +124,6 @@ class _Stacked(Session):
         return self._dtype.itemsize * (self._task.cell.batch * numbers + self._size * (2 + states))
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turned]:
-        """Train as many at once as fit a core's cache."""
         for piece, turned in pieces(turns, self._size, self._dtype):
             for start in range(0, len(piece), self._most):
                 part = slice(start, start + self._most)
@@ -141,10 +140,12 @@ class _Stacked(Session):
 class Stacked(Engine):
     """Layers, losses and optimisers compute all clients of a stack in one call of numpy."""
 
-    def refuses(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
-        """Models that are no layers, optimisers that look at a weight as a whole, other precisions."""
+    def supports(self, cell: FederateCell) -> str | None:
         if cell.precision not in ("fp32", "fp64") or cell.device != "cpu":
             return f"numpy's arrays train in fp32 or fp64 on cpu, not in {cell.precision} on {cell.device}"
+        return None
+
+    def builds(self, cell: FederateCell, model: Model, parameters: Parameters) -> str | None:
         if not isinstance(model, LayeredModel):
             return f"it stacks transect's own layers, not {called(model)}"
         if OPTIMISERS.get(parameters.optimiser).by_array:
@@ -157,5 +158,4 @@ class Stacked(Engine):
 
     @contextmanager
     def session(self, task: Task) -> Iterator[Session]:
-        """Arrays are made for the first turns, and used again."""
         yield _Stacked(task)

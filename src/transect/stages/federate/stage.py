@@ -21,7 +21,7 @@ from transect.domain.study import Counts, Names, Section, StageRepeatUntil, Wher
 from transect.domain.system import System
 from transect.domain.takes import DataArrays, Takes, own_repeat
 from transect.federated.aggregations import AGGREGATIONS
-from transect.federated.engines import ENGINES
+from transect.federated.engines import ENGINES, reason_to_skip
 from transect.federated.partitions import EXPECTED, parsed
 from transect.federated.plan_file import FEDERATION, PATH
 from transect.planning.context import Context
@@ -244,7 +244,7 @@ class Federate(Stage[FederateCell]):
         if isinstance(workload, ScriptWorkload):
             return f"{cell.workload} is a script, of whose training no more than its score is known"
         parameters = Parameters.model_validate(spec["parameters"])
-        return _not_of_a_turn(parameters) or ENGINES.get(cell.engine).refuses(cell, workload.model, parameters)
+        return reason_to_skip(cell, workload.model, parameters)
 
     def sources(self, cell: FederateCell) -> list[Path]:
         """The framework that scores and the cell's own, which is asked about trainings, and the rules that parameters name."""
@@ -294,17 +294,6 @@ def _turn(cell: FederateCell) -> RetrainCell:
         steps=cell.local_steps,
         batch=cell.batch,
     )
-
-
-def _not_of_a_turn(parameters: Parameters) -> str | None:
-    """Return why a client's turn cannot follow these hyper-parameters, or None."""
-    if parameters.schedule["name"] != "constant" or parameters.schedule["warmup_steps"] or parameters.warmup_steps:
-        return "a client's turn has one learning rate: expected the schedule `constant` without a warm-up"
-    if parameters.ema is not None:
-        return "a client sends the weights of its last step: expected ema null"
-    if parameters.accumulation > 1:
-        return "a client takes each batch at once: expected accumulation 1"
-    return "a client's turn is checked by nothing with reference_steps 0" if parameters.reference_steps == 0 else None
 
 
 def _check_counts(grid: FederateGrid, where: str) -> None:

@@ -37,6 +37,12 @@ class Loss(Plugin, ABC):
     # Which of a workload's hyper-parameters it reads.
     takes: tuple[str, ...] = ()
 
+    def __init_subclass__(cls) -> None:
+        """Drop an inherited `each` that is of another value."""
+        super().__init_subclass__()
+        if "value_and_gradient" in vars(cls) and "each" not in vars(cls):
+            cls.each = Loss.each  # type: ignore[method-assign]
+
     @abstractmethod
     def operations(self, outputs: int) -> int:
         """Count the least operations for one sample of so many outputs, with the gradient."""

@@ -30,16 +30,25 @@ class Huber(Loss):
 
     def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
         """Return both."""
-        losses, gradients = self.each(rule, outputs[np.newaxis], y[np.newaxis])
-        return float(losses[0]), gradients[0]
+        loss, gradient = _both(rule.delta, outputs, y, ())
+        return float(loss), gradient
 
     def each(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return both of all batches: with c = d cut off at +-delta the loss is c (d - c / 2), the gradient c."""
-        difference = (outputs - as_numbers(outputs, y)).reshape(len(outputs), -1)
-        cut = np.clip(difference, -rule.delta, rule.delta)
-        size = cut.shape[1]
-        return (cut * (difference - 0.5 * cut)).sum(axis=1) / size, (cut / size).reshape(outputs.shape)
+        """Return both of all batches at once."""
+        return _both(rule.delta, outputs, y, outputs.shape[:1])
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add up each sample's mean distance."""
         return float(np.abs(outputs - y).sum() / max(1, prod(outputs.shape[1:])))
+
+
+def _both(delta: float, outputs: np.ndarray, y: np.ndarray, batches: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of each of `batches`, the first axes of both, and the gradient.
+
+    With c = d cut off at +-delta the loss is c (d - c / 2), the gradient c.
+    """
+    difference = outputs - as_numbers(outputs, y)
+    cut = np.clip(difference, -delta, delta)
+    losses = (cut * (difference - 0.5 * cut)).reshape(*batches, -1)
+    size = losses.shape[-1]
+    return losses.sum(axis=-1) / size, cut / size

@@ -30,21 +30,27 @@ class MeanSquaredError(Loss):
 
     def value_and_gradient(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
         """Return both."""
-        losses, gradients = self.each(rule, outputs[np.newaxis], y[np.newaxis])
-        return float(losses[0]), gradients[0]
+        loss, gradient = _both(outputs, y, ())
+        return float(loss), gradient
 
     def each(self, rule: Parameters, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return both of all batches at once."""
-        batches, n = y.shape[:2]
-        if y.shape == outputs.shape:
-            difference = (outputs - as_numbers(outputs, y)).reshape(batches, -1)
-            size = difference.shape[1]
-            return np.square(difference).sum(axis=1) / size, (2 * difference / size).reshape(outputs.shape)
-        difference = outputs.copy().reshape(batches * n, -1)
-        difference[np.arange(y.size), y.reshape(-1)] -= 1
-        squares = np.square(difference).reshape(batches, -1)
-        return 0.5 * squares.sum(axis=1) / n, (difference / n).reshape(outputs.shape)
+        return _both(outputs, y, outputs.shape[:1])
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Add up each sample's mean of squares."""
         return float(np.square(outputs - y).sum() / max(1, prod(outputs.shape[1:])))
+
+
+def _both(outputs: np.ndarray, y: np.ndarray, batches: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of each of `batches`, the first axes of both, and the gradient."""
+    if y.shape == outputs.shape:
+        difference = outputs - as_numbers(outputs, y)
+        squares = np.square(difference).reshape(*batches, -1)
+        size = squares.shape[-1]
+        return squares.sum(axis=-1) / size, 2 * difference / size
+    n = y.shape[-1]
+    difference = outputs.copy().reshape(y.size, -1)
+    difference[np.arange(y.size), y.reshape(-1)] -= 1
+    squares = np.square(difference).reshape(*batches, -1)
+    return 0.5 * squares.sum(axis=-1) / n, (difference / n).reshape(outputs.shape)
