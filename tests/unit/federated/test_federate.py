@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from federations import AXES, a_cell, data_folder, make_reference, run
+
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, Session, Task, Turn, Turned
 from transect.federated.exchange import Exchange
@@ -164,7 +164,7 @@ class _OneOf(Exchange):
         return array
 
 
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("aggregation", list(AGGREGATIONS))
 def test_no_bit_depends_on_the_ranks(data: Path, tmp_path: Path, aggregation: str) -> None:
     from transect.federated.flat import flat_of
     from transect.training.inputs import load_arrays, load_weights

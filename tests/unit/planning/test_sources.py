@@ -170,14 +170,14 @@ OF_STAGES = {
     "onnx_models/comparison.py": {"export", "infer", "generated-model", "convert", "roundtrip"},
     "measure/intervals.py": {"train", "retrain", "classify", "search"},
     "payloads/retrain_verdict.py": {"retrain"},
-    "runtimes/training_plans.py": {"retrain"},
+    "runtimes/training_plans.py": {"retrain", "federate"},
     "runtimes/serving_plans.py": {"infer", "retrain", "conformance"},
     "payloads/step_path.py": {"export-training-step"},
     "training/tolerance.py": {"reference", "federate-reference", "export-training-step"},
     "payloads/federate_reference.py": {"federate-reference"},
     "payloads/federate_result.py": {"federate"},
     # The package names it, and with that whoever reads a manifest depends on it.
-    "portable_step/export.py": {"export-training-step", "retrain"},
+    "portable_step/export.py": {"export-training-step", "retrain", "federate"},
     # Imported by their registry.
     "portable_step/decompositions/pooling.py": {"export-training-step"},
     "simulation/pipelines.py": {"forecast"},
