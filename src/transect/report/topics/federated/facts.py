@@ -1,0 +1,107 @@
+"""Federations and who computes them: groups that learn the same differ in nothing but that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from statistics import median
+
+from transect.analysis.contrast import Contrast
+from transect.analysis.groups import Group, grouped
+from transect.analysis.labels import group_labels, word
+from transect.analysis.quality import Score
+from transect.domain.axes.federate import FederateCell
+from transect.report.engine.context import Context
+from transect.report.engine.finding import names
+from transect.report.engine.text import clean, count, number
+
+FederateGroup = Group[FederateCell]
+
+STAGE, ROUND, TIME = "federate", "round_time", "simulated_time_to_quality"
+# Who computes, which changes nothing of what is computed.
+WHO = ("engine", "framework", "runtime", "device", "nodes", "ranks_per_node", "threads", "network", "container")
+# What an aggregation is, and how long a server waits; of the latter slowness tells no model where it waits for all.
+HOW, WAITING = ("aggregation", "options"), ("buffer", "slowness", "rounds")
+_USUAL = {"aggregation": "fedavg", "partition": "iid"}
+
+
+def usable(groups: Iterable[FederateGroup]) -> list[FederateGroup]:
+    """Return those with a right result."""
+    return [group for group in groups if group.ok and not group.wrong]
+
+
+def alike(groups: Iterable[FederateGroup], *axes: str) -> dict[Hashable, list[FederateGroup]]:
+    """Gather groups that differ in these axes at most, the usual aggregation and partition first."""
+
+    def place(group: FederateGroup) -> tuple[bool, ...]:
+        return *(group.cell.get(axis) != usual for axis, usual in _USUAL.items()), bool(group.cell.options)
+
+    return grouped(sorted(groups, key=place), lambda group: group.cell.apart_from(*axes))
+
+
+def learned(context: Context, workload: str) -> list[FederateGroup]:
+    """Return a group for each federation: that of whoever computed most of them, so that they are compared among each other."""
+    every: Sequence[FederateGroup] = context.of(STAGE, workload)
+
+    def who(group: FederateGroup) -> tuple[object, ...]:
+        return tuple(group.cell.get(axis) for axis in WHO)
+
+    right = usable(every)
+    amounts = Counter(map(who, right))
+
+    def place(group: FederateGroup) -> tuple[bool, int, int, str]:
+        return group not in right, -amounts[who(group)], -len(group.ok), group.cell.id
+
+    return [min(members, key=place) for members in alike(every, *WHO).values()]
+
+
+def planned(context: Context, rule: str, groups: Iterable[FederateGroup]) -> list[Contrast]:
+    """Return the planned contrasts of a rule among these groups."""
+    ids = {id(group) for group in groups}
+    return [made for made in context.contrasts.of(f"federated.{rule}") if {id(made.group), id(made.base)} <= ids]
+
+
+def who_words(cell: FederateCell) -> str:
+    """Name who computes: `loop with PyTorch on 2 processes`."""
+    by = [word("framework", cell.framework)] if cell.framework else [word("runtime", name) for name in cell.runtimes]
+    on = [count(cell.ranks, "process", "processes")] if cell.ranks > 1 else []
+    on += [f"{cell.threads} threads"] if cell.threads > 1 else []
+    place = f" on {' of '.join(on)}" if on else ""
+    return clean(f"{cell.engine}{f' with {names(by, 9)}' if by else ''}{place}")
+
+
+def how_words(cell: FederateCell) -> str:
+    """Name an aggregation with its options: `fedavgm (momentum 0.9)`."""
+    options = ", ".join(f"{name} {value}" for name, value in cell.options)
+    return clean(f"{cell.aggregation} ({options})" if options else cell.aggregation)
+
+
+def waits_for(cell: FederateCell) -> str:
+    """Say for how many updates the server waits before it makes a model."""
+    return f"all {cell.cohort}" if cell.buffer is None else f"{cell.buffer} of {cell.cohort}"
+
+
+def scope_of(group: FederateGroup, beside: Iterable[FederateGroup], *never: str) -> str:
+    """Say what federation it is, and in what else it differs from those beside, but for the axes in `never`."""
+    usual = [axis for axis in ("partition", "clients", "cohort") if axis not in never]
+    labels = group_labels([group, *beside], usual, (*HOW, *WHO, "ranks", "workload", *never))
+    return clean(labels[group.cell].replace(" · ", ", "))
+
+
+def apart(group: FederateGroup, base: FederateGroup, name: str) -> float | None:
+    """Return the median difference of a metric, repeat by repeat, each with itself; None without a common one."""
+    mine, theirs = group.by_repeat(name), base.by_repeat(name)
+    return median(found) if (found := [mine[n] - theirs[n] for n in mine.keys() & theirs.keys()]) else None
+
+
+def apart_words(difference: float | None, score: Score) -> str:
+    """Write a difference of scores: `3.2 points lower`."""
+    if difference is None:
+        return "no run of both"
+    size = f"{100 * abs(difference):.1f} points" if score.is_share else number(abs(difference))
+    return f"{size} {'lower' if difference < 0 else 'higher'}"
+
+
+def in_every_run(group: FederateGroup, name: str) -> bool:
+    """Whether each of its runs has the metric: one that did not reach a target has no time to it."""
+    return bool(group.ok) and len(group.values(name)) == len(group.ok)
