@@ -14,7 +14,7 @@ from transect.domain.cell import Axis, Cell, axes_of, counted
 # Both numbers together have one label, and repeats of a group have none.
 _APART = frozenset({"nodes", "ranks_per_node", "repeat"})
 # What a name for people says of its own.
-_SAID = _APART | {"runtime", "framework", "benchmark", "strategy", "exporter", "workload", "ranks", "threads"}
+_SAID = _APART | {"runtime", "framework", "benchmark", "strategy", "exporter", "workload", "ranks", "threads", "engine"}
 _RANKS = counted("rank")
 
 
@@ -127,7 +127,7 @@ def people_name(cell: Cell, beside: Iterable[Cell] = (), always: Iterable[str] =
     cells = [cell, *beside]
     shown, extra = _shown(cells, always, never)
     kernel, settings = _option_words(cell, cells)
-    named = ((axis, cell.get(axis)) for axis in ("runtime", "framework", "benchmark"))
+    named = ((axis, cell.get(axis)) for axis in ("runtime", "framework", "benchmark", "engine"))
     name = kernel or next((word(axis, value) for axis, value in named if value), "")
     parts = [name or word("workload", cell.workload or cell.stage)]
     if {"ranks", "nodes", "ranks_per_node", "threads"} & shown:

@@ -96,7 +96,8 @@ def _drawn(context: Context, courses: Sequence[_Course], about: str, name: str, 
     target = next((float(one) for one in told if one is not None), None)
     unit, by = (" %", 100.0) if score.is_share else ("", 1.0)
     at = "simulated time, in turns of the median client" if timed else "updates of the server"
-    reached = f"{best.name}{' has the best end' if len(courses) > 1 else ' ends at'}, {number(best.end)}{unit}"
+    name_of, end = best.name.replace(" · waits", " that waits").replace(" · ", ", "), f"{number(best.end)}{unit}"
+    reached = f"the best median at the end is {end}, of {name_of}" if len(courses) > 1 else f"{name_of} ends at {end}"
     return drawn(
         line_plot(
             [line for course in courses for line in course.lines(context)],
@@ -116,7 +117,7 @@ def _drawn(context: Context, courses: Sequence[_Course], about: str, name: str, 
             else digits("Updates", lambda course: course.group.cell.rounds),
             digits("Runs", lambda course: len(course.runs)),
         ],
-        title=f"{about}: {reached if len(courses) > 1 else reached.replace(',', '', 1)}",
+        title=f"{about}: {reached}",
         name=name,
         notes=["Wide: the median of the runs, thin: each run."] if any(len(c.runs) > 1 for c in courses) else [],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from statistics import median
 
 from transect.analysis.contrast import Contrast
@@ -19,9 +19,12 @@ FederateGroup = Group[FederateCell]
 
 STAGE, ROUND, TIME = "federate", "round_time", "simulated_time_to_quality"
 # Who computes, which changes nothing of what is computed.
-WHO = ("engine", "framework", "runtime", "device", "nodes", "ranks_per_node", "threads", "network", "container")
+ENGINE = ("engine", "framework", "runtime")
+WHO = (*ENGINE, "device", "nodes", "ranks_per_node", "threads", "network", "container")
 # What an aggregation is, and how long a server waits; of the latter slowness tells no model where it waits for all.
 HOW, WAITING = ("aggregation", "options"), ("buffer", "slowness", "rounds")
+# On none of them hangs how long a turn takes.
+_ANY = (*HOW, "partition", *WAITING)
 _USUAL = {"aggregation": "fedavg", "partition": "iid"}
 
 
@@ -71,9 +74,9 @@ def who_words(cell: FederateCell) -> str:
 
 
 def how_words(cell: FederateCell) -> str:
-    """Name an aggregation with its options: `fedavgm (momentum 0.9)`."""
+    """Name an aggregation with its options: `fedavgm with momentum 0.9`."""
     options = ", ".join(f"{name} {value}" for name, value in cell.options)
-    return clean(f"{cell.aggregation} ({options})" if options else cell.aggregation)
+    return clean(f"{cell.aggregation} with {options}" if options else cell.aggregation)
 
 
 def waits_for(cell: FederateCell) -> str:
@@ -105,3 +108,23 @@ def apart_words(difference: float | None, score: Score) -> str:
 def in_every_run(group: FederateGroup, name: str) -> bool:
     """Whether each of its runs has the metric: one that did not reach a target has no time to it."""
     return bool(group.ok) and len(group.values(name)) == len(group.ok)
+
+
+def blind_words(groups: Iterable[FederateGroup]) -> str:
+    """Say from where on the tolerance is too wide to tell whether they follow the reference; empty where it never is."""
+    from_ = [step for group in groups if (step := group.check_inconclusive_from) is not None]
+    cells = "one cell" if len(from_) == 1 else f"{len(from_)} cells"
+    return f"{cells} cannot be told from the reference from update {min(from_)} on, or a later one" if from_ else ""
+
+
+def races(groups: Iterable[FederateGroup], *axes: str) -> Iterator[list[FederateGroup]]:
+    """Yield groups of one federation each that differ in these axes alone: of those with equal turns the one with most groups."""
+    for members in alike(groups, *axes, *_ANY).values():
+        raced = max(alike(members, *axes).values(), key=len)
+        if len(raced) > 1:
+            yield raced
+
+
+def work_of(group: FederateGroup, groups: Iterable[FederateGroup]) -> str:
+    """Say what those compute that race: the aggregation and the federation."""
+    return f"{how_words(group.cell)}, {scope_of(group, groups, *WAITING)}"

@@ -8,9 +8,9 @@ from typing import Any
 from transect.analysis.best import Best
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import all_joined, best
-from transect.analysis.groups import Group
+from transect.analysis.groups import Group, blind_step, leaves_reference
 from transect.analysis.quality import Score, score_of, target_of
-from transect.domain.record import Cause, Status
+from transect.domain.record import Status
 from transect.report.engine.best_words import confidence_of
 from transect.report.engine.columns import ranked
 from transect.report.engine.context import Context
@@ -26,6 +26,7 @@ from transect.report.topics.federated.facts import (
     alike,
     apart,
     apart_words,
+    blind_words,
     how_words,
     in_every_run,
     learned,
@@ -54,23 +55,23 @@ def federated_findings(context: Context) -> list[Finding]:
 def path_text(groups: Sequence[FederateGroup]) -> str:
     """Say how many simulations followed the float64 reference."""
     ended = [record for group in groups for record in group.records if record.status is not Status.SKIPPED]
-    wrong = sum(record.cause is Cause.WRONG_RESULT for record in ended)
+    wrong = sum(map(leaves_reference, ended))
     right, known = sum(len(group.ok) for group in groups), shares(groups)
     most = f", at most {percent(max(known), 1)} of the tolerance off" if known else ""
     engines = count(len({group.cell.engine for group in groups if group.ok}), "engine")
-    claim = (
-        f"{right} of {count(len(ended), 'simulation')} by {engines} followed the float64 reference in each update{most}"
-    )
+    blind = sum(blind_step(record) is not None for group in groups for record in group.ok)
+    told = f" ({blind} only as long as that can be told)" if blind else ""
+    claim = f"{right} of {count(len(ended), 'simulation')} by {engines} followed the float64 reference in each update"
+    claim += f"{told}{most}"
     return f"{claim}; {wrong} left it." if wrong else f"{claim}."
 
 
 def _path(groups: Sequence[FederateGroup]) -> Finding:
     records = [record for group in groups for record in group.records]
-    wrong = [record for record in records if record.cause is Cause.WRONG_RESULT]
-    others = [r for r in records if r.status is Status.FAILED and r.cause is not Cause.WRONG_RESULT]
-    blind = [group for group in groups if group.ok and group.check_inconclusive_from is not None]
+    wrong = [record for record in records if leaves_reference(record)]
+    others = [record for record in records if record.status is Status.FAILED and record not in wrong]
     known = shares(groups)
-    sure = Confidence.CONFIRMED if known and not blind else Confidence.PROVISIONAL
+    sure = Confidence.PROVISIONAL if blind_words(groups) or not known else Confidence.CONFIRMED
     return Finding(
         subject="equality",
         kind="federated-path",
@@ -83,7 +84,7 @@ def _path(groups: Sequence[FederateGroup]) -> Finding:
             "loss of each update and the model of many, within a tolerance from perturbed float64 runs",
             f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _MAX_LENGTH)})' for r in wrong], 3)}" if wrong else "",
             f"without a path to compare: {names([f'{r.cell_id} ({r.cause})' for r in others], 3)}" if others else "",
-            f"{count(len(blind), 'cell')} whose tolerance tells nothing at the end" if blind else "",
+            blind_words(groups),
         ),
     )
 
@@ -109,17 +110,17 @@ def _aggregation(context: Context, found: Best, groups: Sequence[FederateGroup],
     else:
         short = f"{how_words(first.cell)} ends with the best {score.words}, {value}"
 
-    def listed(members: Iterable[Group[Any]], said: str) -> str:
-        ends = [f"{how_words(g.cell)} {said} ({apart_words(apart(g, first, score.name), score)})" for g in members]
-        return names(ends, 9)
+    def far(group: Group[Any]) -> str:
+        return apart_words(apart(group, first, score.name), score)
 
-    worse = [group for group, _, _ in found.excluded]
-    lower = [f"{how_words(g.cell)} ends {apart_words(apart(g, first, score.name), score)}" for g in worse]
-    margin = percent(context.analysis_plan.margin)
+    def listed(members: Sequence[Group[Any]], said: str) -> str:
+        verb = f"{'is' if len(members) == 1 else 'are'} {said}"
+        return f"{names([f'{how_words(g.cell)} ({far(g)})' for g in members], 9)} {verb}" if members else ""
+
     parts = [
-        names(lower, 9),
-        listed(found.tied, f"ends the same within {margin}"),
-        listed(found.unknown, "is not told apart from it"),
+        names([f"{how_words(group.cell)} ends {far(group)}" for group, _, _ in found.excluded], 9),
+        listed(found.tied, f"the same within {percent(context.analysis_plan.margin)}"),
+        listed(found.unknown, "not told apart from it"),
     ]
     short += "".join(f"; {part}" for part in parts if part)
     sure = confidence_of(found)
@@ -146,6 +147,7 @@ def _aggregation(context: Context, found: Best, groups: Sequence[FederateGroup],
         ),
         evidence=joined(
             "differences are medians of runs with equal rows, cohorts and start",
+            blind_words(groups),
             _reasons(found.contrasts, lambda group: how_words(group.cell)),
         ),
     )
@@ -198,6 +200,7 @@ def _waited(group: FederateGroup, whole: FederateGroup, made: Contrast | None, s
         evidence=joined(
             f"updates are stale by {max((int(told.get('most', 0)) for told in stale), default=0)} models at most",
             "time is simulated: clients' turns take it, and nothing else",
+            blind_words((group, whole)),
             reason,
         ),
     )
@@ -220,8 +223,12 @@ def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
     said = []
     for pair in made:
         far = apart_words(apart(pair.group, base, pair.metric), score)
-        known = f"the same within {percent(pair.comparison.margin)}" if pair.answer is Answer.SAME else "not told apart"
-        open_ = "" if pair.shown else f", which is {known}{needs_words(pair)}"
+        known = (
+            f"the same within {percent(pair.comparison.margin)}"
+            if pair.answer is Answer.SAME
+            else f"which is not told apart{needs_words(pair)}"
+        )
+        open_ = "" if pair.shown else f", {known}"
         said.append(f"{far} with {pair.group.cell.partition}{open_}")
     worst = [(side.cell.partition, median(side, "worst_clients_score")) for side in (base, *(p.group for p in made))]
     tenth = [f"{tenths(value)} with {name}" for name, value in worst if value is not None]
@@ -242,6 +249,7 @@ def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
         evidence=joined(
             f"{score.words} {tenths(score.at_end(base) or 0.0)} with {base.cell.partition}" if score.is_share else "",
             f"the worst tenth of clients {names(tenth, 9)}" if tenth else "",
+            blind_words([base, *(pair.group for pair in made)]),
             *(f"{pair.group.cell.partition}: {pair.reason}" for pair in made),
         ),
     )

@@ -22,6 +22,7 @@ from transect.report.topics.federated.facts import (
     WHO,
     FederateGroup,
     alike,
+    apart,
     how_words,
     in_every_run,
     learned,
@@ -32,6 +33,7 @@ from transect.report.topics.federated.facts import (
     who_words,
 )
 from transect.report.topics.federated.findings import path_text
+from transect.report.topics.retraining.factors import signed
 from transect.report.topics.retraining.findings import shares
 
 
@@ -84,15 +86,20 @@ def _learned(context: Context, workload: str, groups: Sequence[FederateGroup]) -
             f"{max(t.get('median', 0) for t in told):g}, most {max(t.get('most', 0) for t in told)}" if told else None
         )
 
+    def points(group: FederateGroup) -> float | None:
+        return apart(group, pair.base, pair.metric) if (pair := beside.get(id(group))) else None
+
     columns = [
         words("Aggregation", lambda group: how_words(group.cell)),
-        words("Federation", lambda group: scope_of(group, rows, "buffer")),
+        words("Federation", lambda group: scope_of(group, rows, "buffer", "rounds")),
         words("Waits for", lambda group: waits_for(group.cell)),
+        digits("Updates", lambda group: group.cell.rounds),
         score_column(rows),
-        words("Beside fedavg", lambda g: verdict_chip(beside.get(id(g)), "better", "worse")),
+        digits("Points beside fedavg", points, signed),
+        words("", lambda group: verdict_chip(beside.get(id(group)), "better", "worse")),
         medians("Worst tenth of clients", "worst_clients_score", tenths),
         reached("rounds_to_quality"),
-        reached(TIME),
+        *([reached(TIME)] if any(group.cell.buffer or group.cell.slowness for group in rows) else []),
         words("Staleness", stale),
         medians("Sent per update", "sent_bytes", in_unit("B")),
         digits("Runs", lambda group: len(group.ok)),

@@ -15,51 +15,35 @@ from transect.report.engine.decision import Decision
 from transect.report.engine.finding import Finding, joined, limited_confidence, median
 from transect.report.engine.text import percent, quantity
 from transect.report.topics.federated.facts import (
-    HOW,
+    ENGINE,
     ROUND,
     STAGE,
-    WAITING,
-    FederateGroup,
-    alike,
-    how_words,
+    blind_words,
     planned,
-    scope_of,
+    races,
     usable,
     who_words,
+    work_of,
 )
 
-_ENGINE, _RANKS = ("engine", "framework", "runtime"), ("nodes", "ranks_per_node")
-# How long a turn takes hangs on none of them.
-_ANY = (*HOW, "partition", *WAITING)
+_RANKS = ("nodes", "ranks_per_node")
 
 
 def _name(group: Group[Any]) -> str:
     return who_words(group.cell)
 
 
-def _races(groups: list[FederateGroup], *axes: str) -> Iterator[list[FederateGroup]]:
-    """Yield groups of one federation each that differ in these axes alone: of those with equal turns the one with most groups."""
-    for members in alike(groups, *axes, *_ANY).values():
-        raced = max(alike(members, *axes).values(), key=len)
-        if len(raced) > 1:
-            yield raced
-
-
-def _scope(group: FederateGroup, groups: list[FederateGroup]) -> str:
-    return f"{how_words(group.cell)}, {scope_of(group, groups, *WAITING)}"
-
-
 def engine_findings(context: Context, workload: str) -> Iterator[Finding]:
     """Say which engine makes an update soonest, on one rank, where several computed the same federation."""
     groups = usable(context.of(STAGE, workload))
-    for members in _races([group for group in groups if group.cell.ranks == 1], *_ENGINE):
+    for members in races([group for group in groups if group.cell.ranks == 1], *ENGINE):
         raced = ranked(members, ROUND)
         made = all_joined(planned(context, "engine", raced), raced, context.floors, ROUND, varies="engine")
         found = best(made, raced, metric=ROUND)
         if found is None or len(raced) < 2:
             continue
         first, takes = found.first, quantity(median(found.first, ROUND), "s")
-        short, scope = f"{_name(first)} makes an update in {takes}{beside(found, _name)}", _scope(first, groups)
+        short, scope = f"{_name(first)} makes an update in {takes}{beside(found, _name)}", work_of(first, groups)
         fastest = Finding(
             subject=workload,
             kind="federated-engine",
@@ -81,7 +65,9 @@ def engine_findings(context: Context, workload: str) -> Iterator[Finding]:
                 unknown=tuple(map(_name, found.unknown)),
                 margin=context.analysis_plan.margin,
             ),
-            evidence=joined(*(f"{_name(c.group)} beside {_name(c.base)}: {c.reason}" for c in found.contrasts)),
+            evidence=joined(
+                blind_words(raced), *(f"{_name(c.group)} beside {_name(c.base)}: {c.reason}" for c in found.contrasts)
+            ),
         )
         yield from with_open(_name, (fastest, found))
 
@@ -89,7 +75,7 @@ def engine_findings(context: Context, workload: str) -> Iterator[Finding]:
 def rank_findings(context: Context, workload: str) -> Iterator[Finding]:
     """Say what the most ranks of each engine bring."""
     groups = usable(context.of(STAGE, workload))
-    for members in _races(groups, *_RANKS):
+    for members in races(groups, *_RANKS):
         made = planned(context, "ranks", members)
         if not made:
             continue
@@ -99,7 +85,7 @@ def rank_findings(context: Context, workload: str) -> Iterator[Finding]:
         yield Finding(
             subject=workload,
             kind="federated-ranks",
-            scope=_scope(group, groups),
+            scope=work_of(group, groups),
             claim=f"{claim}.",
             short=claim,
             named=True,
@@ -111,6 +97,7 @@ def rank_findings(context: Context, workload: str) -> Iterator[Finding]:
                 f"{percent(share)} of an update on one is the server's"
                 if (share := median(base, "server_share"))
                 else "",
+                blind_words((group, base)),
                 pair.reason,
             ),
         )

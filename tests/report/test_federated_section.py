@@ -1,0 +1,221 @@
+"""The section on federated learning and its findings: right paths, aggregations, waiting, unlike rows, engines and ranks."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import pytest
+from said_of_records import Made as Section
+from said_of_records import Sets, prose
+
+from factories import make_record
+from transect.domain.axes.federate import FederateCell
+from transect.domain.record import Cause, Record, Samples, Status
+from transect.report.engine.decision import Decision
+from transect.stats.comparisons import Confidence
+
+Made = partial(Section, "federated")
+WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "the loss leaves the reference at update 3"}
+SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "too few updates"}
+SLOW = {"slowness": 1.0}
+ROUNDS, TARGET = 20, 0.6
+
+
+def run(
+    repeat: int = 0,
+    *,
+    accuracy: float = 0.9,
+    update_s: float = 0.02,
+    turn: float = 1.0,
+    ratio: float = 0.02,
+    blind: int | None = None,
+    fields: dict[str, Any] | None = None,
+    **axes: Any,
+) -> Record:
+    """Make a simulation that nobody ran; it ends near `accuracy`, an update takes `update_s` and `turn` in simulated time."""
+    given = {"engine": "loop", "framework": "numpy" if axes.get("engine", "loop") == "loop" else None, **axes}
+    usual = {"aggregation": "fedavg", "partition": "iid", "clients": 20, "cohort": 5, "local_steps": 5, "batch": 10}
+    cell = FederateCell(**{"workload": "digits-cnn", "rounds": ROUNDS, "repeat": repeat, **usual, **given})
+    noise = 1 + (repeat - 2.5) / 2000
+    scores = [noise * accuracy * (1 - math.exp(-(update + 2) / 4)) for update in range(cell.rounds)]
+    times = [turn * noise * (update + 1) for update in range(cell.rounds)]
+    together = cell.buffer or cell.cohort
+    values = {
+        "round_time": update_s * noise,
+        "turns_per_second": together / update_s,
+        "server_share": 0.05,
+        "accuracy": scores[-1],
+        "worst_clients_score": scores[-1] - 0.1,
+        "peak_memory": 2.0**26,
+        "sent_bytes": 2.0**10 * together,
+        "equality_ratio": ratio,
+        "weights_equality_ratio": ratio / 2,
+    }
+    reached = next((update for update, score in enumerate(scores) if score >= TARGET), None)
+    if reached is not None:
+        values |= {"rounds_to_quality": reached + 1, "simulated_time_to_quality": times[reached]}
+    ended = fields or {}
+    return make_record(
+        cell,
+        {} if ended else values,
+        samples={
+            "accuracy": Samples(unit="1", values=scores, count=cell.rounds),
+            "simulated_time": Samples(unit="1", values=times, count=cell.rounds),
+        },
+        details={
+            "quality": {"metric": "accuracy", "target": TARGET, "reached": reached is not None},
+            "not_checkable_from": blind,
+            "staleness": {"median": 1.0, "most": 7} if cell.buffer else {"median": 0.0, "most": 0},
+        },
+        **ended,
+    )
+
+
+def runs(**given: Any) -> list[Record]:
+    """Six runs that differ by a two-thousandth each."""
+    return [run(repeat, **given) for repeat in range(6)]
+
+
+MOMENTUM = {"aggregation": "fedavgm", "options": (("momentum", 0.5),)}
+
+
+def aggregations(median: float = 0.7, momentum: float = 0.99, **given: Any) -> list[Record]:
+    every = ((0.9, {}), (median, {"aggregation": "median"}), (momentum, MOMENTUM))
+    return [record for accuracy, axes in every for record in runs(accuracy=accuracy, **axes, **given)]
+
+
+def waits(accuracy: float = 0.9, turn: float = 0.4) -> list[Record]:
+    return [*runs(turn=2.0, **SLOW), *runs(accuracy=accuracy, turn=turn, buffer=2, rounds=50, **SLOW)]
+
+
+SETS = Sets(
+    apart=aggregations,
+    near=lambda: aggregations(median=0.905, momentum=0.899),
+    one_run=lambda: [run(), run(accuracy=0.8, aggregation="median")],
+    one_wrong=lambda: [*runs(), run(aggregation="median", ratio=70.0, fields=WRONG)],
+    # The best number, and nobody knows of what.
+    wrong_and_best=lambda: [*aggregations(), run(6, accuracy=0.999, ratio=70.0, **MOMENTUM)],
+    blind=lambda: [
+        record
+        for accuracy, how in ((0.9, "fedavg"), (0.7, "median"))
+        for record in runs(accuracy=accuracy, aggregation=how, blind=1)
+    ],
+    sooner=waits,
+    later=lambda: waits(turn=3.0),
+    never=lambda: waits(accuracy=0.5),
+    partitions=lambda: [
+        *runs(),
+        *runs(accuracy=0.7, partition="dirichlet-0.3"),
+        *runs(accuracy=0.901, partition="labels-2"),
+    ],
+    engines=lambda: [*aggregations(), *aggregations(engine="stacked", update_s=0.005)],
+    ranks=lambda: [*runs(), *runs(update_s=0.012, ranks_per_node=2), *runs(update_s=0.007, ranks_per_node=4)],
+    skipped=lambda: [*runs(), run(aggregation="krum", fields=SKIPPED)],
+)
+KINDS = tuple(f"federated-{kind}" for kind in ("path", "aggregation", "waiting", "partition", "engine", "ranks"))
+
+
+def test_prose(snapshot):
+    shown = ("engines", "sooner", "skipped", "one_wrong")
+    assert prose(SETS, *KINDS) | {f"section of {name}": Made(*SETS[name]).prose for name in shown} == snapshot
+
+
+def decided(kind: str, name: str) -> Decision:
+    decision = SETS.only(kind, name).decision
+    assert decision is not None
+    return decision
+
+
+def test_the_best_aggregation_is_told_with_what_each_other_one_costs():
+    found = SETS.only("federated-aggregation", "apart")
+    assert (
+        found.confidence is Confidence.CONFIRMED
+        and decided("federated-aggregation", "apart").winner == "fedavgm with momentum 0.5"
+    )
+    assert [group.cell.aggregation for group in found.groups] == ["fedavgm", "fedavg", "median"]
+    assert "fedavg ends 9.0 points lower" in found.claim and "median ends 28.8 points lower" in found.claim
+
+
+def test_what_ends_alike_is_a_tie_and_one_run_tells_nothing():
+    near = decided("federated-aggregation", "near")
+    # Of those that tie the usual one stands first, which has no option.
+    assert {near.winner, *near.tied} == {"fedavg", "median", "fedavgm with momentum 0.5"} and not near.unknown
+    assert SETS.only("federated-aggregation", "one_run").confidence is Confidence.INCONCLUSIVE
+    assert "not told apart" in SETS.only("federated-aggregation", "one_run").claim
+
+
+def test_a_wrong_simulation_is_an_alarm_and_never_wins():
+    assert SETS.only("federated-path", "one_wrong").alarm
+    assert "1 left it" in SETS.only("federated-path", "one_wrong").claim
+    assert not SETS.only("federated-path", "apart").alarm
+    assert decided("federated-aggregation", "wrong_and_best").winner == "fedavg"
+    # It ended well, and is outside of its tolerance.
+    assert SETS.only("federated-path", "wrong_and_best").alarm
+
+
+def test_what_cannot_be_told_from_the_reference_confirms_nothing():
+    for kind in ("federated-path", "federated-aggregation"):
+        found = SETS.only(kind, "blind")
+        assert found.confidence is Confidence.PROVISIONAL and "from update 1 on" in found.evidence
+
+
+@pytest.mark.parametrize(("name", "said"), [("sooner", "sooner"), ("later", "later")])
+def test_waiting_for_fewer_updates_is_told_by_the_simulated_time_to_the_target(name, said):
+    found = SETS.only("federated-waiting", name)
+    [pair] = found.contrasts
+    assert (pair.metric, pair.group.cell.buffer) == ("simulated_time_to_quality", 2)
+    assert f": {said};" in found.claim and found.confidence is Confidence.CONFIRMED
+
+
+def test_a_target_that_is_not_reached_has_no_time_to_it():
+    found = SETS.only("federated-waiting", "never")
+    assert found.contrasts == () and "waits for 2 of 5 does not reach accuracy 0.6 in every run" in found.claim
+    rows = Made(*SETS["never"]).table("digits-cnn: what is learned")
+    assert [row["Updates to accuracy 0.6"] for row in rows] == ["4", "not reached"]
+
+
+def test_rows_that_are_not_alike_cost_what_the_runs_show():
+    found = SETS.only("federated-partition", "partitions")
+    assert [pair.shown for pair in found.contrasts] == [True, False]
+    assert (
+        "19.9 points lower with dirichlet-0.3;" in found.claim
+        and "with labels-2, the same within 5 %" in found.claim
+    )
+    assert "79.5 % with iid" in found.evidence and "59.6 % with dirichlet-0.3" in found.evidence
+
+
+def test_each_federation_is_learned_once_whoever_computes_it_and_engines_are_told_by_their_updates():
+    made = Made(*SETS["engines"])
+    assert len(made.table("digits-cnn: what is learned")) == 3
+    assert len(made.table("digits-cnn: who computes")) == 6
+    assert decided("federated-engine", "engines").winner == "stacked"
+    assert "loop with numpy takes 4 times as long" in SETS.only("federated-engine", "engines").claim
+    assert len(SETS.findings("engines")["federated-aggregation"]) == 1
+
+
+def test_the_most_ranks_stand_beside_one():
+    [pair] = SETS.only("federated-ranks", "ranks").contrasts
+    assert (pair.group.cell.ranks, pair.base.cell.ranks) == (4, 1) and pair.ratio.value == pytest.approx(0.35)
+
+
+def test_courses_are_drawn_over_updates_and_over_simulated_time_where_servers_wait_for_fewer():
+    assert [chart.across for chart in Made(*SETS["apart"]).charts] == ["updates of the server"]
+    updates, timed = Made(*SETS["sooner"]).charts
+    assert timed.across == "simulated time, in turns of the median client"
+    names = ["fedavg · waits for all 5", "fedavg · waits for 2 of 5"]
+    assert list(dict.fromkeys(mark.label for mark in updates.marks)) == names
+    assert {row[0]: row[3] for row in timed.table.rows} == dict(zip(names, ["40", "20"], strict=True))
+
+
+def test_what_was_skipped_or_wrong_is_listed_with_why():
+    [_, skipped] = Made(*SETS["skipped"]).table("digits-cnn: what is learned")
+    assert (skipped["Aggregation"], skipped["Runs"], skipped[""]) == ("krum", "0", "unsupported")
+    wrong = Made(*SETS["one_wrong"]).table("digits-cnn: who computes")
+    assert [row[""] for row in wrong if row["Federation"].startswith("median")] == ["wrong result"]
+
+
+def test_a_study_without_simulations_has_no_section():
+    made = Made()
+    assert (made.lead, made.blocks) == ("", [])
