@@ -49,6 +49,7 @@ ELSEWHERE = {
     "docking": "test_docking_section.py",
     "conformance": "test_docking_section.py",
     "container": "test_container_findings.py",
+    "federated": "test_federated_section.py",
     "messages": "test_messages.py",
     "storage": "test_storage_bounds.py",
 }
