@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from said_of_records import Made as Section
-from said_of_records import Sets, prose
+from said_of_records import Sets, context, prose
 
 from factories import make_record
+from transect.analysis.labels import people_name
 from transect.domain.axes.federate import FederateCell
 from transect.domain.record import Cause, Record, Samples, Status
 from transect.report.engine.decision import Decision
+from transect.report.topics.federated.facts import learned
 from transect.stats.comparisons import Confidence
 
 Made = partial(Section, "federated")
@@ -31,6 +33,7 @@ def run(
     turn: float = 1.0,
     ratio: float = 0.02,
     blind: int | None = None,
+    disturbed: bool = False,
     fields: dict[str, Any] | None = None,
     **axes: Any,
 ) -> Record:
@@ -67,6 +70,7 @@ def run(
         details={
             "quality": {"metric": "accuracy", "target": TARGET, "reached": reached is not None},
             "not_checkable_from": blind,
+            "disturbed": disturbed,
             "staleness": {"median": 1.0, "most": 7} if cell.buffer else {"median": 0.0, "most": 0},
         },
         **ended,
@@ -101,6 +105,11 @@ SETS = Sets(
         record
         for accuracy, how in ((0.9, "fedavg"), (0.7, "median"))
         for record in runs(accuracy=accuracy, aggregation=how, blind=1)
+    ],
+    disturbed=lambda: [
+        *runs(disturbed=True),
+        *runs(accuracy=0.7, aggregation="median", disturbed=True),
+        *runs(engine="stacked", update_s=0.005, disturbed=True),
     ],
     sooner=waits,
     later=lambda: waits(turn=3.0),
@@ -161,12 +170,17 @@ def test_what_cannot_be_told_from_the_reference_confirms_nothing():
         assert found.confidence is Confidence.PROVISIONAL and "from update 1 on" in found.evidence
 
 
+def test_other_programs_disturb_a_time_and_no_accuracy():
+    sure = [SETS.only(f"federated-{kind}", "disturbed").confidence for kind in ("aggregation", "engine")]
+    assert sure == [Confidence.CONFIRMED, Confidence.PROVISIONAL]
+
+
 @pytest.mark.parametrize(("name", "said"), [("sooner", "sooner"), ("later", "later")])
 def test_waiting_for_fewer_updates_is_told_by_the_simulated_time_to_the_target(name, said):
     found = SETS.only("federated-waiting", name)
     [pair] = found.contrasts
     assert (pair.metric, pair.group.cell.buffer) == ("simulated_time_to_quality", 2)
-    assert f": {said};" in found.claim and found.confidence is Confidence.CONFIRMED
+    assert found.claim.endswith(f": {said}.") and found.confidence is Confidence.CONFIRMED
 
 
 def test_a_target_that_is_not_reached_has_no_time_to_it():
@@ -180,8 +194,7 @@ def test_rows_that_are_not_alike_cost_what_the_runs_show():
     found = SETS.only("federated-partition", "partitions")
     assert [pair.shown for pair in found.contrasts] == [True, False]
     assert (
-        "19.9 points lower with dirichlet-0.3;" in found.claim
-        and "with labels-2, the same within 5 %" in found.claim
+        "19.9 points lower with dirichlet-0.3;" in found.claim and "with labels-2, the same within 5 %" in found.claim
     )
     assert "79.5 % with iid" in found.evidence and "59.6 % with dirichlet-0.3" in found.evidence
 
@@ -213,7 +226,19 @@ def test_what_was_skipped_or_wrong_is_listed_with_why():
     [_, skipped] = Made(*SETS["skipped"]).table("digits-cnn: what is learned")
     assert (skipped["Aggregation"], skipped["Runs"], skipped[""]) == ("krum", "0", "unsupported")
     wrong = Made(*SETS["one_wrong"]).table("digits-cnn: who computes")
-    assert [row[""] for row in wrong if row["Federation"].startswith("median")] == ["wrong result"]
+    assert [row[""] for row in wrong if row["Aggregation"] == "median"] == ["wrong result"]
+
+
+def test_no_score_stands_among_times_and_each_is_called_after_what_it_differs_in():
+    of_times = Section("pictures", *SETS["engines"]).chart("Learning together, 3 comparisons")
+    assert {(row[0], row[1]) for row in of_times.table.rows} == {
+        ("stacked", f"digits-cnn, beside numpy ({how})") for how in ("fedavg", "median", "momentum 0.5, fedavgm")
+    }
+    fedavg, median, momentum = (group.cell for group in learned(context(*SETS["apart"]), "digits-cnn"))
+    called = [people_name(cell, [fedavg, median, momentum]) for cell in (fedavg, momentum)]
+    assert called == ["fedavg", "fedavgm (momentum 0.5)"]
+    both = people_name(momentum, [fedavg.changed(engine="stacked", framework=None)])
+    assert both.startswith("numpy") and "fedavgm" in both
 
 
 def test_a_study_without_simulations_has_no_section():

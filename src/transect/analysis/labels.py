@@ -129,6 +129,15 @@ def people_name(cell: Cell, beside: Iterable[Cell] = (), always: Iterable[str] =
     kernel, settings = _option_words(cell, cells)
     named = ((axis, cell.get(axis)) for axis in ("runtime", "framework", "benchmark", "engine"))
     name = kernel or next((word(axis, value) for axis, value in named if value), "")
+    if "aggregation" in shown:
+        by, how = (
+            any(len({other.get(axis) for other in cells}) > 1 for axis in axes)
+            for axes in (("engine", "framework", "runtime"), ("aggregation", "options"))
+        )
+        # Who computes a federation, or what is made of its updates: both only where cells differ in both.
+        by |= "engine" in always
+        name = cell.get("aggregation") if how and not by else name
+        shown -= set() if how and by else {"aggregation"}
     parts = [name or word("workload", cell.workload or cell.stage)]
     if {"ranks", "nodes", "ranks_per_node", "threads"} & shown:
         parts.append(_place_words(cell))

@@ -23,6 +23,8 @@ ENGINE = ("engine", "framework", "runtime")
 WHO = (*ENGINE, "device", "nodes", "ranks_per_node", "threads", "network", "container")
 # What an aggregation is, and how long a server waits; of the latter slowness tells no model where it waits for all.
 HOW, WAITING = ("aggregation", "options"), ("buffer", "slowness", "rounds")
+# What is always told of a federation.
+FEDERATION = ("partition", "clients", "cohort")
 # On none of them hangs how long a turn takes.
 _ANY = (*HOW, "partition", *WAITING)
 _USUAL = {"aggregation": "fedavg", "partition": "iid"}
@@ -84,11 +86,15 @@ def waits_for(cell: FederateCell) -> str:
     return f"all {cell.cohort}" if cell.buffer is None else f"{cell.buffer} of {cell.cohort}"
 
 
-def scope_of(group: FederateGroup, beside: Iterable[FederateGroup], *never: str) -> str:
+def scope_of(
+    group: FederateGroup, beside: Iterable[FederateGroup], *never: str, always: Sequence[str] = FEDERATION
+) -> str:
     """Say what federation it is, and in what else it differs from those beside, but for the axes in `never`."""
-    usual = [axis for axis in ("partition", "clients", "cohort") if axis not in never]
+    usual = [axis for axis in always if axis not in never]
     labels = group_labels([group, *beside], usual, (*HOW, *WHO, "ranks", "workload", *never))
-    return clean(labels[group.cell].replace(" · ", ", "))
+    # What has no words is called by its id.
+    said = "" if (text := labels[group.cell]) == group.cell.id else text
+    return clean(said.replace(" · ", ", "))
 
 
 def apart(group: FederateGroup, base: FederateGroup, name: str) -> float | None:

@@ -14,7 +14,7 @@ from transect.domain.record import Status
 from transect.report.engine.best_words import confidence_of
 from transect.report.engine.columns import ranked
 from transect.report.engine.context import Context
-from transect.report.engine.contrast_words import doubt_words, needs_words, ratio_words
+from transect.report.engine.contrast_words import doubt_words, ratio_words
 from transect.report.engine.decision import Decision
 from transect.report.engine.finding import Finding, joined, limited_confidence, lowest_confidence, median, names
 from transect.report.engine.text import clipped, count, number, percent, tenths
@@ -185,7 +185,6 @@ def _waited(group: FederateGroup, whole: FederateGroup, made: Contrast | None, s
     else:
         claim = f"{name} reaches {target} in {ratio_words(made)} the simulated time of {rival}"
         claim += (": sooner" if made.better is group else ": later") if made.shown else doubt_words(made)
-        claim += f"; for that it takes {number(turns[0])} turns of clients, the other {number(turns[1])}"
         sure, reason = limited_confidence(made.confidence, group, whole), made.reason
     return Finding(
         subject=str(group.cell.workload),
@@ -199,6 +198,7 @@ def _waited(group: FederateGroup, whole: FederateGroup, made: Contrast | None, s
         groups=(group, whole),
         evidence=joined(
             f"updates are stale by {max((int(told.get('most', 0)) for told in stale), default=0)} models at most",
+            "" if late else f"to the target {number(turns[0])} turns of clients, and {number(turns[1])}",
             "time is simulated: clients' turns take it, and nothing else",
             blind_words((group, whole)),
             reason,
@@ -226,7 +226,7 @@ def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
         known = (
             f"the same within {percent(pair.comparison.margin)}"
             if pair.answer is Answer.SAME
-            else f"which is not told apart{needs_words(pair)}"
+            else "which is not told apart"
         )
         open_ = "" if pair.shown else f", {known}"
         said.append(f"{far} with {pair.group.cell.partition}{open_}")

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from transect.analysis.quality import target_of
+from transect.domain.axes.federate import FederateCell
+from transect.domain.cell import axes_of
 from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, Value, digits, table, words
 from transect.report.engine.charts.chart import MAX_PANELS
 from transect.report.engine.columns import ended, medians, score_column
@@ -15,6 +17,7 @@ from transect.report.engine.finding import median
 from transect.report.engine.text import in_unit, number, percent, tenths
 from transect.report.topics.federated.courses import course_charts
 from transect.report.topics.federated.facts import (
+    FEDERATION,
     HOW,
     ROUND,
     STAGE,
@@ -67,6 +70,19 @@ def _state(group: FederateGroup) -> Value:
     return Chip("over-subscribed" if group.over_subscribed else "disturbed", "warn") if group.disturbed else None
 
 
+def _what(rows: Sequence[FederateGroup], *never: str) -> tuple[str, list[Column[FederateGroup]]]:
+    """Say in what federations are alike, and return the columns of what they differ in, but for the axes in `never`."""
+    apart_in = {axis for axis in FEDERATION if len({row.cell.get(axis) for row in rows}) > 1}
+    alike_in = [
+        axes_of(FederateCell)[axis].label(rows[0].cell.get(axis)) for axis in FEDERATION if axis not in apart_in
+    ]
+    columns: list[Column[FederateGroup]] = [
+        words("Partition", lambda group: group.cell.partition if "partition" in apart_in else None),
+        words("Federation", lambda group: scope_of(group, rows, "partition", *never, always=()) or None),
+    ]
+    return ", ".join(alike_in), columns
+
+
 def _learned(context: Context, workload: str, groups: Sequence[FederateGroup]) -> Part:
     """List what each federation ends with, those that differ in their aggregation alone below each other."""
     rows = [group for members in alike(groups, *HOW).values() for group in members]
@@ -89,14 +105,15 @@ def _learned(context: Context, workload: str, groups: Sequence[FederateGroup]) -
     def points(group: FederateGroup) -> float | None:
         return apart(group, pair.base, pair.metric) if (pair := beside.get(id(group))) else None
 
+    common, federation = _what(rows, "buffer", "rounds")
     columns = [
         words("Aggregation", lambda group: how_words(group.cell)),
-        words("Federation", lambda group: scope_of(group, rows, "buffer", "rounds")),
+        *federation,
         words("Waits for", lambda group: waits_for(group.cell)),
         digits("Updates", lambda group: group.cell.rounds),
         score_column(rows),
         digits("Points beside fedavg", points, signed),
-        words("", lambda group: verdict_chip(beside.get(id(group)), "better", "worse")),
+        words("Verdict", lambda group: verdict_chip(beside.get(id(group)), "better", "worse")),
         medians("Worst tenth of clients", "worst_clients_score", tenths),
         reached("rounds_to_quality"),
         *([reached(TIME)] if any(group.cell.buffer or group.cell.slowness for group in rows) else []),
@@ -105,7 +122,7 @@ def _learned(context: Context, workload: str, groups: Sequence[FederateGroup]) -
         digits("Runs", lambda group: len(group.ok)),
         words("", _state),
     ]
-    return table(rows, _having(rows, columns), caption=f"{workload}: what is learned")
+    return table(rows, _having(rows, columns), caption=f"{workload}: what is learned, {common}")
 
 
 def _computed(context: Context, workload: str) -> Part:
@@ -116,7 +133,8 @@ def _computed(context: Context, workload: str) -> Part:
         return not group.ok or group.wrong, median(group, ROUND) or 0.0
 
     rows = [group for members in alike(every, *WHO).values() for group in sorted(members, key=place)]
-    engines, ranks = ({id(pair.group): pair for pair in planned(context, rule, rows)} for rule in ("engine", "ranks"))
+    # Beside the first engine, or on several ranks beside one.
+    beside = {id(pair.group): pair for rule in ("engine", "ranks") for pair in planned(context, rule, rows)}
 
     def path(group: FederateGroup) -> Value:
         known = [] if group.wrong else shares([group])
@@ -124,18 +142,20 @@ def _computed(context: Context, workload: str) -> Part:
         said = "" if blind is None else f", cannot tell from update {blind}"
         return f"{percent(max(known), 1)} of the tolerance{said}" if known else None
 
+    common, federation = _what(rows)
+    several = len({how_words(group.cell) for group in rows}) > 1
     columns = [
         words("Engine", lambda group: who_words(group.cell)),
-        words("Federation", lambda group: f"{how_words(group.cell)}, {scope_of(group, rows)}"),
+        words("Aggregation", lambda group: how_words(group.cell) if several else None),
+        *federation,
         medians("Update", ROUND, in_unit("s")),
-        *contrast_columns("Times the first engine's", lambda group: engines.get(id(group))),
-        *contrast_columns("Times one rank's", lambda group: ranks.get(id(group))),
+        words("Beside", lambda group: who_words(pair.base.cell) if (pair := beside.get(id(group))) else None),
+        *contrast_columns("Times as long", lambda group: beside.get(id(group))),
         medians("Turns/s", "turns_per_second"),
         medians("Server's share", "server_share", percent),
-        medians("Start", "startup_time", in_unit("s")),
         medians("Peak memory", "peak_memory", in_unit("B")),
         words("Beside the reference", path),
         digits("Runs", lambda group: len(group.ok)),
         words("", _state),
     ]
-    return table(rows, _having(rows, columns), caption=f"{workload}: who computes")
+    return table(rows, _having(rows, columns), caption=f"{workload}: who computes, {common}")

@@ -140,7 +140,8 @@ _SEEN = {Answer.DIFFERENT: "different", Answer.SAME: "the same", Answer.OPEN: "n
 def _head(base: Group[Any], contrasts: Sequence[Contrast]) -> str:
     """Name what others are set beside, and its workload."""
     bases = [made.base.cell for made in contrasts if made.base.cell.workload == base.cell.workload]
-    beside = clean(people_name(base.cell, bases))
+    # An engine stands here, whatever the federations are made of.
+    beside = clean(people_name(base.cell, bases, always=("engine",)))
     return f"{base.cell.workload}, beside {beside}" if base.cell.workload else f"Beside {beside}"
 
 
