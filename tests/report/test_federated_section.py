@@ -232,7 +232,7 @@ def test_what_was_skipped_or_wrong_is_listed_with_why():
 def test_no_score_stands_among_times_and_each_is_called_after_what_it_differs_in():
     of_times = Section("pictures", *SETS["engines"]).chart("Learning together, 3 comparisons")
     assert {(row[0], row[1]) for row in of_times.table.rows} == {
-        ("stacked", f"digits-cnn, beside numpy ({how})") for how in ("fedavg", "median", "momentum 0.5, fedavgm")
+        ("stacked", f"digits-cnn, beside numpy ({how})") for how in ("fedavg", "median", "fedavgm, momentum 0.5")
     }
     fedavg, median, momentum = (group.cell for group in learned(context(*SETS["apart"]), "digits-cnn"))
     called = [people_name(cell, [fedavg, median, momentum]) for cell in (fedavg, momentum)]

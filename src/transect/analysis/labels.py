@@ -137,7 +137,8 @@ def people_name(cell: Cell, beside: Iterable[Cell] = (), always: Iterable[str] =
         # Who computes a federation, or what is made of its updates: both only where cells differ in both.
         by |= "engine" in always
         name = cell.get("aggregation") if how and not by else name
-        shown -= set() if how and by else {"aggregation"}
+        settings = [cell.get("aggregation"), *settings] if how and by else settings
+        shown.discard("aggregation")
     parts = [name or word("workload", cell.workload or cell.stage)]
     if {"ranks", "nodes", "ranks_per_node", "threads"} & shown:
         parts.append(_place_words(cell))

@@ -133,4 +133,4 @@ def races(groups: Iterable[FederateGroup], *axes: str) -> Iterator[list[Federate
 
 def work_of(group: FederateGroup, groups: Iterable[FederateGroup]) -> str:
     """Say what those compute that race: the aggregation and the federation."""
-    return f"{how_words(group.cell)}, {scope_of(group, groups, *WAITING)}"
+    return f"{scope_of(group, groups, *WAITING)}, {how_words(group.cell)}"

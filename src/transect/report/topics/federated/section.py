@@ -136,12 +136,6 @@ def _computed(context: Context, workload: str) -> Part:
     # Beside the first engine, or on several ranks beside one.
     beside = {id(pair.group): pair for rule in ("engine", "ranks") for pair in planned(context, rule, rows)}
 
-    def path(group: FederateGroup) -> Value:
-        known = [] if group.wrong else shares([group])
-        blind = group.check_inconclusive_from
-        said = "" if blind is None else f", cannot tell from update {blind}"
-        return f"{percent(max(known), 1)} of the tolerance{said}" if known else None
-
     common, federation = _what(rows)
     several = len({how_words(group.cell) for group in rows}) > 1
     columns = [
@@ -154,7 +148,8 @@ def _computed(context: Context, workload: str) -> Part:
         medians("Turns/s", "turns_per_second"),
         medians("Server's share", "server_share", percent),
         medians("Peak memory", "peak_memory", in_unit("B")),
-        words("Beside the reference", path),
+        digits("Of the tolerance", lambda group: None if group.wrong else max(shares([group]), default=None), tenths),
+        digits("Checkable until update", lambda group: group.check_inconclusive_from),
         digits("Runs", lambda group: len(group.ok)),
         words("", _state),
     ]
