@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from said_of_records import Made as Section
-from said_of_records import Sets, context, prose
+from said_of_records import Sets, context, only, prose
 
 from factories import make_record
 from transect.analysis.labels import people_name
@@ -94,6 +94,13 @@ def waits(accuracy: float = 0.9, turn: float = 0.4) -> list[Record]:
     return [*runs(turn=2.0, **SLOW), *runs(accuracy=accuracy, turn=turn, buffer=2, rounds=50, **SLOW)]
 
 
+def blind_late() -> list[Record]:
+    """Simulations that can be told from the reference's as long as the target is not reached."""
+    unlike = runs(turn=2.0, accuracy=0.7, partition="labels-2", blind=10, **SLOW)
+    whole = runs(turn=2.0, blind=10, **SLOW)
+    return [*whole, *runs(turn=0.4, buffer=2, rounds=50, blind=10, **SLOW), *unlike]
+
+
 SETS = Sets(
     apart=aggregations,
     near=lambda: aggregations(median=0.905, momentum=0.899),
@@ -175,6 +182,11 @@ def test_other_programs_disturb_a_time_and_no_accuracy():
     assert sure == [Confidence.CONFIRMED, Confidence.PROVISIONAL]
 
 
+def test_what_can_be_told_up_to_the_target_confirms_a_time_to_it_and_no_end():
+    sure = [only(f"federated-{kind}", *blind_late()).confidence for kind in ("waiting", "partition")]
+    assert sure == [Confidence.CONFIRMED, Confidence.PROVISIONAL]
+
+
 @pytest.mark.parametrize(("name", "said"), [("sooner", "sooner"), ("later", "later")])
 def test_waiting_for_fewer_updates_is_told_by_the_simulated_time_to_the_target(name, said):
     found = SETS.only("federated-waiting", name)
@@ -237,6 +249,8 @@ def test_no_score_stands_among_times_and_each_is_called_after_what_it_differs_in
     fedavg, median, momentum = (group.cell for group in learned(context(*SETS["apart"]), "digits-cnn"))
     called = [people_name(cell, [fedavg, median, momentum]) for cell in (fedavg, momentum)]
     assert called == ["fedavg", "fedavgm (momentum 0.5)"]
+    pictured = Section("picture", *SETS["engines"]).chart("digits-cnn, partition iid, 20 clients, 5 at once, fedavg:")
+    assert [row[0] for row in pictured.table.rows] == ["stacked", "numpy"]
     both = people_name(momentum, [fedavg.changed(engine="stacked", framework=None)])
     assert both.startswith("numpy") and "fedavgm" in both
 

@@ -132,7 +132,7 @@ def _aggregation(context: Context, found: Best, groups: Sequence[FederateGroup],
         claim=f"{short}.",
         short=short,
         named=True,
-        confidence=limited_confidence(sure, *groups),
+        confidence=_checked(sure, groups),
         contrasts=found.contrasts,
         tests=found.tests,
         groups=(first, *(group for group in groups if group is not first)),
@@ -151,6 +151,11 @@ def _aggregation(context: Context, found: Best, groups: Sequence[FederateGroup],
             _reasons(found.contrasts, lambda group: how_words(group.cell)),
         ),
     )
+
+
+def _checked(sure: Confidence, groups: Iterable[FederateGroup]) -> Confidence:
+    """Return the confidence of a claim on how these end: none is confirmed that cannot be checked to its end."""
+    return lowest_confidence((sure, Confidence.PROVISIONAL)) if blind_words(groups) else sure
 
 
 def _reasons(contrasts: Iterable[Contrast], name: Callable[[Group[Any]], str]) -> str:
@@ -220,6 +225,7 @@ def _partitions(context: Context, workload: str) -> Iterator[Finding]:
 
 def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
     base: FederateGroup = made[0].base
+    groups = base, *(pair.group for pair in made)
     said = []
     for pair in made:
         far = apart_words(apart(pair.group, base, pair.metric), score)
@@ -230,7 +236,7 @@ def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
         )
         open_ = "" if pair.shown else f", {known}"
         said.append(f"{far} with {pair.group.cell.partition}{open_}")
-    worst = [(side.cell.partition, median(side, "worst_clients_score")) for side in (base, *(p.group for p in made))]
+    worst = [(side.cell.partition, median(side, "worst_clients_score")) for side in groups]
     tenth = [f"{tenths(value)} with {name}" for name, value in worst if value is not None]
     decided = [pair.confidence for pair in made if pair.answer is not Answer.OPEN]
     claim = f"beside rows dealt out {base.cell.partition}, {how_words(base.cell)} ends {'; '.join(said)}"
@@ -241,15 +247,13 @@ def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:
         claim=f"{claim}.",
         short=claim,
         named=True,
-        confidence=limited_confidence(
-            lowest_confidence(decided) if decided else Confidence.INCONCLUSIVE, base, *(pair.group for pair in made)
-        ),
+        confidence=_checked(lowest_confidence(decided) if decided else Confidence.INCONCLUSIVE, groups),
         contrasts=tuple(made),
-        groups=(base, *(pair.group for pair in made)),
+        groups=groups,
         evidence=joined(
             f"{score.words} {tenths(score.at_end(base) or 0.0)} with {base.cell.partition}" if score.is_share else "",
             f"the worst tenth of clients {names(tenth, 9)}" if tenth else "",
-            blind_words([base, *(pair.group for pair in made)]),
+            blind_words(groups),
             *(f"{pair.group.cell.partition}: {pair.reason}" for pair in made),
         ),
     )
