@@ -21,6 +21,7 @@ from transect.stats.comparisons import Confidence
 Made = partial(Section, "federated")
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "the loss leaves the reference at update 3"}
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "too few updates"}
+DIVERGED = {"status": Status.FAILED, "cause": Cause.DIVERGED, "message": "the loss is not finite at update 2"}
 SLOW = {"slowness": 1.0}
 ROUNDS, TARGET = 20, 0.6
 
@@ -129,6 +130,11 @@ SETS = Sets(
     engines=lambda: [*aggregations(), *aggregations(engine="stacked", update_s=0.005)],
     ranks=lambda: [*runs(), *runs(update_s=0.012, ranks_per_node=2), *runs(update_s=0.007, ranks_per_node=4)],
     skipped=lambda: [*runs(), run(aggregation="krum", fields=SKIPPED)],
+    lacking=lambda: [
+        *aggregations(),
+        run(aggregation="krum", fields=SKIPPED),
+        run(aggregation="fedadam", fields=DIVERGED),
+    ],
 )
 KINDS = tuple(f"federated-{kind}" for kind in ("path", "aggregation", "waiting", "partition", "engine", "ranks"))
 
@@ -160,6 +166,11 @@ def test_what_ends_alike_is_a_tie_and_one_run_tells_nothing():
     assert {near.winner, *near.tied} == {"fedavg", "median", "fedavgm with momentum 0.5"} and not near.unknown
     assert SETS.only("federated-aggregation", "one_run").confidence is Confidence.INCONCLUSIVE
     assert "not told apart" in SETS.only("federated-aggregation", "one_run").claim
+
+
+def test_an_aggregation_without_a_result_is_left_out_and_named():
+    left = decided("federated-aggregation", "lacking").left_out
+    assert {(other.what, other.why) for other in left} == {("krum", "skipped: unsupported"), ("fedadam", "diverged")}
 
 
 def test_a_wrong_simulation_is_an_alarm_and_never_wins():

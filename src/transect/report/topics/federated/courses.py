@@ -15,7 +15,7 @@ from transect.report.engine.charts.marks import Line
 from transect.report.engine.charts.theme import Style
 from transect.report.engine.context import Context
 from transect.report.engine.text import number
-from transect.report.topics.federated.facts import HOW, WAITING, FederateGroup, alike, how_words, scope_of, waits_for
+from transect.report.topics.federated.facts import HOW, WAITING, FederateGroup, alike, how_words, scopes, waits_for
 
 # Points of a line, and dashes of servers that do not wait for all.
 _POINTS, _DASHES = 100, ((6, 3), (2, 2), (8, 2, 2, 2))
@@ -55,8 +55,9 @@ class _Course:
 def course_charts(context: Context, workload: str, groups: Sequence[FederateGroup]) -> Iterator[Part]:
     """Draw scores over updates, and over simulated time where servers do not wait for all, or clients are slow."""
     charts: list[tuple[list[FederateGroup], str, bool]] = []
+    scope_of = scopes(groups, *WAITING)
     for members in alike(groups, *HOW, *WAITING).values():
-        scope = scope_of(members[0], groups, *WAITING)
+        scope = scope_of(members[0])
         whole = [group for group in members if group.cell.buffer is None]
         # How slow clients are tells no model where the server waits for all.
         once = [same[0] for same in alike(whole, "slowness").values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import median
 
 from transect.analysis.contrast import Contrast
@@ -86,15 +86,19 @@ def waits_for(cell: FederateCell) -> str:
     return f"all {cell.cohort}" if cell.buffer is None else f"{cell.buffer} of {cell.cohort}"
 
 
-def scope_of(
-    group: FederateGroup, beside: Iterable[FederateGroup], *never: str, always: Sequence[str] = FEDERATION
-) -> str:
-    """Say what federation it is, and in what else it differs from those beside, but for the axes in `never`."""
+def scopes(
+    groups: Sequence[FederateGroup], *never: str, always: Sequence[str] = FEDERATION
+) -> Callable[[FederateGroup], str]:
+    """Return what says which federation a group is, and in what else it differs from the others, but for the axes in `never`."""
     usual = [axis for axis in always if axis not in never]
-    labels = group_labels([group, *beside], usual, (*HOW, *WHO, "ranks", "workload", *never))
-    # What has no words is called by its id.
-    said = "" if (text := labels[group.cell]) == group.cell.id else text
-    return clean(said.replace(" · ", ", "))
+    labels = group_labels(groups, usual, (*HOW, *WHO, "ranks", "workload", *never))
+
+    def words(group: FederateGroup) -> str:
+        # What has no words is called by its id.
+        said = labels[group.cell]
+        return "" if said == group.cell.id else clean(said.replace(" · ", ", "))
+
+    return words
 
 
 def apart(group: FederateGroup, base: FederateGroup, name: str) -> float | None:
@@ -131,6 +135,6 @@ def races(groups: Iterable[FederateGroup], *axes: str) -> Iterator[list[Federate
             yield raced
 
 
-def work_of(group: FederateGroup, groups: Iterable[FederateGroup]) -> str:
-    """Say what those compute that race: the aggregation and the federation."""
-    return f"{scope_of(group, groups, *WAITING)}, {how_words(group.cell)}"
+def work_of(group: FederateGroup, groups: Sequence[FederateGroup]) -> str:
+    """Say what those compute that race: the federation and the aggregation."""
+    return f"{scopes(groups, *WAITING)(group)}, {how_words(group.cell)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from transect.analysis.best import Best
@@ -15,7 +15,7 @@ from transect.report.engine.best_words import confidence_of
 from transect.report.engine.columns import ranked
 from transect.report.engine.context import Context
 from transect.report.engine.contrast_words import doubt_words, ratio_words
-from transect.report.engine.decision import Decision
+from transect.report.engine.decision import Decision, LeftOut, why_not
 from transect.report.engine.finding import Finding, joined, limited_confidence, lowest_confidence, median, names
 from transect.report.engine.text import clipped, count, number, percent, tenths
 from transect.report.topics.federated.facts import (
@@ -31,7 +31,7 @@ from transect.report.topics.federated.facts import (
     in_every_run,
     learned,
     planned,
-    scope_of,
+    scopes,
     usable,
     waits_for,
 )
@@ -79,7 +79,6 @@ def _path(groups: Sequence[FederateGroup]) -> Finding:
         named=True,
         alarm=bool(wrong),
         confidence=sure if known or wrong else Confidence.INCONCLUSIVE,
-        groups=tuple(groups),
         evidence=joined(
             "loss of each update and the model of many, within a tolerance from perturbed float64 runs",
             f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _MAX_LENGTH)})' for r in wrong], 3)}" if wrong else "",
@@ -91,17 +90,27 @@ def _path(groups: Sequence[FederateGroup]) -> Finding:
 
 def _aggregations(context: Context, workload: str) -> Iterator[Finding]:
     """Say of each federation which aggregation ends best, and how far from it the others end."""
-    groups = usable(learned(context, workload))
-    for raced in alike(groups, *HOW).values():
-        score = score_of(raced)
-        every = [group for group in ranked(raced, score.name) if len(raced) > 1]
-        pairs = planned(context, "aggregation", every)
-        found = best(all_joined(pairs, every, context.floors, score.name, varies="aggregation"), every)
-        if len(every) > 1 and found is not None:
-            yield _aggregation(context, found, every, score, scope_of(found.first, groups))
+    groups = learned(context, workload)
+    scope_of = scopes(groups)
+    for members in alike(groups, *HOW).values():
+        score = score_of(members)
+        raced = ranked(usable(members), score.name)
+        pairs = planned(context, "aggregation", raced)
+        found = best(all_joined(pairs, raced, context.floors, score.name, varies="aggregation"), raced)
+        if len(raced) > 1 and found is not None:
+            others = [
+                LeftOut(
+                    what=how_words(group.cell), why=why_not(group) or ("diverged" if group.diverged else "wrong result")
+                )
+                for group in members
+                if group not in raced
+            ]
+            yield _aggregation(context, found, raced, score, scope_of(found.first), others)
 
 
-def _aggregation(context: Context, found: Best, groups: Sequence[FederateGroup], score: Score, scope: str) -> Finding:
+def _aggregation(
+    context: Context, found: Best, groups: Sequence[FederateGroup], score: Score, scope: str, others: Sequence[LeftOut]
+) -> Finding:
     first = found.first
     own = score.at_end(first) or 0.0
     value = tenths(own) if score.is_share else number(own)
@@ -144,11 +153,13 @@ def _aggregation(context: Context, found: Best, groups: Sequence[FederateGroup],
             tied=tuple(how_words(group.cell) for group in found.tied),
             unknown=tuple(how_words(group.cell) for group in found.unknown),
             margin=context.analysis_plan.margin,
+            left_out=tuple(others),
         ),
         evidence=joined(
             "differences are medians of runs with equal rows, cohorts and start",
+            f"left out: {names([f'{other.what} ({other.why})' for other in others], 9)}" if others else "",
             blind_words(groups),
-            _reasons(found.contrasts, lambda group: how_words(group.cell)),
+            *(f"{how_words(c.group.cell)} beside {how_words(c.base.cell)}: {c.reason}" for c in found.contrasts),
         ),
     )
 
@@ -158,20 +169,17 @@ def _checked(sure: Confidence, groups: Iterable[FederateGroup]) -> Confidence:
     return lowest_confidence((sure, Confidence.PROVISIONAL)) if blind_words(groups) else sure
 
 
-def _reasons(contrasts: Iterable[Contrast], name: Callable[[Group[Any]], str]) -> str:
-    return joined(*(f"{name(made.group)} beside {name(made.base)}: {made.reason}" for made in contrasts))
-
-
 def _waiting(context: Context, workload: str) -> Iterator[Finding]:
     """Say whether a server that waits for fewer updates reaches the target sooner."""
     groups = usable(learned(context, workload))
+    scope_of = scopes(groups, "buffer", "rounds")
     for members in alike(groups, *HOW, "buffer", "rounds").values():
         timed = {id(made.group): made for made in planned(context, "waiting", members)}
         whole = [group for group in members if group.cell.buffer is None]
         for group in members:
             rivals = [timed[id(group)].base] if id(group) in timed else whole[:1]
             if group.cell.buffer is not None and rivals:
-                yield _waited(group, rivals[0], timed.get(id(group)), scope_of(group, groups, "buffer", "rounds"))
+                yield _waited(group, rivals[0], timed.get(id(group)), scope_of(group))
 
 
 def _waited(group: FederateGroup, whole: FederateGroup, made: Contrast | None, scope: str) -> Finding:
@@ -214,13 +222,13 @@ def _waited(group: FederateGroup, whole: FederateGroup, made: Contrast | None, s
 def _partitions(context: Context, workload: str) -> Iterator[Finding]:
     """Say what rows that are not alike cost the usual aggregation."""
     groups = usable(learned(context, workload))
+    scope_of = scopes(groups, "partition")
     for of_all in alike(groups, *HOW, "partition").values():
         # The first aggregation stands for the others, which stand in the table.
         for members in list(alike(of_all, "partition").values())[:1]:
             made = planned(context, "partition", members)
             if made:
-                scope = scope_of(made[0].base, groups, "partition")
-                yield _partition(made, score_of(members), scope)
+                yield _partition(made, score_of(members), scope_of(made[0].base))
 
 
 def _partition(made: Sequence[Contrast], score: Score, scope: str) -> Finding:

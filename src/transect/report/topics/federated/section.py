@@ -30,7 +30,7 @@ from transect.report.topics.federated.facts import (
     in_every_run,
     learned,
     planned,
-    scope_of,
+    scopes,
     usable,
     waits_for,
     who_words,
@@ -76,9 +76,10 @@ def _what(rows: Sequence[FederateGroup], *never: str) -> tuple[str, list[Column[
     alike_in = [
         axes_of(FederateCell)[axis].label(rows[0].cell.get(axis)) for axis in FEDERATION if axis not in apart_in
     ]
+    differ_in = scopes(rows, "partition", *never, always=())
     columns: list[Column[FederateGroup]] = [
         words("Partition", lambda group: group.cell.partition if "partition" in apart_in else None),
-        words("Federation", lambda group: scope_of(group, rows, "partition", *never, always=()) or None),
+        words("Federation", lambda group: differ_in(group) or None),
     ]
     return ", ".join(alike_in), columns
 
