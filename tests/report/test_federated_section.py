@@ -13,7 +13,7 @@ from said_of_records import Sets, context, only, prose
 from factories import make_record
 from transect.analysis.labels import people_name
 from transect.domain.axes.federate import FederateCell
-from transect.domain.record import Cause, Record, Samples, Status
+from transect.domain.record import Cause, MetricValue, Record, Samples, Status
 from transect.report.engine.decision import Decision
 from transect.report.topics.federated.facts import learned
 from transect.stats.comparisons import Confidence
@@ -264,6 +264,19 @@ def test_no_score_stands_among_times_and_each_is_called_after_what_it_differs_in
     assert [row[0] for row in pictured.table.rows] == ["stacked", "numpy"]
     both = people_name(momentum, [fedavg.changed(engine="stacked", framework=None)])
     assert both.startswith("numpy") and "fedavgm" in both
+
+
+def test_a_score_of_which_less_is_better_is_told_without_points():
+    def with_errors(made: Record) -> Record:
+        kept = [number for number in made.metrics if number.name not in ("accuracy", "worst_clients_score")]
+        error = MetricValue.of("mean_squared_error", 1 - made.value("accuracy"))
+        quality = {"metric": "mean_squared_error", "target": 0.4, "reached": True}
+        return made.model_copy(update={"metrics": [*kept, error], "details": made.details | {"quality": quality}})
+
+    found = only("federated-aggregation", *map(with_errors, aggregations()))
+    assert "ends with the best mean squared error, 0.0152; fedavg ends 0.0895 higher" in found.claim
+    # No pair of accuracies was planned of what has none.
+    assert found.confidence is Confidence.PROVISIONAL
 
 
 def test_a_study_without_simulations_has_no_section():

@@ -8,7 +8,7 @@ from itertools import islice
 from transect.analysis.quality import target_of
 from transect.domain.axes.federate import FederateCell
 from transect.domain.cell import axes_of
-from transect.report.engine.blocks import Chip, Column, Heading, Lead, Part, Value, digits, table, words
+from transect.report.engine.blocks import Chip, Column, Explained, Heading, Lead, Part, Value, digits, table, words
 from transect.report.engine.charts.chart import MAX_PANELS
 from transect.report.engine.columns import ended, medians, score_column
 from transect.report.engine.context import Context
@@ -54,6 +54,12 @@ def federated_body(context: Context) -> Iterator[Part]:
         yield from islice(course_charts(context, workload, usable(groups)), MAX_PANELS)
         yield _learned(context, workload, groups)
         yield _computed(context, workload)
+    yield Explained(
+        "Partitions: iid deals all rows out in a drawn order; dirichlet-A draws each client's share of each class, the more alike "
+        "the larger A; labels-K gives each client rows of K classes or so. A client's score is that of test rows in its mix of "
+        "classes. Staleness: how many models the server made since a client was given its own. Points are medians over runs with "
+        "equal rows, cohorts and start, each beside itself."
+    )
 
 
 def _having(rows: Sequence[FederateGroup], columns: Sequence[Column[FederateGroup]]) -> list[Column[FederateGroup]]:
