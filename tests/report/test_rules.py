@@ -11,6 +11,7 @@ import pytest
 import yaml
 from co_design_records import write_measured
 from make_benchmark_records import write_benchmark_study
+from make_federate_records import write_federate_study
 from make_framework_records import write_framework_study
 from make_multi_node_records import write_multi_node_study
 from make_retrain_records import write_retrain_study
@@ -37,6 +38,7 @@ MADE = {
     "frameworks": write_framework_study,
     "nodes": write_multi_node_study,
     "ranks": write_rank_study,
+    "federated": write_federate_study,
     "retraining": write_retrain_study,
     "tickets": write_ticket_study,
     "runtimes": write_runtime_study,

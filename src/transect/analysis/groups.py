@@ -188,7 +188,7 @@ def blind_step(record: AnyRecord) -> int | None:
 
 
 def _is_unverified(record: AnyRecord) -> bool:
-    step, reached = blind_step(record), record.value("steps_to_quality")
+    step, reached = blind_step(record), record.value("steps_to_quality") or record.value("rounds_to_quality")
     if step is None or (reached is not None and reached <= step):
         return False
     restarts = record.details.get("restarts") or []

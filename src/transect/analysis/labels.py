@@ -14,7 +14,7 @@ from transect.domain.cell import Axis, Cell, axes_of, counted
 # Both numbers together have one label, and repeats of a group have none.
 _APART = frozenset({"nodes", "ranks_per_node", "repeat"})
 # What a name for people says of its own.
-_SAID = _APART | {"runtime", "framework", "benchmark", "strategy", "exporter", "workload", "ranks", "threads"}
+_SAID = _APART | {"runtime", "framework", "benchmark", "strategy", "exporter", "workload", "ranks", "threads", "engine"}
 _RANKS = counted("rank")
 
 
@@ -127,8 +127,18 @@ def people_name(cell: Cell, beside: Iterable[Cell] = (), always: Iterable[str] =
     cells = [cell, *beside]
     shown, extra = _shown(cells, always, never)
     kernel, settings = _option_words(cell, cells)
-    named = ((axis, cell.get(axis)) for axis in ("runtime", "framework", "benchmark"))
+    named = ((axis, cell.get(axis)) for axis in ("runtime", "framework", "benchmark", "engine"))
     name = kernel or next((word(axis, value) for axis, value in named if value), "")
+    if "aggregation" in shown:
+        by, how = (
+            any(len({other.get(axis) for other in cells}) > 1 for axis in axes)
+            for axes in (("engine", "framework", "runtime"), ("aggregation", "options"))
+        )
+        # Who computes a federation, or what is made of its updates: both only where cells differ in both.
+        by |= "engine" in always
+        name = cell.get("aggregation") if how and not by else name
+        settings = [cell.get("aggregation"), *settings] if how and by else settings
+        shown.discard("aggregation")
     parts = [name or word("workload", cell.workload or cell.stage)]
     if {"ranks", "nodes", "ranks_per_node", "threads"} & shown:
         parts.append(_place_words(cell))

@@ -12,7 +12,7 @@ from typing import Any
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
 from transect.analysis.serving import RUN, measure_of
-from transect.domain.metrics import metric
+from transect.domain.metrics import Nature, metric, nature_of
 from transect.domain.until import MARGIN, MIN_RUNS
 from transect.stats.noise import Noise, fit, location
 
@@ -72,6 +72,8 @@ def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
     quiet: dict[int, float] = {}
     means: dict[int, float] = {}
     turned: set[int] = set()
+    # Of a result, or of simulated time, other programs change nothing.
+    calm = bool(nature_of(name) & (Nature.QUALITY | Nature.EXACT))
     for repeat in sorted(sides[0].keys() & sides[1].keys()):
         both = sides[0][repeat], sides[1][repeat]
         turns = _of_turns(*both, name)
@@ -81,7 +83,7 @@ def paired(group: Group[Any], base: Group[Any], name: str) -> Paired | None:
         if found is None:
             continue
         logs[repeat] = found
-        if still and not any(record.details.get("disturbed") for record in both):
+        if calm or (still and not any(record.details.get("disturbed") for record in both)):
             quiet[repeat] = found
             if all_steps and (mean := _of_turns(*both, name, key=_MEANS)) is not None:
                 means[repeat] = mean[0]

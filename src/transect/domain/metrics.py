@@ -180,7 +180,7 @@ for _name, _kind, _about in (
     ("rounds_to_quality", _LESS, "updates of the server until the target was reached"),
     (
         "simulated_time_to_quality",
-        _LESS,
+        (*_LESS, Nature.EXACT),
         "simulated time until the target was reached, in turns of the median client: servers and networks take none",
     ),
     (

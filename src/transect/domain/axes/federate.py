@@ -22,7 +22,7 @@ class Federation(Cell):
     workload: Annotated[str, Axis(place=20, name=True)]
     aggregation: Annotated[str, Axis(place=40, name=True, kind=True)]
     options: OptionsAxis = ()
-    partition: Annotated[str, Axis(place=42, kind=True)]
+    partition: Annotated[str, Axis(place=42, label=lambda name: f"partition {name}", kind=True)]
     clients: Annotated[
         int, Axis(place=44, word=lambda n: f"c{n}", label=counted("client"), kind=True), Field(ge=1, le=2**20)
     ]

@@ -147,6 +147,9 @@ class Federate(Stage[FederateCell]):
             base={"aggregation": ("fedavg",)},
         ),
         PairRule(
+            metric="accuracy", rules=("federated.partition",), varies=("partition",), base={"partition": ("iid",)}
+        ),
+        PairRule(
             metric="simulated_time_to_quality",
             rules=("federated.waiting",),
             varies=("buffer", "aggregation", "options", "rounds"),

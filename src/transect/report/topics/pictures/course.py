@@ -27,7 +27,13 @@ _MAX_LANES, _MAX_DOTS, _MAX_READ = 16, 300, 400
 _LONG = 0.1
 _QUIET, _LOUD, _OTHERS = Style(MUTED), Style(BAD, "triangle-up"), Style(INK)
 # The metric whose repeats are set beside each other, by stage.
-_METRICS = {"train": "step_time", "infer": "latency", "bench": "pose_time", "retrain": "step_time"}
+_METRICS = {
+    "train": "step_time",
+    "infer": "latency",
+    "bench": "pose_time",
+    "retrain": "step_time",
+    "federate": "round_time",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

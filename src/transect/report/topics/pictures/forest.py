@@ -9,6 +9,7 @@ from typing import Any
 from transect.analysis.contrasts import Contrast
 from transect.analysis.groups import Group, grouped
 from transect.analysis.labels import people_name
+from transect.domain.metrics import Direction, metric
 from transect.report.engine.blocks import Part, digits, words
 from transect.report.engine.charts.chart import dot_chart
 from transect.report.engine.charts.inks import GOOD, MUTED, WARN
@@ -23,7 +24,13 @@ _MAX_ROWS, _MAX_PANELS = 30, 6
 _SHAPES = {Answer.DIFFERENT: "diamond", Answer.SAME: "square", Answer.OPEN: "circle"}
 _INKS = {Confidence.CONFIRMED: GOOD, Confidence.PROVISIONAL: WARN, Confidence.INCONCLUSIVE: MUTED}
 _SURE = {Confidence.CONFIRMED: "sure", Confidence.PROVISIONAL: "likely", Confidence.INCONCLUSIVE: "not known"}
-_TITLES = {"train": "Training", "infer": "Serving", "bench": "Kernels", "retrain": "Training on"}
+_TITLES = {
+    "train": "Training",
+    "infer": "Serving",
+    "bench": "Kernels",
+    "retrain": "Training on",
+    "federate": "Learning together",
+}
 # How many times as far as what is decided an open interval is drawn.
 _BEYOND = 1.3
 # How much of the other side's logarithm either side of 1 has at least.
@@ -32,7 +39,7 @@ _LEAST = 0.3
 
 def forest_charts(context: Context) -> Iterator[Part]:
     """Draw the asked contrasts of each stage, or all where none is asked, by how many times as long they take."""
-    every = [*context.contrasts]
+    every = [made for made in context.contrasts if not _is_score(made)]
     asked = [made for made in every if made.asked] or [made for made in every if made.decision is not None]
     of_stage = grouped(asked, lambda made: made.group.cell.stage)
     order = list(_TITLES)
@@ -40,6 +47,12 @@ def forest_charts(context: Context) -> Iterator[Part]:
     for stage, members in ordered[:_MAX_PANELS]:
         lacking = {frozenset(pair.points) for pair in context.contrasts.lacking if pair.stage == stage}
         yield _forest(stage, members, len(lacking))
+
+
+def _is_score(made: Contrast) -> bool:
+    """Whether it compares shares, such as accuracies: they are no times, nor rates."""
+    known = metric(made.metric)
+    return known.direction is Direction.HIGHER and known.unit == "1"
 
 
 def _forest(stage: str, contrasts: Sequence[Contrast], lacking: int) -> Part:
@@ -127,7 +140,8 @@ _SEEN = {Answer.DIFFERENT: "different", Answer.SAME: "the same", Answer.OPEN: "n
 def _head(base: Group[Any], contrasts: Sequence[Contrast]) -> str:
     """Name what others are set beside, and its workload."""
     bases = [made.base.cell for made in contrasts if made.base.cell.workload == base.cell.workload]
-    beside = clean(people_name(base.cell, bases))
+    # An engine stands here, whatever the federations are made of.
+    beside = clean(people_name(base.cell, bases, always=("engine",)))
     return f"{base.cell.workload}, beside {beside}" if base.cell.workload else f"Beside {beside}"
 
 

@@ -19,12 +19,20 @@ from transect.report.engine.columns import MARKS, metric_columns, ranked
 from transect.report.engine.context import Context
 from transect.report.engine.finding import median
 from transect.report.engine.text import clean, count, scale_for
+from transect.report.topics.federated.facts import ENGINE, ROUND, races, work_of
 from transect.report.topics.pictures.words import best_of, who_is_first
 
 # Panels of the first screen, and rows of one.
 MAX_PANELS, _MAX_ROWS = 4, 8
 # The stage that rules are about, by the first part of their names; all others are about training.
-_OF_RULES = {"serving": "infer", "runtime": "infer", "overhead": "infer", "docking": "bench", "retraining": "retrain"}
+_OF_RULES = {
+    "serving": "infer",
+    "runtime": "infer",
+    "overhead": "infer",
+    "docking": "bench",
+    "retraining": "retrain",
+    "federated": "federate",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,9 @@ def _panels(context: Context, stage: str) -> Iterator[_Panel]:
             yield _Panel(where, groups, WHOLE if all(g.values(WHOLE) for g in groups) else RUN, "time of a call")
         elif stage == "bench":
             yield _Panel(f"docking, deck {name}", groups, "pose_time", "time per pose")
+        elif stage == "federate":
+            for raced in races([group for group in groups if group.cell.ranks == 1], *ENGINE):
+                yield _Panel(f"{name}, {work_of(raced[0], groups)}", raced, ROUND, "time of an update of the server")
         else:
             yield _Panel(name, groups, "step_time", "time of a training step")
 
