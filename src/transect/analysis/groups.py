@@ -191,8 +191,13 @@ def _is_unverified(record: AnyRecord) -> bool:
     step, reached = blind_step(record), record.value("steps_to_quality") or record.value("rounds_to_quality")
     if step is None or (reached is not None and reached <= step):
         return False
+    return not restarts_tell(record)
+
+
+def restarts_tell(record: AnyRecord) -> bool:
+    """Whether there are restarts from the reference's states, and each would have shown what is wrong."""
     restarts = record.details.get("restarts") or []
-    return not restarts or not all(restart["sharp"] for restart in restarts)
+    return bool(restarts) and all(restart["sharp"] for restart in restarts)
 
 
 def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> list[Group]:

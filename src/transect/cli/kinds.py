@@ -6,6 +6,7 @@ from typing import Any
 
 from transect.domain.registry import Registry
 from transect.federated.aggregations import AGGREGATIONS
+from transect.federated.engines import ENGINES
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -40,6 +41,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     OPTIMISERS,
     SCHEDULES,
     AGGREGATIONS,
+    ENGINES,
     MODELS,
     EXPORTERS,
     LOADERS,

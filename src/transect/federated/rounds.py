@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,43 +40,74 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """Where a simulation stands before an update.
+
+    `models`: those that its turns begin on and the newest one, (d,), by how many updates made them; `state`: what the
+    aggregation keeps.
+    """
+
+    models: dict[int, np.ndarray]
+    state: State
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Round:
-    """One update of the server: the next `model` (d,), the mean loss of all steps, seconds in all and in turns."""
+    """One update of the server: the next `model` (d,), the mean loss of all steps, seconds in all and in turns.
+
+    `before`: where the simulation stood, of those updates for which it was asked.
+    """
 
     model: np.ndarray
     loss: float
     seconds: float
     turn_seconds: float
+    before: Standing | None = None
 
 
-def simulate(plan: Plan, start: np.ndarray, session: Session, exchange: Exchange | None = None) -> Iterator[Round]:
+def simulate(
+    plan: Plan, start: np.ndarray, session: Session, exchange: Exchange | None = None, keep: Collection[int] = ()
+) -> Iterator[Round]:
     """Yield each of the server's updates; `start` (d,) is the first model, whose precision all models have.
 
-    Every rank yields the same models and losses. What the caller does between two updates is not timed.
+    Every rank yields the same models and losses. What the caller does between two updates is not timed. Updates in
+    `keep` say where the simulation stood before.
     """
     exchange = exchange or Exchange()
     table = plan.timetable
-    state: State = {}
-    # Models that a later turn begins on.
-    models = {0: start}
     last_use = {int(version): number for number, row in enumerate(table.version) for version in row}
+    models, state = {0: start}, State()
     for number in range(len(table.client)):
-        begin = time.perf_counter()
-        change, losses, spent = _updates(plan, number, models, state, session, exchange)
-        now = models[number].astype(np.float64)
-        then = now + change
-        then[plan.trained] = plan.aggregation.step(plan.settings, now[plan.trained], change[plan.trained], state)
-        model = then.astype(start.dtype)
-        models[number + 1] = model
+        needed = {number, *table.version[number].tolist()}
+        before = (
+            Standing(models={version: models[version] for version in needed}, state=copy.deepcopy(state))
+            if number in keep
+            else None
+        )
+        made = update(plan, number, Standing(models=models, state=state), session, exchange)
+        models[number + 1] = made.model
+        # Those that a later turn begins on.
         models = {known: kept for known, kept in models.items() if known > number or last_use.get(known, -1) > number}
-        yield Round(model=model, loss=float(losses.mean()), seconds=time.perf_counter() - begin, turn_seconds=spent)
+        yield replace(made, before=before)
 
 
-def _updates(
-    plan: Plan, number: int, models: dict[int, np.ndarray], state: State, session: Session, exchange: Exchange
+def update(plan: Plan, number: int, before: Standing, session: Session, exchange: Exchange) -> Round:
+    """Make one update, from where a simulation stands; the aggregation's state is changed in place."""
+    begin = time.perf_counter()
+    given = before.models[number]
+    change, losses, spent = _change(plan, number, before, session, exchange)
+    now = given.astype(np.float64)
+    then = now + change
+    then[plan.trained] = plan.aggregation.step(plan.settings, now[plan.trained], change[plan.trained], before.state)
+    model = then.astype(given.dtype)
+    return Round(model=model, loss=float(losses.mean()), seconds=time.perf_counter() - begin, turn_seconds=spent)
+
+
+def _change(
+    plan: Plan, number: int, before: Standing, session: Session, exchange: Exchange
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the change that an update's turns stand for, float64 (d,), their losses, and this rank's seconds in turns."""
-    table = plan.timetable
+    table, models = plan.timetable, before.models
     count = table.client.shape[1]
     staleness = number - table.version[number]
     counts = plan.clients.sizes[table.client[number]]
@@ -107,7 +139,7 @@ def _updates(
         total.parts = exchange.total(total.parts)
         return aggregation.mean(plan.settings, total) + 0.0, losses, spent
     updates = Updates(vectors=exchange.total(vectors), counts=counts, staleness=staleness)
-    return aggregation.combine(plan.settings, updates, state), losses, spent
+    return aggregation.combine(plan.settings, updates, before.state), losses, spent
 
 
 def _turns(plan: Plan, number: int, models: dict[int, np.ndarray], places: range) -> Iterator[list[Turn]]:

@@ -20,7 +20,7 @@ from transect.federated.engines import ENGINES, Task, reason_to_skip
 from transect.federated.exchange import Exchange, OverMpi
 from transect.federated.flat import arrays_of, flat_of
 from transect.federated.plan_file import FEDERATION, read_plan, training_rows
-from transect.federated.rounds import simulate
+from transect.federated.rounds import simulate, update
 from transect.onnx_models.results import result
 from transect.payloads.federate_result import Course, Run, TestRows, conclude
 from transect.training.inputs import load_weights
@@ -70,6 +70,9 @@ def _simulated(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dic
                 run.see(made)
             if not np.isfinite(made.loss):
                 break
+        else:
+            for restart in run.course.restarts:
+                run.course.see_restart(restart, update(plan, restart.number, restart.before, session, exchange))
     peaks = np.zeros(exchange.size, np.int64)
     peaks[exchange.rank] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run.peak_memory_bytes = exchange.total(peaks).tolist()

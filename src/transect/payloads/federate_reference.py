@@ -7,12 +7,15 @@ updates the mean loss of its turns and the model, all weights in one vector, are
 deviation of any perturbed run up to there, plus SAFETY times what one step's sums err by.
 
 Leaves `federation.npz` (`federated/plan_file.py`) and `path.npz`: `loss` (rounds,), `kept` (numbers of the updates whose
-models are there), `models` (kept, d), and for each precision `tolerance_P` of the losses and `models_tolerance_P`.
+models are there), `models` (kept, d), for each precision `tolerance_P` of the losses and `models_tolerance_P`, and
+single updates from its own models (`federated/restarts.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +25,15 @@ from transect.domain.axes.federate import FederateReferenceCell
 from transect.domain.errors import WrongResult
 from transect.domain.precisions import find_precision
 from transect.federated.engines import Session, Turn, Turned
+from transect.federated.exchange import Exchange
 from transect.federated.flat import arrays_of, distances, flat_of
 from transect.federated.plan_file import FEDERATION, PATH, plan_of, training_rows, write_plan
-from transect.federated.rounds import Plan, simulate
+from transect.federated.restarts import points, restart_arrays, stored
+from transect.federated.rounds import Plan, Round, Standing, simulate, update
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import load_weights
-from transect.training.sharpness import blind_from
+from transect.training.sharpness import SHARP, blind_from
 from transect.training.tolerance import PERTURBED_RUNS, SAFETY, loss_rounding, rule
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -53,7 +58,7 @@ class Perturbed(Session):
         self._model = plan.model
         self._rest = self._trainer.state().states
 
-    def turns(self, turns: Sequence[Turn]) -> Iterator[Turned]:
+    def turns(self, turns: Iterable[Turn]) -> Iterator[Turned]:
         """Train them one after another."""
         for turn in turns:
             weights = arrays_of(self._model, turn.given)
@@ -89,15 +94,63 @@ def kept_rounds(rounds: int, size: int) -> np.ndarray:
     return np.unique(np.linspace(rounds - 1, 0, min(rounds, most)).round().astype(np.int64))
 
 
-def _follow(plan: Plan, start: np.ndarray, session: Session, rounds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the losses (rounds,) and the kept models (kept, d)."""
-    kept = set(kept_rounds(rounds, len(start)).tolist())
-    losses, models = [], []
-    for number, made in zip(range(rounds), simulate(plan, start, session), strict=False):
-        losses.append(made.loss)
-        if number in kept:
-            models.append(made.model)
-    return np.array(losses), np.stack(models)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Problem:
+    """One federation, its plan, the float64 model to begin with, and how many updates are followed."""
+
+    plan: Plan
+    model_plan: ModelPlan
+    x: np.ndarray
+    y: np.ndarray
+    start: np.ndarray
+    rounds: int
+
+    def session(self, unit: float = 0.0, noise: float = 0.0, seed: int = 0, rate: float = 1.0) -> Perturbed:
+        """Return what computes clients, exactly or perturbed."""
+        return Perturbed(self.model_plan, self.x, self.y, unit, noise, seed, rate)
+
+    def follow(self, session: Perturbed, keep: Collection[int] = ()) -> _Path:
+        """Follow all updates."""
+        kept = set(kept_rounds(self.rounds, len(self.start)).tolist())
+        losses, models, standings = [], [], {}
+        made = simulate(self.plan, self.start, session, keep=keep)
+        for number, update_made in zip(range(self.rounds), made, strict=False):
+            losses.append(update_made.loss)
+            if number in kept:
+                models.append(update_made.model)
+            if update_made.before is not None:
+                standings[number] = update_made.before
+        return _Path(loss=np.array(losses), models=np.stack(models), standings=standings)
+
+    def restart(self, number: int, standing: Standing, noises: Mapping[str, float], least: Mapping[str, float]) -> Any:
+        """Return what is stored of one update from where the path stands."""
+
+        def made(**noise: Any) -> Round:
+            return update(self.plan, number, copy.deepcopy(standing), self.session(**noise), Exchange())
+
+        exact = made()
+        moved = float(distances(standing.models[number][None], exact.model[None])[0])
+        values: dict[str, Any] = {"loss": exact.loss, "after": exact.model}
+        for precision, noise in noises.items():
+            unit = find_precision(precision).unit_roundoff
+            others = [made(unit=unit, noise=noise, seed=seed) for seed in range(1, 1 + PERTURBED_RUNS)]
+            loss = max(abs(other.loss - exact.loss) for other in others) + noise * abs(exact.loss) + least[precision]
+            far = max(distances(np.stack([other.model for other in others]), exact.model[None])) + noise
+            values |= {
+                f"loss_tolerance_{precision}": SAFETY * loss,
+                f"model_tolerance_{precision}": SAFETY * far,
+                f"sharp_{precision}": SAFETY * far <= SHARP * moved,
+            }
+        return restart_arrays(number, standing, **values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Path:
+    """Losses (rounds,), kept models (kept, d), and where it stood before the updates that were asked for."""
+
+    loss: np.ndarray
+    models: np.ndarray
+    standings: Mapping[int, Standing]
 
 
 def reference(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
@@ -122,36 +175,36 @@ def _reference(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
         model=model, parameters=parameters, weights=weights, batch=cell.batch, precision="fp64", device="cpu", threads=1
     )
 
-    def follow(unit: float = 0.0, noise: float = 0.0, seed: int = 0, rate: float = 1.0) -> Any:
-        return _follow(plan, start, Perturbed(model_plan, x, y, unit, noise, seed, rate), rounds)
-
-    loss, models = follow()
+    problem = _Problem(plan=plan, model_plan=model_plan, x=x, y=y, start=start, rounds=rounds)
+    exact = problem.follow(problem.session(), keep=points(rounds))
+    loss, models = exact.loss, exact.models
     arrays = {"loss": loss, "kept": kept_rounds(rounds, len(start)), "models": models}
     terms = model.longest_sum(cell.batch)
-    wrong_loss, wrong_models = follow(rate=1 + _PROBED_ERROR)
+    wrong = problem.follow(problem.session(rate=1 + _PROBED_ERROR))
     details: dict[str, Any] = {"longest_sum": terms, "rounds": rounds, "rules": {}, "not_checkable_from": {}}
-    details |= {"models_tolerance": {}, "detects_learning_rate_error": {}}
-    for precision in spec["precisions"]:
-        unit = find_precision(precision).unit_roundoff
-        noise = unit * np.sqrt(terms)
-        spread, moved = np.zeros_like(loss), np.zeros(len(models))
+    details |= {"models_tolerance": {}, "detects_learning_rate_error": {}, "restarts": points(rounds)}
+    noises = {name: find_precision(name).unit_roundoff * np.sqrt(terms) for name in spec["precisions"]}
+    leasts = {name: loss_rounding(parameters.loss, find_precision(name).unit_roundoff) for name in noises}
+    for precision, noise in noises.items():
+        unit, spread, moved = find_precision(precision).unit_roundoff, np.zeros_like(loss), np.zeros(len(models))
         for seed in range(1, 1 + PERTURBED_RUNS):
-            other_loss, other_models = follow(unit, noise, seed)
-            spread = np.maximum(spread, np.abs(other_loss - loss))
-            moved = np.maximum(moved, distances(other_models, models))
-        least = loss_rounding(parameters.loss, unit)
-        allowed = SAFETY * (np.maximum.accumulate(spread) + noise * np.abs(loss) + least)
+            other = problem.follow(problem.session(unit, noise, seed))
+            spread = np.maximum(spread, np.abs(other.loss - loss))
+            moved = np.maximum(moved, distances(other.models, models))
+        allowed = SAFETY * (np.maximum.accumulate(spread) + noise * np.abs(loss) + leasts[precision])
         allowed_models = SAFETY * (np.maximum.accumulate(moved) + noise)
         arrays |= {f"tolerance_{precision}": allowed, f"models_tolerance_{precision}": allowed_models}
         seen = max(
-            float((np.abs(wrong_loss - loss) / allowed).max()),
-            float((distances(wrong_models, models) / allowed_models).max()),
+            float((np.abs(wrong.loss - loss) / allowed).max()),
+            float((distances(wrong.models, models) / allowed_models).max()),
         )
         details["rules"][precision] = rule(precision, terms)
         details["not_checkable_from"][precision] = blind_from(loss, allowed)
         details["models_tolerance"][precision] = _finite(allowed_models[-1])
         details["detects_learning_rate_error"][precision] = _finite(_PROBED_ERROR / seen) if seen else None
-    np.savez(out / PATH, **arrays)
+    for number, standing in exact.standings.items():
+        arrays |= problem.restart(number, stored(standing), noises, leasts)
+    np.savez(out / PATH, restarts=points(rounds), **arrays)  # type: ignore[arg-type]
     sizes = plan.clients.sizes
     details["rows_of_clients"] = {"least": int(sizes.min()), "most": int(sizes.max())}
     return {

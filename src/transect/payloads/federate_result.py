@@ -10,10 +10,12 @@ import numpy as np
 
 from transect.domain.axes.federate import FederateCell
 from transect.domain.metrics import Direction, metric
+from transect.domain.precisions import find_precision
 from transect.domain.record import Cause, Status, read_record
 from transect.federated.flat import arrays_of, distances
 from transect.federated.partitions import Clients
 from transect.federated.plan_file import PATH
+from transect.federated.restarts import Restart, read_restarts
 from transect.federated.rounds import Plan, Round
 from transect.onnx_models.results import result
 from transect.training.divergence import divergence
@@ -82,21 +84,31 @@ class Course:
     """The reference's path, and how far a simulation is from it."""
 
     def __init__(self, folder: Path, precision: str) -> None:
+        dtype = find_precision(precision).stored
         with np.load(folder / PATH) as file:
             self.loss, self.tolerance = file["loss"], file[f"tolerance_{precision}"]
             self._kept = {int(number): place for place, number in enumerate(file["kept"])}
             self._models, self._allowed = file["models"], file[f"models_tolerance_{precision}"]
+            self.restarts = list(read_restarts(file, precision, dtype))
         details = read_record(folder / "record.json").details
         self.rule = details["rules"][precision]
         self.not_checkable_from = details["not_checkable_from"][precision]
         # By update: how far the model is, and how far it may be.
         self.distance: dict[int, tuple[float, float]] = {}
+        # By update from the reference's own models: how far loss and model are, as shares of their tolerances.
+        self.restarted: dict[int, float] = {}
 
     def see(self, number: int, model: np.ndarray) -> None:
         """Compare the model of an update, where the reference has kept its own."""
         if (place := self._kept.get(number)) is not None:
             far = float(distances(model[None].astype(np.float64), self._models[place : place + 1])[0])
             self.distance[number] = far, float(self._allowed[place])
+
+    def see_restart(self, restart: Restart, made: Round) -> None:
+        """Compare an update from the reference's own models."""
+        loss = abs(made.loss - restart.loss) / restart.loss_tolerance
+        far = float(distances(made.model[None].astype(np.float64), restart.model[None])[0]) / restart.model_tolerance
+        self.restarted[restart.number] = max(loss, far)
 
     def values(self, loss: np.ndarray) -> dict[str, float]:
         """Return the metrics of the comparison, given the losses of all updates."""
@@ -107,6 +119,7 @@ class Course:
             "weights_deviation": max(far for far, _ in self.distance.values()),
             "weights_equality_ratio": max(far / allowed for far, allowed in self.distance.values()),
             "sharp_steps": len(self.loss) if self.not_checkable_from is None else self.not_checkable_from,
+            "restart_ratio": max(self.restarted.values()),
         }
 
     def fault(self, loss: np.ndarray) -> str:
@@ -123,6 +136,11 @@ class Course:
                 return (
                     f"after update {number} the model deviates from the float64 reference by {far:.3g}, allowed are "
                     f"{allowed:.3g}"
+                )
+        for number, ratio in self.restarted.items():
+            if not ratio <= 1:
+                return (
+                    f"update {number} from the float64 reference's models deviates by {ratio:.3g} times its tolerance"
                 )
         return ""
 
@@ -208,6 +226,10 @@ def conclude(
             "warmup_rounds": WARMUP,
             "tolerance": {"precision": cell.precision, "rule": run.course.rule},
             "not_checkable_from": run.course.not_checkable_from,
+            "restarts": [
+                {"step": restart.number, "ratio": run.course.restarted[restart.number], "sharp": restart.sharp}
+                for restart in run.course.restarts
+            ],
             "checked_rounds": len(run.course.loss),
             "checked_models": len(run.course.distance),
             "parameters": int(run.model.size),

@@ -45,7 +45,7 @@ def rule(precision: str, terms: int) -> str:
         f"{SAFETY:g} x the largest deviation of {PERTURBED_RUNS} float64 runs in which every step "
         f"perturbs stored weights by u = {find_precision(precision).unit_roundoff:.1e} ({precision}), and what it "
         f"computes with and its gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times "
-        "the loss or weights, and {SAFETY:g} u, float32's at most, of a cross-entropy"
+        f"the loss or weights, and {SAFETY:g} u, float32's at most, of a cross-entropy"
     )
 
 

@@ -14,7 +14,7 @@ from federations import AXES, a_cell, data_folder, make_reference, run
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, Session, Task, Turn, Turned
 from transect.federated.exchange import Exchange
-from transect.federated.plan_file import FEDERATION, read_plan
+from transect.federated.plan_file import FEDERATION, PATH, read_plan
 from transect.federated.rounds import simulate
 from transect.training.workloads import WORKLOADS
 
@@ -77,11 +77,45 @@ class _Wrong(Session):
             if self.fault == "one number":
                 weights = weights.copy()
                 weights[0, 7] += np.float32(1e-3)
+            if self.fault == "late" and turns[0].number > AXES["cohort"]:
+                weights = weights * np.float32(1.01)
             if self.fault == "losses":
                 losses = losses * 1.001
             if self.fault == "not finite":
                 losses = losses * np.nan
             yield Turned(weights=weights, losses=losses)
+
+
+def test_updates_from_the_references_own_models_are_sharp(tmp_path: Path, data: Path, course: Path) -> None:
+    found, _ = run(tmp_path, a_cell(), data, course)
+    restarts = found["details"]["restarts"]
+    assert [restart["step"] for restart in restarts] == [0, 2, 3]
+    assert all(restart["sharp"] and restart["ratio"] < 0.5 for restart in restarts)
+    assert values(found)["restart_ratio"] == max(restart["ratio"] for restart in restarts)
+
+
+def test_what_is_wrong_from_some_update_on_is_seen_though_the_path_tells_nothing(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = a_cell()
+    blind = make_reference(tmp_path, cell, data)
+    with np.load(blind / PATH) as file:
+        arrays = dict(file)
+    for name in ("tolerance_fp32", "models_tolerance_fp32"):
+        arrays[name][1:] = np.inf
+    np.savez(blind / PATH, **arrays)
+    engine = type(ENGINES.get("loop"))
+    whole = engine.session
+
+    @contextmanager
+    def session(self: Any, task: Task) -> Iterator[Session]:
+        with whole(self, task) as right:
+            yield _Wrong(right, "late")
+
+    monkeypatch.setattr(engine, "session", session)
+    found, _ = run(tmp_path / "cell", cell, data, blind)
+    assert (found["status"], found["cause"]) == ("failed", "wrong-result")
+    assert found["message"].startswith("update 2 from the float64 reference's models deviates by")
 
 
 @pytest.mark.parametrize("fault", ["order", "steps", "one number", "losses"])

@@ -45,7 +45,7 @@ class Federation(Cell):
         Field(ge=0, le=5, allow_inf_nan=False),
     ] = 0.0
     rounds: Annotated[
-        int, Axis(place=86, word=lambda n: f"u{n}", label=counted("round"), kind=True), Field(ge=1, le=2**20)
+        int, Axis(place=86, word=lambda n: f"u{n}", label=counted("update"), kind=True), Field(ge=1, le=2**20)
     ]
     local_steps: Annotated[
         int, Axis(place=87, word=lambda n: f"l{n}", label=counted("local step"), kind=True), Field(ge=1)

@@ -145,6 +145,7 @@ class Federate(Stage[FederateCell]):
             rules=("federated.aggregation",),
             varies=("aggregation", "options"),
             base={"aggregation": ("fedavg",)},
+            both={"ranks": (1,)},
         ),
         PairRule(
             metric="accuracy", rules=("federated.partition",), varies=("partition",), base={"partition": ("iid",)}
@@ -155,6 +156,7 @@ class Federate(Stage[FederateCell]):
             varies=("buffer", "aggregation", "options", "rounds"),
             differ=("buffer",),
             base={"buffer": (None,)},
+            both={"ranks": (1,)},
         ),
     )
 

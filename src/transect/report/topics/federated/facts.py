@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import median
 
 from transect.analysis.contrast import Contrast
-from transect.analysis.groups import Group, grouped
+from transect.analysis.groups import Group, blind_step, grouped, restarts_tell
 from transect.analysis.labels import group_labels, word
 from transect.analysis.quality import Score
 from transect.domain.axes.federate import FederateCell
@@ -120,9 +120,15 @@ def in_every_run(group: FederateGroup, name: str) -> bool:
     return bool(group.ok) and len(group.values(name)) == len(group.ok)
 
 
+def blind_from(group: FederateGroup) -> int | None:
+    """Return the update from which nothing tells whether some run follows the reference, or None."""
+    steps = (blind_step(record) for record in group.ok if not restarts_tell(record))
+    return min((step for step in steps if step is not None), default=None)
+
+
 def blind_words(groups: Iterable[FederateGroup]) -> str:
-    """Say from where on the tolerance is too wide to tell whether they follow the reference; empty where it never is."""
-    from_ = [step for group in groups if (step := group.check_inconclusive_from) is not None]
+    """Say from where on nothing tells whether they follow the reference; empty where single updates from it still do."""
+    from_ = [step for group in groups if (step := blind_from(group)) is not None]
     cells = "one cell" if len(from_) == 1 else f"{len(from_)} cells"
     return f"{cells} cannot be told from the reference from update {min(from_)} on, or a later one" if from_ else ""
 

@@ -8,7 +8,7 @@ from typing import Any
 from transect.analysis.best import Best
 from transect.analysis.contrast import Contrast
 from transect.analysis.contrasts import all_joined, best
-from transect.analysis.groups import Group, blind_step, leaves_reference
+from transect.analysis.groups import Group, leaves_reference
 from transect.analysis.quality import Score, score_of, target_of
 from transect.domain.record import Status
 from transect.report.engine.best_words import confidence_of
@@ -26,6 +26,7 @@ from transect.report.topics.federated.facts import (
     alike,
     apart,
     apart_words,
+    blind_from,
     blind_words,
     how_words,
     in_every_run,
@@ -59,7 +60,7 @@ def path_text(groups: Sequence[FederateGroup]) -> str:
     right, known = sum(len(group.ok) for group in groups), shares(groups)
     most = f", at most {percent(max(known), 1)} of the tolerance off" if known else ""
     engines = count(len({group.cell.engine for group in groups if group.ok}), "engine")
-    blind = sum(blind_step(record) is not None for group in groups for record in group.ok)
+    blind = sum(len(group.ok) for group in groups if blind_from(group) is not None)
     told = f" ({blind} only as long as that can be told)" if blind else ""
     claim = f"{right} of {count(len(ended), 'simulation')} by {engines} followed the float64 reference in each update"
     claim += f"{told}{most}"
@@ -80,7 +81,8 @@ def _path(groups: Sequence[FederateGroup]) -> Finding:
         alarm=bool(wrong),
         confidence=sure if known or wrong else Confidence.INCONCLUSIVE,
         evidence=joined(
-            "loss of each update and the model of many, within a tolerance from perturbed float64 runs",
+            "loss and model of each update, and single updates from the reference's own models, within tolerances from "
+            "perturbed float64 runs",
             f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _MAX_LENGTH)})' for r in wrong], 3)}" if wrong else "",
             f"without a path to compare: {names([f'{r.cell_id} ({r.cause})' for r in others], 3)}" if others else "",
             blind_words(groups),

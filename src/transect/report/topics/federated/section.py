@@ -26,6 +26,7 @@ from transect.report.topics.federated.facts import (
     FederateGroup,
     alike,
     apart,
+    blind_from,
     how_words,
     in_every_run,
     learned,
@@ -156,7 +157,7 @@ def _computed(context: Context, workload: str) -> Part:
         medians("Server's share", "server_share", percent),
         medians("Peak memory", "peak_memory", in_unit("B")),
         digits("Of the tolerance", lambda group: None if group.wrong else max(shares([group]), default=None), tenths),
-        digits("Checkable until update", lambda group: group.check_inconclusive_from),
+        digits("Checkable until update", blind_from),
         digits("Runs", lambda group: len(group.ok)),
         words("", _state),
     ]
