@@ -50,8 +50,8 @@ def draw(seed: int, purpose: Purpose, first: np.ndarray | int, second: int = 0, 
     """
     places = np.atleast_1d(np.asarray(first, np.uint64))
     words = philox(_key(seed), _counters(places, second, third, purpose))
-    bits: np.ndarray = (words[:, 0] << _HALF) | words[:, 1]
-    return bits
+    drawn: np.ndarray = (words[:, 0] << _HALF) | words[:, 1]
+    return drawn
 
 
 def shuffled(seed: int, purpose: Purpose, count: int, second: int = 0, third: int = 0) -> np.ndarray:
@@ -63,16 +63,23 @@ def shuffled(seed: int, purpose: Purpose, count: int, second: int = 0, third: in
 def orders(seed: int, purpose: Purpose, count: int, seconds: np.ndarray, third: int = 0) -> np.ndarray:
     """Return 0 to `count` - 1 in a drawn order for each number in `seconds`, int64 (len(seconds), count).
 
-    They are sorted by 32 bits each; of equal ones the smaller number is first. The bits of number i are word i mod 4 at
-    the counter (i div 4, second, third, purpose).
+    They are sorted by their `bits`; of equal ones the smaller number is first.
+    """
+    # Number and bits in one: equal bits are sorted by their number, and no sort has to be stable.
+    keys = (bits(seed, purpose, count, seconds, third) << _HALF) | np.arange(count, dtype=np.uint64)
+    keys.sort(axis=1)
+    return (keys & _LOW).astype(np.int64)
+
+
+def bits(seed: int, purpose: Purpose, count: int, seconds: np.ndarray, third: int = 0) -> np.ndarray:
+    """Return 32 bits for each number i below `count` and each in `seconds`, uint64 (len(seconds), count).
+
+    They are word i mod 4 at the counter (i div 4, second, third, purpose).
     """
     blocks = -(-count // 4)
     first, second = np.tile(np.arange(blocks), len(seconds)), np.repeat(seconds, blocks)
     words = philox(_key(seed), _counters(first, second, third, purpose)).reshape(len(seconds), 4 * blocks)
-    # Number and bits in one: equal bits are sorted by their number, and no sort has to be stable.
-    keys = (words[:, :count] << _HALF) | np.arange(count, dtype=np.uint64)
-    keys.sort(axis=1)
-    return (keys & _LOW).astype(np.int64)
+    return words[:, :count]
 
 
 def _key(seed: int) -> tuple[int, int]:
@@ -85,9 +92,9 @@ def _counters(first: np.ndarray, second: Any, third: int, purpose: Purpose) -> n
     return counters
 
 
-def uniform(bits: np.ndarray) -> np.ndarray:
+def uniform(drawn: np.ndarray) -> np.ndarray:
     """Return float64 in (0, 1) of draws of 64 bits: the upper 52, plus a half. With 53 the largest would round to 1."""
-    return np.asarray(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+    return np.asarray(((drawn >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
 
 def rows_of_turns(seed: int, turns: np.ndarray, rows: np.ndarray, steps: int, batch: int) -> np.ndarray:

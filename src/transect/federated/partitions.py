@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.federated.draws import Purpose, draw, shuffled, uniform
+from transect.federated.draws import Purpose, bits, draw, shuffled, uniform
 
 # As the data set says.
 AS_GIVEN = "as-given"
@@ -72,9 +72,9 @@ def _dirichlet(number: float, y: np.ndarray, clients: int, seed: int) -> np.ndar
     T.-M. H. Hsu et al., "Measuring the effects of non-identical data distribution", arXiv:1909.06335, by class as in
     M. Yurochkin et al., ICML 2019. The shares are numpy's draws: who needs the partition reads it, and does not draw it.
     """
-    bits = int(draw(seed, Purpose.PARTITION, 0, 2)[0])
+    chance = int(draw(seed, Purpose.PARTITION, 0, 2)[0])
     for attempt in range(_TRIES):
-        generator = np.random.default_rng([bits, attempt])
+        generator = np.random.default_rng([chance, attempt])
         owners = np.empty(len(y), np.int64)
         for label in np.unique(y):
             rows = np.flatnonzero(y == label)
@@ -89,14 +89,26 @@ def _dirichlet(number: float, y: np.ndarray, clients: int, seed: int) -> np.ndar
     )
 
 
+def _drawn(number: int, rows: int, clients: int, seed: int) -> Clients:
+    """Let each client draw so many rows of all: several clients may have one, and a client may have it twice."""
+    drawn = bits(seed, Purpose.PARTITION, number, np.arange(clients), 4)
+    # The upper half of a product of 32 bits each: as even as a remainder, and no division.
+    chosen = (drawn * np.uint64(rows)) >> np.uint64(32)
+    return Clients(rows=chosen.astype(np.int64).reshape(-1), starts=np.arange(clients + 1) * number)
+
+
 _Deal = Callable[[float, np.ndarray, int, int], np.ndarray]
 # By name: how owners are dealt, the number's pattern, whether it needs classes.
 _PARTITIONS: dict[str, tuple[_Deal, str, bool]] = {
     "iid": (_iid, "", False),
     "dirichlet": (_dirichlet, r"\d+(\.\d+)?|\.\d+", True),
-    "labels": (_labels, r"[1-9]\d*", True),
+    "labels": (_labels, r"[1-9]\d{0,5}", True),
 }
-EXPECTED = f"iid, dirichlet-A (A a number above 0), labels-K (K classes or so for each client), or {AS_GIVEN}"
+_DRAWN = re.compile(r"drawn-([1-9]\d{0,5})")
+EXPECTED = (
+    "iid, dirichlet-A (A a number above 0), labels-K (K classes or so for each client), drawn-K (each draws K rows of "
+    f"all), or {AS_GIVEN}"
+)
 
 
 def parsed(partition: str) -> tuple[str, float]:
@@ -104,6 +116,8 @@ def parsed(partition: str) -> tuple[str, float]:
     name, _, number = partition.partition("-")
     if partition == AS_GIVEN:
         return partition, 0.0
+    if _DRAWN.fullmatch(partition):
+        return name, float(number)
     if name in _PARTITIONS and re.fullmatch(_PARTITIONS[name][1], number):
         value = float(number or 0)
         if number == "" or value > 0:
@@ -117,6 +131,8 @@ def dealt(partition: str, y: np.ndarray, clients: int, seed: int, given: np.ndar
     `given` is the client of each row as the data set has it. Raises BadInput where that is not possible.
     """
     name, number = parsed(partition)
+    if name == "drawn":
+        return _drawn(int(number), len(y), clients, seed)
     if clients > len(y):
         raise BadInput(f"{clients} clients, and {len(y)} rows: expected at least one for each")
     if name == AS_GIVEN:

@@ -14,8 +14,10 @@ single updates from its own models (`federated/restarts.py`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from transect.federated.flat import arrays_of, distances, flat_of
 from transect.federated.plan_file import FEDERATION, PATH, plan_of, training_rows, write_plan
 from transect.federated.restarts import points, restart_arrays, stored
 from transect.federated.rounds import Plan, Round, Standing, simulate, update
+from transect.measure.provenance import available_cores
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.inputs import load_weights
@@ -109,11 +112,18 @@ class _Problem:
         """Return what computes clients, exactly or perturbed."""
         return Perturbed(self.model_plan, self.x, self.y, unit, noise, seed, rate)
 
-    def follow(self, session: Perturbed, keep: Collection[int] = ()) -> _Path:
-        """Follow all updates."""
+    def follow_all(self, errors: Sequence[Mapping[str, Any]]) -> list[_Path]:
+        """Return a path for each of some errors, which are arguments of `session`: as many at once as there are cores."""
+        if (cores := available_cores()) == 1:
+            return list(map(self.follow, errors))
+        with ProcessPoolExecutor(min(cores, len(errors)), get_context("fork")) as pool:
+            return list(pool.map(self.follow, errors))
+
+    def follow(self, errors: Mapping[str, Any]) -> _Path:
+        """Follow all updates; the exact path remembers where it stood before those that are tried by themselves."""
         kept = set(kept_rounds(self.rounds, len(self.start)).tolist())
         losses, models, standings = [], [], {}
-        made = simulate(self.plan, self.start, session, keep=keep)
+        made = simulate(self.plan, self.start, self.session(**errors), keep=() if errors else points(self.rounds))
         for number, update_made in zip(range(self.rounds), made, strict=False):
             losses.append(update_made.loss)
             if number in kept:
@@ -174,23 +184,25 @@ def _reference(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     model_plan = ModelPlan(
         model=model, parameters=parameters, weights=weights, batch=cell.batch, precision="fp64", device="cpu", threads=1
     )
-
     problem = _Problem(plan=plan, model_plan=model_plan, x=x, y=y, start=start, rounds=rounds)
-    exact = problem.follow(problem.session(), keep=points(rounds))
+    terms = model.longest_sum(cell.batch)
+    noises = {name: find_precision(name).unit_roundoff * np.sqrt(terms) for name in spec["precisions"]}
+    seeds = range(1, 1 + PERTURBED_RUNS)
+    perturbed = [
+        {"unit": find_precision(name).unit_roundoff, "noise": noise, "seed": seed}
+        for name, noise in noises.items()
+        for seed in seeds
+    ]
+    exact, wrong, *others = problem.follow_all([{}, {"rate": 1 + _PROBED_ERROR}, *perturbed])
     loss, models = exact.loss, exact.models
     arrays = {"loss": loss, "kept": kept_rounds(rounds, len(start)), "models": models}
-    terms = model.longest_sum(cell.batch)
-    wrong = problem.follow(problem.session(rate=1 + _PROBED_ERROR))
     details: dict[str, Any] = {"longest_sum": terms, "rounds": rounds, "rules": {}, "not_checkable_from": {}}
     details |= {"models_tolerance": {}, "detects_learning_rate_error": {}, "restarts": points(rounds)}
-    noises = {name: find_precision(name).unit_roundoff * np.sqrt(terms) for name in spec["precisions"]}
     leasts = {name: loss_rounding(parameters.loss, find_precision(name).unit_roundoff) for name in noises}
     for precision, noise in noises.items():
-        unit, spread, moved = find_precision(precision).unit_roundoff, np.zeros_like(loss), np.zeros(len(models))
-        for seed in range(1, 1 + PERTURBED_RUNS):
-            other = problem.follow(problem.session(unit, noise, seed))
-            spread = np.maximum(spread, np.abs(other.loss - loss))
-            moved = np.maximum(moved, distances(other.models, models))
+        of_precision, others = others[:PERTURBED_RUNS], others[PERTURBED_RUNS:]
+        spread = np.max([np.abs(other.loss - loss) for other in of_precision], axis=0)
+        moved = np.max([distances(other.models, models) for other in of_precision], axis=0)
         allowed = SAFETY * (np.maximum.accumulate(spread) + noise * np.abs(loss) + leasts[precision])
         allowed_models = SAFETY * (np.maximum.accumulate(moved) + noise)
         arrays |= {f"tolerance_{precision}": allowed, f"models_tolerance_{precision}": allowed_models}

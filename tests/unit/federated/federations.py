@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -61,7 +62,9 @@ def make_reference(folder: Path, cell: FederateCell, data: Path, **changes: Any)
     target = federate_reference_of(cell)
     out = folder / target.id
     out.mkdir(parents=True)
-    found = reference(spec_of(target, **changes), {"data": data}, out)
+    # In this process alone.
+    with patch("transect.payloads.federate_reference.available_cores", return_value=1):
+        found = reference(spec_of(target, **changes), {"data": data}, out)
     record = Record(
         study="s",
         stage=target.stage,

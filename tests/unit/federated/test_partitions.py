@@ -77,11 +77,35 @@ def test_what_cannot_be_dealt_out_says_why(
 
 
 @pytest.mark.parametrize(
-    "typed", ["labels", "labels-0", "labels-1.5", "dirichlet-0", "dirichlet--1", "iid-3", "", "x", "as-given-2"]
+    "typed",
+    [
+        "labels",
+        "labels-0",
+        "labels-1.5",
+        "dirichlet-0",
+        "dirichlet--1",
+        "iid-3",
+        "",
+        "x",
+        "as-given-2",
+        "drawn",
+        "drawn-0",
+        "drawn-2.5",
+    ],
 )
 def test_a_partition_that_there_is_not(typed: str) -> None:
     with pytest.raises(BadInput, match="expected iid, dirichlet-A"):
         parsed(typed)
+
+
+def test_clients_may_draw_of_all_rows() -> None:
+    made = dealt("drawn-30", Y, 400, 3)
+    assert set(made.sizes) == {30} and len(made) == 400
+    counts = np.bincount(made.rows, minlength=len(Y))
+    # 12,000 draws of 300 rows, 40 each: seven deviations of a Poisson number.
+    assert counts.min() > 0 and counts.max() < 40 + 7 * 40**0.5
+    np.testing.assert_array_equal(dealt("drawn-30", Y, 10, 3).rows, made.rows[:300])
+    assert len(dealt("drawn-2", Y, 1000, 3)) == 1000
 
 
 def test_grouped_keeps_the_order_of_rows() -> None:
