@@ -20,13 +20,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from itertools import cycle, islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
 from transect.domain.axes.federate import FederateCell
+from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, Session, Task, Turn
-from transect.federated.flat import flat_of
+from transect.federated.flat import flat_of, trained_part
+from transect.federated.partitions import dealt, durations
+from transect.federated.plan_file import read_plan, write_plan
+from transect.federated.rounds import Plan, simulate
+from transect.federated.timetable import in_rounds
 from transect.training.workloads import WORKLOADS, model_of
 
 WORKLOAD_NAMES = ("iris-mlp", "digits-logistic", "digits-cnn")
@@ -113,17 +119,62 @@ def measure(workload: str, counts: list[int], limit: float) -> None:
             )
 
 
+def draw_plan(task: Task, clients: int, file: Path) -> None:
+    """Write what a reference would have drawn: twenty rows a client, all of which train in each round."""
+    taken_s = durations(clients, 0.0, 1)
+    plan = Plan(
+        clients=dealt("drawn-20", task.y, clients, 1),
+        timetable=in_rounds(ROUNDS, clients, taken_s, 1),
+        aggregation=AGGREGATIONS.get("fedavg"),
+        settings={"server_rate": 1.0},
+        trained=trained_part(task.model),
+        seed=1,
+        steps=STEPS,
+        batch=BATCH,
+    )
+    write_plan(plan, file)
+
+
+def measure_updates(workload: str, counts: list[int], folder: Path) -> None:
+    """Print what whole updates of so many clients at once take and hold, by engine `stacked`."""
+    task, file = task_of(workload, "stacked", None), folder / "federation.npz"
+    for clients in counts:
+        # In another process, as in a study: what it holds is not counted.
+        drawing = get_context("fork").Process(target=draw_plan, args=(task, clients, file))
+        drawing.start()
+        drawing.join()
+        plan = read_plan(task.cell, task.model, 1, file)
+        start = flat_of(task.model, task.weights).astype(np.float32)
+        with ENGINES.get("stacked").session(task) as session:
+            before = forget_peak()
+            made = list(simulate(plan, start, session))
+            grown = peak() - before
+        seconds = statistics.median(one.seconds for one in made)
+        share = statistics.median(1 - one.turn_seconds / one.seconds for one in made)
+        print(
+            f"{workload:15s} {clients:7d} clients at once: {seconds:7.3f} s an update, {clients / seconds:8.0f} turns/s,"
+            f" {share:4.0%} outside turns; memory {peak() / 2**20:6.1f} MB, grew by {grown / 2**20:5.1f} MB",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Run all in torch's environment, on one thread."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, nargs="+", default=[100, 1000, 10_000, 100_000])
     parser.add_argument("--limit", type=float, default=20, help="seconds of a contender's round")
     parser.add_argument("--workloads", nargs="+", choices=WORKLOAD_NAMES, default=WORKLOAD_NAMES)
+    parser.add_argument("--updates", action="store_true", help="whole updates of so many clients in place of turns")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         for workload in given.workloads:
-            measure(workload, given.turns, given.limit)
+            if not given.updates:
+                measure(workload, given.turns, given.limit)
+            # Each in this process, the smallest first: memory is what the process holds.
+            else:
+                with tempfile.TemporaryDirectory() as temporary:
+                    measure_updates(workload, given.turns, Path(temporary))
         return
     from measuring import about, python_of
 
@@ -135,6 +186,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         python = python_of("torch", Path(temporary))
         command = [python, __file__, "--child", "--limit", str(given.limit), "--turns", *map(str, given.turns)]
+        command += ["--updates"] if given.updates else []
         subprocess.run([*command, "--workloads", *given.workloads], env=variables, check=True)
 
 

@@ -17,8 +17,8 @@ from transect.federated.exchange import Exchange
 from transect.federated.partitions import Clients
 from transect.federated.timetable import Timetable
 
-# Turns whose rows are drawn at once.
-_PIECE = 4096
+# Turns whose rows are drawn at once, and numbers of updates that are looked at at once: memory does not grow with clients.
+_TURNS, _NUMBERS = 1024, 2**18
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,9 +109,10 @@ def _change(
     """Return the change that an update's turns stand for, float64 (d,), their losses, and this rank's seconds in turns."""
     table, models = plan.timetable, before.models
     count = table.client.shape[1]
-    staleness = number - table.version[number]
-    counts = plan.clients.sizes[table.client[number]]
+    staleness = number - table.version[number].astype(np.int64)
+    counts = plan.clients.sizes[table.client[number]].astype(np.int64)
     losses, size = np.zeros(count), len(models[number])
+    width = max(1, _NUMBERS // size)
     aggregation = plan.aggregation
     summed = isinstance(aggregation, Summed)
     total = ExactSum(size) if summed else None
@@ -125,13 +126,16 @@ def _change(
             spent += time.perf_counter() - begin
             several = len(piece.losses)
             places = done + exchange.size * np.arange(several)
-            base = [turn.given for turn in turns[first : first + several]] if current is None else current
-            found = piece.weights.astype(np.float64) - np.asarray(base, np.float64)
             losses[places] = piece.losses
-            if total is not None:
-                total.add(found, weights[places])
-            else:
-                vectors[places] = found
+            for start in range(0, several, width):
+                part = slice(start, start + width)
+                found = piece.weights[part].astype(np.float64)
+                for row, turn in zip(found, turns[first + start : first + start + width], strict=False):
+                    row -= turn.given if current is None else current
+                if total is not None:
+                    total.add(found, weights[places[part]])
+                else:
+                    vectors[places[part]] = found
             done, first = done + several * exchange.size, first + several
             begin = time.perf_counter()
     losses = exchange.total(losses)
@@ -145,8 +149,8 @@ def _change(
 def _turns(plan: Plan, number: int, models: dict[int, np.ndarray], places: range) -> Iterator[list[Turn]]:
     """Yield the turns of an update at these places, some thousands at once."""
     table, clients = plan.timetable, plan.clients
-    for begin in range(0, len(places), _PIECE):
-        taken = np.asarray(places[begin : begin + _PIECE])
+    for begin in range(0, len(places), _TURNS):
+        taken = np.asarray(places[begin : begin + _TURNS])
         client, turn, version = (array[number, taken] for array in (table.client, table.number, table.version))
         starts = clients.starts[client]
         rows = rows_of_turns(plan.seed, turn, clients.sizes[client], plan.steps, plan.batch)
