@@ -42,12 +42,7 @@ def federate(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[
 
 
 def _simulated(
-    begin: float,
-    cell: FederateCell,
-    exchange: Exchange,
-    spec: dict[str, Any],
-    folders: dict[str, Path],
-    out: Path,
+    begin: float, cell: FederateCell, exchange: Exchange, spec: dict[str, Any], folders: dict[str, Path], out: Path
 ) -> dict[str, Any] | None:
     model = model_of(WORKLOADS.get(cell.workload), folders["data"])
     parameters = Parameters.model_validate(spec["parameters"])
