@@ -63,6 +63,7 @@ class Aggregation(Plugin, ABC):
     from_current: bool = False
 
     def supports(self, cell: Federation) -> str | None:
+        """Return the complaint about a cell's settings and updates, or None."""
         return self.complaint(settings(self.options, cell.options), cell.buffer or cell.cohort)
 
     def complaint(self, settings: Settings, clients: int) -> str | None:
