@@ -16,6 +16,9 @@ class Exchange:
         """Return the sum of the ranks' arrays: of whole numbers, or of numbers that are 0 on all ranks but one."""
         return array
 
+    def abandon(self) -> None:
+        """Let the other ranks end with this one, which goes on no further."""
+
     def libraries(self) -> dict[str, str]:
         """Return the versions of what sends messages."""
         return {}
@@ -34,6 +37,12 @@ class OverMpi(Exchange):
         """Sum in place."""
         self._mpi.COMM_WORLD.Allreduce(self._mpi.IN_PLACE, array)
         return array
+
+    def abandon(self) -> None:
+        """Abort when this process ends: finalising would wait for ranks that wait for this one."""
+        from mpi4py.run import set_abort_status
+
+        set_abort_status(1)
 
     def libraries(self) -> dict[str, str]:
         """MPI's own words, one line."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from transect.domain.errors import WrongResult
 from transect.federated.aggregations import Aggregation, Settings, State, Summed, Updates
 from transect.federated.draws import rows_of_turns, seeds_of_turns
 from transect.federated.engines import Session, Turn
@@ -97,10 +98,19 @@ def update(plan: Plan, number: int, before: Standing, session: Session, exchange
     given = before.models[number]
     change, losses, spent = _change(plan, number, before, session, exchange)
     now = given.astype(np.float64)
+    _refuse_shape("change", change, now)
     then = now + change
-    then[plan.trained] = plan.aggregation.step(plan.settings, now[plan.trained], change[plan.trained], before.state)
+    stepped = plan.aggregation.step(plan.settings, now[plan.trained], change[plan.trained], before.state)
+    _refuse_shape("step", stepped, then[plan.trained])
+    then[plan.trained] = stepped
     model = then.astype(given.dtype)
     return Round(model=model, loss=float(losses.mean()), seconds=time.perf_counter() - begin, turn_seconds=spent)
+
+
+def _refuse_shape(what: str, made: np.ndarray, expected: np.ndarray) -> None:
+    """Raise WrongResult for what would be spread over a model instead of being one."""
+    if made.shape != expected.shape:
+        raise WrongResult(f"`{what}` of the aggregation: expected {expected.shape}, got {made.shape}")
 
 
 def _change(
@@ -114,9 +124,11 @@ def _change(
     losses, size = np.zeros(count), len(models[number])
     width = max(1, _NUMBERS // size)
     aggregation = plan.aggregation
-    summed = isinstance(aggregation, Summed)
+    # A rule that has a `change` of its own wants to see each update, whatever it inherits.
+    own = type(aggregation).change is not Summed.change
+    summed = aggregation if isinstance(aggregation, Summed) and not own else None
     total = ExactSum(size) if summed else None
-    weights = aggregation.weights(plan.settings, counts, staleness) if isinstance(aggregation, Summed) else counts
+    weights = summed.weights(plan.settings, counts, staleness) if summed else counts
     vectors = np.empty((0, size)) if summed else np.zeros((count, size))
     current = models[number].astype(np.float64) if aggregation.from_current else None
     spent, done = 0.0, exchange.rank
@@ -139,9 +151,9 @@ def _change(
             done, first = done + several * exchange.size, first + several
             begin = time.perf_counter()
     losses = exchange.total(losses)
-    if isinstance(aggregation, Summed) and total is not None:
+    if summed and total is not None:
         total.parts = exchange.total(total.parts)
-        return aggregation.mean(plan.settings, total) + 0.0, losses, spent
+        return summed.mean(plan.settings, total) + 0.0, losses, spent
     updates = Updates(vectors=exchange.total(vectors), counts=counts, staleness=staleness)
     return aggregation.combine(plan.settings, updates, before.state), losses, spent
 

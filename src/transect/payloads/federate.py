@@ -29,16 +29,21 @@ from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 def federate(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any] | None:
     """Simulate one cell; return its result, and None on ranks other than 0."""
-    try:
-        return _simulated(spec, folders, out)
-    except Unsupported as error:
-        return result(skipped=str(error))
-
-
-def _simulated(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any] | None:
     begin = time.perf_counter()
     cell = FederateCell.of(**spec["cell"])
     exchange = OverMpi() if cell.ranks > 1 else Exchange()
+    try:
+        return _simulated(begin, cell, exchange, spec, folders, out)
+    except Unsupported as error:
+        return result(skipped=str(error))
+    except Exception:
+        exchange.abandon()
+        raise
+
+
+def _simulated(
+    begin: float, cell: FederateCell, exchange: Exchange, spec: dict[str, Any], folders: dict[str, Path], out: Path
+) -> dict[str, Any] | None:
     model = model_of(WORKLOADS.get(cell.workload), folders["data"])
     parameters = Parameters.model_validate(spec["parameters"])
     if (reason := reason_to_skip(cell, model, parameters)) is not None:

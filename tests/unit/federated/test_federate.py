@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from federations import AXES, a_cell, data_folder, make_reference, run
 
+from transect.domain.errors import WrongResult
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, Session, Task, Turn, Turned
 from transect.federated.exchange import Exchange
@@ -227,3 +228,23 @@ def test_no_bit_depends_on_the_ranks(data: Path, tmp_path: Path, aggregation: st
             heard = _OneOf(0, size, said, hears=True)
             models.append(next(simulate(plan, flat_of(model, weights), session, heard)).model)
     assert all(model.tobytes() == models[0].tobytes() for model in models)
+
+
+def test_a_change_of_a_rules_own_is_not_passed_over(
+    tmp_path: Path, data: Path, course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = type(AGGREGATIONS.get("fedavg"))
+    monkeypatch.setattr(rule, "change", lambda self, settings, updates, state: np.zeros(updates.vectors.shape[1]))
+    _, out = run(tmp_path, a_cell(), data, course)
+    start = WORKLOADS.get(AXES["workload"]).model.initial_weights(3)
+    with np.load(out / "model.npz") as model:
+        np.testing.assert_array_equal(model["1.weight"], start["1.weight"].astype(np.float32))
+
+
+@pytest.mark.parametrize("member", ["change", "step"])
+def test_no_number_is_spread_over_a_model(
+    tmp_path: Path, data: Path, course: Path, member: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(AGGREGATIONS.get("fedavg")), member, lambda *given: np.zeros(1))
+    with pytest.raises(WrongResult, match=rf"`{member}` of the aggregation: expected \(650,\), got \(1,\)"):
+        run(tmp_path, a_cell(), data, course)

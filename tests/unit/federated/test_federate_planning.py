@@ -9,6 +9,7 @@ import pytest
 
 from factories import plan_study
 from transect.domain.errors import BadInput
+from transect.planning.expand import reason_to_skip
 
 GRID = """
 name: s
@@ -66,3 +67,13 @@ def test_what_is_wrong_is_said(tmp_path: Path, more: str, said: str) -> None:
 def test_a_cohort_is_no_larger_than_there_are_clients(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="9 at once of 8 clients"):
         plan_study(tmp_path, study().replace("cohorts: [4]", "cohorts: [9]"))
+
+
+def test_too_few_updates_for_a_rule_are_no_reference_either(tmp_path: Path) -> None:
+    plan = plan_study(tmp_path, study("aggregations: [{name: krum, attackers: 1}]"))
+    reasons = [
+        reason_to_skip(planned.cell)
+        for stage in ("federate-reference", "federate")
+        for planned in plan.cells[stage].values()
+    ]
+    assert reasons == ["4 updates at once: expected 5 or more for 1 attackers"] * 2

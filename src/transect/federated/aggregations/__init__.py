@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from transect.domain.axes.federate import Federation
 from transect.domain.errors import BadInput, WrongResult
-from transect.domain.options import Option, Value
+from transect.domain.options import Option, Value, settings
 from transect.domain.registry import Plugin, Registry
 from transect.federated.exact_sum import MAX_WEIGHT, ExactSum, refuse_unusable
 
@@ -60,6 +61,10 @@ class Aggregation(Plugin, ABC):
     options: Mapping[str, Option] = MappingProxyType({})
     # Whether vectors are the clients' models minus the server's of now, not minus the one that they were given.
     from_current: bool = False
+
+    def supports(self, cell: Federation) -> str | None:
+        """Return the complaint about a cell's settings and updates, or None."""
+        return self.complaint(settings(self.options, cell.options), cell.buffer or cell.cohort)
 
     def complaint(self, settings: Settings, clients: int) -> str | None:
         """Return what is wrong with settings that have the right types, or with so many updates at once, or None."""

@@ -14,7 +14,7 @@ from transect.domain.axes.retrain import RELAY, RetrainCell, StepCell
 from transect.domain.cell import Cell
 from transect.domain.counts import Count, GrowingCounts, HyperparameterChoices
 from transect.domain.errors import BadInput
-from transect.domain.options import Options, chosen_options, settings
+from transect.domain.options import Options, chosen_options
 from transect.domain.pairs import PairRule
 from transect.domain.registry import Registry
 from transect.domain.study import Counts, Names, Section, StageRepeatUntil, WhereItFits, typed
@@ -227,12 +227,10 @@ class Federate(Stage[FederateCell]):
         return [(ENGINES, cell.engine), (AGGREGATIONS, cell.aggregation), *runtimes, *workload_plugins(cell.workload)]
 
     def supports(self, cell: FederateCell) -> str | None:
-        """What the aggregation says of so few updates, and runtimes that do not train."""
-        aggregation = AGGREGATIONS.get(cell.aggregation)
-        complaint = aggregation.complaint(settings(aggregation.options, cell.options), cell.buffer or cell.cohort)
+        """Ranks that would start programs, and runtimes that do not train."""
         if cell.runtime is not None and cell.ranks > 1:
             return "programs of the portable step are started by one process: `threads` of them run at once"
-        return complaint or next(filter(None, (cannot_train(name, _turn(cell)) for name in cell.runtimes)), None)
+        return next(filter(None, (cannot_train(name, _turn(cell)) for name in cell.runtimes)), None)
 
     def spec(self, cell: FederateCell, context: Context) -> dict[str, Any]:
         """Hyper-parameters, the study's seed, and what builds the programs."""
