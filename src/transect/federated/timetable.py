@@ -42,19 +42,21 @@ def in_rounds(rounds: int, cohort: int, durations: np.ndarray, seed: int) -> Tim
 def buffered(rounds: int, cohort: int, buffer: int, durations: np.ndarray, seed: int) -> Timetable:
     """Return the timetable where the server waits for `buffer` updates while `cohort` clients train.
 
-    Who is done is replaced by a client that is not training, the one with the smallest draw.
+    Who is done is replaced by a client that is not training. Those wait in a row, at first by their numbers: a draw of 64
+    bits times the row's length, over 2^64, is the place of the next one, who changes places with the last and leaves.
+    Who is done comes to the end.
     """
-    clients = len(durations)
-    busy = np.zeros(clients, bool)
+    waiting = list(range(len(durations)))
+    draws = draw(seed, Purpose.NEXT_CLIENT, np.arange(cohort + rounds * buffer)).tolist()
     # By when they end: the time, the turn's number, its client, and the version it began on.
     running: list[tuple[float, int, int, int]] = []
     begun = 0
 
     def begin(now: float, version: int) -> None:
         nonlocal begun
-        free = np.flatnonzero(~busy)
-        chosen = int(free[np.argmin(draw(seed, Purpose.NEXT_CLIENT, free, begun))])
-        busy[chosen] = True
+        place = draws[begun] * len(waiting) >> 64
+        waiting[place], waiting[-1] = waiting[-1], waiting[place]
+        chosen = waiting.pop()
         heapq.heappush(running, (now + float(durations[chosen]), begun, chosen, version))
         begun += 1
 
@@ -65,7 +67,7 @@ def buffered(rounds: int, cohort: int, buffer: int, durations: np.ndarray, seed:
     for update in range(rounds):
         for place in range(buffer):
             now, number, client, version = heapq.heappop(running)
-            busy[client] = False
+            waiting.append(client)
             found[:, update, place] = client, number, version
             # The last one's update makes the next model, on which its successor begins.
             begin(now, update + (place == buffer - 1))

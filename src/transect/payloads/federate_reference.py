@@ -2,9 +2,10 @@
 
 Each client is trained by numpy in float64, one after another. The tolerance is measured as that of a training is
 (`payloads/reference.py`: Monte Carlo arithmetic): the simulation runs again a few times, and in every step of every
-client stored weights err by u z, what is computed with and gradients by u sqrt(K) z. After each of the server's
-updates the mean loss of its turns and the model, all weights in one vector, are held to the path: within SAFETY times the largest
-deviation of any perturbed run up to there, plus SAFETY times what one step's sums err by.
+client stored weights err by u z, what is computed with and gradients by u sqrt(K) z, and gradients also by what float32
+makes of them at the start. After each of the server's updates the mean loss of its turns and the model, all weights in
+one vector, are held to the path: within SAFETY times the largest deviation of any perturbed run up to there, plus SAFETY
+times what one step's sums err by.
 
 Leaves `federation.npz` (`federated/plan_file.py`) and `path.npz`: `loss` (rounds,), `kept` (numbers of the updates whose
 models are there), `models` (kept, d), for each precision `tolerance_P` of the losses and `models_tolerance_P`, and
@@ -16,7 +17,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from transect.domain.precisions import find_precision
 from transect.federated.engines import Session, Turn, Turned
 from transect.federated.exchange import Exchange
 from transect.federated.flat import arrays_of, distances, flat_of
+from transect.federated.partitions import Clients
 from transect.federated.plan_file import FEDERATION, PATH, plan_of, training_rows, write_plan
 from transect.federated.restarts import points, restart_arrays, stored
 from transect.federated.rounds import Plan, Round, Standing, simulate, update
@@ -43,19 +45,30 @@ from transect.training.workloads import WORKLOADS, Parameters, model_of
 # Of all models that are kept together.
 _MAX_BYTES = 2**28
 _PROBED_ERROR = 1e-3
+# Of how many clients' rows gradients are computed in float32 to see what rounding does.
+_ROUNDED_BATCHES = 3
 
 
 class Perturbed(Session):
     """Clients one after another in float64; stored weights err by `unit`, sums and gradients by `noise`, relatively.
 
-    Without these it is exact. `rate` multiplies the learning rate.
+    Without these it is exact. `rate` multiplies the learning rate; each number of a gradient errs by `unit` times its
+    `rounding` as well (d trained,).
     """
 
     def __init__(
-        self, plan: ModelPlan, x: np.ndarray, y: np.ndarray, unit: float, noise: float, seed: int, rate: float
+        self,
+        plan: ModelPlan,
+        x: np.ndarray,
+        y: np.ndarray,
+        unit: float,
+        noise: float,
+        seed: int,
+        rate: float,
+        rounding: np.ndarray,
     ) -> None:
         self._trainer, self._x, self._y = NumpyTrainer(plan), x, y
-        self._unit, self._noise = unit, noise
+        self._unit, self._noise, self._rounding = unit, noise, rounding
         self._generator = np.random.default_rng(seed)
         self._rate = plan.parameters.learning_rate * rate
         self._model = plan.model
@@ -82,8 +95,28 @@ class Perturbed(Session):
         if self._noise:
             flat[...] = kept
             gradient *= 1 + self._noise * draw(gradient.size)
+            gradient += self._unit * self._rounding * draw(gradient.size) * (gradient != 0)
         trainer.update(self._rate)
         return loss
+
+
+def gradient_rounding(plan: ModelPlan, clients: Clients, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return by how much a float32 gradient at the start differs from that in float64, over float32's roundoff.
+
+    Why: `payloads/reference_path.py`. Of the first few clients' rows the largest.
+    """
+    found = []
+    for precision in ("fp64", "fp32"):
+        trainer, gradients = NumpyTrainer(replace(plan, precision=precision)), []
+        for client in range(min(_ROUNDED_BATCHES, len(clients))):
+            rows = np.resize(clients.of(client), plan.batch)
+            trainer.load(plan.weights)
+            trainer.seed(0)
+            trainer.forward_backward(*trainer.batch(x[rows], y[rows]))
+            gradients.append(trainer.flat_gradient.astype(np.float64))
+        found.append(np.stack(gradients))
+    difference: np.ndarray = np.abs(found[0] - found[1]).max(axis=0)
+    return difference / find_precision("fp32").unit_roundoff
 
 
 def checked_rounds(rounds: int, local_steps: int, reference_steps: int | None) -> int:
@@ -107,10 +140,11 @@ class _Problem:
     y: np.ndarray
     start: np.ndarray
     rounds: int
+    rounding: np.ndarray
 
     def session(self, unit: float = 0.0, noise: float = 0.0, seed: int = 0, rate: float = 1.0) -> Perturbed:
         """Return what computes clients, exactly or perturbed."""
-        return Perturbed(self.model_plan, self.x, self.y, unit, noise, seed, rate)
+        return Perturbed(self.model_plan, self.x, self.y, unit, noise, seed, rate, self.rounding)
 
     def follow_all(self, errors: Sequence[Mapping[str, Any]]) -> list[_Path]:
         """Return a path for each of some errors, which are arguments of `session`: as many at once as there are cores."""
@@ -184,7 +218,8 @@ def _reference(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     model_plan = ModelPlan(
         model=model, parameters=parameters, weights=weights, batch=cell.batch, precision="fp64", device="cpu", threads=1
     )
-    problem = _Problem(plan=plan, model_plan=model_plan, x=x, y=y, start=start, rounds=rounds)
+    rounding = gradient_rounding(model_plan, plan.clients, x, y)
+    problem = _Problem(plan=plan, model_plan=model_plan, x=x, y=y, start=start, rounds=rounds, rounding=rounding)
     terms = model.longest_sum(cell.batch)
     noises = {name: find_precision(name).unit_roundoff * np.sqrt(terms) for name in spec["precisions"]}
     seeds = range(1, 1 + PERTURBED_RUNS)

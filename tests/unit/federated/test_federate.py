@@ -15,8 +15,14 @@ from transect.domain.errors import WrongResult
 from transect.federated.aggregations import AGGREGATIONS
 from transect.federated.engines import ENGINES, Session, Task, Turn, Turned
 from transect.federated.exchange import Exchange
+from transect.federated.partitions import grouped
 from transect.federated.plan_file import FEDERATION, PATH, read_plan
 from transect.federated.rounds import simulate
+from transect.payloads.federate_reference import gradient_rounding
+from transect.training.frameworks import ModelPlan
+from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.layered import LayeredModel
+from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, ReLU
 from transect.training.workloads import WORKLOADS
 
 
@@ -248,3 +254,25 @@ def test_no_number_is_spread_over_a_model(
     monkeypatch.setattr(type(AGGREGATIONS.get("fedavg")), member, lambda *given: np.zeros(1))
     with pytest.raises(WrongResult, match=rf"`{member}` of the aggregation: expected \(650,\), got \(1,\)"):
         run(tmp_path, a_cell(), data, course)
+
+
+def test_what_a_sum_that_cancels_is_rounded_by_is_known() -> None:
+    # The bias before a batch norm has no gradient but rounding, which Adam makes as large as any other.
+    model = LayeredModel((Conv2d(1, 3, 3), BatchNorm2d(3), ReLU(), Flatten(), Linear(12, 3)), (1, 4, 4))
+    generator = np.random.default_rng(3)
+    x, y = generator.normal(size=(20, 1, 4, 4)), generator.integers(0, 3, 20)
+    plan = ModelPlan(
+        model=model,
+        parameters=WORKLOADS.get(AXES["workload"]).defaults,
+        weights=model.initial_weights(5),
+        batch=8,
+        precision="fp64",
+        device="cpu",
+        threads=1,
+    )
+    found = gradient_rounding(plan, grouped(np.arange(20) % 4, 4), x, y)
+    trainer = NumpyTrainer(plan)
+    trainer.forward_backward(x[:8], y[:8])
+    nothing = np.abs(trainer.flat_gradient) < 1e-15
+    assert np.count_nonzero(nothing) >= 3 and found.shape == nothing.shape
+    assert found[nothing].max() * 2.0**-24 > 1e-10

@@ -22,6 +22,7 @@ from transect.federated.flat import arrays_of, flat_of
 from transect.runtimes import RUNTIMES
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
+from transect.training.module_model import ModuleModel
 from transect.training.optimisers import OWN_OPTIMISER
 from warm import warm
 
@@ -185,3 +186,5 @@ def test_what_it_cannot_train_is_told() -> None:
     assert ENGINE.builds(cell.changed(precision="fp64"), model, parameters) == "an exported step has fp32, not fp64"
     own = parameters.model_copy(update={"optimiser": OWN_OPTIMISER})
     assert "not by what a function of the user's makes" in str(ENGINE.builds(cell, model, own))
+    module = ModuleModel(file=Path("my_model.py"), name="Net", options={})
+    assert "torch scores a module of torch" in str(ENGINE.builds(cell, module, parameters))

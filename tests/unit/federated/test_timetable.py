@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transect.federated.draws import Purpose, draw
 from transect.federated.timetable import buffered, in_rounds
 
 
@@ -54,3 +57,22 @@ def test_a_buffer_applies_turns_as_they_end(
     # Each turn begins when the model it has is made at the earliest, and ends when it is applied at the latest.
     made = np.concatenate([[0.0], table.time])
     assert (made[version] + durations[client] <= made[update + 1] + 1e-9).all()
+    # Nobody trains twice at a time: who comes again begins on what was the newest model when the turn before was applied.
+    for one in set(client.tolist()):
+        own = sorted(np.flatnonzero(client == one), key=number.__getitem__)
+        assert all(version[after] >= update[before] for before, after in pairwise(own))
+
+
+def test_who_comes_next_has_the_drawn_place_in_the_row() -> None:
+    # By 64 bits for each turn, in five clients' row of who is not training.
+    first, second, third = (int(draw(9, Purpose.NEXT_CLIENT, turn)[0]) / 2**64 for turn in range(3))
+    row = [0, 1, 2, 3, 4]
+    expected = []
+    for share in (first, second):
+        place = int(share * len(row))
+        expected.append(row[place])
+        row[place] = row[-1]
+        row.pop()
+    row.append(expected[0])
+    expected.append(row[int(third * len(row))])
+    assert buffered(3, 2, 1, np.ones(5), 9).client.ravel().tolist() == expected

@@ -57,8 +57,8 @@ class OnnxEngine(Engine):
             return f"an exported step has fp32, not {cell.precision}"
         if parameters.optimiser == OWN_OPTIMISER:
             return "an exported step updates by a rule of transect's, not by what a function of the user's makes"
-        if isinstance(model, ModuleModel) and model.draws:
-            return f"{model.name} draws random numbers in its forward pass, and an exported step has masks of its own"
+        if isinstance(model, ModuleModel):
+            return f"torch scores {model.what}, and is not there where programs are started"
         return no_module(model)
 
     @contextmanager
