@@ -102,7 +102,7 @@ _Deal = Callable[[float, np.ndarray, int, int], np.ndarray]
 _PARTITIONS: dict[str, tuple[_Deal, str, bool]] = {
     "iid": (_iid, "", False),
     "dirichlet": (_dirichlet, r"\d+(\.\d+)?|\.\d+", True),
-    "labels": (_labels, r"[1-9]\d{0,5}", True),
+    "labels": (_labels, r"[1-9]\d{0,2}", True),
 }
 _DRAWN = re.compile(r"drawn-([1-9]\d{0,5})")
 EXPECTED = (

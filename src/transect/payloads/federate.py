@@ -79,7 +79,9 @@ def _simulated(
             for restart in run.course.restarts:
                 run.course.see_restart(restart, update(plan, restart.number, restart.before, session, exchange))
     peaks = np.zeros(exchange.size, np.int64)
-    peaks[exchange.rank] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Of a program that it started too.
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peaks[exchange.rank] = 1024 * max(resource.getrusage(kind).ru_maxrss for kind in kinds)
     run.peak_memory_bytes = exchange.total(peaks).tolist()
     if exchange.rank:
         return None

@@ -181,7 +181,6 @@ def conclude(
     seconds, turns = np.array(run.seconds).T
     series = {"round_time": seconds, "turns_time": turns, "loss": loss, score_name: score}
     series["simulated_time"] = plan.timetable.time
-    np.savez(out / "samples.npz", **series)
     timed = slice(WARMUP, None) if len(seconds) > WARMUP else slice(None)
     together = plan.timetable.client.shape[1]
     values = {
@@ -200,10 +199,12 @@ def conclude(
         values |= {"rounds_to_quality": reached + 1, "simulated_time_to_quality": float(plan.timetable.time[reached])}
     of_clients = tests.of_clients(by_class[-1], plan.clients, y)
     if of_clients is not None:
+        series["client_score"] = of_clients
         worst = np.sort(of_clients)
         higher = metric(score_name).direction is Direction.HIGHER
         count = max(1, round(_WORST * len(worst)))
         values["worst_clients_score"] = float((worst[:count] if higher else worst[-count:]).mean())
+    np.savez(out / "samples.npz", **series)
     staleness = np.arange(len(plan.timetable.version))[:, None] - plan.timetable.version
     diverged = divergence(loss)
     return result(
@@ -217,7 +218,7 @@ def conclude(
                 "unit": "s" if name in ("round_time", "turns_time") else "1",
                 "file": "samples.npz",
                 "key": name,
-                "count": len(loss),
+                "count": len(series[name]),
             }
             for name in series
         },
@@ -235,7 +236,6 @@ def conclude(
             "parameters": int(run.model.size),
             "rows_of_clients": {"least": int(plan.clients.sizes.min()), "most": int(plan.clients.sizes.max())},
             "staleness": {"median": float(np.median(staleness)), "most": int(staleness.max())},
-            "score_of_clients": None if of_clients is None else [round(float(v), 6) for v in of_clients],
             "rank_peak_memory_bytes": run.peak_memory_bytes,
         },
     )

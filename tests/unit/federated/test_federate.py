@@ -56,8 +56,8 @@ def test_a_right_engine_follows_the_reference_in_each_update(tmp_path: Path, dat
 
 
 def test_worst_clients_are_scored_in_their_own_mix(tmp_path: Path, data: Path, course: Path) -> None:
-    found, _ = run(tmp_path, a_cell(), data, course)
-    numbers, of_clients = values(found), found["details"]["score_of_clients"]
+    found, out = run(tmp_path, a_cell(), data, course)
+    numbers, of_clients = values(found), np.load(out / "samples.npz")["client_score"]
     assert len(of_clients) == AXES["clients"] and len(set(of_clients)) > 1
     # A tenth of six clients is one.
     assert numbers["worst_clients_score"] == pytest.approx(min(of_clients), abs=1e-6)

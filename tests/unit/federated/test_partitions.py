@@ -82,6 +82,7 @@ def test_what_cannot_be_dealt_out_says_why(
         "labels",
         "labels-0",
         "labels-1.5",
+        "labels-1000",
         "dirichlet-0",
         "dirichlet--1",
         "iid-3",
