@@ -100,6 +100,7 @@ FURTHER = (
     Column(name="load", type="number", unit="1/s", meaning="requests offered; null: one call after another"),
     _text("loader", "who read the ONNX file again"),
     _integer("local_steps", "steps of a client's turn"),
+    _text("method", "what clients of a federation do besides plain local steps"),
     _integer("micro_batches", "micro-batches in which the reference cuts each part, as pipelines do"),
     _text("model", "the classifier: a name of the study"),
     _text("names", "what becomes of people's names in tickets: `kept`, `pseudonyms` or `removed`"),
