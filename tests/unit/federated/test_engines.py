@@ -11,7 +11,7 @@ import pytest
 from transect.domain.axes.federate import FederateCell
 from transect.domain.errors import BadInput
 from transect.federated.engines import ENGINES, Task, Turn, _pieces, loop, stacked
-from transect.federated.flat import arrays_of, flat_of
+from transect.federated.flat import arrays_of, flat_of, trained_part
 from transect.training.frameworks import ModelPlan, PartTrainer
 from transect.training.frameworks._numpy_trainer import NumpyTrainer
 from transect.training.layered import LayeredModel
@@ -141,6 +141,9 @@ def expected(task: Task, turns: list[Turn]) -> tuple[np.ndarray, np.ndarray]:
         trainer, total = NumpyTrainer(plan), 0.0
         for rows in turn.rows:
             total += trainer.forward_backward(*trainer.batch(task.x[rows].astype(np.float64), task.y[rows]))
+            if turn.anchor is not None:
+                pull = turn.mu * (flat_of(task.model, trainer.weights()) - turn.anchor) + turn.correction
+                trainer.flat_gradient += pull[trained_part(task.model)]
             trainer.update(task.parameters.learning_rate)
         weights.append(flat_of(task.model, trainer.weights()))
         losses.append(total / STEPS)
@@ -161,6 +164,47 @@ def test_clients_follow_the_plain_training(case, engine, precision, near):
     # They went somewhere, each by itself.
     moved = np.abs(followed - [turn.given for turn in turns]).max(axis=1)
     assert (moved > 1e-3).all() and len(np.unique(losses)) == CLIENTS
+
+
+def extended(turns: list[Turn]) -> list[Turn]:
+    """Each with a pull and a correction of its own; these numbers are in no order or layout that is another's."""
+    generator = np.random.default_rng(6)
+    return [
+        replace(
+            turn,
+            mu=0.5 * (1 + turn.number),
+            anchor=(turn.given + generator.normal(size=turn.given.size)).astype(turn.given.dtype),
+            correction=generator.normal(size=turn.given.size).astype(turn.given.dtype),
+        )
+        for turn in turns
+    ]
+
+
+@pytest.mark.parametrize("precision, near", [("fp64", 1e-12), ("fp32", 2e-4)])
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_added_to_gradients_is_added(case, engine, precision, near):
+    task = task_of(case, engine, precision)
+    turns = extended(turns_of(task))
+    weights, losses = computed(task, turns)
+    followed, mean = expected(task, turns)
+    np.testing.assert_allclose(weights, followed, rtol=0, atol=near)
+    np.testing.assert_allclose(losses, mean, rtol=0, atol=near)
+    assert (np.abs(weights - computed(task, turns_of(task))[0]).max(axis=1) > 1e-3).all()
+
+
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("case", CASES)
+def test_no_pull_and_no_correction_is_a_plain_turn_in_every_bit(case, engine):
+    task = task_of(case, engine, "fp32")
+    plain = turns_of(task)
+    nothing = np.zeros_like(plain[0].given)
+    # Beside clients that do have one.
+    turns = [replace(turn, mu=0.0, correction=nothing) if turn.number % 2 else turn for turn in extended(plain)]
+    found, right = computed(task, turns), computed(task, plain)
+    for mine, theirs in zip(found, right, strict=True):
+        assert mine[1::2].tobytes() == theirs[1::2].tobytes()
+        assert (mine[::2] != theirs[::2]).any()
 
 
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
@@ -263,7 +307,7 @@ def test_clients_of_torch_follow_the_plain_training(torch_python, tmp_path):
     for case in CASES:
         task = task_of(case, "loop")
         task = replace(task, cell=task.cell.model_copy(update={"framework": "torch"}))
-        cases.append((case, task, turns_of(task)))
+        cases += [(case, task, turns_of(task)), (f"{case}, extended", task, extended(turns_of(task)))]
     (tmp_path / "cases").write_bytes(pickle.dumps(cases))
     run = warm(torch_python).run("-c", TORCH, str(tmp_path / "cases"), str(tmp_path))
     assert run.returncode == 0, run.stderr
