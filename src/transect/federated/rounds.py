@@ -130,7 +130,6 @@ def update(plan: Plan, number: int, before: Standing, session: Session, exchange
     then = now + change
     trained = terms.trained
     then[trained] = plan.aggregation.step(plan.settings, now[trained], change[trained], before.state)
-    then[terms.personal] = now[terms.personal]
     return Round(
         model=then.astype(given.dtype),
         loss=float(losses.mean()),
