@@ -144,10 +144,13 @@ def test_without_a_pull_it_is_the_plain_step_in_every_bit(make: MakeTask, steps:
     assert found.weights.tobytes() == computed(task).weights.tobytes()
 
 
-def test_a_pull_by_a_step_without_one_is_refused(make: MakeTask) -> None:
+def test_what_a_step_has_no_input_for_is_refused(make: MakeTask, steps: Path) -> None:
     task = make("iris", "c")
-    with pytest.raises(BadInput, match="expected a step exported with `proximal`"):
+    with pytest.raises(BadInput, match="a turn has mu 1.6, and the step neither: expected of a method no more"):
         computed(task, pulled(three(task)))
+    turn = replace(three(task)[0], correction=three(task)[0].given)
+    with pytest.raises(BadInput, match="a turn has mu 0 and a correction, and the step mu: expected of a method"):
+        computed(replace(task, folders={"step": steps / "iris-pulled"}), [turn])
 
 
 def test_no_bit_depends_on_language_or_order_or_how_many_run_at_once(make: MakeTask) -> None:

@@ -143,12 +143,16 @@ class _Session(Session):
         rest = read_state(self.step / self.manifest.state_file, self.manifest)
         # The rate stays: a client begins anew in each turn.
         schedule = {"lr": self.task.parameters.learning_rate}
-        if any(parameter.name == "mu" for parameter in self.manifest.hyper):
+        has_pull = any(parameter.name == "mu" for parameter in self.manifest.hyper)
+        if turn.correction is not None or (turn.mu and not has_pull):
+            raise BadInput(
+                f"{self.step}: a turn has mu {turn.mu:g}{'' if turn.correction is None else ' and a correction'}, and the "
+                f"step {'mu' if has_pull else 'neither'}: expected of a method no more than its `pulls` and `corrects` say"
+            )
+        if has_pull:
             schedule["mu"] = turn.mu
             anchors = {f"anchor.{name}": array for name, array in arrays_of(self.task.model, turn.pulled_to).items()}
             given |= {name: array for name, array in anchors.items() if name in rest}
-        elif turn.mu:
-            raise BadInput(f"{self.step}: expected a step exported with `proximal`")
         write_atomic(folder / "schedule.json", json.dumps(schedule) + "\n")
         write_state(folder / "state.safetensors", rest | given, self.manifest)
         return Training(
