@@ -117,8 +117,8 @@ def check_method(plugin: Any, name: str) -> Iterator[Check]:
     yield same("options that do not take their default", [], wrong)
     model, own, reached = (np.linspace(-1, last, 5, dtype=np.float32) for last in (1, 2, 3))
     server = np.linspace(0, 0.5, 5)
-    arrays = (model, own, reached, server)
-    before = [array.copy() for array in arrays]
+    arrays: dict[str, np.ndarray] = {"model": model, "own": own, "reached": reached, "server": server}
+    before = {key: array.copy() for key, array in arrays.items()}
     masks = np.array([True, True, True, False, True]), np.array([False, False, False, False, True])
     terms = Terms(settings=settings(plugin.options, ()), rate=0.1, steps=2, trained=masks[0], personal=masks[1])
     plain = Turn(client=0, number=0, given=model, rows=np.zeros((2, 1), np.int64), seeds=np.zeros(2, np.int64))
@@ -137,5 +137,5 @@ def check_method(plugin: Any, name: str) -> Iterator[Check]:
     )
     change = plugin.change(terms, server, server)
     yield same("shape and type of a change", ((5,), "float64"), (change.shape, str(change.dtype)))
-    changed = [place for place, array in enumerate(arrays) if not np.array_equal(array, before[place])]
+    changed = [key for key, array in arrays.items() if not np.array_equal(array, before[key])]
     yield same("arrays that it was given and has changed", [], changed)

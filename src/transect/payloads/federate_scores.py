@@ -46,7 +46,7 @@ class TestRows:
         """Return the mean score of a model's vector (d,) for each class, (classes,), or of all rows, (1,)."""
         self._trainer.load(arrays_of(self.model, weights))
         sums = [self._sum(group) for group in self._groups]
-        return np.array(sums) / self.sizes
+        return np.asarray(np.array(sums) / self.sizes)
 
     def _sum(self, rows: np.ndarray) -> float:
         parts = (rows[start : start + _EVALUATION_BATCH] for start in range(0, len(rows), _EVALUATION_BATCH))
@@ -63,7 +63,7 @@ class TestRows:
         place = np.searchsorted(self.labels, y[clients.rows])
         mix = np.zeros((len(clients), len(self.labels)))
         np.add.at(mix, (owner, place), 1.0)
-        return mix / clients.sizes[:, None]
+        return np.asarray(mix / clients.sizes[:, None])
 
 
 class Scores:

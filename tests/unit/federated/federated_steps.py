@@ -64,8 +64,8 @@ def _make(folder: Path) -> None:
         assert made["status"] == "ok", made
     model, parameters = MODELS["normed"]
     x, y = rows_of("normed")
-    cell = StepCell(workload=WORKLOAD, optimiser=parameters.optimiser, base_epochs=0, clip=parameters.clip_norm)
-    for cell, name in ((cell, "normed"), (cell.changed(proximal=True), "normed-pulled")):
+    plain = plain.changed(optimiser=parameters.optimiser, clip=parameters.clip_norm)
+    for cell, name in ((plain, "normed"), (plain.changed(proximal=True), "normed-pulled")):
         export(cell, model, parameters, weights_of("normed"), {"x": x, "y": y}, folder / name / "step")
 
 

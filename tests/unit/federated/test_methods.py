@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from federations import SEED, a_cell, data_folder, make_reference, parameters, run
+from method_papers import PAPERS, RATE, STEPS
 
 from transect.domain.axes.federate import FederateCell
 from transect.federated.aggregations import AGGREGATIONS
@@ -23,13 +24,10 @@ from transect.federated.rounds import Plan, Round, simulate
 from transect.training.inputs import load_arrays, load_weights
 from transect.training.workloads import WORKLOADS, Parameters
 
-RATE, STEPS = 0.05, 3
 # Where the defaults are not for a model of one layer.
 OPTIONS: dict[str, tuple[tuple[str, Any], ...]] = {"fedper": (("tensors", "1.bias"),)}
 PLAIN = {"momentum": 0.0, "learning_rate": RATE}
 BIAS = slice(640, 650)
-
-Gradient = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 @pytest.fixture(scope="module")
@@ -59,107 +57,6 @@ def made(data: Path, cell: FederateCell, exchange: Exchange | None = None) -> tu
     with ENGINES.get(cell.engine).session(task) as session:
         found = simulate(plan, flat_of(model, weights), session, exchange)
         return [replace(one, kept=dict(one.kept)) for one in found], plan, task
-
-
-# The papers, for clients that have as many rows each: w is a model, g(w, i, k) the gradient of client i in step k of its
-# turn. Each yields the server's model and what clients keep after a round of the clients S, of m.
-
-
-def _plain(start: np.ndarray, rounds: Iterable[list[int]], g: Gradient, m: int, **option: float) -> Iterator[Any]:
-    x = start
-    for S in rounds:
-        ends = []
-        for i in S:
-            y = x
-            for k in range(STEPS):
-                y = y - RATE * g(y, i, k)
-            ends.append(y)
-        x = np.mean(ends, axis=0)
-        yield x, {}
-
-
-def _fedprox(start: np.ndarray, rounds: Iterable[list[int]], g: Gradient, m: int, mu: float) -> Iterator[Any]:
-    x = start
-    for S in rounds:
-        ends = []
-        for i in S:
-            y = x
-            for k in range(STEPS):
-                y = y - RATE * (g(y, i, k) + mu * (y - x))
-            ends.append(y)
-        x = np.mean(ends, axis=0)
-        yield x, {}
-
-
-def _scaffold(start: np.ndarray, rounds: Iterable[list[int]], g: Gradient, m: int, **option: float) -> Iterator[Any]:
-    x, c, control = start, np.zeros_like(start), {i: np.zeros_like(start) for i in range(m)}
-    for S in rounds:
-        moves, changes = [], []
-        for i in S:
-            y = x
-            for k in range(STEPS):
-                y = y - RATE * (g(y, i, k) - control[i] + c)
-            following = control[i] - c + (x - y) / (STEPS * RATE)
-            moves.append(y - x)
-            changes.append(following - control[i])
-            control[i] = following
-        x = x + np.mean(moves, axis=0)
-        c = c + len(S) / m * np.mean(changes, axis=0)
-        yield x, control
-
-
-def _feddyn(start: np.ndarray, rounds: Iterable[list[int]], g: Gradient, m: int, alpha: float) -> Iterator[Any]:
-    theta, h, last = start, np.zeros_like(start), {i: np.zeros_like(start) for i in range(m)}
-    for S in rounds:
-        ends = []
-        for i in S:
-            y = theta
-            for k in range(STEPS):
-                y = y - RATE * (g(y, i, k) - last[i] + alpha * (y - theta))
-            last[i] = last[i] - alpha * (y - theta)
-            ends.append(y)
-        h = h - alpha / m * sum(y - theta for y in ends)
-        theta = np.mean(ends, axis=0) - h / alpha
-        yield theta, last
-
-
-def _fedper(start: np.ndarray, rounds: Iterable[list[int]], g: Gradient, m: int, **option: float) -> Iterator[Any]:
-    base, heads = start[:640], dict.fromkeys(range(m), start[640:])
-    for S in rounds:
-        bases = []
-        for i in S:
-            y = np.concatenate([base, heads[i]])
-            for k in range(STEPS):
-                y = y - RATE * g(y, i, k)
-            heads[i] = y[640:]
-            bases.append(y[:640])
-        base = np.mean(bases, axis=0)
-        kept = {i: np.concatenate([np.zeros(640), head]) for i, head in heads.items()}
-        yield np.concatenate([base, start[640:]]), kept
-
-
-def _ditto(start: np.ndarray, rounds: Iterable[list[int]], g: Gradient, m: int, mu: float) -> Iterator[Any]:
-    w, own = start, dict.fromkeys(range(m), start)
-    for S in rounds:
-        ends = []
-        for i in S:
-            y = w
-            for k in range(STEPS):
-                y = y - RATE * g(y, i, k)
-                own[i] = own[i] - RATE * (g(own[i], i, k) + mu * (own[i] - w))
-            ends.append(y)
-        w = np.mean(ends, axis=0)
-        yield w, own
-
-
-PAPERS = {
-    "plain": _plain,
-    "fedprox": _fedprox,
-    "scaffold": _scaffold,
-    "feddyn": _feddyn,
-    "fedper": _fedper,
-    "ditto": _ditto,
-}
 
 
 def test_each_method_has_its_paper() -> None:
@@ -206,6 +103,20 @@ def test_a_method_is_that_of_its_paper(data: Path, method: str) -> None:
         for client, own in one.kept.items():
             np.testing.assert_allclose(own, kept[client], rtol=0, atol=1e-12)
     assert len(trained) == cell.clients
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if METHODS.get(name).meets])
+def test_the_servers_mean_is_that_of_all_clients_by_their_rows(data: Path, method: str) -> None:
+    cell = cell_of(method, rounds=6)
+    found, plan, task = made(data, cell)
+    with ENGINES.get("loop").session(task) as session:
+        *_, last = simulate(plan, flat_of(task.model, task.weights), session, keep=[5])
+    assert last.before is not None
+    rows = plan.clients.sizes
+    assert len(set(rows.tolist())) > 1
+    mean = sum(rows[client] * own.astype(np.float64) for client, own in found[4].kept.items()) / rows.sum()
+    np.testing.assert_allclose(last.before.server, mean, rtol=0, atol=1e-12)
+    assert np.abs(mean).max() > 1e-3
 
 
 @pytest.mark.parametrize("engine", ["loop", "stacked"])

@@ -146,7 +146,7 @@ def test_without_a_pull_it_is_the_plain_step_in_every_bit(make: MakeTask, steps:
 
 def test_what_a_step_has_no_input_for_is_refused(make: MakeTask, steps: Path) -> None:
     task = make("iris", "c")
-    with pytest.raises(BadInput, match="a turn has mu 1.6, and the step neither: expected of a method no more"):
+    with pytest.raises(BadInput, match=r"a turn has mu 1\.6, and the step neither: expected of a method no more"):
         computed(task, pulled(three(task)))
     turn = replace(three(task)[0], correction=three(task)[0].given)
     with pytest.raises(BadInput, match="a turn has mu 0 and a correction, and the step mu: expected of a method"):

@@ -187,12 +187,12 @@ class Federate(Stage[FederateCell]):
             ):
                 context.knows(registry, names, f"{key}.{name}")
             check_changes(grid.workloads, grid.hyperparameters, f"{key}.hyperparameters", context)
-            for given, registry, name in (
-                *((given, AGGREGATIONS, "aggregations") for given in grid.aggregations),
-                *((given, METHODS, "methods") for given in grid.methods),
-            ):
+            for given in grid.aggregations:
                 with context.naming():
-                    _chosen(registry, given, f"{where}.{name}")
+                    _chosen(AGGREGATIONS, given, f"{where}.aggregations")
+            for given in grid.methods:
+                with context.naming():
+                    _chosen(METHODS, given, f"{where}.methods")
             for given in grid.partitions:
                 with context.complaints.noted():
                     parsed(given)
@@ -247,7 +247,7 @@ class Federate(Stage[FederateCell]):
     def plugins(self, cell: FederateCell) -> list[tuple[Registry[Any], str]]:
         """Engine, aggregation, method, runtimes, workload and dataset."""
         runtimes = [(RUNTIMES, name) for name in dict.fromkeys(cell.runtimes)]
-        rules = [(AGGREGATIONS, cell.aggregation), (METHODS, cell.method)]
+        rules: list[tuple[Registry[Any], str]] = [(AGGREGATIONS, cell.aggregation), (METHODS, cell.method)]
         return [(ENGINES, cell.engine), *rules, *runtimes, *workload_plugins(cell.workload)]
 
     def supports(self, cell: FederateCell) -> str | None:
