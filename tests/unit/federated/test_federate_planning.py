@@ -9,7 +9,9 @@ import pytest
 
 from factories import plan_study
 from transect.domain.errors import BadInput
+from transect.federated.methods import METHODS
 from transect.planning.stage import STAGES
+from transect.training.workloads import WORKLOADS
 
 GRID = """
 name: s
@@ -95,3 +97,13 @@ def test_what_is_wrong_is_said(tmp_path: Path, more: str, said: str) -> None:
 def test_a_cohort_is_no_larger_than_there_are_clients(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="9 at once of 8 clients"):
         plan_study(tmp_path, study().replace("cohorts: [4]", "cohorts: [9]"))
+
+
+def test_last_layers_and_names_are_what_stays() -> None:
+    method, model = METHODS.get("fedper"), WORKLOADS.get("digits-cnn").model
+    names = [weight.name for weight in model.weight_shapes()]
+    last = {name for name in names if name.rpartition(".")[0] == names[-1].rpartition(".")[0]}
+    assert set(method.personal({"layers": 1, "tensors": "none"}, model)) == last
+    more = set(method.personal({"layers": 2, "tensors": "none"}, model))
+    assert last < more < set(names)
+    assert set(method.personal({"layers": 2, "tensors": f"{names[0]} {names[-1]}"}, model)) == {names[0], names[-1]}

@@ -296,13 +296,3 @@ def test_what_a_method_cannot_do_is_said(
 ) -> None:
     found, _ = run(tmp_path, a_cell(method=method, method_options=options), data, tmp_path, **changes)
     assert found["status"] == "skipped" and said in found["message"]
-
-
-def test_last_layers_and_names_are_what_stays() -> None:
-    method, model = METHODS.get("fedper"), WORKLOADS.get("digits-cnn").model
-    names = [weight.name for weight in model.weight_shapes()]
-    last = {name for name in names if name.rpartition(".")[0] == names[-1].rpartition(".")[0]}
-    assert set(method.personal({"layers": 1, "tensors": "none"}, model)) == last
-    more = set(method.personal({"layers": 2, "tensors": "none"}, model))
-    assert last < more < set(names)
-    assert set(method.personal({"layers": 2, "tensors": f"{names[0]} {names[-1]}"}, model)) == {names[0], names[-1]}

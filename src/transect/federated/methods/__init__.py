@@ -76,8 +76,8 @@ class Method(Plugin, ABC):
         """Return the second turn, given that of plain local steps."""
         return turn
 
-    def kept(self, terms: Terms, turn: Turn, reached: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
-        """Return what a client keeps after a turn, its second one if it has one, that has `reached` a model."""
+    def kept(self, terms: Terms, turn: Turn, end: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
+        """Return what a client keeps after a turn, its second one if it has one, that came to the model `end`."""
         return own
 
     def change(self, terms: Terms, change: np.ndarray, server: np.ndarray) -> np.ndarray:

@@ -36,8 +36,8 @@ class Ditto(Method):
     def own_turn(self, terms: Terms, turn: Turn, own: np.ndarray) -> Turn:
         return replace(turn, given=own, anchor=turn.given, mu=float(terms.settings["mu"]))
 
-    def kept(self, terms: Terms, turn: Turn, reached: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
-        return reached
+    def kept(self, terms: Terms, turn: Turn, end: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
+        return end
 
     def model_of(self, terms: Terms, model: np.ndarray, own: np.ndarray) -> np.ndarray:
         return own

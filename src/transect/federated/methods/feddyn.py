@@ -19,7 +19,7 @@ from transect.training.workloads import Parameters
 class FedDyn(Method):
     """Each client's loss is regularised so that all of them end at the same model: steps are g - g_i + alpha (w - given).
 
-    A client keeps g_i, the gradient of its loss where it was, which becomes g_i - alpha (reached - given). The server has
+    A client keeps g_i, the gradient of its loss where it was, which becomes g_i - alpha (end - given). The server has
     their mean h, which it needs no more than the updates for, and takes h / alpha from the mean of the models.
 
     D. A. E. Acar et al., "Federated learning based on dynamic regularization", ICLR 2021, algorithm 1. The paper's
@@ -40,8 +40,8 @@ class FedDyn(Method):
     def turn(self, terms: Terms, turn: Turn, own: np.ndarray, server: np.ndarray) -> Turn:
         return replace(turn, mu=float(terms.settings["alpha"]), correction=-own)
 
-    def kept(self, terms: Terms, turn: Turn, reached: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
-        way = float(terms.settings["alpha"]) * (reached.astype(np.float64) - turn.given)
+    def kept(self, terms: Terms, turn: Turn, end: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
+        way = float(terms.settings["alpha"]) * (end.astype(np.float64) - turn.given)
         return np.where(terms.trained, own - way, 0).astype(own.dtype)
 
     def change(self, terms: Terms, change: np.ndarray, server: np.ndarray) -> np.ndarray:

@@ -62,8 +62,8 @@ class FedPer(Method):
     def turn(self, terms: Terms, turn: Turn, own: np.ndarray, server: np.ndarray) -> Turn:
         return replace(turn, given=self.model_of(terms, turn.given, own))
 
-    def kept(self, terms: Terms, turn: Turn, reached: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
-        return np.where(terms.personal, reached, 0)
+    def kept(self, terms: Terms, turn: Turn, end: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
+        return np.where(terms.personal, end, 0)
 
     def model_of(self, terms: Terms, model: np.ndarray, own: np.ndarray) -> np.ndarray:
         return np.where(terms.personal, own, model)

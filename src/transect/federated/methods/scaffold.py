@@ -18,7 +18,7 @@ from transect.training.workloads import Parameters
 class Scaffold(Method):
     """Control variates take out of a client's gradients what is its own: steps are g - c_i + c.
 
-    A client keeps c_i, which becomes c_i - c + (given - reached) / (steps rate), and sends its change; the server has c.
+    A client keeps c_i, which becomes c_i - c + (given - end) / (steps rate), and sends its change; the server has c.
 
     S. P. Karimireddy et al., "SCAFFOLD: stochastic controlled averaging for federated learning", ICML 2020, algorithm 1
     with option II. The paper's clients weigh alike; here rows weigh, as in FedAvg, and in c as well.
@@ -38,6 +38,6 @@ class Scaffold(Method):
     def turn(self, terms: Terms, turn: Turn, own: np.ndarray, server: np.ndarray) -> Turn:
         return replace(turn, correction=(server - own).astype(own.dtype))
 
-    def kept(self, terms: Terms, turn: Turn, reached: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
-        way = (turn.given.astype(np.float64) - reached) / (terms.steps * terms.rate)
+    def kept(self, terms: Terms, turn: Turn, end: np.ndarray, own: np.ndarray, server: np.ndarray) -> np.ndarray:
+        way = (turn.given.astype(np.float64) - end) / (terms.steps * terms.rate)
         return np.where(terms.trained, own - server + way, 0).astype(own.dtype)
