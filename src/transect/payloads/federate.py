@@ -82,4 +82,6 @@ def _simulated(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dic
         return None
     np.savez(out / "model.npz", **arrays_of(model, run.last.model))  # type: ignore[arg-type]
     found = conclude(cell, plan, parameters, run, out)
+    if plan.terms.personal.any():
+        found["details"]["personal_tensors"] = sorted(plan.method.personal(plan.terms.settings, model))
     return found | {"libraries": engine.libraries(cell) | exchange.libraries()}

@@ -128,7 +128,9 @@ def test_engines_follow_the_reference(tmp_path: Path, data: Path, method: str, e
     values = {metric["name"]: metric["value"] for metric in found["metrics"]}
     assert 0 < values["weights_equality_ratio"] < 0.5 and 0 < values["restart_ratio"] < 0.5
     assert all(restart["sharp"] for restart in found["details"]["restarts"])
-    sent = 640 if method == "fedper" else 650
+    personal = ["1.bias"] if method == "fedper" else None
+    assert found["details"].get("personal_tensors") == personal
+    sent = 640 if personal else 650
     assert values["sent_bytes"] == 2 * cell.cohort * METHODS.get(method).vectors * sent * 4
 
 
